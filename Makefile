@@ -1,0 +1,58 @@
+# One verb per need. VENV names the virtual environment that is made and used.
+VENV ?= .venv
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8000
+BIN = $(VENV)/bin
+
+.PHONY: run test check lint schema requirements clean
+
+run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
+	@$(BIN)/python manage.py migrate --verbosity 0
+	@$(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
+
+test: $(VENV)/.installed-dev tests/js/node_modules  ## Run every test.
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-dev  ## Lint, format and types; changes nothing.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python manage.py check --fail-level WARNING
+	$(BIN)/python manage.py makemigrations --check --dry-run
+
+lint: $(VENV)/.installed-dev  ## Format, and mend what can be mended.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+schema:  ## Generate the Protobuf module; the generator's version bounds the runtime's.
+	$(PYTHON) -m venv $(VENV)-schema
+	$(VENV)-schema/bin/pip install --quiet grpcio-tools==1.75.1
+	$(VENV)-schema/bin/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. \
+		realtime/protocol/schema/client.proto
+
+requirements:  ## Pin what the server needs in its newest versions.
+	$(PYTHON) -m venv --clear $(VENV)-requirements
+	$(VENV)-requirements/bin/pip install --quiet .
+	( echo "# What the server needs, pinned. \`make requirements\` writes this file anew."; \
+	  $(VENV)-requirements/bin/pip freeze | grep -v '^django-realtime-messaging' ) > requirements.txt
+
+clean:  ## Remove what the other targets made, the site's data excepted.
+	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements tests/js/node_modules
+
+$(VENV)/.installed: requirements.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt -e '.[dev]'
+	@touch $@
+
+tests/js/node_modules: tests/js/package-lock.json
+	@if command -v npm >/dev/null; then \
+		npm ci --prefix tests/js --no-audit --no-fund --ignore-scripts --loglevel error; \
+		touch tests/js/node_modules; \
+	else \
+		echo "No npm: the tests with the published JavaScript client will be skipped."; \
+	fi

@@ -1,0 +1,1 @@
+"""The operators' publish panel, a section of the Django admin."""

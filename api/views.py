@@ -1,0 +1,59 @@
+"""The server API as a REST framework view: works wherever Django works.
+
+Under `realtime.asgi.application` the same requests are answered in front of Django.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from realtime import conf, serving
+from realtime.server_api import endpoint
+
+
+class CommandView(APIView):
+    """POST one or more commands; see docs/http-api.md.
+
+    The key is checked in the endpoint, not by an authentication class, because the status
+    of a wrong method comes before that of a wrong key.
+    """
+
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = ()
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Refuse, or go on to `post`; every verb comes by here."""
+        refused = endpoint.refuse(
+            conf.current(),
+            request.method or "",
+            request.headers.get("Authorization", ""),
+            request.META.get("QUERY_STRING", ""),
+        )
+        if refused is not None:
+            return _response(refused)
+        return super().dispatch(request, *args, **kwargs)
+
+    def post(self, request: Request) -> HttpResponse:
+        """Run the commands of the body."""
+        try:
+            body = request._request.body
+        except RequestDataTooBig:
+            return _response(endpoint.TOO_LARGE)
+        content_type = request.headers.get("Content-Type", "")
+        return _response(serving.call(lambda node: endpoint.handle(node, content_type, body)))
+
+
+def _response(response: endpoint.Response) -> HttpResponse:
+    answer = HttpResponse(response.body, status=response.status)
+    if response.content_type is None:
+        del answer["Content-Type"]
+    else:
+        answer["Content-Type"] = response.content_type
+    return answer

@@ -1,0 +1,109 @@
+"""Settings of the ready site. Everything an installation changes comes from the environment.
+
+SERVICE_<OPTION> sets an option of the service, SERVICE_NAMESPACES a JSON array of
+namespaces, SERVICE_CONFIG_FILE names a JSON file of options. DJANGO_SECRET_KEY,
+DJANGO_DEBUG, DJANGO_ALLOWED_HOSTS, DJANGO_CSRF_TRUSTED_ORIGINS and DJANGO_DATABASE are
+Django's own settings.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from messaging_project.secrets import secret
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = Path(os.environ.get("DJANGO_DATA_DIR", BASE_DIR / "var"))
+
+DEBUG = os.environ.get("DJANGO_DEBUG", "").lower() in ("1", "true")
+SECRET_KEY = os.environ.get("DJANGO_SECRET_KEY") or secret(DATA_DIR, "django_secret_key")
+ALLOWED_HOSTS = os.environ.get("DJANGO_ALLOWED_HOSTS", "localhost 127.0.0.1 [::1]").split()
+CSRF_TRUSTED_ORIGINS = os.environ.get("DJANGO_CSRF_TRUSTED_ORIGINS", "").split()
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "rest_framework",
+    "realtime",
+    "api",
+    "admin_panel",
+    "messaging_project",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "messaging_project.urls"
+ASGI_APPLICATION = "messaging_project.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": os.environ.get("DJANGO_DATABASE", DATA_DIR / "db.sqlite3"),
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "static/"
+
+# The service. The secrets are made at the first start; the environment overrides them.
+REALTIME = {
+    "token_hmac_secret_key": secret(DATA_DIR, "token_hmac_secret_key"),
+    "api_key": secret(DATA_DIR, "api_key"),
+    "v3_use_offset": True,
+    "namespaces": [
+        {
+            "name": "demo",
+            "publish": True,
+            "subscribe_to_publish": True,
+            "presence": True,
+            "join_leave": True,
+            "history_size": 100,
+            "history_lifetime": 300,
+            "history_recover": True,
+        }
+    ],
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": "INFO"},
+}

@@ -1,0 +1,185 @@
+"""Put the service in front of a site's ASGI application.
+
+    application = realtime.asgi.application(get_asgi_application())
+
+Paths that belong to the service are answered here: the WebSocket endpoint, and the server
+API wherever the site's URLconf has `realtime.api.urls` (Django and REST framework would
+cost many times the work of a command). Everything else goes to the site, untouched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+from django.conf import settings
+from django.urls import NoReverseMatch, reverse
+
+from realtime import conf, serving
+from realtime.node import Node
+from realtime.server_api import endpoint
+from realtime.transports import daphne
+from realtime.transports.websocket import WebSocketConsumer, deny
+
+logger = logging.getLogger("realtime.asgi")
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+ASGIApplication: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+API_URL_NAME = "realtime_api:commands"
+
+_UPGRADE_EXPECTED = endpoint.Response(400, b"Bad Request\n", "text/plain; charset=utf-8")
+
+
+def application(
+    django_application: ASGIApplication,
+    *,
+    websocket: ASGIApplication | None = None,
+    api: bool = True,
+) -> ASGIApplication:
+    """The site's ASGI application with the service in front of it.
+
+    Args:
+        django_application: what `get_asgi_application()` returns.
+        websocket: the site's own WebSocket routes, for every path but ours.
+        api: answer the server API here rather than in the REST framework view. Turn it
+            off when middleware of the site must see those requests.
+    """
+    daphne.install()
+    return _Application(django_application, websocket, api)
+
+
+class _Application:
+    def __init__(
+        self, django: ASGIApplication, websocket: ASGIApplication | None, api: bool
+    ) -> None:
+        self._django = django
+        self._websocket = websocket
+        self._consumer = WebSocketConsumer.as_asgi()
+        self._api = api
+        self._api_path: str | None = None
+        self._failed = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "http":
+                await self._http(scope, receive, send)
+            case "websocket":
+                await self._socket(scope, receive, send)
+            case "lifespan":
+                await _lifespan(receive, send)
+            case _:
+                await self._django(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        node = await self._start()
+        if node is not None:
+            path = _path(scope)
+            if path == node.config.websocket_handler_prefix:
+                headers = [(b"sec-websocket-version", b"13")]
+                await _respond(send, _UPGRADE_EXPECTED, headers)
+                return
+            if self._api and path == self._find_api():
+                await _serve_api(node, scope, receive, send)
+                return
+        await self._django(scope, receive, send)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        config = conf.current()
+        if not config.websocket_disable and _path(scope) == config.websocket_handler_prefix:
+            await self._consumer(scope, receive, send)
+        elif self._websocket is not None:
+            await self._websocket(scope, receive, send)
+        else:
+            await receive()
+            await deny(scope, send, 404, b"Not Found\n")
+
+    async def _start(self) -> Node | None:
+        """The node. A broken configuration must not take the rest of the site down."""
+        try:
+            return await serving.start()
+        except Exception:
+            if not self._failed:
+                self._failed = True
+                logger.exception("The real-time service could not be started")
+            return None
+
+    def _find_api(self) -> str | None:
+        """The path of the server API, from the site's URLconf."""
+        if self._api_path is None:
+            try:
+                self._api_path = reverse(API_URL_NAME)
+            except NoReverseMatch:
+                self._api = False
+        return self._api_path
+
+
+def _path(scope: Scope) -> str:
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    return path.removeprefix(root) if root else path
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        event = await receive()
+        if event["type"] == "lifespan.startup":
+            try:
+                await serving.start()
+            except Exception as error:
+                await send({"type": "lifespan.startup.failed", "message": str(error)})
+                return
+            await send({"type": "lifespan.startup.complete"})
+        elif event["type"] == "lifespan.shutdown":
+            await serving.stop()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+
+
+# the server API as plain ASGI
+
+
+async def _serve_api(node: Node, scope: Scope, receive: Receive, send: Send) -> None:
+    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+    query = scope.get("query_string", b"").decode("latin-1")
+    refused = endpoint.refuse(
+        node.config, scope["method"], headers.get(b"authorization", ""), query
+    )
+    if refused is not None:
+        await _respond(send, refused)
+        return
+    body = await _read_body(receive, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    if body is None:
+        await _respond(send, endpoint.TOO_LARGE)
+        return
+    await _respond(send, await endpoint.handle(node, headers.get(b"content-type", ""), body))
+
+
+async def _read_body(receive: Receive, limit: int | None) -> bytes | None:
+    """The body of a request; None when it is larger than `limit` bytes or breaks off."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        event = await receive()
+        if event["type"] != "http.request":
+            return None
+        part: bytes = event.get("body", b"")
+        size += len(part)
+        if limit is not None and size > limit:
+            return None
+        parts.append(part)
+        if not event.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def _respond(
+    send: Send, response: endpoint.Response, headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    headers = [(b"content-length", b"%d" % len(response.body)), *(headers or ())]
+    if response.content_type is not None:
+        headers.append((b"content-type", response.content_type.encode("latin-1")))
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})

@@ -1,0 +1,78 @@
+"""Read a channel name: is it valid, which options does it have, who is it for.
+
+Names are never changed: no trimming, no case folding. The markers (private prefix,
+namespace boundary, user boundary, user separator) are options; an empty marker turns its
+feature off.
+
+Spec: Channel.
+"""
+
+from __future__ import annotations
+
+from realtime.errors import BadRequest, LimitExceeded, NamespaceNotFound
+from realtime.options import ChannelOptions, Config
+
+
+def check_characters(channel: str) -> None:
+    """Refuse a name that is not ASCII.
+
+    Raises:
+        BadRequest: the specification allows ASCII only.
+    """
+    if not channel.isascii():
+        raise BadRequest
+
+
+def check_length(channel: str, config: Config) -> None:
+    """Refuse a name longer than `channel_max_length`.
+
+    Raises:
+        LimitExceeded
+    """
+    if config.channel_max_length > 0 and len(channel) > config.channel_max_length:
+        raise LimitExceeded
+
+
+def options_of(channel: str, config: Config) -> ChannelOptions:
+    """The options in force for a channel.
+
+    Raises:
+        NamespaceNotFound: the name has a namespace that is not configured. An empty
+            namespace name means the top level, so ":a" is an ordinary channel.
+    """
+    boundary = config.channel_namespace_boundary
+    if not boundary or boundary not in channel:
+        return config.channel
+    namespace = channel.removeprefix(config.channel_private_prefix).partition(boundary)
+    options = config.options_of_namespace(namespace[0]) if namespace[1] else config.channel
+    if options is None:
+        raise NamespaceNotFound
+    return options
+
+
+def is_private(channel: str, config: Config) -> bool:
+    """Whether a subscription needs a token of the application."""
+    prefix = config.channel_private_prefix
+    return bool(prefix) and channel.startswith(prefix)
+
+
+def is_user_limited(channel: str, config: Config) -> bool:
+    """Whether only the users named in the channel may subscribe."""
+    boundary = config.channel_user_boundary
+    return bool(boundary) and boundary in channel
+
+
+def allows_user(channel: str, user: str, config: Config) -> bool:
+    """Whether the user IDs in the name leave `user` in. Only what follows the last boundary counts."""
+    if not is_user_limited(channel, config):
+        return True
+    users = channel.rpartition(config.channel_user_boundary)[2]
+    separator = config.channel_user_separator
+    return user in (users.split(separator) if separator else [users])
+
+
+def personal_channel(user: str, config: Config) -> str:
+    """The name of a user's personal channel, for example "pp:#17" or "#17"."""
+    namespace = config.user_personal_channel_namespace
+    prefix = f"{namespace}{config.channel_namespace_boundary}" if namespace else ""
+    return f"{prefix}{config.channel_user_boundary}{user}"

@@ -1,0 +1,234 @@
+"""Client: one connection. Drives a session: frames in, replies and pushes out, one timer.
+
+    transport ─frame─► receive ─► codec ─► session.check ─► commands ─► reply ─► outbox ─► transport
+    hub ─────────────► push ─────────────────────────────────────────────────────►┘
+
+Commands of one client run one after another, in its transport's receive loop. Closing may
+begin anywhere (a timer, the server API, a slow outbox) and then runs beside that loop,
+once; a command that is under way notices afterwards and undoes what it did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from typing import Protocol
+
+from realtime import commands
+from realtime.errors import Disconnect, DisconnectSlow, Error, MethodNotFound
+from realtime.node import Node
+from realtime.outbox import Outbox, Sender
+from realtime.protocol.codec import Codec
+from realtime.protocol.messages import (
+    ChannelName,
+    ClientID,
+    ClientInfo,
+    Command,
+    Method,
+    Result,
+    UserID,
+)
+from realtime.session import Session, State, Subscription
+
+logger = logging.getLogger("realtime.client")
+
+COMMANDS_PER_TURN = 64
+"""Commands of one frame that run before other clients get a turn."""
+
+
+class Transport(Sender, Protocol):
+    """What carries frames for one client."""
+
+    name: str
+    """"websocket" or "sockjs"."""
+
+    async def close(self, disconnect: Disconnect) -> None:
+        """Close with the code and the advice. Returns in bounded time."""
+        ...
+
+
+class Client:
+    """One connection."""
+
+    __slots__ = ("_timer", "closing", "codec", "id", "node", "outbox", "session", "transport")
+
+    def __init__(self, node: Node, transport: Transport, codec: Codec) -> None:
+        self.node = node
+        self.transport = transport
+        self.codec = codec
+        self.id: ClientID = str(uuid.uuid4())
+        self.session = Session(node.config, node.timers.now())
+        self.closing = False
+        self.outbox = Outbox(
+            transport,
+            node.flusher,
+            binary=codec.binary,
+            limit_bytes=node.config.client_queue_max_size,
+            overflow=self._slow,
+        )
+        self._timer = node.timers.timer(self._due)
+        self.set_timer()
+        node.opened(self)
+
+    # receiving
+
+    async def receive(self, frame: bytes) -> None:
+        """Handle the commands of one frame, in order. Never raises for what a client sent."""
+        try:
+            for number, command in enumerate(self.codec.decode(frame), 1):
+                if self.closing:
+                    return
+                await self._handle(command)
+                if number % COMMANDS_PER_TURN == 0:
+                    await asyncio.sleep(0)
+        except Disconnect as disconnect:
+            self.close(disconnect)
+
+    async def _handle(self, command: Command) -> None:
+        self.session.check(command)
+        try:
+            handler = commands.HANDLERS[command.method]
+        except KeyError:
+            self.reply_error(command, MethodNotFound())
+            return
+        try:
+            await handler.run(self, command)
+        except Error as error:
+            self.reply_error(command, error)
+        except Disconnect:
+            raise
+        except Exception:
+            logger.exception("Command %s failed", Method(command.method).name.lower())
+            failure = handler.failure()
+            if isinstance(failure, Disconnect):
+                raise failure from None
+            self.reply_error(command, failure)
+
+    # sending
+
+    def reply(self, command: Command, result: Result) -> None:
+        """Answer a command."""
+        if not self.closing:
+            self.outbox.append(self.codec.result(command.id, result))
+
+    def reply_error(self, command: Command, error: Error) -> None:
+        """Answer a command that failed; one that wants no answer gets none."""
+        if not self.closing and command.id:
+            self.outbox.append(self.codec.error(command.id, error))
+
+    def push(self, message: bytes) -> None:
+        """Queue an encoded push."""
+        self.outbox.append(message)
+
+    # what others see and do
+
+    @property
+    def user(self) -> UserID:
+        """User ID; "" before connect and for anonymous users."""
+        return self.session.user
+
+    def info_in(self, channel: ChannelName) -> ClientInfo:
+        """Client info as others in the channel see it."""
+        return self.info_with(self.session.subscriptions.get(channel))
+
+    def info_with(self, subscription: Subscription | None) -> ClientInfo:
+        """Client info with the channel info of a subscription, if there is one."""
+        return ClientInfo(
+            self.session.user,
+            self.id,
+            self.session.conn_info,
+            None if subscription is None else subscription.info,
+        )
+
+    def log_refused(self, what: str, why: Exception) -> None:
+        """Log that something the client sent was not accepted. `why` must hold no secret."""
+        logger.info("Client %s: %s refused: %s", self.id, what, why)
+
+    async def unsubscribe(self, channel: ChannelName) -> None:
+        """Unsubscribe on the server's behalf and push "unsub"; "" means from every channel.
+
+        The push is sent even when the client is not subscribed to the channel.
+        """
+        for name in [channel] if channel else list(self.session.subscriptions):
+            await self.leave(name)
+            if not self.closing:
+                self.push(self.codec.unsub(name))
+
+    async def leave(self, channel: ChannelName) -> None:
+        """End a subscription; nothing happens when there is none, or when it is ending."""
+        subscription = self.session.subscriptions.get(channel)
+        if subscription is None or subscription.ending:
+            return
+        # It stays in the session until it has ended, so that it cannot be made anew meanwhile.
+        subscription.ending = True
+        try:
+            await self.node.remove_subscription(
+                channel, self, subscription.options, leave=self.info_with(subscription)
+            )
+        finally:
+            self.session.subscriptions.pop(channel, None)
+        self.set_timer()
+
+    # time
+
+    def set_timer(self) -> None:
+        """Look at the session's deadline again; call after anything that may move it."""
+        self._timer.set(self.session.deadline())
+
+    def expiry_deadline(self, expires_at: float | None) -> float | None:
+        """Unix seconds as the session counts them, monotonic seconds."""
+        if expires_at is None:
+            return None
+        return self.node.timers.now() + expires_at - time.time()
+
+    def _due(self) -> None:
+        try:
+            self.session.due(self.node.timers.now())
+        except Disconnect as disconnect:
+            self.close(disconnect)
+        else:
+            self.set_timer()
+
+    # closing
+
+    def close(self, disconnect: Disconnect | None) -> None:
+        """Begin to close, once; None when the peer is gone already. Returns at once."""
+        if self.closing:
+            return
+        self.closing = True
+        self._timer.cancel()
+        if disconnect is not None:
+            logger.info("Client %s is disconnected: %s", self.id, disconnect)
+        self.node.spawn(self._close(disconnect))
+
+    def _slow(self) -> None:
+        self.close(DisconnectSlow())
+
+    async def _close(self, disconnect: Disconnect | None) -> None:
+        """Leave every channel, let what is queued go out, close the transport."""
+        try:
+            await self._leave_all()
+        finally:
+            self.session.close()
+            self.node.hub.remove(self)
+            self.node.closed(self)
+            if disconnect is None:
+                self.outbox.clear()
+            else:
+                self.outbox.flush({})
+                await self.transport.close(disconnect)
+
+    async def _leave_all(self) -> None:
+        for channel in list(self.session.subscriptions):
+            try:
+                await self.leave(channel)
+            except Exception:
+                logger.exception("A subscription could not be ended cleanly")
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connect command succeeded and closing has not begun."""
+        return self.session.state is State.CONNECTED and not self.closing
+

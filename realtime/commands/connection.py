@@ -1,0 +1,167 @@
+"""connect, refresh, ping.
+
+Spec: Authentication, Client connection; Connection expiry.
+Beyond the spec: the order of checks follows Centrifugo 2.8.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import realtime
+from realtime import channel as channels
+from realtime.commands.subscribing import Subscribing, ttl_of
+from realtime.errors import (
+    BadRequest,
+    DisconnectBadRequest,
+    DisconnectConnectionLimit,
+    DisconnectExpired,
+    DisconnectInvalidToken,
+    TokenExpired,
+)
+from realtime.options import Config
+from realtime.protocol.codec import requested_offset
+from realtime.protocol.messages import (
+    ChannelName,
+    Command,
+    ConnectRequest,
+    ConnectResult,
+    EmptyRequest,
+    NoResult,
+    RefreshRequest,
+    RefreshResult,
+    StreamPosition,
+)
+from realtime.session import Subscription
+from realtime.tokens import ConnectToken, ExpiredToken, InvalidToken
+
+if TYPE_CHECKING:
+    from realtime.client import Client
+
+
+async def connect(client: Client, command: Command) -> None:
+    """Identify the client, subscribe it to its server-side channels, reply."""
+    request = client.codec.params(command, ConnectRequest)
+    config = client.node.config
+    identity = await _identify(client, request)
+    wanted = _server_side_channels(identity, config)
+    if client.closing:
+        return
+
+    limit = config.client_user_connection_limit
+    if limit > 0 and identity.user:
+        if len(client.node.hub.connections(identity.user)) >= limit:
+            raise DisconnectConnectionLimit
+
+    # with client_insecure nothing expires
+    expires_at = None if config.client_insecure else identity.expires_at
+    client.session.connected(identity.user, identity.info, client.expiry_deadline(expires_at))
+    client.node.hub.add(client)
+    client.set_timer()
+
+    async with AsyncExitStack() as stack:
+        pending = {
+            name: await stack.enter_async_context(
+                Subscribing(client, name, subscription, _since(request, name))
+            )
+            for name, subscription in wanted.items()
+        }
+        if client.closing:
+            return
+        subs = {name: subscribing.complete() for name, subscribing in pending.items()}
+        client.reply(
+            command,
+            ConnectResult(
+                client=client.id,
+                version=realtime.__version__,
+                expires=expires_at is not None,
+                ttl=ttl_of(expires_at),
+                subs=subs or None,
+            ),
+        )
+    for subscribing in pending.values():
+        await subscribing.join()
+    if config.user_personal_single_connection and config.user_subscribe_to_personal:
+        if identity.user:
+            await client.node.disconnect_user(
+                identity.user, DisconnectConnectionLimit(), keep=client
+            )
+
+
+async def _identify(client: Client, request: ConnectRequest) -> ConnectToken:
+    """Who is this? A token is always verified and always wins."""
+    config = client.node.config
+    if request.token:
+        try:
+            return await client.node.verifier.connect(request.token, time.time())
+        except InvalidToken as error:
+            client.log_refused("connection token", error)
+            raise DisconnectInvalidToken from None
+        except ExpiredToken:
+            raise TokenExpired from None
+    if config.client_anonymous or config.client_insecure:
+        return ConnectToken(user="")
+    raise DisconnectBadRequest
+
+
+def _server_side_channels(
+    identity: ConnectToken, config: Config
+) -> dict[ChannelName, Subscription]:
+    """The channels the server subscribes this client to; client-side rules do not apply.
+
+    Raises:
+        BadRequest, LimitExceeded, NamespaceNotFound: a name in the token is not a channel's.
+    """
+    names = list(identity.channels)
+    if config.user_subscribe_to_personal and identity.user:
+        names.append(channels.personal_channel(identity.user, config))
+    wanted: dict[ChannelName, Subscription] = {}
+    for name in names:
+        if not name:
+            raise BadRequest
+        channels.check_characters(name)
+        channels.check_length(name, config)
+        wanted[name] = Subscription(channels.options_of(name, config), server_side=True)
+    return wanted
+
+
+def _since(request: ConnectRequest, name: ChannelName) -> StreamPosition | None:
+    """Where a reconnecting client wants to continue a server-side subscription."""
+    sub = (request.subs or {}).get(name)
+    if sub is None or not sub.recover:
+        return None
+    return StreamPosition(requested_offset(sub), sub.epoch or "")
+
+
+async def refresh(client: Client, command: Command) -> None:
+    """Replace the connection's expiry (and info) by those of a renewed token."""
+    request = client.codec.params(command, RefreshRequest)
+    if not request.token:
+        raise DisconnectBadRequest
+    try:
+        token = await client.node.verifier.connect(request.token, time.time())
+    except InvalidToken as error:
+        client.log_refused("refresh token", error)
+        raise DisconnectInvalidToken from None
+    except ExpiredToken:
+        raise DisconnectExpired from None
+    client.session.refreshed(token.info, client.expiry_deadline(token.expires_at))
+    client.set_timer()
+    client.reply(
+        command,
+        RefreshResult(
+            client=client.id,
+            version=realtime.__version__,
+            expires=token.expires_at is not None,
+            ttl=ttl_of(token.expires_at),
+        ),
+    )
+
+
+async def ping(client: Client, command: Command) -> None:
+    """Reply with the id alone."""
+    client.codec.params(command, EmptyRequest)
+    client.reply(command, NoResult())
+

@@ -1,0 +1,46 @@
+"""publish, send, rpc.
+
+Spec: Client WebSocket protocol, Commands; Channel options (publish, subscribe_to_publish).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from realtime import channel as channels
+from realtime import payload, permissions
+from realtime.errors import BadRequest, DisconnectBadRequest, NotAvailable
+from realtime.protocol.messages import Command, EmptyResult, PublishRequest, RPCRequest
+
+if TYPE_CHECKING:
+    from realtime.client import Client
+
+
+async def publish(client: Client, command: Command) -> None:
+    """Publish on a client's behalf. The publication says who published it."""
+    request = client.codec.params(command, PublishRequest)
+    channel, raw = request.channel, bytes(request.data)
+    if not channel or not raw:
+        raise DisconnectBadRequest
+    channels.check_characters(channel)
+    options = channels.options_of(channel, client.node.config)
+    subscribed = channel in client.session.subscriptions
+    permissions.check_publish(options, subscribed, client.node.config)
+    if options.proxy_publish:
+        raise NotAvailable
+    try:
+        data = payload.check(raw)
+    except ValueError:
+        raise BadRequest from None
+    await client.node.publish(channel, data, options, client.info_in(channel))
+    client.reply(command, EmptyResult())
+
+
+async def rpc(client: Client, command: Command) -> None:
+    """Call a method of the application. None is configured, so this is not available."""
+    client.codec.params(command, RPCRequest)
+    raise NotAvailable
+
+
+async def send(client: Client, command: Command) -> None:
+    """A message to the application, which wants none. Params are not even decoded."""

@@ -1,0 +1,126 @@
+"""Becoming a subscriber: what client-side and server-side subscriptions share.
+
+    async with Subscribing(...) as pending:    held in the feed, present, history read
+        result = pending.complete()            kept-back publications merged, live from here
+        client.reply(...)                      same turn of the loop: no push comes before it
+    await pending.join()
+
+Leaving the block without `complete`, by whatever door, undoes all of it.
+
+Spec: Subscribe result fields.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from realtime import recovery
+from realtime.errors import DisconnectInsufficientState
+from realtime.protocol.messages import (
+    UINT32_MAX,
+    ChannelName,
+    StreamPosition,
+    SubscribeResult,
+)
+from realtime.recovery import Recovered
+from realtime.session import Subscription
+
+if TYPE_CHECKING:
+    from realtime.client import Client
+
+
+class Subscribing:
+    """One client on its way into one channel."""
+
+    def __init__(
+        self,
+        client: Client,
+        channel: ChannelName,
+        subscription: Subscription,
+        since: StreamPosition | None,
+    ) -> None:
+        """`since`: where the client wants to continue; None: it does not ask for recovery."""
+        self._client = client
+        self._channel = channel
+        self._subscription = subscription
+        self._since = since
+        self._answer: Recovered | None = None
+        self._completed = False
+
+    async def __aenter__(self) -> Subscribing:
+        try:
+            await self._prepare()
+        except BaseException:
+            await self._undo()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._completed:
+            await self._undo()
+
+    async def _prepare(self) -> None:
+        node, channel, options = self._client.node, self._channel, self._subscription.options
+        await node.add_subscription(
+            channel, self._client, options, self._client.info_with(self._subscription)
+        )
+        if not options.history_recover:
+            return
+        if self._since is None:
+            self._answer = Recovered((), await node.engine.position(channel), False)
+        else:
+            self._answer = recovery.recover(await node.engine.history(channel), self._since)
+
+    def complete(self) -> SubscribeResult:
+        """Make the client a live subscriber. Reply before anything else happens.
+
+        Raises:
+            DisconnectInsufficientState: what was kept back does not continue history.
+        """
+        node, channel = self._client.node, self._channel
+        held = node.held(channel, self._client)
+        result = SubscribeResult()
+        if self._answer is not None:
+            merged = recovery.merge(self._answer, held)
+            if merged is None:
+                raise DisconnectInsufficientState
+            asked = self._since is not None
+            result = SubscribeResult(
+                recoverable=True,
+                position=merged.position,
+                publications=merged.publications if asked else (),
+                recovered=merged.recovered,
+            )
+        node.release(channel, self._client, result.position)
+        self._client.session.subscriptions[channel] = self._subscription
+        self._completed = True
+        return result
+
+    async def join(self) -> None:
+        """Say in the channel that the client subscribed."""
+        if self._client.closing:
+            return
+        await self._client.node.join(
+            self._channel,
+            self._client.info_with(self._subscription),
+            self._subscription.options,
+        )
+
+    async def _undo(self) -> None:
+        await self._client.node.remove_subscription(
+            self._channel, self._client, self._subscription.options, leave=None
+        )
+
+
+def ttl_of(expires_at: float | None) -> int:
+    """Whole seconds from now to a moment in Unix seconds, as replies carry it; 0 for never."""
+    if expires_at is None:
+        return 0
+    return max(0, min(int(expires_at - time.time()), UINT32_MAX))

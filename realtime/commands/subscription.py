@@ -1,0 +1,145 @@
+"""subscribe, unsubscribe, sub_refresh.
+
+Spec: Subscribe result fields; Subscription expiry; Authentication, Client connection.
+Beyond the spec: the order of checks follows Centrifugo 2.8.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from realtime import channel as channels
+from realtime import permissions
+from realtime.commands.subscribing import Subscribing, ttl_of
+from realtime.errors import (
+    BadRequest,
+    DisconnectBadRequest,
+    DisconnectInvalidToken,
+    Expired,
+    NotAvailable,
+    PermissionDenied,
+    TokenExpired,
+)
+from realtime.protocol.codec import requested_offset
+from realtime.protocol.messages import (
+    ChannelName,
+    ChannelRequest,
+    Command,
+    EmptyResult,
+    StreamPosition,
+    SubRefreshRequest,
+    SubRefreshResult,
+    SubscribeRequest,
+)
+from realtime.session import Subscription
+from realtime.tokens import ExpiredToken, InvalidToken, SubscribeToken
+
+if TYPE_CHECKING:
+    from realtime.client import Client
+
+
+async def subscribe(client: Client, command: Command) -> None:
+    """Subscribe the client to a channel it asked for."""
+    request = client.codec.params(command, SubscribeRequest)
+    channel = request.channel
+    if not channel:
+        raise DisconnectBadRequest
+    config = client.node.config
+    channels.check_characters(channel)
+    channels.check_length(channel, config)
+    client.session.check_subscribe(channel)
+    options = channels.options_of(channel, config)
+    permissions.check_subscribe(channel, options, client.user, config)
+
+    subscription = Subscription(options)
+    expires_at: float | None = None
+    if channels.is_private(channel, config):
+        token = await _private_channel_token(client, channel, request.token)
+        subscription.info = token.info
+        expires_at = token.expires_at
+    elif options.proxy_subscribe and not channels.is_user_limited(channel, config):
+        raise NotAvailable
+    if expires_at is not None:
+        if expires_at <= time.time():
+            raise Expired
+        subscription.expires_at = client.expiry_deadline(expires_at)
+
+    since = None
+    if request.recover:
+        since = StreamPosition(requested_offset(request), request.epoch or "")
+    async with Subscribing(client, channel, subscription, since) as pending:
+        if client.closing:
+            return
+        result = pending.complete()
+        if expires_at is not None:
+            result = msgspec.structs.replace(result, expires=True, ttl=ttl_of(expires_at))
+            client.set_timer()
+        client.reply(command, result)
+    await pending.join()
+
+
+async def _private_channel_token(
+    client: Client, channel: ChannelName, token: str | None
+) -> SubscribeToken:
+    """The verified token for a private channel.
+
+    Raises:
+        PermissionDenied: missing, invalid, or for another client or channel.
+        TokenExpired
+    """
+    if not token:
+        raise PermissionDenied
+    try:
+        verified = await client.node.verifier.subscribe(token, time.time())
+    except InvalidToken as error:
+        client.log_refused("subscription token", error)
+        raise PermissionDenied from None
+    except ExpiredToken:
+        raise TokenExpired from None
+    if verified.client != client.id or verified.channel != channel:
+        raise PermissionDenied
+    return verified
+
+
+async def unsubscribe(client: Client, command: Command) -> None:
+    """End a subscription; succeeds also when there is none."""
+    request = client.codec.params(command, ChannelRequest)
+    if not request.channel:
+        raise DisconnectBadRequest
+    await client.leave(request.channel)
+    client.reply(command, EmptyResult())
+
+
+async def sub_refresh(client: Client, command: Command) -> None:
+    """Replace the subscription's expiry and channel info by those of a renewed token.
+
+    Beyond the spec: an expired token is error 109; Centrifugo 2.8 lifts the expiry then.
+    """
+    request = client.codec.params(command, SubRefreshRequest)
+    channel = request.channel
+    if not channel:
+        raise DisconnectBadRequest
+    subscription = client.session.subscriptions.get(channel)
+    if subscription is None:
+        raise PermissionDenied
+    if subscription.server_side:
+        raise DisconnectBadRequest
+    if not request.token:
+        raise BadRequest
+    try:
+        token = await client.node.verifier.subscribe(request.token, time.time())
+    except InvalidToken as error:
+        client.log_refused("subscription token", error)
+        raise DisconnectInvalidToken from None
+    except ExpiredToken:
+        raise TokenExpired from None
+    if token.client != client.id or token.channel != channel:
+        raise DisconnectInvalidToken
+    expires_at = token.token_expires_at
+    subscription.info = token.info
+    subscription.expires_at = client.expiry_deadline(expires_at)
+    client.set_timer()
+    client.reply(command, SubRefreshResult(expires_at is not None, ttl_of(expires_at)))

@@ -1,0 +1,130 @@
+"""The configuration in force, from the environment, Django's settings and a config file.
+
+    environment SERVICE_<OPTION>   >   settings.REALTIME   >   config file
+
+- The prefix of the environment variables is `settings.REALTIME_ENV_PREFIX`.
+- The file is a JSON object of options, as the reference server's `config.json` is; it is
+  named by SERVICE_CONFIG_FILE in the environment or `settings.REALTIME_CONFIG_FILE`.
+
+Read late and cached; changed settings (in tests) are seen at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.core.signals import setting_changed
+
+from realtime.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, Config
+from realtime.options_reader import ALIASES, NOT_USED, InvalidOptions, Problem, from_strings, read
+
+DEFAULT_ENV_PREFIX = "SERVICE_"
+_SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE")
+
+
+class Sources(NamedTuple):
+    """The options given, merged, and what was wrong with where they came from."""
+
+    options: dict[str, object]
+    problems: list[Problem]
+    unknown_variables: list[str]
+    """Environment variables with our prefix that name no option."""
+
+
+def current() -> Config:
+    """The configuration in force.
+
+    Raises:
+        InvalidOptions: the options have mistakes; the system checks list them too.
+    """
+    return _load()
+
+
+def gather() -> Sources:
+    """Read and merge the three sources; nothing is validated here but the sources themselves."""
+    prefix: str = getattr(settings, "REALTIME_ENV_PREFIX", DEFAULT_ENV_PREFIX)
+    problems: list[Problem] = []
+    from_file = _read_file(prefix, problems)
+    from_settings = getattr(settings, "REALTIME", {})
+    if not isinstance(from_settings, Mapping):
+        problems.append(
+            Problem("source", "The setting REALTIME must be a dict.", "Map option names to values.")
+        )
+        from_settings = {}
+    strings, unknown = _read_environment(prefix)
+    # an older name given in a stronger source wins over the newer one in a weaker source
+    merged: dict[str, object] = {}
+    for source in (from_file, from_settings, from_strings(strings)):
+        for name, value in source.items():
+            known = ALIASES.get(name, name)
+            if known != name and known in source:
+                continue
+            merged[known] = value
+    return Sources(merged, problems, unknown)
+
+
+@cache
+def _load() -> Config:
+    sources = gather()
+    config, problems = read(sources.options)
+    problems = [*sources.problems, *problems]
+    if problems:
+        raise InvalidOptions(problems)
+    return config
+
+
+def _read_environment(prefix: str) -> tuple[dict[str, str], list[str]]:
+    strings: dict[str, str] = {}
+    unknown: list[str] = []
+    for variable, value in os.environ.items():
+        if not prefix or not variable.startswith(prefix):
+            continue
+        name = variable.removeprefix(prefix).lower()
+        if name == "config_file":
+            continue
+        if (
+            name == "namespaces"
+            or name in CHANNEL_OPTION_FIELDS
+            or name in CONFIG_FIELDS
+            or name in ALIASES
+        ):
+            strings[name] = value
+        elif name not in NOT_USED:
+            unknown.append(variable)
+    return strings, sorted(unknown)
+
+
+def _read_file(prefix: str, problems: list[Problem]) -> Mapping[str, Any]:
+    path = os.environ.get(f"{prefix}CONFIG_FILE") or getattr(settings, "REALTIME_CONFIG_FILE", None)
+    if not path:
+        return {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+    except (OSError, ValueError, RecursionError) as error:
+        problems.append(
+            Problem("source", f"The config file {path} cannot be read: {error}.", "It is JSON.")
+        )
+        return {}
+    if not isinstance(content, dict):
+        problems.append(
+            Problem("source", f"The config file {path} holds no JSON object.", "Use {...}.")
+        )
+        return {}
+    return content
+
+
+def forget(*, setting: str, **_: object) -> None:
+    """Read the configuration again at its next use, if this setting is part of it."""
+    if setting in _SETTINGS:
+        _load.cache_clear()
+
+
+def connect_signals() -> None:
+    """See changes that tests make to settings."""
+    setting_changed.connect(forget)

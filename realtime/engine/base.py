@@ -1,0 +1,144 @@
+"""The contract of an engine: where streams and presence live, and what connects the nodes.
+
+A new engine can be written from this file alone; `tests/engine` holds every implementation
+to it. Arguments are clean: names are valid, options say what is on. Any exception means
+"the engine failed" and leaves nothing half-done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from msgspec import Struct
+
+from realtime.options import ChannelOptions
+from realtime.protocol.messages import (
+    ChannelName,
+    ClientID,
+    ClientInfo,
+    Publication,
+    StreamPosition,
+)
+from realtime.recovery import History
+
+
+class NodeInfo(Struct, frozen=True, gc=False):
+    """What a node says of itself. `uptime` in seconds since its start. Spec: Node."""
+
+    uid: str
+    name: str
+    version: str
+    num_clients: int
+    num_users: int
+    num_channels: int
+    uptime: int
+
+
+class Receiver(Protocol):
+    """What an engine needs of its node: where it hands over what arrives. Never blocks."""
+
+    def on_publication(
+        self, channel: ChannelName, publication: Publication, position: StreamPosition | None
+    ) -> None:
+        """A publication arrived; `position` is its place in the stream, None without history."""
+        ...
+
+    def on_join(self, channel: ChannelName, info: ClientInfo) -> None:
+        """A client subscribed, on whichever node."""
+        ...
+
+    def on_leave(self, channel: ChannelName, info: ClientInfo) -> None:
+        """A client unsubscribed, on whichever node."""
+        ...
+
+
+class Engine(Protocol):
+    """Streams, presence and delivery. All methods belong to the node's event loop."""
+
+    shared: bool
+    """Whether other processes see the same streams, presence and publications."""
+
+    async def start(self, receiver: Receiver) -> None:
+        """Begin to hand over what arrives."""
+        ...
+
+    async def stop(self) -> None:
+        """Hand over nothing more and release everything. Bounded in time."""
+        ...
+
+    # delivery
+
+    async def subscribe(self, channel: ChannelName) -> None:
+        """This node has its first subscriber in a channel: hand over what is published there.
+
+        Returns when nothing published from now on can be missed.
+        """
+        ...
+
+    async def unsubscribe(self, channel: ChannelName) -> None:
+        """This node has no subscriber left in a channel."""
+        ...
+
+    async def publish(
+        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+    ) -> StreamPosition | None:
+        """Publish to every node that subscribed to the channel.
+
+        With history on, the publication is numbered (its `offset` is set) and kept in the
+        same atomic step, and the position is returned: whoever reads history afterwards
+        finds it there, and nodes receive publications with the offsets history has.
+        """
+        ...
+
+    async def publish_join(self, channel: ChannelName, info: ClientInfo) -> None:
+        """Tell every node that a client subscribed."""
+        ...
+
+    async def publish_leave(self, channel: ChannelName, info: ClientInfo) -> None:
+        """Tell every node that a client unsubscribed."""
+        ...
+
+    # streams
+
+    async def history(self, channel: ChannelName) -> History:
+        """Everything that is kept, and the top position, read at one moment.
+
+        The position of a channel nothing was published into has offset 0 and an epoch that
+        the first publication will have too. Offset and epoch outlive the publications.
+        """
+        ...
+
+    async def position(self, channel: ChannelName) -> StreamPosition:
+        """The top position of a channel."""
+        ...
+
+    async def remove_history(self, channel: ChannelName) -> None:
+        """Forget the kept publications; the position stays."""
+        ...
+
+    # presence
+
+    async def add_presence(
+        self, channel: ChannelName, clients: Iterable[ClientInfo], lifetime: float
+    ) -> None:
+        """Record, or renew, clients as present for `lifetime` seconds."""
+        ...
+
+    async def remove_presence(self, channel: ChannelName, client: ClientID) -> None:
+        """Forget a client in a channel; no error when it is not there."""
+        ...
+
+    async def presence(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:
+        """Who is present: connection ID → client info. Expired entries are not in it."""
+        ...
+
+    # the service
+
+    async def channels(self) -> list[ChannelName]:
+        """Channels with at least one subscriber on any node, in no order."""
+        ...
+
+    async def other_nodes(self) -> list[NodeInfo]:
+        """The nodes besides this one that are alive."""
+        ...

@@ -1,0 +1,219 @@
+"""The memory engine: one process, nothing to install, gone with the process.
+
+For development, tests, and sites that are served by exactly one process. Streams and
+presence live in dictionaries; delivery is a call to the node.
+
+Memory is bounded by what publishers create: a stream exists from the first publication
+into a channel, not from the first look at it, because clients may look at any name. Until
+then a channel's position is offset 0 in the engine's own epoch, which the first publication
+continues.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from realtime.engine.base import NodeInfo, Receiver
+from realtime.options import ChannelOptions
+from realtime.protocol.messages import (
+    ChannelName,
+    ClientID,
+    ClientInfo,
+    Publication,
+    StreamPosition,
+)
+from realtime.recovery import History
+from realtime.timers import Timer, Timers
+
+EPOCH_LENGTH = 8
+
+
+class _Stream:
+    """The publications of one channel."""
+
+    __slots__ = ("epoch", "expiry", "forget", "publications", "top")
+
+    def __init__(self, epoch: str) -> None:
+        self.epoch = epoch
+        self.top = 0
+        self.publications: deque[Publication] = deque()
+        self.expiry: Timer | None = None
+        self.forget: Timer | None = None
+
+    @property
+    def position(self) -> StreamPosition:
+        return StreamPosition(self.top, self.epoch)
+
+
+class _Presence:
+    """The clients present in one channel, with the time until which each is."""
+
+    __slots__ = ("clients", "expiry")
+
+    def __init__(self, expiry: Timer) -> None:
+        self.clients: dict[ClientID, tuple[ClientInfo, float]] = {}
+        self.expiry = expiry
+
+
+class MemoryEngine:
+    """See `engine.base.Engine` for what the methods promise."""
+
+    shared = False
+
+    def __init__(self, timers: Timers, *, meta_lifetime: int = 0) -> None:
+        """`meta_lifetime`: seconds the position of an unused channel is kept; 0: for ever."""
+        self._timers = timers
+        self._meta_lifetime = meta_lifetime
+        self._epoch = _new_epoch()
+        self._streams: dict[ChannelName, _Stream] = {}
+        self._presence: dict[ChannelName, _Presence] = {}
+        self._subscribed: set[ChannelName] = set()
+        self._receiver: Receiver | None = None
+
+    async def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+
+    async def stop(self) -> None:
+        self._receiver = None
+
+    # delivery
+
+    async def subscribe(self, channel: ChannelName) -> None:
+        self._subscribed.add(channel)
+
+    async def unsubscribe(self, channel: ChannelName) -> None:
+        self._subscribed.discard(channel)
+
+    async def publish(
+        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+    ) -> StreamPosition | None:
+        position: StreamPosition | None = None
+        if options.keeps_history:
+            publication, position = self._append(channel, publication, options)
+        if self._receiver is not None and channel in self._subscribed:
+            self._receiver.on_publication(channel, publication, position)
+        return position
+
+    async def publish_join(self, channel: ChannelName, info: ClientInfo) -> None:
+        if self._receiver is not None:
+            self._receiver.on_join(channel, info)
+
+    async def publish_leave(self, channel: ChannelName, info: ClientInfo) -> None:
+        if self._receiver is not None:
+            self._receiver.on_leave(channel, info)
+
+    # streams
+
+    async def history(self, channel: ChannelName) -> History:
+        stream = self._streams.get(channel)
+        if stream is None:
+            return History((), StreamPosition(0, self._epoch))
+        self._used(channel, stream)
+        return History(tuple(stream.publications), stream.position)
+
+    async def position(self, channel: ChannelName) -> StreamPosition:
+        stream = self._streams.get(channel)
+        if stream is None:
+            return StreamPosition(0, self._epoch)
+        self._used(channel, stream)
+        return stream.position
+
+    async def remove_history(self, channel: ChannelName) -> None:
+        stream = self._streams.get(channel)
+        if stream is not None:
+            stream.publications.clear()
+
+    def _append(
+        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+    ) -> tuple[Publication, StreamPosition]:
+        stream = self._streams.get(channel)
+        if stream is None:
+            stream = self._streams[channel] = _Stream(self._epoch)
+            stream.expiry = self._timers.timer(stream.publications.clear)
+        assert stream.expiry is not None
+        stream.top += 1
+        publication = msgspec.structs.replace(publication, offset=stream.top)
+        stream.publications.append(publication)
+        while len(stream.publications) > options.history_size:
+            stream.publications.popleft()
+        # every publication restarts the lifetime of all that is kept
+        stream.expiry.set(self._timers.now() + options.history_lifetime)
+        self._used(channel, stream)
+        return publication, stream.position
+
+    def _used(self, channel: ChannelName, stream: _Stream) -> None:
+        if self._meta_lifetime <= 0:
+            return
+        if stream.forget is None:
+            stream.forget = self._timers.timer(self._forget(channel))
+        stream.forget.set(self._timers.now() + self._meta_lifetime)
+
+    def _forget(self, channel: ChannelName) -> Callable[[], None]:
+        def forget() -> None:
+            stream = self._streams.pop(channel)
+            if stream.expiry is not None:
+                stream.expiry.cancel()
+            # A stream that begins again must not look like the one forgotten here.
+            self._epoch = _new_epoch()
+
+        return forget
+
+    # presence
+
+    async def add_presence(
+        self, channel: ChannelName, clients: Iterable[ClientInfo], lifetime: float
+    ) -> None:
+        until = self._timers.now() + lifetime
+        present = self._presence.get(channel)
+        if present is None:
+            expiry = self._timers.timer(lambda: self._expire_presence(channel))
+            present = self._presence[channel] = _Presence(expiry)
+        for info in clients:
+            present.clients[info.client] = (info, until)
+        if present.expiry.deadline is None:
+            present.expiry.set(until)
+
+    async def remove_presence(self, channel: ChannelName, client: ClientID) -> None:
+        present = self._presence.get(channel)
+        if present is not None:
+            present.clients.pop(client, None)
+            self._drop_empty(channel, present)
+
+    async def presence(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:
+        present = self._presence.get(channel)
+        if present is None:
+            return {}
+        now = self._timers.now()
+        return {client: info for client, (info, until) in present.clients.items() if until > now}
+
+    def _expire_presence(self, channel: ChannelName) -> None:
+        present = self._presence[channel]
+        now = self._timers.now()
+        for client, (_, until) in list(present.clients.items()):
+            if until <= now:
+                del present.clients[client]
+        if present.clients:
+            present.expiry.set(min(until for _, until in present.clients.values()))
+        self._drop_empty(channel, present)
+
+    def _drop_empty(self, channel: ChannelName, present: _Presence) -> None:
+        if not present.clients:
+            present.expiry.cancel()
+            del self._presence[channel]
+
+    # the service
+
+    async def channels(self) -> list[ChannelName]:
+        return list(self._subscribed)
+
+    async def other_nodes(self) -> list[NodeInfo]:
+        return []
+
+
+def _new_epoch() -> str:
+    return "".join(random.choices(string.ascii_letters, k=EPOCH_LENGTH))

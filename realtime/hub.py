@@ -1,0 +1,180 @@
+"""Hub: the clients of this process, by ID, by user and by channel, and fan-out to them.
+
+Everything here is synchronous and this process only; `node` joins the processes.
+
+A channel with local subscribers has a `Feed`. A subscriber is *held* until its reply is on
+the way: publications are kept back for it meanwhile. Then it is *live*. In a recoverable
+channel the feed keeps the position its live subscribers have been served up to, once for
+all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from realtime.errors import Disconnect
+from realtime.options import ChannelOptions
+from realtime.protocol.codec import Codec
+from realtime.protocol.messages import (
+    ChannelName,
+    ClientID,
+    ClientInfo,
+    Publication,
+    StreamPosition,
+    UserID,
+)
+from realtime.timers import Timer
+
+
+class Subscriber(Protocol):
+    """What hub and node know of a client."""
+
+    id: ClientID
+    codec: Codec
+
+    @property
+    def user(self) -> UserID: ...
+
+    def push(self, message: bytes) -> None:
+        """Queue an encoded message. Must not block and must not raise."""
+        ...
+
+    def info_in(self, channel: ChannelName) -> ClientInfo:
+        """Client info as others in the channel see it."""
+        ...
+
+    async def unsubscribe(self, channel: ChannelName) -> None:
+        """Unsubscribe on the server's behalf and say so to the client; "" means everywhere."""
+        ...
+
+    def close(self, disconnect: Disconnect | None) -> None:
+        """Begin to close the connection; returns at once."""
+        ...
+
+
+class Feed:
+    """The local subscribers of one channel, and how far they have been served."""
+
+    __slots__ = ("_held", "_live", "channel", "checked_at", "mismatches", "options", "position", "timer")
+
+    def __init__(self, channel: ChannelName, options: ChannelOptions) -> None:
+        self.channel = channel
+        self.options = options
+        self._live: dict[Codec, dict[Subscriber, None]] = {}
+        self._held: dict[Subscriber, list[Publication]] = {}
+        self.position: StreamPosition | None = None
+        """Position of all live subscribers in a recoverable channel; None until it is known."""
+        self.checked_at = 0.0
+        """Monotonic seconds of the last publication or successful position check."""
+        self.mismatches = 0
+        """Position checks failed in a row."""
+        self.timer: Timer | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._live or self._held)
+
+    def __len__(self) -> int:
+        return len(self._held) + sum(map(len, self._live.values()))
+
+    def subscribers(self) -> Iterator[Subscriber]:
+        """All local subscribers, held ones included."""
+        yield from self._held
+        for clients in self._live.values():
+            yield from clients
+
+    def live(self) -> Iterator[Subscriber]:
+        """The subscribers that are served at once."""
+        for clients in self._live.values():
+            yield from clients
+
+    def hold(self, client: Subscriber) -> None:
+        """Add a subscriber for which publications are kept back."""
+        self._held[client] = []
+
+    def held(self, client: Subscriber) -> list[Publication]:
+        """What was kept back for a subscriber so far, in order of arrival."""
+        return self._held.get(client, [])
+
+    def release(self, client: Subscriber) -> None:
+        """Serve a held subscriber at once from now on."""
+        del self._held[client]
+        self._live.setdefault(client.codec, {})[client] = None
+
+    def remove(self, client: Subscriber) -> None:
+        """Remove a subscriber, live or held."""
+        self._held.pop(client, None)
+        clients = self._live.get(client.codec)
+        if clients is not None:
+            clients.pop(client, None)
+            if not clients:
+                del self._live[client.codec]
+
+    def publish(self, publication: Publication) -> None:
+        """Push a publication to every live subscriber, encoded once per codec; keep it for held ones."""
+        for held in self._held.values():
+            held.append(publication)
+        for codec, clients in self._live.items():
+            message = codec.publication(self.channel, publication)
+            for client in clients:
+                client.push(message)
+
+    def broadcast(self, encode: Callable[[Codec], bytes]) -> None:
+        """Push a join or leave to every live subscriber, encoded once per codec.
+
+        Held ones learn from presence, which they can ask for after their reply.
+        """
+        for codec, clients in self._live.items():
+            message = encode(codec)
+            for client in clients:
+                client.push(message)
+
+
+class Hub:
+    """The clients and feeds of this process."""
+
+    def __init__(self) -> None:
+        self.clients: dict[ClientID, Subscriber] = {}
+        self.users: dict[UserID, dict[Subscriber, None]] = {}
+        self.feeds: dict[ChannelName, Feed] = {}
+
+    def add(self, client: Subscriber) -> None:
+        """Add a connected client."""
+        self.clients[client.id] = client
+        self.users.setdefault(client.user, {})[client] = None
+
+    def remove(self, client: Subscriber) -> None:
+        """Remove a client; unknown ones are ignored. Its subscriptions are removed one by one."""
+        if self.clients.pop(client.id, None) is None:
+            return
+        connections = self.users.get(client.user)
+        if connections is not None:
+            connections.pop(client, None)
+            if not connections:
+                del self.users[client.user]
+
+    def connections(self, user: UserID) -> list[Subscriber]:
+        """The clients of a user in this process."""
+        return list(self.users.get(user, ()))
+
+    def add_subscription(
+        self, channel: ChannelName, client: Subscriber, options: ChannelOptions
+    ) -> bool:
+        """Add a client to a channel, held; returns whether it is the first one in this process."""
+        feed = self.feeds.get(channel)
+        first = feed is None
+        if feed is None:
+            feed = self.feeds[channel] = Feed(channel, options)
+        feed.hold(client)
+        return first
+
+    def remove_subscription(self, channel: ChannelName, client: Subscriber) -> Feed | None:
+        """Remove a client from a channel; returns the feed if it was the last one in this process."""
+        feed = self.feeds.get(channel)
+        if feed is None:
+            return None
+        feed.remove(client)
+        if feed:
+            return None
+        del self.feeds[channel]
+        return feed

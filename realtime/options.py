@@ -1,0 +1,174 @@
+"""Options: every setting of the service, typed, with its default and its meaning.
+
+The fields of `ChannelOptions` and `Config` are the option tables: a field's name is the
+option's name. `options_reader` makes a `Config` of a plain mapping.
+
+A namespace has the same channel options as the top level and inherits nothing, which
+holds by construction: both are `ChannelOptions`, each filled from its own mapping.
+
+Spec: Namespace; Channel options; Other configuration options that affect the interface.
+Beyond the spec: options of Centrifugo 2.8 that make sense inside a Django site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+
+def _option(default: Any, meaning: str, *, secret: bool = False) -> Any:
+    return field(default=default, repr=not secret, metadata={"meaning": meaning})
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelOptions:
+    """The options in force for one channel: the top-level ones, or those of its namespace."""
+
+    publish: bool = _option(False, "Clients may publish into the channel directly.")
+    subscribe_to_publish: bool = _option(
+        False, "With publish: only clients subscribed to the channel may publish into it."
+    )
+    anonymous: bool = _option(False, "Clients without a user ID may subscribe.")
+    presence: bool = _option(False, "Keep who is subscribed now.")
+    presence_disable_for_client: bool = _option(
+        False, "Presence is for the server API only."
+    )
+    join_leave: bool = _option(
+        False, "Tell subscribers when another client subscribes or unsubscribes."
+    )
+    history_size: int = _option(0, "Publications kept per channel; 0: none.")
+    history_lifetime: int = _option(0, "Seconds publications are kept; 0: none.")
+    history_recover: bool = _option(
+        False, "Give clients what they missed while they were away. Needs history."
+    )
+    history_disable_for_client: bool = _option(
+        False, "Reading history is for the server API only; recovery still works."
+    )
+    server_side: bool = _option(
+        False, "Only the server subscribes clients; a client's own subscribe is refused."
+    )
+    proxy_subscribe: bool = _option(False, "Ask the application whether a client may subscribe.")
+    proxy_publish: bool = _option(False, "Ask the application whether a client may publish.")
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether publications are numbered and kept: both size and lifetime are set."""
+        return self.history_size > 0 and self.history_lifetime > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All options of one installation. Secrets do not show in its repr."""
+
+    channel: ChannelOptions = field(default_factory=ChannelOptions)
+    namespaces: Mapping[str, ChannelOptions] = field(default_factory=dict)
+
+    # channel names and users
+    channel_max_length: int = _option(255, "Longest channel name, bytes; 0: no limit.")
+    channel_private_prefix: str = _option("$", "First character(s) of private channels.")
+    channel_namespace_boundary: str = _option(":", "Ends the namespace in a channel name.")
+    channel_user_boundary: str = _option("#", "Begins the user IDs in a channel name.")
+    channel_user_separator: str = _option(",", "Separates the user IDs in a channel name.")
+    user_subscribe_to_personal: bool = _option(
+        False, "Subscribe every user to a personal channel on connect."
+    )
+    user_personal_channel_namespace: str = _option("", "Namespace of the personal channels.")
+    user_personal_single_connection: bool = _option(
+        False, "Close a user's other connections when a new one comes. Needs presence."
+    )
+
+    # client connections
+    client_insecure: bool = _option(
+        False, "Development: no token needed, publish and anonymous on everywhere."
+    )
+    client_anonymous: bool = _option(False, "Clients may connect without a token, as user ''.")
+    client_channel_limit: int = _option(128, "Subscriptions per connection; 0: no limit.")
+    client_user_connection_limit: int = _option(
+        0, "Connections per user and process; 0: no limit."
+    )
+    client_queue_max_size: int = _option(
+        10485760, "Unsent bytes after which a client is disconnected as slow; 0: no limit."
+    )
+    client_presence_ping_interval: int = _option(
+        25, "Seconds between renewals of presence and checks of subscriptions."
+    )
+    client_presence_expire_interval: int = _option(
+        60, "Seconds after which presence that is not renewed is forgotten."
+    )
+    client_expired_close_delay: int = _option(
+        25, "Seconds a client has to refresh its expired connection."
+    )
+    client_expired_sub_close_delay: int = _option(
+        25, "Seconds a client has to refresh an expired subscription."
+    )
+    client_stale_close_delay: int = _option(
+        25, "Seconds a client has to send its connect command; 0: no limit."
+    )
+    client_channel_position_check_delay: int = _option(
+        40, "Seconds without publications after which the position is checked; 0: never."
+    )
+    v3_use_offset: bool = _option(
+        False, "Write positions as offset; otherwise as seq and gen, for old clients."
+    )
+
+    # tokens, server API, panel
+    token_hmac_secret_key: str = _option("", "Verifies HS256/384/512 tokens.", secret=True)
+    token_rsa_public_key: str = _option("", "PEM; verifies RS256/384/512 tokens.")
+    token_ecdsa_public_key: str = _option("", "PEM; verifies ES256/384/512 tokens.")
+    token_jwks_public_endpoint: str = _option(
+        "", "URL of a JSON Web Key Set; when set, only its keys are accepted."
+    )
+    api_key: str = _option("", "Protects the server API.", secret=True)
+    api_insecure: bool = _option(False, "The server API needs no key.")
+    admin: bool = _option(False, "Serve the operators' panel.")
+    admin_password: str = _option("", "Password of the operators' panel.", secret=True)
+    admin_secret: str = _option("", "Signs the sessions of the operators' panel.", secret=True)
+
+    # transports and process
+    allowed_origins: tuple[str, ...] | None = _option(
+        None, "Patterns of accepted Origin headers; not set: any; empty: none."
+    )
+    websocket_handler_prefix: str = _option("/connection/websocket", "Path of the WebSocket.")
+    websocket_disable: bool = _option(False, "Do not serve WebSocket.")
+    websocket_message_size_limit: int = _option(
+        65536, "Largest frame a client may send, bytes; 0: 65536; negative: no limit."
+    )
+    api_disable: bool = _option(False, "Do not serve the server API.")
+    memory_history_meta_ttl: int = _option(
+        0, "Seconds the offset of an unused channel is remembered (memory engine); 0: for ever."
+    )
+    name: str = _option("", "Name of this node; default: host name and process ID.")
+
+    def options_of_namespace(self, name: str) -> ChannelOptions | None:
+        """The options of a namespace, of the top level for the empty name; None if unknown."""
+        if not name:
+            return self.channel
+        return self.namespaces.get(name)
+
+    @property
+    def message_size_limit_bytes(self) -> int | None:
+        """Largest incoming frame in bytes, None for no limit."""
+        if self.websocket_message_size_limit < 0:
+            return None
+        return self.websocket_message_size_limit or 65536
+
+
+CHANNEL_OPTION_FIELDS: Mapping[str, Field[Any]] = {f.name: f for f in fields(ChannelOptions)}
+CONFIG_FIELDS: Mapping[str, Field[Any]] = {
+    f.name: f for f in fields(Config) if f.name not in ("channel", "namespaces")
+}
+
+KIND_WORDS = {
+    "bool": "true or false",
+    "int": "an integer",
+    "str": "a string",
+    "list": "a list of strings",
+}
+"""The kinds of option values, in words."""
+
+
+def kind_of(option: Field[Any]) -> str:
+    """The kind of an option's value: "bool", "int", "str" or "list"."""
+    annotation = str(option.type)
+    return annotation if annotation in KIND_WORDS else "list"

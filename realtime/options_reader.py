@@ -1,0 +1,298 @@
+"""Read options: a plain mapping of names and values becomes a `Config`.
+
+Pure: the mapping is settings, environment and file, merged already by `conf`. Every mistake
+is reported, not the first one; the system checks show them one by one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import Field
+from typing import Any, NamedTuple
+
+from realtime.options import (
+    CHANNEL_OPTION_FIELDS,
+    CONFIG_FIELDS,
+    KIND_WORDS,
+    ChannelOptions,
+    Config,
+    kind_of,
+)
+
+NAMESPACE_NAME = re.compile(r"[-a-zA-Z0-9_]{2,}")
+MAY_BE_NEGATIVE = frozenset({"websocket_message_size_limit"})
+
+
+class Problem(NamedTuple):
+    """One mistake in the options. `rule` names the kind, and thereby the system check's id."""
+
+    rule: str
+    message: str
+    hint: str
+
+
+class InvalidOptions(ValueError):
+    """The mapping is not a configuration. `problems` lists every mistake in it."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problem.message for problem in self.problems))
+
+
+ALIASES: Mapping[str, str] = {"secret": "token_hmac_secret_key"}
+"""Older names that are still read, when the newer one is not given."""
+
+_ELSEWHERE: Mapping[str, str] = {
+    "Django's URLconf decides paths": (
+        "api_handler_prefix admin_handler_prefix health_handler_prefix"
+        " prometheus_handler_prefix admin_web_path"
+    ),
+    "the ASGI server decides": (
+        "address port internal_address internal_port tls tls_cert tls_key tls_external"
+        " tls_autocert tls_autocert_host_whitelist tls_autocert_cache_dir tls_autocert_email"
+        " tls_autocert_server_name tls_autocert_force_rsa tls_autocert_http"
+        " tls_autocert_http_addr websocket_ping_interval websocket_write_timeout"
+        " websocket_compression websocket_compression_level websocket_compression_min_size"
+        " websocket_read_buffer_size websocket_write_buffer_size"
+        " websocket_use_write_buffer_pool pid_file gomaxprocs shutdown_timeout"
+        " shutdown_termination_delay"
+    ),
+    "Django's LOGGING decides": "log_level log_file",
+    "commands of one connection always run in order": "client_concurrency",
+    "it had no effect in the reference server either": (
+        "client_ping_interval client_message_write_timeout client_request_max_size"
+        " redis_sequence_ttl"
+    ),
+    "this service does not offer it": (
+        "grpc_api grpc_api_port grpc_api_key grpc_api_tls grpc_api_tls_disable"
+        " grpc_api_tls_cert grpc_api_tls_key graphite graphite_tags graphite_host"
+        " graphite_port graphite_prefix graphite_interval broker nats_url nats_prefix"
+        " nats_dial_timeout nats_write_timeout debug health prometheus"
+        " node_info_metrics_aggregate_interval admin_insecure admin_external"
+        " sockjs_disable sockjs_handler_prefix sockjs_url sockjs_heartbeat_delay"
+        " proxy_connect_endpoint proxy_refresh_endpoint proxy_rpc_endpoint"
+        " proxy_subscribe_endpoint proxy_publish_endpoint proxy_connect_timeout"
+        " proxy_refresh_timeout proxy_rpc_timeout proxy_subscribe_timeout"
+        " proxy_publish_timeout proxy_extra_http_headers"
+    ),
+    "the memory engine is the only one": (
+        "redis_host redis_port redis_url redis_password redis_db redis_tls"
+        " redis_tls_skip_verify redis_master_name redis_sentinels redis_sentinel_password"
+        " redis_cluster_addrs redis_prefix redis_streams redis_history_meta_ttl"
+        " redis_connect_timeout redis_read_timeout redis_write_timeout redis_idle_timeout"
+        " redis_pubsub_num_workers"
+    ),
+}
+
+NOT_USED: Mapping[str, str] = {
+    name: reason for reason, names in _ELSEWHERE.items() for name in names.split()
+}
+"""Options of the reference server that are read and not used → why. Not a mistake."""
+
+
+def load(options: Mapping[str, object]) -> Config:
+    """Make a `Config` of option names and values.
+
+    Raises:
+        InvalidOptions: with every problem found.
+    """
+    config, problems = read(options)
+    if problems:
+        raise InvalidOptions(problems)
+    return config
+
+
+def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
+    """As `load`, but return the problems beside a config in which they are left out."""
+    problems: list[Problem] = []
+    values: dict[str, Any] = {}
+    channel: dict[str, Any] = {}
+    for name, value in options.items():
+        if name == "namespaces":
+            continue
+        known = ALIASES.get(name, name)
+        if known != name and known in options:
+            continue
+        if known in CHANNEL_OPTION_FIELDS:
+            _read_value(CHANNEL_OPTION_FIELDS[known], name, value, channel, problems)
+        elif known in CONFIG_FIELDS:
+            _read_value(CONFIG_FIELDS[known], name, value, values, problems)
+        elif name not in NOT_USED:
+            problems.append(
+                Problem(
+                    "unknown",
+                    f"Unknown option {name!r}.",
+                    "See docs/options.md for the names; they are lower case.",
+                )
+            )
+    top = ChannelOptions(**channel)
+    _check_recovery("the top level", top, problems)
+    namespaces = _read_namespaces(options.get("namespaces"), problems)
+    config = Config(channel=top, namespaces=namespaces, **values)
+    _check_personal_channel(config, problems)
+    return config, problems
+
+
+def _read_namespaces(value: object, problems: list[Problem]) -> dict[str, ChannelOptions]:
+    namespaces: dict[str, ChannelOptions] = {}
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = ()
+            problems.append(
+                Problem("type", "Option 'namespaces' is not JSON.", "Write a JSON array.")
+            )
+    if value is None:
+        return namespaces
+    if not isinstance(value, list | tuple) or not all(isinstance(i, Mapping) for i in value):
+        problems.append(
+            Problem(
+                "type",
+                "Option 'namespaces' must be a list of objects.",
+                'For example [{"name": "chat", "presence": True}].',
+            )
+        )
+        return namespaces
+    for item in value:
+        name = item.get("name")
+        if not isinstance(name, str) or not NAMESPACE_NAME.fullmatch(name):
+            problems.append(
+                Problem(
+                    "namespace_name",
+                    f"Namespace name {name!r} is not allowed.",
+                    "Use at least two letters, digits, hyphens or underscores.",
+                )
+            )
+            continue
+        if name in namespaces:
+            problems.append(
+                Problem(
+                    "namespace_duplicate",
+                    f"Namespace {name!r} is configured twice.",
+                    "Namespace names are unique.",
+                )
+            )
+            continue
+        namespaces[name] = _read_namespace(name, item, problems)
+    return namespaces
+
+
+def _read_namespace(
+    name: str, item: Mapping[str, object], problems: list[Problem]
+) -> ChannelOptions:
+    values: dict[str, Any] = {}
+    for option, value in item.items():
+        if option in CHANNEL_OPTION_FIELDS:
+            label = f"{option} of namespace {name}"
+            _read_value(CHANNEL_OPTION_FIELDS[option], label, value, values, problems)
+        elif option != "name":
+            problems.append(
+                Problem(
+                    "unknown",
+                    f"Unknown option {option!r} in namespace {name!r}.",
+                    "A namespace takes channel options only; see docs/options.md.",
+                )
+            )
+    options = ChannelOptions(**values)
+    _check_recovery(f"namespace {name!r}", options, problems)
+    return options
+
+
+def _read_value(
+    option: Field[Any], label: str, value: object, into: dict[str, Any], problems: list[Problem]
+) -> None:
+    kind = kind_of(option)
+    if kind == "list" and isinstance(value, list | tuple):
+        if all(isinstance(item, str) for item in value):
+            into[option.name] = tuple(value)
+            return
+    elif (
+        (kind == "bool" and isinstance(value, bool))
+        or (kind == "str" and isinstance(value, str))
+        or (kind == "int" and isinstance(value, int) and not isinstance(value, bool))
+    ):
+        if kind == "int" and value < 0 and option.name not in MAY_BE_NEGATIVE:  # type: ignore[operator]
+            problems.append(
+                Problem(
+                    "range",
+                    f"Option {label!r} must not be negative.",
+                    str(option.metadata["meaning"]),
+                )
+            )
+            return
+        into[option.name] = value
+        return
+    # the value itself stays out of the message: it may be a secret
+    problems.append(
+        Problem(
+            "type",
+            f"Option {label!r} must be {KIND_WORDS[kind]}, not {type(value).__name__}.",
+            str(option.metadata["meaning"]),
+        )
+    )
+
+
+def _check_recovery(where: str, options: ChannelOptions, problems: list[Problem]) -> None:
+    if options.history_recover and not options.keeps_history:
+        problems.append(
+            Problem(
+                "recover_without_history",
+                f"history_recover of {where} needs history_size and history_lifetime.",
+                "Set both to more than 0, or turn history_recover off.",
+            )
+        )
+
+
+def _check_personal_channel(config: Config, problems: list[Problem]) -> None:
+    if not config.user_subscribe_to_personal:
+        return
+    options = config.options_of_namespace(config.user_personal_channel_namespace)
+    if options is None:
+        problems.append(
+            Problem(
+                "personal_namespace",
+                f"user_personal_channel_namespace {config.user_personal_channel_namespace!r}"
+                " is not configured.",
+                "Add it to namespaces.",
+            )
+        )
+    elif config.user_personal_single_connection and not options.presence:
+        problems.append(
+            Problem(
+                "personal_presence",
+                "user_personal_single_connection needs presence in the personal channels.",
+                "Turn presence on at the top level or in user_personal_channel_namespace.",
+            )
+        )
+
+
+def from_strings(strings: Mapping[str, str]) -> dict[str, object]:
+    """Turn option values from the environment into typed ones, as far as their type tells.
+
+    Keys are option names. Booleans are true/false/1/0, lists are separated by spaces,
+    `namespaces` is a JSON array, an empty string means "not set". A value that does not
+    fit stays a string, for `load` to report.
+    """
+    values: dict[str, object] = {}
+    for name, text in strings.items():
+        if text == "":
+            continue
+        known = ALIASES.get(name, name)
+        option = CHANNEL_OPTION_FIELDS.get(known) or CONFIG_FIELDS.get(known)
+        values[name] = text if option is None else _from_string(kind_of(option), text)
+    return values
+
+
+def _from_string(kind: str, text: str) -> object:
+    match kind:
+        case "bool":
+            return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
+        case "int":
+            return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
+        case "list":
+            return text.split()
+        case _:
+            return text

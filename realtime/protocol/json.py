@@ -1,0 +1,290 @@
+"""The JSON format: text frames, one compact object a line.
+
+Output follows the schema's key order and leaves out what is zero, as clients expect; the
+payloads are spliced in, never parsed.
+
+Spec: Framing of several messages in one frame; Events; Subscribe result fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from realtime.errors import DisconnectBadRequest, Error
+from realtime.payload import Payload, escape
+from realtime.protocol.codec import split_offset
+from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
+from realtime.protocol.messages import (
+    UINT64_MAX,
+    ChannelName,
+    ClientInfo,
+    Command,
+    ConnectRequest,
+    ConnectResult,
+    EmptyRequest,
+    EmptyResult,
+    HistoryResult,
+    Method,
+    NoResult,
+    PresenceResult,
+    PresenceStatsResult,
+    Publication,
+    PushType,
+    RefreshResult,
+    Request,
+    Result,
+    SubRefreshResult,
+    SubscribeRequest,
+    SubscribeResult,
+    UInt32,
+)
+
+R = TypeVar("R", bound=Struct)
+
+METHOD_NAMES = {method.name.lower(): int(method) for method in Method}
+
+_encode = msgspec.json.Encoder().encode
+_EMPTY = b"{}"
+
+
+# The shapes on the wire, where they differ from `messages`. Field order is key order.
+
+
+class _Command(Struct, forbid_unknown_fields=True, gc=False):
+    id: UInt32 | None = None
+    method: int | str = 0
+    params: Raw = Raw(b"")  # noqa: RUF009 - Raw is immutable
+
+
+class _ClientInfo(Struct, omit_defaults=True, gc=False):
+    user: str = msgspec.field()
+    client: str = msgspec.field()
+    conn_info: Raw | msgspec.UnsetType = msgspec.UNSET
+    chan_info: Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Publication(Struct, omit_defaults=True, kw_only=True, gc=False):
+    seq: int = 0
+    gen: int = 0
+    uid: str = ""
+    data: Raw
+    info: _ClientInfo | None = None
+    offset: int = 0
+
+
+class _SubscribeResult(Struct, omit_defaults=True, kw_only=True, gc=False):
+    expires: bool = False
+    ttl: int = 0
+    recoverable: bool = False
+    seq: int = 0
+    gen: int = 0
+    epoch: str = ""
+    publications: list[_Publication] = []
+    recovered: bool = False
+    offset: int = 0
+
+
+class _ConnectResult(Struct, omit_defaults=True, kw_only=True, gc=False):
+    client: str
+    version: str
+    expires: bool = False
+    ttl: int = 0
+    subs: dict[str, _SubscribeResult] = {}
+
+
+class _Expiry(Struct, omit_defaults=True, gc=False):
+    expires: bool = False
+    ttl: int = 0
+
+
+class _Error(Struct, gc=False):
+    code: int
+    message: str
+
+
+_decode_command = ObjectDecoder(_Command)
+
+
+def raw(payload: Payload) -> Raw:
+    """A payload as it is spliced into JSON output."""
+    return Raw(payload.json)
+
+
+def quote(text: str) -> bytes:
+    """A string as JSON, safe inside HTML and JavaScript."""
+    return escape(_encode(text))
+
+
+def client_info(info: ClientInfo) -> _ClientInfo:
+    """Client info in its JSON shape; the infos only where they exist."""
+    return _ClientInfo(
+        info.user,
+        info.client,
+        msgspec.UNSET if info.conn_info is None else raw(info.conn_info),
+        msgspec.UNSET if info.chan_info is None else raw(info.chan_info),
+    )
+
+
+class JSONCodec:
+    """See `codec.Codec`. `use_offset` selects the position variant that is written."""
+
+    name = "json"
+    binary = False
+
+    def __init__(self, use_offset: bool) -> None:
+        self._use_offset = use_offset
+        self._decoders: dict[type[Struct], ObjectDecoder[Struct]] = {
+            shape: ObjectDecoder(shape) for shape in Request.__args__ if shape is not EmptyRequest
+        }
+
+    # receiving
+
+    def decode(self, frame: bytes) -> Iterator[Command]:
+        if not frame:
+            raise DisconnectBadRequest
+        try:
+            for command in decode_stream(frame, _decode_command):
+                number = method_number(command.method, METHOD_NAMES)
+                params = bytes(command.params)
+                yield Command(
+                    command.id or 0,
+                    number,
+                    None if params in (b"", b"null") else params,
+                )
+        except Malformed:
+            raise DisconnectBadRequest from None
+
+    def params(self, command: Command, shape: type[R]) -> R:
+        if command.params is None:
+            return shape()
+        if shape is EmptyRequest:
+            if not command.params.startswith(b"{"):
+                raise DisconnectBadRequest
+            return shape()
+        try:
+            request = self._decoders[shape](command.params)
+        except Malformed:
+            raise DisconnectBadRequest from None
+        if isinstance(request, SubscribeRequest):
+            _check_offset(request)
+        elif isinstance(request, ConnectRequest):
+            for sub in (request.subs or {}).values():
+                if sub is not None:
+                    _check_offset(sub)
+        assert isinstance(request, shape)
+        return request
+
+    # replies
+
+    def result(self, command_id: int, result: Result) -> bytes:
+        if isinstance(result, NoResult):
+            return b'{"id":%d}\n' % command_id
+        return b'{"id":%d,"result":%b}\n' % (command_id, self._result(result))
+
+    def error(self, command_id: int, error: Error) -> bytes:
+        body = escape(_encode(_Error(error.code, error.message)))
+        return b'{"id":%d,"error":%b}\n' % (command_id, body)
+
+    def _result(self, result: Result) -> bytes:
+        match result:
+            case EmptyResult() | NoResult():
+                return _EMPTY
+            case SubscribeResult():
+                shape: object = self._subscribe_result(result)
+            case ConnectResult(client, version, expires, ttl, subs):
+                shape = _ConnectResult(
+                    client=client,
+                    version=version,
+                    expires=expires,
+                    ttl=ttl,
+                    subs={
+                        channel: self._subscribe_result(sub)
+                        for channel, sub in sorted((subs or {}).items())
+                    },
+                )
+            case PresenceResult(presence):
+                shape = {"presence": {c: client_info(i) for c, i in sorted(presence.items())}}
+            case HistoryResult(publications):
+                shape = {"publications": [self._kept(publication) for publication in publications]}
+            case SubRefreshResult(expires, ttl):
+                shape = _Expiry(expires, ttl)
+            case RefreshResult(client, version, expires, ttl):
+                shape = _ConnectResult(client=client, version=version, expires=expires, ttl=ttl)
+            case PresenceStatsResult():
+                shape = result
+        return escape(_encode(shape))
+
+    def _subscribe_result(self, result: SubscribeResult) -> _SubscribeResult:
+        shape = _SubscribeResult(
+            expires=result.expires, ttl=result.ttl, recoverable=result.recoverable
+        )
+        if result.position is not None:
+            shape.epoch = result.position.epoch
+            shape.recovered = result.recovered
+            shape.publications = [self._publication(p) for p in result.publications]
+            if self._use_offset:
+                shape.offset = result.position.offset
+            else:
+                # clients of the older variant expect the newest first
+                shape.publications.reverse()
+                shape.seq, shape.gen = split_offset(result.position.offset)
+        return shape
+
+    def _publication(self, publication: Publication) -> _Publication:
+        shape = _Publication(data=raw(publication.data))
+        if publication.info is not None:
+            shape.info = client_info(publication.info)
+        if self._use_offset:
+            shape.offset = publication.offset
+        else:
+            shape.seq, shape.gen = split_offset(publication.offset)
+        return shape
+
+    def _kept(self, publication: Publication) -> _Publication:
+        """A publication in a history result: with uid, and with the offset in both variants."""
+        shape = self._publication(publication)
+        shape.uid = publication.uid
+        shape.offset = publication.offset
+        return shape
+
+    # pushes
+
+    def publication(self, channel: ChannelName, publication: Publication) -> bytes:
+        if publication.offset == 0 and publication.info is None:
+            return b'{"result":{"channel":%b,"data":{"data":%b}}}\n' % (
+                quote(channel),
+                publication.data.json,
+            )
+        data = _encode(self._publication(publication))
+        return b'{"result":{"channel":%b,"data":%b}}\n' % (quote(channel), data)
+
+    def join(self, channel: ChannelName, info: ClientInfo) -> bytes:
+        return self._presence_push(PushType.JOIN, channel, info)
+
+    def leave(self, channel: ChannelName, info: ClientInfo) -> bytes:
+        return self._presence_push(PushType.LEAVE, channel, info)
+
+    def unsub(self, channel: ChannelName) -> bytes:
+        if not channel:
+            return b'{"result":{"type":%d,"data":{}}}\n' % PushType.UNSUB
+        return b'{"result":{"type":%d,"channel":%b,"data":{}}}\n' % (
+            PushType.UNSUB,
+            quote(channel),
+        )
+
+    def _presence_push(self, kind: PushType, channel: ChannelName, info: ClientInfo) -> bytes:
+        body = escape(_encode(client_info(info)))
+        return b'{"result":{"type":%d,"channel":%b,"data":{"info":%b}}}\n' % (
+            kind,
+            quote(channel),
+            body,
+        )
+
+
+def _check_offset(request: SubscribeRequest) -> None:
+    if request.offset is not None and request.offset > UINT64_MAX:
+        raise DisconnectBadRequest

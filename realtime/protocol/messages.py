@@ -1,0 +1,261 @@
+"""What travels: commands, their parameters and results, publications, client info.
+
+One shape for both formats: the codecs map these to and from JSON and Protobuf. Requests
+are decoded from JSON straight into these structs; unknown keys are refused there, so that
+the codec can look again with folded keys.
+
+Spec: Command; Reply; Client info; Publication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, Raw, Struct
+
+from realtime.payload import Payload
+
+ChannelName: TypeAlias = str
+ClientID: TypeAlias = str
+UserID: TypeAlias = str
+
+UINT32_MAX = 2**32 - 1
+UINT64_MAX = 2**64 - 1
+
+UInt32 = Annotated[int, Meta(ge=0, le=UINT32_MAX)]
+# msgspec's bounds end at 63 bits; the codec refuses what is above UINT64_MAX.
+UInt64 = Annotated[int, Meta(ge=0)]
+
+ABSENT = Raw(b"")
+"""A raw field that was not sent. JSON null is not absent: it is the four bytes `null`."""
+
+
+class Method(IntEnum):
+    """The client methods and their numbers on the wire."""
+
+    CONNECT = 0
+    SUBSCRIBE = 1
+    UNSUBSCRIBE = 2
+    PUBLISH = 3
+    PRESENCE = 4
+    PRESENCE_STATS = 5
+    HISTORY = 6
+    PING = 7
+    SEND = 8
+    RPC = 9
+    REFRESH = 10
+    SUB_REFRESH = 11
+
+
+class PushType(IntEnum):
+    """The kinds of pushes the service sends. Spec: Events."""
+
+    PUBLICATION = 0
+    JOIN = 1
+    LEAVE = 2
+    UNSUB = 3
+
+
+class Command(Struct, frozen=True, gc=False):
+    """One command of a client. `params` are still encoded; None when absent."""
+
+    id: int
+    method: int
+    params: bytes | None
+
+
+# --- requests: the decoded params of a command ---
+
+
+class SubscribeRequest(Struct, forbid_unknown_fields=True, gc=False):
+    """params of subscribe; also each value of `subs` in connect."""
+
+    channel: str | None = None
+    token: str | None = None
+    recover: bool | None = None
+    seq: UInt32 | None = None
+    gen: UInt32 | None = None
+    epoch: str | None = None
+    offset: UInt64 | None = None
+
+
+class ConnectRequest(Struct, forbid_unknown_fields=True):
+    """params of connect. `data`, `name` and `version` are read by connect hooks only."""
+
+    token: str | None = None
+    data: Raw = ABSENT
+    subs: dict[str, SubscribeRequest | None] | None = None
+    name: str | None = None
+    version: str | None = None
+
+
+class RefreshRequest(Struct, forbid_unknown_fields=True, gc=False):
+    """params of refresh."""
+
+    token: str | None = None
+
+
+class SubRefreshRequest(Struct, forbid_unknown_fields=True, gc=False):
+    """params of sub_refresh."""
+
+    channel: str | None = None
+    token: str | None = None
+
+
+class ChannelRequest(Struct, forbid_unknown_fields=True, gc=False):
+    """params of unsubscribe, presence, presence_stats and history."""
+
+    channel: str | None = None
+
+
+class PublishRequest(Struct, forbid_unknown_fields=True, gc=False):
+    """params of publish. JSON null is a payload, no `data` at all is not."""
+
+    channel: str | None = None
+    data: Raw = ABSENT
+
+
+class RPCRequest(Struct, forbid_unknown_fields=True, gc=False):
+    """params of rpc."""
+
+    method: str | None = None
+    data: Raw = ABSENT
+
+
+class EmptyRequest(Struct, gc=False):
+    """params of ping and send: whatever is there is not looked at."""
+
+
+Request: TypeAlias = (
+    ConnectRequest
+    | SubscribeRequest
+    | ChannelRequest
+    | PublishRequest
+    | RPCRequest
+    | RefreshRequest
+    | SubRefreshRequest
+    | EmptyRequest
+)
+
+
+# --- what a channel carries ---
+
+
+class StreamPosition(Struct, frozen=True, gc=False):
+    """A place in a channel's stream: `offset` counts publications from 1 within `epoch`."""
+
+    offset: int
+    epoch: str
+
+
+class ClientInfo(Struct, frozen=True, gc=False):
+    """Who: user ID ("" is anonymous), connection ID, and the infos from the tokens."""
+
+    user: UserID
+    client: ClientID
+    conn_info: Payload | None = None
+    chan_info: Payload | None = None
+
+
+class Publication(Struct, frozen=True, gc=False):
+    """Data published into a channel.
+
+    `offset` is 0 and `uid` "" in a channel without history. `info` is set when the
+    publisher is a client.
+    """
+
+    data: Payload
+    info: ClientInfo | None = None
+    offset: int = 0
+    uid: str = ""
+
+
+# --- results: what a reply carries ---
+
+
+class SubscribeResult(Struct, frozen=True):
+    """result of subscribe.
+
+    `position` and `publications` (oldest first, each with an offset) only in recoverable
+    channels. `ttl` in seconds.
+    """
+
+    expires: bool = False
+    ttl: int = 0
+    recoverable: bool = False
+    position: StreamPosition | None = None
+    publications: tuple[Publication, ...] = ()
+    recovered: bool = False
+
+
+class ConnectResult(Struct, frozen=True):
+    """result of connect. `subs`: channel → result, of the server-side subscriptions."""
+
+    client: ClientID
+    version: str
+    expires: bool = False
+    ttl: int = 0
+    subs: dict[ChannelName, SubscribeResult] | None = None
+
+
+class RefreshResult(Struct, frozen=True, gc=False):
+    """result of refresh."""
+
+    client: ClientID
+    version: str
+    expires: bool = False
+    ttl: int = 0
+
+
+class SubRefreshResult(Struct, frozen=True, gc=False):
+    """result of sub_refresh."""
+
+    expires: bool = False
+    ttl: int = 0
+
+
+class PresenceResult(Struct, frozen=True):
+    """result of presence: connection ID → client info."""
+
+    presence: dict[ClientID, ClientInfo]
+
+
+class PresenceStatsResult(Struct, frozen=True, gc=False):
+    """result of presence_stats: clients, and distinct user IDs among them ("" counts as one)."""
+
+    num_clients: int
+    num_users: int
+
+    @classmethod
+    def of(cls, present: Mapping[ClientID, ClientInfo]) -> PresenceStatsResult:
+        """Count who is present."""
+        return cls(len(present), len({info.user for info in present.values()}))
+
+
+class HistoryResult(Struct, frozen=True):
+    """result of history: publications, oldest first."""
+
+    publications: tuple[Publication, ...]
+
+
+class EmptyResult(Struct, frozen=True, gc=False):
+    """result of unsubscribe and publish: an empty object."""
+
+
+class NoResult(Struct, frozen=True, gc=False):
+    """The reply of ping carries only its id."""
+
+
+Result: TypeAlias = (
+    ConnectResult
+    | SubscribeResult
+    | RefreshResult
+    | SubRefreshResult
+    | PresenceResult
+    | PresenceStatsResult
+    | HistoryResult
+    | EmptyResult
+    | NoResult
+)

@@ -1,0 +1,149 @@
+"""One request of the server API, from bytes to bytes.
+
+Spec: Server HTTP API; Authentication, Server HTTP API.
+Beyond the spec: statuses, pipelining and framing follow Centrifugo 2.8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+import msgspec
+from msgspec import Raw, Struct
+
+from realtime.errors import Error, InternalError
+from realtime.node import Node
+from realtime.options import Config
+from realtime.payload import escape
+from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
+from realtime.protocol.messages import UInt32
+from realtime.server_api import methods
+
+logger = logging.getLogger("realtime.server_api")
+
+_WHITE_SPACE = b" \t\r\n"
+
+MAX_QUERY_FIELDS = 100
+COMMANDS_PER_TURN = 64
+"""Commands of one body that run before the event loop gets a turn."""
+
+
+class Response(NamedTuple):
+    """What to answer. `content_type` None: no such header."""
+
+    status: int
+    body: bytes = b""
+    content_type: str | None = None
+
+
+METHOD_NOT_ALLOWED = Response(405)
+UNAUTHORIZED = Response(401)
+BAD_REQUEST = Response(400, b"Bad Request\n", "text/plain; charset=utf-8")
+TOO_LARGE = Response(413)
+STOPPING = Response(503)
+NOT_FOUND = Response(404)
+
+
+class _Command(Struct, forbid_unknown_fields=True):
+    id: UInt32 | None = None
+    method: int | str = 0
+    params: Raw = Raw(b"")  # noqa: RUF009 - Raw is immutable
+
+
+class _Error(Struct):
+    code: int
+    message: str
+
+
+_decode_command = ObjectDecoder(_Command)
+
+
+def _decode(text: bytes) -> _Command:
+    """One command; JSON null is a command without anything."""
+    if text.strip(_WHITE_SPACE) == b"null":
+        return _Command()
+    return _decode_command(text)
+
+
+def refuse(config: Config, method: str, authorization: str, query: str) -> Response | None:
+    """Refuse a request before its body is read, or return None.
+
+    Args:
+        method: the HTTP method, upper case.
+        authorization: value of the header, "" when absent.
+        query: the query string.
+    """
+    if config.api_disable:
+        return NOT_FOUND
+    if method != "POST":
+        return METHOD_NOT_ALLOWED
+    if config.api_insecure:
+        return None
+    if not config.api_key:
+        return UNAUTHORIZED
+    scheme, _, key = " ".join(authorization.split()).partition(" ")
+    if scheme.lower() == "apikey" and " " not in key and _same(key, config.api_key):
+        return None
+    if _same(_query_key(query), config.api_key):
+        return None
+    return UNAUTHORIZED
+
+
+def _query_key(query: str) -> str:
+    """The first `api_key` of a query string, "" when there is none."""
+    try:
+        return parse_qs(query, max_num_fields=MAX_QUERY_FIELDS).get("api_key", [""])[0]
+    except ValueError:
+        return ""
+
+
+def _same(given: str, key: str) -> bool:
+    """Compare in constant time."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), key.encode())
+
+
+async def handle(node: Node, content_type: str, body: bytes) -> Response:
+    """Run the commands of a body, in order, and answer with one reply a line.
+
+    A body that is malformed somewhere is answered with 400 although the commands before
+    that place have run.
+    """
+    if node.stopping:
+        return STOPPING
+    if not body:
+        return BAD_REQUEST
+    replies: list[bytes] = []
+    try:
+        for command in decode_stream(body, _decode):
+            if len(replies) % COMMANDS_PER_TURN == COMMANDS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            method = method_number(command.method, methods.METHOD_NUMBERS)
+            replies.append(await _reply(node, command, method))
+    except Malformed:
+        return BAD_REQUEST
+    return Response(200, b"".join(replies), content_type)
+
+
+async def _reply(node: Node, command: _Command, method: int) -> bytes:
+    try:
+        result = await methods.run(node, method, bytes(command.params))
+    except Error as error:
+        return _line(command, b"error", _error(error))
+    except Exception:
+        logger.exception("A command of the server API failed")
+        return _line(command, b"error", _error(InternalError()))
+    return _line(command, b"result", escape(result))
+
+
+def _error(error: Error) -> bytes:
+    return escape(msgspec.json.encode(_Error(error.code, error.message)))
+
+
+def _line(command: _Command, key: bytes, value: bytes) -> bytes:
+    if command.id:
+        return b'{"id":%d,"%b":%b}\n' % (command.id, key, value)
+    return b'{"%b":%b}\n' % (key, value)

@@ -1,0 +1,178 @@
+"""The API methods: one table, method → number, params, and what to do.
+
+Spec: Server HTTP API, table of methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from realtime import operations, payload
+from realtime.errors import BadRequest, MethodNotFound
+from realtime.node import Node
+from realtime.payload import Payload
+from realtime.protocol.json import client_info, raw
+from realtime.protocol.json_stream import Malformed, ObjectDecoder
+from realtime.protocol.messages import ABSENT, Publication
+
+P = TypeVar("P", bound=Struct)
+
+_encode = msgspec.json.Encoder().encode
+_EMPTY = b"{}"
+
+
+class _PublishParams(Struct, forbid_unknown_fields=True):
+    channel: str | None = None
+    data: Raw = ABSENT
+
+
+class _BroadcastParams(Struct, forbid_unknown_fields=True):
+    channels: list[str] | None = None
+    data: Raw = ABSENT
+
+
+class _UserParams(Struct, forbid_unknown_fields=True):
+    user: str | None = None
+    channel: str | None = None
+
+
+class _ChannelParams(Struct, forbid_unknown_fields=True):
+    channel: str | None = None
+
+
+class _RPCParams(Struct, forbid_unknown_fields=True):
+    method: str | None = None
+    params: Raw = ABSENT
+
+
+class _Publication(Struct, omit_defaults=True):
+    uid: str
+    data: Raw
+    info: object = None
+
+
+class Row(NamedTuple, Generic[P]):
+    """One method: the shape of its params (None: not looked at) and its handler."""
+
+    name: str
+    decode: ObjectDecoder[P] | None
+    run: Callable[[Node, P], Awaitable[bytes]]
+
+
+async def _publish(node: Node, params: _PublishParams) -> bytes:
+    await operations.publish(node, _required(params.channel), _data(params.data))
+    return _EMPTY
+
+
+async def _broadcast(node: Node, params: _BroadcastParams) -> bytes:
+    if not params.channels:
+        raise BadRequest
+    await operations.broadcast(node, params.channels, _data(params.data))
+    return _EMPTY
+
+
+async def _unsubscribe(node: Node, params: _UserParams) -> bytes:
+    await operations.unsubscribe(node, params.user or "", params.channel or "")
+    return _EMPTY
+
+
+async def _disconnect(node: Node, params: _UserParams) -> bytes:
+    await operations.disconnect(node, params.user or "")
+    return _EMPTY
+
+
+async def _presence(node: Node, params: _ChannelParams) -> bytes:
+    present = (await operations.presence(node, params.channel or "")).presence
+    return _encode({"presence": {c: client_info(info) for c, info in sorted(present.items())}})
+
+
+async def _presence_stats(node: Node, params: _ChannelParams) -> bytes:
+    return _encode(await operations.presence_stats(node, params.channel or ""))
+
+
+async def _history(node: Node, params: _ChannelParams) -> bytes:
+    result = await operations.history(node, params.channel or "")
+    return _encode({"publications": [_kept(publication) for publication in result.publications]})
+
+
+async def _history_remove(node: Node, params: _ChannelParams) -> bytes:
+    await operations.history_remove(node, params.channel or "")
+    return _EMPTY
+
+
+async def _channels(node: Node, _: Struct) -> bytes:
+    return _encode({"channels": await operations.channels(node)})
+
+
+async def _info(node: Node, _: Struct) -> bytes:
+    nodes = [msgspec.structs.asdict(node) | {"metrics": None} for node in await operations.info(node)]
+    return _encode({"nodes": nodes})
+
+
+async def _rpc(node: Node, params: _RPCParams) -> bytes:
+    if not params.method:
+        raise BadRequest
+    raise MethodNotFound
+
+
+def _required(channel: str | None) -> str:
+    if not channel:
+        raise BadRequest
+    return channel
+
+
+def _data(data: Raw) -> Payload:
+    try:
+        return payload.check(bytes(data))
+    except ValueError:
+        raise BadRequest from None
+
+
+def _kept(publication: Publication) -> _Publication:
+    shape = _Publication(publication.uid, raw(publication.data))
+    if publication.info is not None:
+        shape.info = client_info(publication.info)
+    return shape
+
+
+METHODS: tuple[Row, ...] = (
+    Row("publish", ObjectDecoder(_PublishParams), _publish),
+    Row("broadcast", ObjectDecoder(_BroadcastParams), _broadcast),
+    Row("unsubscribe", ObjectDecoder(_UserParams), _unsubscribe),
+    Row("disconnect", ObjectDecoder(_UserParams), _disconnect),
+    Row("presence", ObjectDecoder(_ChannelParams), _presence),
+    Row("presence_stats", ObjectDecoder(_ChannelParams), _presence_stats),
+    Row("history", ObjectDecoder(_ChannelParams), _history),
+    Row("history_remove", ObjectDecoder(_ChannelParams), _history_remove),
+    Row("channels", None, _channels),
+    Row("info", None, _info),
+    Row("rpc", ObjectDecoder(_RPCParams), _rpc),
+)
+"""A method's number is its place in this table."""
+
+METHOD_NUMBERS = {row.name: number for number, row in enumerate(METHODS)}
+
+
+async def run(node: Node, method: int, params: bytes) -> bytes:
+    """Run one command; returns its result as JSON.
+
+    Raises:
+        MethodNotFound: no method has this number.
+        Error: as the method says.
+    """
+    if not 0 <= method < len(METHODS):
+        raise MethodNotFound
+    row = METHODS[method]
+    if row.decode is None:
+        return await row.run(node, Struct())
+    if params in (b"", b"null"):
+        raise BadRequest
+    try:
+        decoded = row.decode(params)
+    except Malformed:
+        raise BadRequest from None
+    return await row.run(node, decoded)

@@ -1,0 +1,221 @@
+"""The server API as plain functions, for Django code: views, signals, tasks, shells.
+
+Each function reaches every process of the service and has a twin whose name begins with
+"a", for coroutines. The plain ones are for threads without an event loop (synchronous
+views, for example); called on an event loop they raise RuntimeError.
+
+All of them raise:
+    Error: what the server API would answer with (its code and message are attributes),
+        for example `NamespaceNotFound`.
+    NotServing: no node can be reached from this process.
+
+Spec: Server HTTP API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NotRequired, TypedDict
+
+import msgspec
+
+from realtime import operations, payload
+from realtime.payload import Payload
+from realtime.protocol import messages
+from realtime.serving import acall, call
+
+
+class ClientInfo(TypedDict):
+    """Who: user ID, connection ID, and the infos where they exist."""
+
+    user: str
+    client: str
+    conn_info: NotRequired[Any]
+    chan_info: NotRequired[Any]
+
+
+class Publication(TypedDict):
+    """A publication that is kept. `info` only when a client published it."""
+
+    data: Any
+    uid: str
+    offset: int
+    info: NotRequired[ClientInfo]
+
+
+class PresenceStats(TypedDict):
+    """Clients, and distinct users among them."""
+
+    num_clients: int
+    num_users: int
+
+
+class NodeInfo(TypedDict):
+    """One process of the service. `uptime` in seconds."""
+
+    uid: str
+    name: str
+    version: str
+    num_clients: int
+    num_users: int
+    num_channels: int
+    uptime: int
+
+
+def publish(channel: str, data: object) -> None:
+    """Publish JSON-serialisable data into a channel.
+
+    Raises:
+        TypeError: the data have no JSON form.
+    """
+    encoded = payload.from_object(data)
+    call(lambda node: operations.publish(node, channel, encoded))
+
+
+async def apublish(channel: str, data: object) -> None:
+    """Twin of `publish`."""
+    encoded = payload.from_object(data)
+    await acall(lambda node: operations.publish(node, channel, encoded))
+
+
+def broadcast(channels: Iterable[str], data: object) -> None:
+    """Publish the same data into several channels; see `operations.broadcast`."""
+    names, encoded = tuple(channels), payload.from_object(data)
+    call(lambda node: operations.broadcast(node, names, encoded))
+
+
+async def abroadcast(channels: Iterable[str], data: object) -> None:
+    """Twin of `broadcast`."""
+    names, encoded = tuple(channels), payload.from_object(data)
+    await acall(lambda node: operations.broadcast(node, names, encoded))
+
+
+def unsubscribe(user: str, channel: str = "") -> None:
+    """Unsubscribe all connections of a user ID from a channel; without one, from all of theirs."""
+    call(lambda node: operations.unsubscribe(node, user, channel))
+
+
+async def aunsubscribe(user: str, channel: str = "") -> None:
+    """Twin of `unsubscribe`."""
+    await acall(lambda node: operations.unsubscribe(node, user, channel))
+
+
+def disconnect(user: str) -> None:
+    """Disconnect all connections of a user ID; their clients do not reconnect."""
+    call(lambda node: operations.disconnect(node, user))
+
+
+async def adisconnect(user: str) -> None:
+    """Twin of `disconnect`."""
+    await acall(lambda node: operations.disconnect(node, user))
+
+
+def presence(channel: str) -> dict[str, ClientInfo]:
+    """Who is subscribed to a channel: connection ID → client info."""
+    return _presence(call(lambda node: operations.presence(node, channel)))
+
+
+async def apresence(channel: str) -> dict[str, ClientInfo]:
+    """Twin of `presence`."""
+    return _presence(await acall(lambda node: operations.presence(node, channel)))
+
+
+def presence_stats(channel: str) -> PresenceStats:
+    """How many clients and users are subscribed to a channel."""
+    return _presence_stats(call(lambda node: operations.presence_stats(node, channel)))
+
+
+async def apresence_stats(channel: str) -> PresenceStats:
+    """Twin of `presence_stats`."""
+    return _presence_stats(await acall(lambda node: operations.presence_stats(node, channel)))
+
+
+def history(channel: str) -> list[Publication]:
+    """The publications kept in a channel, oldest first."""
+    return _history(call(lambda node: operations.history(node, channel)))
+
+
+async def ahistory(channel: str) -> list[Publication]:
+    """Twin of `history`."""
+    return _history(await acall(lambda node: operations.history(node, channel)))
+
+
+def history_remove(channel: str) -> None:
+    """Forget the publications kept in a channel; offsets go on counting."""
+    call(lambda node: operations.history_remove(node, channel))
+
+
+async def ahistory_remove(channel: str) -> None:
+    """Twin of `history_remove`."""
+    await acall(lambda node: operations.history_remove(node, channel))
+
+
+def channels() -> list[str]:
+    """The channels that have a subscriber, sorted. Heavy beyond some 10 000 channels."""
+    return call(operations.channels)
+
+
+async def achannels() -> list[str]:
+    """Twin of `channels`."""
+    return await acall(operations.channels)
+
+
+def info() -> list[NodeInfo]:
+    """The processes of the service."""
+    return _info(call(operations.info))
+
+
+async def ainfo() -> list[NodeInfo]:
+    """Twin of `info`."""
+    return _info(await acall(operations.info))
+
+
+# results in Python's words
+
+
+def _presence(result: messages.PresenceResult) -> dict[str, ClientInfo]:
+    return {client: _client_info(info) for client, info in result.presence.items()}
+
+
+def _client_info(info: messages.ClientInfo) -> ClientInfo:
+    entry = ClientInfo(user=info.user, client=info.client)
+    if info.conn_info is not None:
+        entry["conn_info"] = _value(info.conn_info)
+    if info.chan_info is not None:
+        entry["chan_info"] = _value(info.chan_info)
+    return entry
+
+
+def _value(data: Payload) -> Any:
+    return msgspec.json.decode(data.raw)
+
+
+def _presence_stats(result: messages.PresenceStatsResult) -> PresenceStats:
+    return PresenceStats(num_clients=result.num_clients, num_users=result.num_users)
+
+
+def _history(result: messages.HistoryResult) -> list[Publication]:
+    entries = []
+    for publication in result.publications:
+        entry = Publication(
+            data=_value(publication.data), uid=publication.uid, offset=publication.offset
+        )
+        if publication.info is not None:
+            entry["info"] = _client_info(publication.info)
+        entries.append(entry)
+    return entries
+
+
+def _info(nodes: list[operations.NodeInfo]) -> list[NodeInfo]:
+    return [
+        NodeInfo(
+            uid=node.uid,
+            name=node.name,
+            version=node.version,
+            num_clients=node.num_clients,
+            num_users=node.num_users,
+            num_channels=node.num_channels,
+            uptime=node.uptime,
+        )
+        for node in nodes
+    ]

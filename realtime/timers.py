@@ -1,0 +1,96 @@
+"""One timer of the event loop for all clients of a node.
+
+A heap of deadlines instead of a timer a client: an idle connection costs one small entry
+or none, and moving a deadline later, which is what a refresh does, touches only the entry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from itertools import count
+
+
+class Timer:
+    """A callback with a deadline that can be moved. Made by `Timers.timer`."""
+
+    __slots__ = ("_callback", "_queued_at", "_timers", "deadline")
+
+    def __init__(self, timers: Timers, callback: Callable[[], None]) -> None:
+        self._timers = timers
+        self._callback: Callable[[], None] | None = callback
+        self._queued_at: float | None = None
+        self.deadline: float | None = None
+        """Loop time in seconds; None: not set."""
+
+    def set(self, deadline: float | None) -> None:
+        """Call back at `deadline` (loop time, seconds); None: not at all."""
+        if self._callback is None:
+            return
+        self.deadline = deadline
+        if deadline is not None and (self._queued_at is None or deadline < self._queued_at):
+            self._queued_at = deadline
+            self._timers._queue(deadline, self)
+
+    def cancel(self) -> None:
+        """Never call back any more, and let go of the callback."""
+        self.deadline = None
+        self._callback = None
+
+    def _pop(self, queued_at: float, now: float) -> None:
+        if queued_at != self._queued_at:
+            return  # an earlier entry of this timer is, or was, in the heap
+        self._queued_at = None
+        if self.deadline is None or self._callback is None:
+            return
+        if self.deadline > now:
+            self.set(self.deadline)
+            return
+        self.deadline = None
+        self._callback()
+
+
+class Timers:
+    """The heap. Belongs to one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._order = count()
+        self._handle: asyncio.TimerHandle | None = None
+
+    def now(self) -> float:
+        """The loop's clock: monotonic seconds."""
+        return self._loop.time()
+
+    def timer(self, callback: Callable[[], None]) -> Timer:
+        """A timer that is not set yet. The callback must not raise."""
+        return Timer(self, callback)
+
+    def close(self) -> None:
+        """Call back no more timers."""
+        if self._handle is not None:
+            self._handle.cancel()
+        self._heap.clear()
+
+    def _queue(self, deadline: float, timer: Timer) -> None:
+        heapq.heappush(self._heap, (deadline, next(self._order), timer))
+        if self._handle is None or deadline < self._handle.when():
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle = self._loop.call_at(self._heap[0][0], self._run)
+
+    def _run(self) -> None:
+        self._handle = None
+        now = self._loop.time()
+        try:
+            while self._heap and self._heap[0][0] <= now:
+                queued_at, _, timer = heapq.heappop(self._heap)
+                timer._pop(queued_at, now)
+        finally:
+            if self._heap and self._handle is None:
+                self._schedule()

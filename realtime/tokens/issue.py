@@ -1,0 +1,75 @@
+"""Make tokens, for the application's side: views, templates, commands, tests.
+
+Spec: Authentication, Client connection.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import jwt
+
+from realtime.options import Config
+
+
+def connection_token(
+    config: Config,
+    user: str,
+    *,
+    ttl: float | None = None,
+    info: object = None,
+    channels: Iterable[str] = (),
+) -> str:
+    """A connection token for a user ID, signed with `token_hmac_secret_key` (HS256).
+
+    Args:
+        user: user ID; "" makes an anonymous token.
+        ttl: seconds until it expires; None for never.
+        info: JSON-serialisable connection info, shown to others as `conn_info`.
+        channels: server-side subscriptions.
+
+    Raises:
+        ValueError: no `token_hmac_secret_key` is set.
+    """
+    claims: dict[str, Any] = {"sub": user}
+    if names := list(channels):
+        claims["channels"] = names
+    return _sign(config, claims, ttl, info)
+
+
+def subscription_token(
+    config: Config,
+    client: str,
+    channel: str,
+    *,
+    ttl: float | None = None,
+    info: object = None,
+    keep_subscription: bool = False,
+) -> str:
+    """A token that lets one connection subscribe to one private channel.
+
+    Args:
+        client: connection ID, as the client got it in its connect reply.
+        ttl: seconds until token and subscription expire; None for never.
+        info: JSON-serialisable channel info, shown to others as `chan_info`.
+        keep_subscription: only the token expires, not the subscription (claim `eto`).
+
+    Raises:
+        ValueError: no `token_hmac_secret_key` is set.
+    """
+    claims: dict[str, Any] = {"client": client, "channel": channel}
+    if keep_subscription:
+        claims["eto"] = True
+    return _sign(config, claims, ttl, info)
+
+
+def _sign(config: Config, claims: dict[str, Any], ttl: float | None, info: object) -> str:
+    if not config.token_hmac_secret_key:
+        raise ValueError("set token_hmac_secret_key to make tokens")
+    if ttl is not None:
+        claims["exp"] = int(time.time() + ttl)
+    if info is not None:
+        claims["info"] = info
+    return jwt.encode(claims, config.token_hmac_secret_key, algorithm="HS256")

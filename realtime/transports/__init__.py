@@ -1,0 +1,1 @@
+"""What carries frames: Channels consumers, and what single ASGI servers need on top."""

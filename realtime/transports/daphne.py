@@ -1,0 +1,79 @@
+"""What daphne needs on top of ASGI: close reasons, the backlog of slow clients, a good end.
+
+- daphne drops the `reason` of `websocket.close`; the disconnect advice travels there.
+- daphne's `send` never waits and buffers without limit; only its protocol knows how much
+  a slow client has not read.
+- daphne has no lifespan events; its reactor tells when it stops.
+
+`install` puts a subclass of daphne's WebSocket protocol into daphne's factory. It does so
+only when daphne is the server (or loaded by it) and everything it builds on is there;
+otherwise plain ASGI is used and `problem` says why, for the system check.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from realtime import serving
+
+logger = logging.getLogger("realtime.daphne")
+
+_SERVER = "daphne.server"
+
+
+def is_loaded() -> bool:
+    """Whether daphne runs this process, or may."""
+    return _SERVER in sys.modules
+
+
+def problem() -> str | None:
+    """Why the protocol cannot be installed into this version of daphne, None if it can."""
+    try:
+        protocol = importlib.import_module("daphne.ws_protocol")
+    except ImportError as error:
+        return f"daphne.ws_protocol cannot be imported: {error}"
+    base = getattr(protocol, "WebSocketProtocol", None)
+    factory = getattr(protocol, "WebSocketFactory", None)
+    if base is None or factory is None or not hasattr(factory, "protocol"):
+        return "daphne.ws_protocol has no WebSocketFactory.protocol"
+    for name in ("handle_reply", "sendCloseFrame", "STATE_OPEN"):
+        if not hasattr(base, name):
+            return f"daphne's WebSocketProtocol has no {name}"
+    return None
+
+
+def install() -> bool:
+    """Use our protocol for daphne's WebSockets; returns whether that was possible."""
+    if not is_loaded() or problem() is not None:
+        return False
+    factory = importlib.import_module("daphne.ws_protocol").WebSocketFactory
+    protocol = importlib.import_module("realtime.transports.daphne_protocol").AdvisingProtocol
+    if not issubclass(factory.protocol, protocol):
+        factory.protocol = protocol
+        _stop_with_reactor()
+    return True
+
+
+def _stop_with_reactor() -> None:
+    """Tell clients to come back later when daphne's reactor begins to stop."""
+    reactor: Any = importlib.import_module("twisted.internet.reactor")
+    defer = importlib.import_module("twisted.internet.defer")
+
+    def stop() -> Any:
+        serving.begin_stop()
+        return defer.Deferred.fromFuture(asyncio.ensure_future(serving.stop()))
+
+    reactor.addSystemEventTrigger("before", "shutdown", stop)
+
+
+def backlog_of(send: Any) -> Callable[[], int] | None:
+    """How to ask for the bytes a client has not read, if `send` is daphne's own."""
+    if not isinstance(send, functools.partial) or not send.args:
+        return None
+    return getattr(send.args[0], "backlog_bytes", None)

@@ -1,0 +1,214 @@
+"""The WebSocket transport: a Channels consumer with its own receive loop.
+
+The consumer is an ordinary `AsyncConsumer` (`as_asgi()`, routable, wrappable by
+middleware), but it does not use Channels' dispatch: no mailbox on the channel layer per
+socket, no task and no thread hop per frame. Sockets of this service never touch the
+database, so there is no connection to clean up between frames.
+
+Spec: Client WebSocket protocol; Disconnect advice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, TypeAlias
+from urllib.parse import parse_qs
+
+from channels.consumer import AsyncConsumer
+
+from realtime import serving
+from realtime.client import Client
+from realtime.errors import Disconnect, DisconnectMessageTooBig
+from realtime.outbox import Frame
+from realtime.transports import daphne, origin
+from realtime.transports.sending import begin, in_task
+
+logger = logging.getLogger("realtime.websocket")
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+CLOSE_TIMEOUT = 5.0
+"""Seconds a peer has to answer a close frame, and a server to send one."""
+
+SUBPROTOCOLS: Mapping[str, str] = {
+    "centrifuge-protobuf": "protobuf",
+    "centrifuge-json": "json",
+}
+"""Subprotocols that are accepted when offered → format."""
+
+
+class WebSocketTransport:
+    """Carries frames for one client over an ASGI WebSocket. See `client.Transport`."""
+
+    name = "websocket"
+
+    def __init__(self, send: Send, receiving: asyncio.Task[Any]) -> None:
+        """`receiving`: the task of the consumer's receive loop."""
+        self._send = send
+        self._receiving = receiving
+        self._loop = asyncio.get_running_loop()
+        self._sending: asyncio.Task[None] | None = None
+        self._outbox_ready: Callable[[], None] | None = None
+        self._closed = asyncio.Event()
+        self.ready = True
+        self.abandoned = False
+        """Whether the receive loop was cancelled because the peer does not close."""
+
+    def when_ready(self, callback: Callable[[], None]) -> None:
+        """Call back whenever a frame that had to wait has left."""
+        self._outbox_ready = callback
+
+    def send(self, frame: Frame) -> int:
+        try:
+            rest = begin(self._send(frame.asgi))
+        except Exception:
+            # The peer is gone; the receive loop learns that from the server.
+            logger.debug("A frame could not be sent", exc_info=True)
+            self.ready = False
+            return 0
+        if rest is not None:
+            self.ready = False
+            self._sending = in_task(rest, self._loop, self._sent)
+        return 0
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        self._sending = None
+        if task.cancelled() or task.exception() is not None:
+            return
+        self.ready = True
+        if self._outbox_ready is not None:
+            self._outbox_ready()
+
+    async def close(self, disconnect: Disconnect) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                if self._sending is not None:
+                    await asyncio.wait([self._sending])
+                await self._send(
+                    {
+                        "type": "websocket.close",
+                        "code": disconnect.code,
+                        "reason": disconnect.advice,
+                    }
+                )
+                await self._closed.wait()
+        except TimeoutError:
+            # The peer neither reads nor answers. Ending the application makes the server drop it.
+            self.abandoned = True
+            self._receiving.cancel()
+        except Exception:
+            logger.debug("The close frame could not be sent", exc_info=True)
+        finally:
+            if self._sending is not None:
+                self._sending.cancel()
+
+    def closed(self) -> None:
+        """The connection is gone."""
+        self.ready = False
+        self._outbox_ready = None
+        self._closed.set()
+
+
+class WebSocketConsumer(AsyncConsumer):
+    """One WebSocket connection."""
+
+    channel_layer_alias = None  # sockets have no mailbox of their own
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        node = await serving.start()
+        event = await receive()
+        if event["type"] != "websocket.connect":
+            return
+        if not origin.is_allowed(_header(scope, b"origin"), node.config.allowed_origins):
+            await deny(scope, send, 403, b"Forbidden\n")
+            return
+        format_name, subprotocol = _choose_format(scope)
+        await send({"type": "websocket.accept", "subprotocol": subprotocol})
+        transport = _transport(send)
+        client = Client(node, transport, node.codecs[format_name])
+        transport.when_ready(client.outbox.ready)
+        try:
+            await self._receive(client, receive)
+        except asyncio.CancelledError:
+            if node.stopping:
+                # The server ends its applications; clients are being told, see it through.
+                await self._receive(client, receive)
+            elif not transport.abandoned:
+                raise
+        finally:
+            transport.closed()
+            client.close(None)
+
+    async def _receive(self, client: Client, receive: Receive) -> None:
+        """Hand over frames until the connection is gone."""
+        limit = client.node.config.message_size_limit_bytes
+        while True:
+            event = await receive()
+            if event["type"] != "websocket.receive":
+                return
+            if client.closing:
+                continue
+            text = event.get("text")
+            frame: bytes = event["bytes"] if text is None else text.encode()
+            if limit is not None and len(frame) > limit:
+                client.close(DisconnectMessageTooBig())
+            else:
+                await client.receive(frame)
+
+
+class DaphneTransport(WebSocketTransport):
+    """As above, where daphne's protocol can be reached: its backlog bounds slow clients."""
+
+    def __init__(
+        self, send: Send, receiving: asyncio.Task[Any], backlog: Callable[[], int]
+    ) -> None:
+        super().__init__(send, receiving)
+        self._backlog = backlog
+
+    def send(self, frame: Frame) -> int:
+        super().send(frame)
+        return self._backlog()
+
+
+def _transport(send: Send) -> WebSocketTransport:
+    receiving = asyncio.current_task()
+    assert receiving is not None
+    backlog = daphne.backlog_of(send)
+    if backlog is None:
+        return WebSocketTransport(send, receiving)
+    return DaphneTransport(send, receiving, backlog)
+
+
+def _choose_format(scope: Scope) -> tuple[str, str | None]:
+    """The format a handshake asks for, and the subprotocol to answer with.
+
+    Beyond the spec: an offered subprotocol of the client SDKs is echoed, because clients
+    that offer one refuse a handshake without it.
+    """
+    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+    wants_protobuf = "protobuf" in (query.get("format", [""])[0], query.get("protocol", [""])[0])
+    for offered in scope.get("subprotocols", ()):
+        if offered in SUBPROTOCOLS:
+            return ("protobuf" if wants_protobuf else SUBPROTOCOLS[offered]), offered
+    return ("protobuf" if wants_protobuf else "json"), None
+
+
+def _header(scope: Scope, name: bytes) -> str | None:
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value.decode("latin-1"))
+    return None
+
+
+async def deny(scope: Scope, send: Send, status: int, body: bytes) -> None:
+    """Refuse a handshake with an HTTP status, where the server can; otherwise it sends 403."""
+    if "websocket.http.response" in scope.get("extensions", {}):
+        headers = [(b"content-type", b"text/plain; charset=utf-8")]
+        await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
+        await send({"type": "websocket.http.response.body", "body": body})
+    else:
+        await send({"type": "websocket.close", "code": 1000})

@@ -1,0 +1,1 @@
+"""A small Django site around the service, for tests: in-process and as a server process."""
