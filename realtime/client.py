@@ -231,4 +231,3 @@ class Client:
     def connected(self) -> bool:
         """Whether the connect command succeeded and closing has not begun."""
         return self.session.state is State.CONNECTED and not self.closing
-

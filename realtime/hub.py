@@ -56,7 +56,16 @@ class Subscriber(Protocol):
 class Feed:
     """The local subscribers of one channel, and how far they have been served."""
 
-    __slots__ = ("_held", "_live", "channel", "checked_at", "mismatches", "options", "position", "timer")
+    __slots__ = (
+        "_held",
+        "_live",
+        "channel",
+        "checked_at",
+        "mismatches",
+        "options",
+        "position",
+        "timer",
+    )
 
     def __init__(self, channel: ChannelName, options: ChannelOptions) -> None:
         self.channel = channel

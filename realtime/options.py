@@ -31,9 +31,7 @@ class ChannelOptions:
     )
     anonymous: bool = _option(False, "Clients without a user ID may subscribe.")
     presence: bool = _option(False, "Keep who is subscribed now.")
-    presence_disable_for_client: bool = _option(
-        False, "Presence is for the server API only."
-    )
+    presence_disable_for_client: bool = _option(False, "Presence is for the server API only.")
     join_leave: bool = _option(
         False, "Tell subscribers when another client subscribes or unsubscribes."
     )
@@ -84,9 +82,7 @@ class Config:
     )
     client_anonymous: bool = _option(False, "Clients may connect without a token, as user ''.")
     client_channel_limit: int = _option(128, "Subscriptions per connection; 0: no limit.")
-    client_user_connection_limit: int = _option(
-        0, "Connections per user and process; 0: no limit."
-    )
+    client_user_connection_limit: int = _option(0, "Connections per user and process; 0: no limit.")
     client_queue_max_size: int = _option(
         10485760, "Unsent bytes after which a client is disconnected as slow; 0: no limit."
     )

@@ -53,7 +53,16 @@ class Sender(Protocol):
 class Outbox:
     """The waiting messages of one client, each with its own framing."""
 
-    __slots__ = ("_binary", "_flusher", "_limit", "_messages", "_overflow", "_queued", "_sender", "_size")
+    __slots__ = (
+        "_binary",
+        "_flusher",
+        "_limit",
+        "_messages",
+        "_overflow",
+        "_queued",
+        "_sender",
+        "_size",
+    )
 
     def __init__(
         self,

@@ -65,7 +65,15 @@ class Subscription:
 class Session:
     """The state of one client. See the module's docstring."""
 
-    __slots__ = ("_config", "_stale_at", "conn_info", "expires_at", "state", "subscriptions", "user")
+    __slots__ = (
+        "_config",
+        "_stale_at",
+        "conn_info",
+        "expires_at",
+        "state",
+        "subscriptions",
+        "user",
+    )
 
     def __init__(self, config: Config, now: float) -> None:
         self._config = config

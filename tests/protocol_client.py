@@ -251,7 +251,9 @@ def _fill(message: Message, params: Mapping[str, Any]) -> Message:
         if value is None:
             continue
         if name in RAW_FIELDS:
-            setattr(message, name, value if isinstance(value, bytes) else json.dumps(value).encode())
+            setattr(
+                message, name, value if isinstance(value, bytes) else json.dumps(value).encode()
+            )
         elif name == "subs":
             for channel, sub in value.items():
                 _fill(message.subs[channel], sub or {})  # type: ignore[attr-defined]

@@ -135,6 +135,8 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.kill()
         self._reader.join(STOP_TIMEOUT)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
 
 def wait_until(condition: Any, timeout: float = 10.0, what: str = "the condition") -> None:

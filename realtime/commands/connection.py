@@ -164,4 +164,3 @@ async def ping(client: Client, command: Command) -> None:
     """Reply with the id alone."""
     client.codec.params(command, EmptyRequest)
     client.reply(command, NoResult())
-

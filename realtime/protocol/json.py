@@ -57,7 +57,7 @@ _EMPTY = b"{}"
 class _Command(Struct, forbid_unknown_fields=True, gc=False):
     id: UInt32 | None = None
     method: int | str = 0
-    params: Raw = Raw(b"")  # noqa: RUF009 - Raw is immutable
+    params: Raw = Raw(b"")
 
 
 class _ClientInfo(Struct, omit_defaults=True, gc=False):

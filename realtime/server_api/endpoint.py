@@ -51,7 +51,7 @@ NOT_FOUND = Response(404)
 class _Command(Struct, forbid_unknown_fields=True):
     id: UInt32 | None = None
     method: int | str = 0
-    params: Raw = Raw(b"")  # noqa: RUF009 - Raw is immutable
+    params: Raw = Raw(b"")
 
 
 class _Error(Struct):

@@ -109,7 +109,9 @@ async def _channels(node: Node, _: Struct) -> bytes:
 
 
 async def _info(node: Node, _: Struct) -> bytes:
-    nodes = [msgspec.structs.asdict(node) | {"metrics": None} for node in await operations.info(node)]
+    nodes = [
+        msgspec.structs.asdict(node) | {"metrics": None} for node in await operations.info(node)
+    ]
     return _encode({"nodes": nodes})
 
 
