@@ -5,6 +5,7 @@ Under `realtime.asgi.application` the same requests are answered in front of Dja
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
@@ -14,7 +15,10 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from realtime import conf, serving
+from realtime.errors import NotServing
 from realtime.server_api import endpoint
+
+logger = logging.getLogger("realtime.api")
 
 
 class CommandView(APIView):
@@ -47,7 +51,12 @@ class CommandView(APIView):
         except RequestDataTooBig:
             return _response(endpoint.TOO_LARGE)
         content_type = request.headers.get("Content-Type", "")
-        return _response(serving.call(lambda node: endpoint.handle(node, content_type, body)))
+        try:
+            answer = serving.call(lambda node: endpoint.handle(node, content_type, body))
+        except NotServing as error:
+            logger.error("A command cannot be served: %s", error)
+            answer = endpoint.UNAVAILABLE
+        return _response(answer)
 
 
 def _response(response: endpoint.Response) -> HttpResponse:

@@ -10,24 +10,18 @@ cost many times the work of a command). Everything else goes to the site, untouc
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias
 
 from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
 from realtime import conf, serving
+from realtime.asgi_types import ASGIApplication, Receive, Scope, Send
 from realtime.node import Node
 from realtime.server_api import endpoint
 from realtime.transports import daphne
 from realtime.transports.websocket import WebSocketConsumer, deny
 
 logger = logging.getLogger("realtime.asgi")
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-ASGIApplication: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 API_URL_NAME = "realtime_api:commands"
 

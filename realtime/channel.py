@@ -63,7 +63,7 @@ def is_user_limited(channel: str, config: Config) -> bool:
 
 
 def allows_user(channel: str, user: str, config: Config) -> bool:
-    """Whether the user IDs in the name leave `user` in. Only what follows the last boundary counts."""
+    """Whether the name leaves this user in. Only what follows its last user boundary counts."""
     if not is_user_limited(channel, config):
         return True
     users = channel.rpartition(config.channel_user_boundary)[2]

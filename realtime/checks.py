@@ -39,7 +39,7 @@ def check_options(
 ) -> list[checks.CheckMessage]:
     """E001 to E009: options that cannot be used."""
     sources = conf.gather()
-    _, problems = read(sources.options)
+    problems = read(sources.options)[1]
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])
         for problem in (*sources.problems, *problems)

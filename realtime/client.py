@@ -30,7 +30,7 @@ from realtime.protocol.messages import (
     Result,
     UserID,
 )
-from realtime.session import Session, State, Subscription
+from realtime.session import Session, Subscription
 
 logger = logging.getLogger("realtime.client")
 
@@ -52,7 +52,7 @@ class Transport(Sender, Protocol):
 class Client:
     """One connection."""
 
-    __slots__ = ("_timer", "closing", "codec", "id", "node", "outbox", "session", "transport")
+    __slots__ = ("_closing", "_timer", "codec", "id", "node", "outbox", "session", "transport")
 
     def __init__(self, node: Node, transport: Transport, codec: Codec) -> None:
         self.node = node
@@ -60,7 +60,7 @@ class Client:
         self.codec = codec
         self.id: ClientID = str(uuid.uuid4())
         self.session = Session(node.config, node.timers.now())
-        self.closing = False
+        self._closing = False
         self.outbox = Outbox(
             transport,
             node.flusher,
@@ -78,7 +78,7 @@ class Client:
         """Handle the commands of one frame, in order. Never raises for what a client sent."""
         try:
             for number, command in enumerate(self.codec.decode(frame), 1):
-                if self.closing:
+                if self._closing:
                     return
                 await self._handle(command)
                 if number % COMMANDS_PER_TURN == 0:
@@ -110,12 +110,12 @@ class Client:
 
     def reply(self, command: Command, result: Result) -> None:
         """Answer a command."""
-        if not self.closing:
+        if not self._closing:
             self.outbox.append(self.codec.result(command.id, result))
 
     def reply_error(self, command: Command, error: Error) -> None:
         """Answer a command that failed; one that wants no answer gets none."""
-        if not self.closing and command.id:
+        if not self._closing and command.id:
             self.outbox.append(self.codec.error(command.id, error))
 
     def push(self, message: bytes) -> None:
@@ -153,7 +153,7 @@ class Client:
         """
         for name in [channel] if channel else list(self.session.subscriptions):
             await self.leave(name)
-            if not self.closing:
+            if not self._closing:
                 self.push(self.codec.unsub(name))
 
     async def leave(self, channel: ChannelName) -> None:
@@ -193,11 +193,15 @@ class Client:
 
     # closing
 
+    def is_closing(self) -> bool:
+        """Whether closing has begun: nothing reaches the client any more."""
+        return self._closing
+
     def close(self, disconnect: Disconnect | None) -> None:
         """Begin to close, once; None when the peer is gone already. Returns at once."""
-        if self.closing:
+        if self._closing:
             return
-        self.closing = True
+        self._closing = True
         self._timer.cancel()
         if disconnect is not None:
             logger.info("Client %s is disconnected: %s", self.id, disconnect)
@@ -226,8 +230,3 @@ class Client:
                 await self.leave(channel)
             except Exception:
                 logger.exception("A subscription could not be ended cleanly")
-
-    @property
-    def connected(self) -> bool:
-        """Whether the connect command succeeded and closing has not begun."""
-        return self.session.state is State.CONNECTED and not self.closing

@@ -212,7 +212,7 @@ class DisconnectConnectionLimit(Disconnect):
 
 
 class DisconnectMessageTooBig(Disconnect):
-    """A frame is larger than `websocket_message_size_limit`. The reason is empty (RFC 6455, 7.4)."""
+    """A frame is larger than `websocket_message_size_limit`. The close reason is empty."""
 
     code, reason, reconnect = 1009, "message too big", True
 

@@ -120,7 +120,10 @@ class Feed:
                 del self._live[client.codec]
 
     def publish(self, publication: Publication) -> None:
-        """Push a publication to every live subscriber, encoded once per codec; keep it for held ones."""
+        """Push a publication to every live subscriber, encoded once per codec.
+
+        For held ones it is kept back.
+        """
         for held in self._held.values():
             held.append(publication)
         for codec, clients in self._live.items():
@@ -178,7 +181,7 @@ class Hub:
         return first
 
     def remove_subscription(self, channel: ChannelName, client: Subscriber) -> Feed | None:
-        """Remove a client from a channel; returns the feed if it was the last one in this process."""
+        """Remove a client from a channel; returns the feed if it was the last one here."""
         feed = self.feeds.get(channel)
         if feed is None:
             return None

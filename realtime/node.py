@@ -141,7 +141,7 @@ class Node:
         options: ChannelOptions,
         info: ClientInfo | None = None,
     ) -> None:
-        """Publish to the subscribers of a channel in every process. `info`: of a publishing client."""
+        """Publish to a channel's subscribers in every process. `info`: of a publishing client."""
         uid = f"{self._uid_prefix}{next(self._publications):x}" if options.keeps_history else ""
         await self.engine.publish(channel, Publication(data, info, 0, uid), options)
 
@@ -303,7 +303,7 @@ class Node:
 
     async def _check_position(self, feed: Feed) -> None:
         delay = self.config.client_channel_position_check_delay
-        if delay <= 0 or feed.position is None or self.timers.now() - feed.checked_at < delay:
+        if delay <= 0 or self.timers.now() - feed.checked_at < delay:
             return
         position = await self.engine.position(feed.channel)
         if feed.position is None:

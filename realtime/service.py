@@ -20,6 +20,7 @@ from typing import Any, NotRequired, TypedDict
 import msgspec
 
 from realtime import operations, payload
+from realtime.engine import base as nodes_
 from realtime.payload import Payload
 from realtime.protocol import messages
 from realtime.serving import acall, call
@@ -206,7 +207,7 @@ def _history(result: messages.HistoryResult) -> list[Publication]:
     return entries
 
 
-def _info(nodes: list[operations.NodeInfo]) -> list[NodeInfo]:
+def _info(nodes: list[nodes_.NodeInfo]) -> list[NodeInfo]:
     return [
         NodeInfo(
             uid=node.uid,

@@ -47,13 +47,13 @@ async def connect(client: Client, command: Command) -> None:
     config = client.node.config
     identity = await _identify(client, request)
     wanted = _server_side_channels(identity, config)
-    if client.closing:
+    if client.is_closing():
         return
 
     limit = config.client_user_connection_limit
-    if limit > 0 and identity.user:
-        if len(client.node.hub.connections(identity.user)) >= limit:
-            raise DisconnectConnectionLimit
+    others = client.node.hub.connections(identity.user) if limit > 0 and identity.user else []
+    if 0 < limit <= len(others):
+        raise DisconnectConnectionLimit
 
     # with client_insecure nothing expires
     expires_at = None if config.client_insecure else identity.expires_at
@@ -68,7 +68,7 @@ async def connect(client: Client, command: Command) -> None:
             )
             for name, subscription in wanted.items()
         }
-        if client.closing:
+        if client.is_closing():
             return
         subs = {name: subscribing.complete() for name, subscribing in pending.items()}
         client.reply(
@@ -83,11 +83,9 @@ async def connect(client: Client, command: Command) -> None:
         )
     for subscribing in pending.values():
         await subscribing.join()
-    if config.user_personal_single_connection and config.user_subscribe_to_personal:
-        if identity.user:
-            await client.node.disconnect_user(
-                identity.user, DisconnectConnectionLimit(), keep=client
-            )
+    personal = config.user_subscribe_to_personal and identity.user != ""
+    if config.user_personal_single_connection and personal:
+        await client.node.disconnect_user(identity.user, DisconnectConnectionLimit(), keep=client)
 
 
 async def _identify(client: Client, request: ConnectRequest) -> ConnectToken:

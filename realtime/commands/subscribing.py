@@ -105,7 +105,7 @@ class Subscribing:
 
     async def join(self) -> None:
         """Say in the channel that the client subscribed."""
-        if self._client.closing:
+        if self._client.is_closing():
             return
         await self._client.node.join(
             self._channel,

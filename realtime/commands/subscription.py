@@ -71,7 +71,7 @@ async def subscribe(client: Client, command: Command) -> None:
     if request.recover:
         since = StreamPosition(requested_offset(request), request.epoch or "")
     async with Subscribing(client, channel, subscription, since) as pending:
-        if client.closing:
+        if client.is_closing():
             return
         result = pending.complete()
         if expires_at is not None:

@@ -44,7 +44,7 @@ METHOD_NOT_ALLOWED = Response(405)
 UNAUTHORIZED = Response(401)
 BAD_REQUEST = Response(400, b"Bad Request\n", "text/plain; charset=utf-8")
 TOO_LARGE = Response(413)
-STOPPING = Response(503)
+UNAVAILABLE = Response(503)
 NOT_FOUND = Response(404)
 
 
@@ -113,7 +113,7 @@ async def handle(node: Node, content_type: str, body: bytes) -> Response:
     that place have run.
     """
     if node.stopping:
-        return STOPPING
+        return UNAVAILABLE
     if not body:
         return BAD_REQUEST
     replies: list[bytes] = []

@@ -6,7 +6,7 @@ Spec: Server HTTP API, table of methods.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -141,7 +141,7 @@ def _kept(publication: Publication) -> _Publication:
     return shape
 
 
-METHODS: tuple[Row, ...] = (
+METHODS: tuple[Row[Any], ...] = (
     Row("publish", ObjectDecoder(_PublishParams), _publish),
     Row("broadcast", ObjectDecoder(_BroadcastParams), _broadcast),
     Row("unsubscribe", ObjectDecoder(_UserParams), _unsubscribe),

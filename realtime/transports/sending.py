@@ -24,13 +24,12 @@ class Continued:
         waiting_for = self._waiting_for
         while True:
             try:
-                value = yield waiting_for
-            except BaseException as error:
-                step: Callable[[], Any] = lambda error=error: self._steps.throw(error)  # noqa: E731
-            else:
-                step = lambda value=value: self._steps.send(value)  # noqa: E731
-            try:
-                waiting_for = step()
+                try:
+                    value = yield waiting_for
+                except BaseException as error:
+                    waiting_for = self._steps.throw(error)
+                else:
+                    waiting_for = self._steps.send(value)
             except StopIteration:
                 return
 
@@ -46,7 +45,7 @@ def begin(awaitable: Awaitable[None]) -> Continued | None:
         waiting_for = next(steps)
     except StopIteration:
         return None
-    return Continued(steps, waiting_for)  # type: ignore[arg-type]
+    return Continued(steps, waiting_for)
 
 
 async def finish(rest: Continued) -> None:

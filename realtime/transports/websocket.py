@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import parse_qs
 
 from channels.consumer import AsyncConsumer
 
 from realtime import serving
+from realtime.asgi_types import Receive, Scope, Send
 from realtime.client import Client
 from realtime.errors import Disconnect, DisconnectMessageTooBig
 from realtime.outbox import Frame
@@ -26,10 +27,6 @@ from realtime.transports import daphne, origin
 from realtime.transports.sending import begin, in_task
 
 logger = logging.getLogger("realtime.websocket")
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 CLOSE_TIMEOUT = 5.0
 """Seconds a peer has to answer a close frame, and a server to send one."""
@@ -113,7 +110,7 @@ class WebSocketTransport:
         self._closed.set()
 
 
-class WebSocketConsumer(AsyncConsumer):
+class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
     """One WebSocket connection."""
 
     channel_layer_alias = None  # sockets have no mailbox of their own
@@ -150,7 +147,7 @@ class WebSocketConsumer(AsyncConsumer):
             event = await receive()
             if event["type"] != "websocket.receive":
                 return
-            if client.closing:
+            if client.is_closing():
                 continue
             text = event.get("text")
             frame: bytes = event["bytes"] if text is None else text.encode()
