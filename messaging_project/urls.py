@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.templatetags.static import static
 from django.urls import include, path
+from django.views.generic import RedirectView
+
+from messaging_project import demo
 
 urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="demo")),
+    path("demo", demo.page, name="demo"),
+    path("demo/token", demo.token, name="demo-token"),
+    path("favicon.ico", RedirectView.as_view(url=static("messaging_project/icon.svg"))),
     path("api", include("api.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -65,6 +65,8 @@ class ProtocolClient:
         """Pushes that came while a reply was awaited, oldest first."""
         self.frames: list[str | bytes] = []
         """Every frame received, as it came."""
+        self.received: list[dict[str, Any]] = []
+        """Every reply and push received, in order."""
 
     # sending
 
@@ -79,17 +81,47 @@ class ProtocolClient:
         await self.socket.send(self.encode(command_id, method, params))
         return command_id
 
+    async def send_together(self, *calls: tuple[str, Mapping[str, Any] | None]) -> list[int]:
+        """Send several commands in one frame; returns their ids."""
+        first = self._next_id
+        self._next_id += len(calls)
+        parts = [self.encode(first + n, *call) for n, call in enumerate(calls)]
+        frame: str | bytes = (
+            "\n".join(part for part in parts if isinstance(part, str))
+            if self.format == "json"
+            else b"".join(part for part in parts if isinstance(part, bytes))
+        )
+        await self.socket.send(frame)
+        return list(range(first, first + len(calls)))
+
     def encode(self, command_id: int, method: str, params: Mapping[str, Any] | None) -> str | bytes:
-        """One command as a frame."""
+        """One command as a frame. Payloads given as bytes are sent as they are."""
         number, request, _ = METHODS[method]
         self._methods[command_id] = method
         if self.format == "json":
-            command: dict[str, Any] = {"id": command_id, "method": number}
+            command = f'{{"id": {command_id}, "method": {number}'
             if params is not None:
-                command["params"] = dict(params)
-            return json.dumps(command)
-        encoded = _fill(request(), params or {}).SerializeToString()
+                command += f', "params": {_json_object(params)}'
+            return command + "}"
+        encoded = b"" if params is None else _fill(request(), params).SerializeToString()
         return delimit(pb.Command(id=command_id, method=number, params=encoded))
+
+    async def send_params(self, method: str, params: bytes) -> int:
+        """Send a command with these bytes as its params, whatever they are; returns its id."""
+        command_id = self._next_id
+        self._next_id += 1
+        number = METHODS[method][0]
+        self._methods[command_id] = method
+        if self.format == "json":
+            command = b'{"id": %d, "method": %d, "params": %b}' % (command_id, number, params)
+            await self.socket.send(command, text=True)
+        else:
+            await self.socket.send(delimit(pb.Command(id=command_id, method=number, params=params)))
+        return command_id
+
+    def abort(self) -> None:
+        """Cut the TCP connection, without a close frame."""
+        self.socket.transport.abort()
 
     async def call(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a command and wait for its reply; pushes on the way are kept in `pushes`."""
@@ -159,6 +191,7 @@ class ProtocolClient:
             ) from None
         self.frames.append(frame)
         for reply in self._decode(frame):
+            self.received.append(reply)
             if reply.get("id"):
                 self._replies.append(reply)
             else:
@@ -168,7 +201,7 @@ class ProtocolClient:
         if self.format == "json":
             assert isinstance(frame, str), "JSON replies travel in text frames"
             assert frame.endswith("\n"), "every reply ends with a line break"
-            return [json.loads(line) for line in frame.splitlines()]
+            return [json.loads(line) for line in frame.removesuffix("\n").split("\n")]
         assert isinstance(frame, bytes), "Protobuf replies travel in binary frames"
         return [self._decode_reply(pb.Reply.FromString(message)) for message in undelimit(frame)]
 
@@ -198,14 +231,18 @@ async def open_client(
     token: str | None = None,
     connect_params: Mapping[str, Any] | None = None,
     connected: bool = True,
+    query: str | None = None,
     **options: Any,
 ) -> AsyncIterator[ProtocolClient]:
     """Open a WebSocket and, unless told otherwise, connect on it.
 
-    `options` go to the WebSocket library (`additional_headers`, `subprotocols`, ...).
+    `query` replaces the query string that asks for the format. `options` go to the
+    WebSocket library (`additional_headers`, `subprotocols`, ...).
     """
-    if format_name == "protobuf":
-        url += "?format=protobuf"
+    if query is None and format_name == "protobuf":
+        query = "format=protobuf"
+    if query:
+        url += "?" + query
     async with connect(url, proxy=None, ping_interval=None, max_size=None, **options) as socket:
         client = ProtocolClient(socket, format_name)
         if connected:
@@ -246,14 +283,23 @@ def undelimit(frame: bytes) -> list[bytes]:
     return messages
 
 
+def _json_object(params: Mapping[str, Any]) -> str:
+    """An object whose values of type bytes are spliced in as they are."""
+    members = (
+        f"{json.dumps(name)}: {value.decode() if isinstance(value, bytes) else json.dumps(value)}"
+        for name, value in params.items()
+    )
+    return "{" + ", ".join(members) + "}"
+
+
 def _fill(message: Message, params: Mapping[str, Any]) -> Message:
     for name, value in params.items():
-        if value is None:
-            continue
         if name in RAW_FIELDS:
             setattr(
                 message, name, value if isinstance(value, bytes) else json.dumps(value).encode()
             )
+        elif value is None:
+            continue
         elif name == "subs":
             for channel, sub in value.items():
                 _fill(message.subs[channel], sub or {})  # type: ignore[attr-defined]

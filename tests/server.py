@@ -24,11 +24,11 @@ API_KEY = "the-key-of-the-server-api"
 
 COMMANDS: Mapping[str, tuple[list[str], str]] = {
     "daphne": (
-        ["daphne", "-e", "tcp:port=0:interface=127.0.0.1:backlog=1024"],
+        ["daphne", "-e", "tcp:port={port}:interface=127.0.0.1:backlog=1024"],
         r"Listening on TCP address 127\.0\.0\.1:(\d+)",
     ),
     "uvicorn": (
-        ["uvicorn", "--port", "0", "--ws", "websockets-sansio"],
+        ["uvicorn", "--port", "{port}", "--ws", "websockets-sansio"],
         r"running on http://127\.0\.0\.1:(\d+)",
     ),
 }
@@ -45,7 +45,9 @@ class Server:
         *,
         server: str = "daphne",
         environment: Mapping[str, str] | None = None,
+        port: int = 0,
     ) -> None:
+        """`port`: where to listen; 0 for any free port."""
         directory.mkdir(parents=True, exist_ok=True)
         config = directory / "config.json"
         defaults = {"token_hmac_secret_key": SECRET, "api_key": API_KEY}
@@ -55,7 +57,12 @@ class Server:
         self._port: int | None = None
         self._ready = threading.Event()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", *arguments, "tests.site.asgi:application"],
+            [
+                sys.executable,
+                "-m",
+                *(argument.format(port=port) for argument in arguments),
+                "tests.site.asgi:application",
+            ],
             cwd=ROOT,
             env=os.environ
             | {
@@ -86,6 +93,11 @@ class Server:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def port(self) -> int:
+        assert self._port is not None
+        return self._port
 
     @property
     def log(self) -> str:

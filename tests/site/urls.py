@@ -5,7 +5,19 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
+from tests.site import views
+
 urlpatterns = [
     path("api", include("api.urls")),
     path("admin/", admin.site.urls),
+    path("hello", views.hello),
+    path("call/sync-view", views.sync_view),
+    path("call/thread", views.thread),
+    path("call/sync-to-async", views.sync_to_async_to_sync),
+    path("call/async-view", views.async_view),
+    path("call/task", views.task),
+    path("call/async-to-sync", views.async_from_sync),
+    path("call/other-loop", views.other_loop),
+    path("call/sync-on-the-loop", views.sync_on_the_loop),
+    path("call/sync-on-another-loop", views.sync_on_another_loop),
 ]

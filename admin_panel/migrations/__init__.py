@@ -1,0 +1,1 @@
+"""Migrations: they make no table, only the permission."""

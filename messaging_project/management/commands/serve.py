@@ -1,0 +1,170 @@
+"""`manage.py serve`: everything a first look needs, then the server itself."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import shlex
+import socket
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
+from django.urls import reverse
+
+from messaging_project.demo import CHANNEL
+from realtime import conf, tokens
+
+OPERATOR = "operator"
+TOKEN_USER = "demo"
+TOKEN_DAYS = 7
+
+BACKLOG = 1024
+"""Connections the system holds while the server is busy; daphne's 50 stalls a storm of them."""
+PING_INTERVAL = 25
+"""Seconds between WebSocket pings. Spec: Limits."""
+
+_ANY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""An address that means "every interface" → one a browser can open."""
+
+
+class Command(BaseCommand):
+    """Prints where things are, and becomes daphne: signals reach it directly."""
+
+    help = "Serve the site with daphne; prints addresses, a token and a line to publish with."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+        parser.add_argument("--port", type=int, default=8000, help="port to listen on")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        host: str = options["host"]
+        port: int = options["port"]
+        check_address(host, port)
+        password = create_operator()
+        base = base_url(host, port)
+        self.stdout.write(describe(base))
+        if password is not None:
+            self.stdout.write(f"Sign in to the admin as {OPERATOR}, password {password}")
+            self.stdout.write("(shown this once; change it with: manage.py changepassword)\n\n")
+        self.stdout.write(token_lines())
+        self.stdout.write(publish_lines(base))
+        self.stdout.write("Ctrl-C stops the server.")
+        run_daphne(host, port)
+
+
+def check_address(host: str, port: int) -> None:
+    """Fail early and clearly where the server would fail late.
+
+    Raises:
+        CommandError: nothing can listen there.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen(1)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise CommandError(
+                f"Port {port} of {host} is in use. Stop what uses it, or choose another one,"
+                f" for example: make run PORT={port + 1}"
+            ) from None
+        raise CommandError(f"Cannot listen on {host} port {port}: {error.strerror}.") from None
+    except OverflowError:
+        raise CommandError(f"{port} is no port; use 1 to 65535.") from None
+
+
+def base_url(host: str, port: int) -> str:
+    """The address to open in a browser of this machine."""
+    host = _ANY_INTERFACE.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def create_operator() -> str | None:
+    """Make a superuser where there is no user at all; returns its password, None otherwise.
+
+    Raises:
+        CommandError: there is no database to look into.
+    """
+    users = get_user_model()._default_manager
+    try:
+        if users.exists():
+            return None
+        password = secrets.token_urlsafe(12)
+        users.create_superuser(OPERATOR, password=password)
+    except DatabaseError as error:
+        raise CommandError(
+            f"The database is not ready ({error}). Run this first: manage.py migrate"
+        ) from error
+    return password
+
+
+def describe(base: str) -> str:
+    """Where everything is."""
+    socket_url = "ws" + base.removeprefix("http") + conf.current().websocket_handler_prefix
+    places = {
+        "Demo page": base + reverse("demo"),
+        "Admin": base + reverse("admin:index"),
+        "WebSocket": socket_url,
+        "Server API": base + reverse("realtime_api:commands"),
+    }
+    return "".join(f"{name + ':':<12}{url}\n" for name, url in places.items())
+
+
+def token_lines() -> str:
+    """A token to connect with, ready to copy."""
+    try:
+        token = tokens.connection_token(conf.current(), TOKEN_USER, ttl=TOKEN_DAYS * 86400)
+    except ValueError as error:
+        return f"No connection token: {error}.\n"
+    return f"Connection token of user {TOKEN_USER}, valid {TOKEN_DAYS} days:\n  {token}\n\n"
+
+
+def publish_lines(base: str) -> str:
+    """A command that publishes into the demo's channel, ready to copy into a terminal."""
+    config = conf.current()
+    if not config.api_key and not config.api_insecure:
+        return "The server API is closed: set api_key to use it.\n"
+    command = {
+        "method": "publish",
+        "params": {"channel": CHANNEL, "data": {"text": "Hello from the terminal"}},
+    }
+    words = ["curl", "-H", "Content-Type: application/json"]
+    if not config.api_insecure:
+        words += ["-H", f"Authorization: apikey {config.api_key}"]
+    words += ["-d", json.dumps(command), base + reverse("realtime_api:commands")]
+    return f"Publish from another terminal:\n  {shlex.join(words)}\n\n"
+
+
+def run_daphne(host: str, port: int) -> None:
+    """Replace this process by daphne, so that signals and the exit status are its own."""
+    interface = host.replace(":", r"\:")
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH")])
+        )
+    }
+    sys.stdout.flush()
+    os.execve(
+        sys.executable,
+        [
+            *(sys.executable, "-m", "daphne"),
+            *("-e", f"tcp:port={port}:interface={interface}:backlog={BACKLOG}"),
+            *("--ping-interval", str(PING_INTERVAL)),
+            # by default a WebSocket ends after a day
+            *("--websocket_timeout", "-1"),
+            # no access log: addresses may carry the API key; Django's logging is as configured
+            *("--verbosity", "0"),
+            settings.ASGI_APPLICATION.replace(".application", ":application"),
+        ],
+        environment,
+    )

@@ -1,0 +1,204 @@
+// The demo page. Whatever comes from the network enters the page as text, never as markup.
+
+import { Connection } from "./connection.js";
+
+const CUT_DELAY = 8_000; // milliseconds to publish something elsewhere
+const LONGEST_LOG = 200;
+
+const demo = document.getElementById("demo");
+const log = byId("log");
+const { socket, channel, user, token, tokenUrl } = demo.dataset;
+
+const present = new Map(); // connection ID → client info
+let countdown;
+
+const connection = new Connection({
+  url: socket,
+  channel,
+  token,
+  fetchToken,
+  on: { state, subscribed, refused, publication, join, leave, unsubscribed },
+});
+
+byId("publish-form").addEventListener("submit", publish);
+byId("cut-button").addEventListener("click", cutOrReturn);
+byId("history-button").addEventListener("click", showHistory);
+byId("history-close").addEventListener("click", () => byId("history-dialog").close());
+connection.open();
+
+// what the connection tells
+
+function state(name, { reason, delay }) {
+  const texts = {
+    connecting: "Connecting",
+    connected: "Connected",
+    waiting: reason === "cut" ? "Connection cut" : `Disconnected: ${reason}`,
+    closed: `Disconnected: ${reason}`,
+  };
+  byId("status").dataset.state = name;
+  byId("status-text").textContent = texts[name];
+  byId("client").textContent = name === "connected" ? connection.client : "–";
+  byId("publish-button").disabled = byId("history-button").disabled = name !== "connected";
+  const button = byId("cut-button");
+  button.disabled = name === "connecting";
+  button.textContent = name === "connected" ? "Cut the connection" : "Connect now";
+  count(name === "waiting" ? delay : 0);
+  if (name !== "connected") showPresence([]);
+  if (name === "waiting" || name === "closed") note(`${texts[name]}.`);
+}
+
+function subscribed({ again, recovered, publications }) {
+  if (again) {
+    const missed = publications.length;
+    const text = recovered
+      ? `Recovered: ${missed} missed ${missed === 1 ? "message" : "messages"}`
+      : "Not recovered: history no longer holds everything that was missed";
+    byId("recovery").textContent = recovered ? `recovered, ${missed} missed` : "not recovered";
+    note(`Reconnected. ${text}.`);
+  }
+  for (const each of publications) showPublication(each, again && "missed");
+  showPosition();
+  connection.call("presence", {}, (error, result) => {
+    if (error) note(`Presence: ${error.message}`);
+    else showPresence(Object.values(result.presence));
+  });
+}
+
+function refused(error) {
+  note(`Subscribing to ${channel} failed: ${error.message} (error ${error.code}).`);
+}
+
+function publication(data) {
+  showPublication(data);
+  showPosition();
+}
+
+function join({ info }) {
+  if (info.client !== connection.client) note(`${nameOf(info)} joined.`);
+  showPresence([...present.values(), info]);
+}
+
+function leave({ info }) {
+  if (info.client !== connection.client) note(`${nameOf(info)} left.`);
+  showPresence([...present.values()].filter((other) => other.client !== info.client));
+}
+
+function unsubscribed() {
+  note("The server unsubscribed this page. Reload it to come back.");
+  showPresence([]);
+}
+
+// what the visitor does
+
+function publish(event) {
+  event.preventDefault();
+  const input = byId("text");
+  const text = input.value;
+  connection.call("publish", { data: { text } }, (error) => {
+    byId("publish-error").textContent = error ? `Not published: ${error.message}.` : "";
+    if (!error && input.value === text) input.value = "";
+  });
+}
+
+function cutOrReturn() {
+  if (byId("status").dataset.state === "connected") connection.cut(CUT_DELAY);
+  else connection.open();
+}
+
+function showHistory() {
+  connection.call("history", {}, (error, result) => {
+    if (error) {
+      note(`History: ${error.message}.`);
+      return;
+    }
+    const kept = result.publications;
+    byId("history-title").textContent = `History: ${kept.length} kept`;
+    byId("history-list").replaceChildren(...kept.map((each) => publicationItem(each)));
+    byId("history-dialog").showModal();
+  });
+}
+
+async function fetchToken() {
+  const response = await fetch(tokenUrl);
+  if (!response.ok) throw new Error(`HTTP ${response.status}`);
+  return (await response.json()).token;
+}
+
+// what is shown
+
+function showPublication(publication, badge) {
+  append(publicationItem(publication, { badge, time: new Date() }));
+}
+
+function publicationItem({ data, info, offset }, { badge, time } = {}) {
+  const item = element("li", "publication");
+  if (info?.user === user) item.classList.add("own");
+  const head = element("div", "meta");
+  head.append(element("span", "who", info ? nameOf(info) : "Server"));
+  if (time) head.append(element("time", "", time.toLocaleTimeString()));
+  if (offset) head.append(element("span", "offset", `#${offset}`));
+  if (badge) head.append(element("span", "badge", badge));
+  const text = typeof data?.text === "string" ? data.text : JSON.stringify(data);
+  item.append(head, element("p", "text", text));
+  return item;
+}
+
+function note(text) {
+  append(element("li", "note", text));
+}
+
+function append(item) {
+  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+  log.append(item);
+  while (log.children.length > LONGEST_LOG) log.firstElementChild.remove();
+  if (atEnd) log.scrollTop = log.scrollHeight;
+}
+
+function showPresence(infos) {
+  present.clear();
+  for (const info of infos) present.set(info.client, info);
+  const sorted = [...present.values()].sort(
+    (a, b) => nameOf(a).localeCompare(nameOf(b)) || a.client.localeCompare(b.client),
+  );
+  byId("presence-count").textContent = String(sorted.length);
+  byId("presence").replaceChildren(
+    ...sorted.map((info) => {
+      const item = element("li", "", nameOf(info));
+      item.dataset.client = info.client;
+      if (info.client === connection.client) item.append(element("span", "badge", "this page"));
+      return item;
+    }),
+  );
+}
+
+function showPosition() {
+  const position = connection.position;
+  byId("position").textContent = position ? `${position.offset} in epoch ${position.epoch}` : "–";
+}
+
+function count(delay) {
+  clearInterval(countdown);
+  const end = Date.now() + delay;
+  const show = () => {
+    const seconds = Math.ceil((end - Date.now()) / 1000);
+    byId("countdown").textContent = seconds > 0 ? `back in ${seconds} s` : "";
+  };
+  show();
+  if (delay) countdown = setInterval(show, 250);
+}
+
+function nameOf(info) {
+  const name = info.conn_info?.name;
+  return typeof name === "string" ? name : info.user || "Anonymous";
+}
+
+function element(tag, className, text = "") {
+  const made = document.createElement(tag);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+function byId(id) {
+  return document.getElementById(id);
+}

@@ -1,0 +1,57 @@
+"""A real browser for tests: Debian's Chromium, steered by its own chromedriver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.conftest import require
+
+TIMEOUT = 20.0
+"""Seconds; a page has this long to show what it should."""
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
+
+
+def start_browser(profile: Path, *flags: str) -> Chrome:
+    """A browser with an empty profile; the caller quits it."""
+    browser = require("chromium", "Debian: apt-get install chromium")
+    driver = require("chromedriver", "Debian: apt-get install chromium-driver")
+    options = ChromeOptions()
+    options.binary_location = browser
+    for flag in (*FLAGS, f"--user-data-dir={profile}", *flags):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return Chrome(options=options, service=Service(driver))
+
+
+def wait_for(browser: Chrome, condition: Callable[[], object], what: str) -> None:
+    """Wait until the page shows something; fails with the page's text when it does not."""
+
+    def text() -> str:
+        return browser.find_element(By.TAG_NAME, "body").text
+
+    try:
+        WebDriverWait(browser, TIMEOUT, poll_frequency=0.05).until(lambda _: condition())
+    except Exception as error:
+        raise AssertionError(f"not seen in {TIMEOUT} s: {what}\n{text()}") from error
+
+
+def console(browser: Chrome) -> list[str]:
+    """What the page wrote to the browser's console since the last call: errors, CSP reports."""
+    return [entry["message"] for entry in browser.get_log("browser")]

@@ -1,0 +1,148 @@
+// Drives published client builds for tests/js_client.py, which documents the conversation.
+//
+// Reads one JSON command a line from stdin, writes one JSON object a line to stdout:
+//   {"reply": id, "result": ...} or {"reply": id, "error": {code, message}}  to every command
+//   {"client": name, "event": ..., "channel"?: ..., "context": ...}          an event
+//   {"client": name, "question": "refresh" | "private", "number": n, "data": ...}
+//       the client wants a token; answered by the command "answer"
+
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+
+import { WebSocket } from 'ws';
+
+const require = createRequire(import.meta.url);
+
+// stdout belongs to the conversation
+console.log = console.info = console.debug = console.error;
+
+const CLIENT_EVENTS = [
+  'connect', 'disconnect', 'subscribe', 'unsubscribe', 'publish', 'join', 'leave', 'message',
+];
+const SUBSCRIPTION_EVENTS = ['subscribe', 'error', 'unsubscribe', 'publish', 'join', 'leave'];
+
+const write = (object) => process.stdout.write(JSON.stringify(object) + '\n');
+
+// Protobuf payloads are bytes of JSON, and 64 bit integers are objects.
+function plain(value) {
+  if (value instanceof Uint8Array) {
+    return value.length === 0 ? undefined : JSON.parse(new TextDecoder().decode(value));
+  }
+  if (Array.isArray(value)) {
+    return value.map(plain);
+  }
+  if (value !== null && typeof value === 'object') {
+    if (typeof value.toNumber === 'function') {
+      return value.toNumber();
+    }
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]));
+  }
+  return value;
+}
+
+class Driven {
+  constructor(name, { module, url, token, options }) {
+    this.name = name;
+    this.binary = module.endsWith('.protobuf.js');
+    this.subscriptions = new Map();
+    this.questions = new Map();
+    this.socket = { opened: 0, sent: 0, received: 0, protocol: null };
+    const Centrifuge = require(module);
+    this.centrifuge = new Centrifuge(url, {
+      ...options,
+      websocket: countingWebSocket(this.socket),
+      onRefresh: (context, answer) => this.ask('refresh', context, answer),
+      onPrivateSubscribe: (context, answer) => this.ask('private', context.data, answer),
+    });
+    if (token !== null) {
+      this.centrifuge.setToken(token);
+    }
+    for (const event of CLIENT_EVENTS) {
+      this.centrifuge.on(event, (context) => this.report(event, context.channel, context));
+    }
+  }
+
+  report(event, channel, context) {
+    write({ client: this.name, event, channel, context: plain(context) });
+  }
+
+  ask(question, data, answer) {
+    const number = this.questions.size + 1;
+    this.questions.set(number, answer);
+    write({ client: this.name, question, number, data });
+  }
+
+  payload(data) {
+    return this.binary ? new TextEncoder().encode(JSON.stringify(data)) : data;
+  }
+
+  subscribe(channel) {
+    const known = this.subscriptions.get(channel);
+    if (known !== undefined) {
+      known.subscribe();
+      return;
+    }
+    const handlers = Object.fromEntries(SUBSCRIPTION_EVENTS.map(
+      (event) => [event, (context) => this.report(event, channel, context)],
+    ));
+    this.subscriptions.set(channel, this.centrifuge.subscribe(channel, handlers));
+  }
+}
+
+function countingWebSocket(counts) {
+  return class extends WebSocket {
+    constructor(...handshake) {
+      super(...handshake);
+      counts.opened += 1;
+      this.on('open', () => { counts.protocol = this.protocol; });
+      this.on('message', () => { counts.received += 1; });
+    }
+
+    send(...frame) {
+      counts.sent += 1;
+      super.send(...frame);
+    }
+  };
+}
+
+const ACTIONS = {
+  connect: (client) => client.centrifuge.connect(),
+  disconnect: (client) => client.centrifuge.disconnect(),
+  subscribe: (client, { channel }) => client.subscribe(channel),
+  unsubscribe: (client, { channel }) => client.subscriptions.get(channel).unsubscribe(),
+  publish: (client, { channel, data }) => client.centrifuge.publish(channel, client.payload(data)),
+  presence: (client, { channel }) => client.centrifuge.presence(channel),
+  presenceStats: (client, { channel }) => client.centrifuge.presenceStats(channel),
+  history: (client, { channel }) => client.centrifuge.history(channel),
+  rpc: (client, { method, data }) => client.centrifuge.namedRPC(method, client.payload(data)),
+  send: (client, { data }) => client.centrifuge.send(client.payload(data)),
+  startBatching: (client) => client.centrifuge.startBatching(),
+  stopBatching: (client) => client.centrifuge.stopBatching(),
+  startSubscribeBatching: (client) => client.centrifuge.startSubscribeBatching(),
+  stopSubscribeBatching: (client) => client.centrifuge.stopSubscribeBatching(),
+  socket: (client) => client.socket,
+  answer: (client, { number, response }) => client.questions.get(number)(response),
+};
+
+const clients = new Map();
+
+async function run({ id, client, action, params }) {
+  try {
+    if (action === 'create') {
+      clients.set(client, new Driven(client, params));
+      write({ reply: id, result: null });
+      return;
+    }
+    const result = await ACTIONS[action](clients.get(client), params);
+    write({ reply: id, result: plain(result) ?? null });
+  } catch (error) {
+    if (error instanceof Error) {
+      throw error; // a mistake of ours or the client's: end loudly
+    }
+    write({ reply: id, error: { code: error.code, message: error.message } });
+  }
+}
+
+const lines = createInterface({ input: process.stdin });
+lines.on('line', (line) => run(JSON.parse(line)));
+lines.on('close', () => process.exit(0));

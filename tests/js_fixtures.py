@@ -1,0 +1,112 @@
+"""Fixtures of the tests with the published JavaScript client; a plugin of those modules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from tests.conftest import connection_token, require
+from tests.js_client import BUILDS, DIRECTORY, OPTIONS, Build, Driver, JsClient, open_driver
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+
+@pytest.fixture(params=BUILDS, ids=[build.name for build in BUILDS])
+def build(request: pytest.FixtureRequest) -> Build:
+    """Runs a test once per build of the client."""
+    found: Build = request.param
+    return found
+
+
+@pytest.fixture
+def options(build: Build) -> dict[str, Any]:
+    """The options of a server for this build."""
+    return OPTIONS | {"v3_use_offset": build.use_offset}
+
+
+@pytest.fixture
+def server(serve: Callable[..., Server], options: dict[str, Any]) -> Server:
+    """A server for this build, shared between tests."""
+    return serve(**options)
+
+
+@pytest.fixture
+def node() -> str:
+    """The path of Node, for a machine that has the published client as well."""
+    path = require("node", "the JavaScript client needs Node.js 18 or later")
+    if not (DIRECTORY / "node_modules").is_dir():
+        message = "the JavaScript client is not installed (run `npm ci` in tests/js)"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return path
+
+
+@pytest.fixture
+async def driver(node: str) -> AsyncIterator[Driver]:
+    async with open_driver(node) as started:
+        yield started
+
+
+NewClient = Callable[..., Awaitable[JsClient]]
+
+
+@pytest.fixture
+def new_client(driver: Driver, build: Build, server: Server) -> NewClient:
+    """Make a client that is not connected yet: `await new_client(user="17")`.
+
+    `through` is a proxy; `at` another server. Further arguments are options of the client.
+    """
+
+    async def new_client(
+        user: str = "17",
+        *,
+        token: str | None = None,
+        through: TcpProxy | None = None,
+        at: Server | None = None,
+        info: object = None,
+        **client_options: Any,
+    ) -> JsClient:
+        url = through.url if through is not None else (at or server).socket
+        return await driver.client(
+            build, url, token=token or connection_token(user, info=info), **client_options
+        )
+
+    return new_client
+
+
+@pytest.fixture
+def connect_js(new_client: NewClient) -> NewClient:
+    """As `new_client`, connected."""
+
+    async def connect_js(*arguments: Any, **options: Any) -> JsClient:
+        client = await new_client(*arguments, **options)
+        await client.connect()
+        return client
+
+    return connect_js
+
+
+@pytest.fixture
+async def new_proxy() -> AsyncIterator[Callable[[Server], Awaitable[TcpProxy]]]:
+    """Put a proxy in front of a server: `await new_proxy(server)`."""
+    stack = AsyncExitStack()
+
+    async def new_proxy(server: Server) -> TcpProxy:
+        proxy = TcpProxy(server.socket)
+        await proxy.start()
+        stack.push_async_callback(proxy.stop)
+        return proxy
+
+    yield new_proxy
+    await stack.aclose()
+
+
+@pytest.fixture
+async def proxy(server: Server, new_proxy: Callable[[Server], Awaitable[TcpProxy]]) -> TcpProxy:
+    """A proxy in front of `server`."""
+    return await new_proxy(server)

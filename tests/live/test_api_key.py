@@ -1,0 +1,181 @@
+"""The key of the server API: in the header or in the query, and the options about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from urllib.parse import quote
+
+import pytest
+
+from tests.live.api_client import BOTH, SHELLS, line, post, start
+from tests.server import API_KEY, Server
+
+COMMAND = line("presence", {"channel": "kept:"})
+WRONG = {"Authorization": "apikey wrong"}
+
+
+@pytest.fixture(params=SHELLS)
+def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
+    return start(serve, request.param)
+
+
+VALID_HEADERS = {
+    "as documented": f"apikey {API_KEY}",
+    "scheme in upper case": f"APIKEY {API_KEY}",
+    "scheme in mixed case": f"ApiKey {API_KEY}",
+    "several spaces": f"apikey   {API_KEY}",
+    "tab": f"apikey\t{API_KEY}",
+}
+
+
+@pytest.mark.parametrize("value", VALID_HEADERS.values(), ids=VALID_HEADERS)
+def test_key_in_the_header_is_accepted(server: Server, value: str) -> None:
+    answer = post(server, COMMAND, headers={"Authorization": value})
+
+    assert (answer.status, answer.body) == (200, b'{"result":{"presence":{}}}\n')
+
+
+INVALID_HEADERS = {
+    "empty": "",
+    "wrong key": "apikey wrong",
+    "key in upper case": f"apikey {API_KEY.upper()}",
+    "beginning of the key": f"apikey {API_KEY[:-1]}",
+    "more than the key": f"apikey {API_KEY}x",
+    "scheme only": "apikey",
+    "key only": API_KEY,
+    "other scheme": f"Bearer {API_KEY}",
+    "scheme with a colon": f"apikey: {API_KEY}",
+    "third field": f"apikey {API_KEY} x",
+    "key twice": f"apikey {API_KEY} {API_KEY}",
+    "quoted": f'apikey "{API_KEY}"',
+    "not ASCII": "apikey \xe9",
+}
+
+
+@pytest.mark.parametrize("value", INVALID_HEADERS.values(), ids=INVALID_HEADERS)
+def test_anything_else_in_the_header_gets_401(server: Server, value: str) -> None:
+    answer = post(server, COMMAND, headers={"Authorization": value})
+
+    assert (answer.status, answer.body) == (401, b"")
+    assert answer.headers["WWW-Authenticate"] is None
+
+
+VALID_QUERIES = {
+    "alone": f"api_key={API_KEY}",
+    "after others": f"a=1&b&api_key={API_KEY}",
+    "first of two": f"api_key={API_KEY}&api_key=wrong",
+    "percent-encoded": "api_key=" + "".join(f"%{ord(letter):02X}" for letter in API_KEY),
+}
+
+
+@pytest.mark.parametrize("query", VALID_QUERIES.values(), ids=VALID_QUERIES)
+@pytest.mark.parametrize(
+    "headers",
+    [{}, WRONG, {"Authorization": "Basic abc"}],
+    ids=["no header", "wrong header", "other scheme in the header"],
+)
+def test_key_in_the_query_is_accepted_whatever_the_header_says(
+    server: Server, query: str, headers: Mapping[str, str]
+) -> None:
+    answer = post(server, COMMAND, path=f"/api?{query}", headers=headers)
+
+    assert (answer.status, answer.body) == (200, b'{"result":{"presence":{}}}\n')
+
+
+INVALID_QUERIES = {
+    "wrong": "api_key=wrong",
+    "empty": "api_key=",
+    "without a value": "api_key",
+    "second of two": f"api_key=wrong&api_key={API_KEY}",
+    "other name": f"apikey={API_KEY}",
+    "name in upper case": f"API_KEY={API_KEY}",
+    "with the scheme": f"api_key=apikey+{API_KEY}",
+    "not UTF-8": "api_key=%FF",
+}
+
+
+@pytest.mark.parametrize("query", INVALID_QUERIES.values(), ids=INVALID_QUERIES)
+@pytest.mark.parametrize("headers", [{}, WRONG], ids=["no header", "wrong header"])
+def test_anything_else_in_the_query_gets_401(
+    server: Server, query: str, headers: Mapping[str, str]
+) -> None:
+    answer = post(server, COMMAND, path=f"/api?{query}", headers=headers)
+
+    assert (answer.status, answer.body) == (401, b"")
+
+
+def test_right_header_is_enough_beside_a_wrong_query(server: Server) -> None:
+    assert post(server, COMMAND, path="/api?api_key=wrong").status == 200
+
+
+def test_key_in_the_body_is_no_key(server: Server) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+
+    assert post(server, f"api_key={API_KEY}".encode(), headers=headers).status == 401
+
+
+# options
+
+
+SPECIAL_KEY = "k+y/&=%41é"
+
+
+@pytest.mark.parametrize("shell", BOTH)
+def test_key_of_any_characters_is_accepted_in_the_query(
+    serve: Callable[..., Server], shell: str
+) -> None:
+    server = start(serve, shell, api_key=SPECIAL_KEY)
+
+    answer = post(server, line("info"), path=f"/api?api_key={quote(SPECIAL_KEY)}", headers={})
+
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("shell", BOTH)
+def test_key_of_any_characters_is_accepted_in_the_header(
+    serve: Callable[..., Server], shell: str
+) -> None:
+    server = start(serve, shell, api_key=SPECIAL_KEY)
+    utf_8 = f"apikey {SPECIAL_KEY}".encode().decode("latin-1")  # headers travel as Latin-1
+
+    assert post(server, line("info"), headers={"Authorization": utf_8}).status == 200
+
+
+@pytest.mark.parametrize("shell", BOTH)
+@pytest.mark.parametrize("path", ["/api", "/api?api_key=", "/api?api_key"])
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Authorization": "apikey"}, {"Authorization": "apikey "}, WRONG],
+    ids=["no header", "scheme only", "scheme and space", "wrong key"],
+)
+def test_without_the_option_api_key_nobody_gets_in(
+    serve: Callable[..., Server], shell: str, path: str, headers: Mapping[str, str]
+) -> None:
+    answer = post(start(serve, shell, api_key=""), line("info"), path=path, headers=headers)
+
+    assert (answer.status, answer.body) == (401, b"")
+
+
+@pytest.mark.parametrize("shell", BOTH)
+@pytest.mark.parametrize("headers", [{}, WRONG], ids=["no header", "wrong key"])
+def test_api_insecure_removes_the_key(
+    serve: Callable[..., Server], shell: str, headers: Mapping[str, str]
+) -> None:
+    server = start(serve, shell, api_insecure=True, api_key="")
+
+    assert post(server, line("info"), headers=headers).status == 200
+
+
+@pytest.mark.parametrize("shell", BOTH)
+def test_api_insecure_does_not_remove_the_rule_of_post(
+    serve: Callable[..., Server], shell: str
+) -> None:
+    server = start(serve, shell, api_insecure=True, api_key="")
+
+    assert post(server, line("info"), method="GET").status == 405
+
+
+@pytest.mark.parametrize("shell", BOTH)
+@pytest.mark.parametrize("verb", ["POST", "GET"])
+def test_disabled_api_is_not_found(serve: Callable[..., Server], shell: str, verb: str) -> None:
+    assert post(start(serve, shell, api_disable=True), line("info"), method=verb).status == 404

@@ -1,0 +1,200 @@
+"""The Python API client of the reference server, `cent`, against a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from cent import Client, RequestException, ResponseError
+
+import realtime
+from tests.live.api_client import OPTIONS
+from tests.server import API_KEY, Server
+
+
+@pytest.fixture
+def server(serve: Callable[..., Server]) -> Server:
+    return serve(**OPTIONS)
+
+
+@pytest.fixture
+def cent(server: Server) -> Iterator[Client]:
+    client = Client(server.address, api_key=API_KEY, timeout=10)
+    yield client
+    client.session.close()
+
+
+async def subscribe(client: Any, *channels: str) -> None:
+    for channel in channels:
+        await client.result("subscribe", {"channel": channel})
+
+
+async def test_publish_reaches_a_subscriber(
+    server: Server, cent: Client, connect: Callable[..., Any], unique: str, format_name: str
+) -> None:
+    client = await connect(server)
+    await subscribe(client, unique)
+
+    cent.publish(unique, {"text": "h\xe9 <b>"})
+
+    assert await client.push() == {"channel": unique, "data": {"data": {"text": "h\xe9 <b>"}}}
+
+
+async def test_publish_with_a_uid_of_its_own_is_accepted(
+    server: Server, cent: Client, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server)
+    await subscribe(client, unique)
+
+    cent.publish(unique, 1, uid="mine")
+    cent.broadcast([unique], 2, uid="mine")
+
+    assert [await client.publication() for _ in range(2)] == [{"data": 1}, {"data": 2}]
+
+
+async def test_broadcast_reaches_subscribers_of_every_channel(
+    server: Server, cent: Client, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server)
+    await subscribe(client, f"{unique}a", f"{unique}b")
+
+    cent.broadcast([f"{unique}a", f"{unique}b"], [1])
+
+    assert [await client.push() for _ in range(2)] == [
+        {"channel": f"{unique}a", "data": {"data": [1]}},
+        {"channel": f"{unique}b", "data": {"data": [1]}},
+    ]
+
+
+async def test_unsubscribe_from_one_channel(
+    server: Server, cent: Client, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server, user=unique)
+    await subscribe(client, f"{unique}a", f"{unique}b")
+
+    cent.unsubscribe(unique, f"{unique}a")
+    cent.broadcast([f"{unique}a", f"{unique}b"], 1)
+
+    assert await client.push() == {"type": 3, "channel": f"{unique}a", "data": {}}
+    assert await client.push() == {"channel": f"{unique}b", "data": {"data": 1}}
+
+
+async def test_unsubscribe_without_a_channel_is_from_all(
+    server: Server, cent: Client, connect: Callable[..., Any], unique: str
+) -> None:
+    channels = {f"{unique}a", f"{unique}b"}
+    client = await connect(server, user=unique)
+    await subscribe(client, *channels)
+
+    cent.unsubscribe(unique)
+    cent.broadcast(sorted(channels), 1)
+
+    pushes = [await client.push() for _ in channels]
+    assert {push["type"] for push in pushes} == {3}
+    assert {push["channel"] for push in pushes} == channels
+    await client.quiet()
+
+
+async def test_disconnect_closes_the_connection(
+    server: Server, cent: Client, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server, user=unique)
+
+    cent.disconnect(unique)
+
+    assert await client.closed() == (3012, '{"reason":"force disconnect","reconnect":false}')
+
+
+async def test_presence_and_its_stats(
+    server: Server, cent: Client, connect: Callable[..., Any], unique: str
+) -> None:
+    channel = f"kept:{unique}"
+    client = await connect(server, user=unique)
+    await subscribe(client, channel)
+
+    assert cent.presence(channel) == {client.client: {"user": unique, "client": client.client}}
+    # this version has no method of its own for it
+    assert cent.send("presence_stats", {"channel": channel}) == [
+        {"result": {"num_clients": 1, "num_users": 1}}
+    ]
+
+
+def test_history_and_its_removal(cent: Client, unique: str) -> None:
+    channel = f"kept:{unique}"
+    cent.publish(channel, {"n": 1})
+    cent.publish(channel, {"n": 2})
+
+    assert [kept["data"] for kept in cent.history(channel)] == [{"n": 1}, {"n": 2}]
+    cent.history_remove(channel)
+
+    assert cent.history(channel) == []
+
+
+async def test_channels(
+    server: Server, cent: Client, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server)
+    await subscribe(client, unique)
+
+    assert unique in cent.channels()
+
+
+def test_info(cent: Client) -> None:
+    (node,) = cent.info()["nodes"]
+
+    assert node["version"] == realtime.__version__
+
+
+async def test_several_commands_in_one_request(
+    server: Server, cent: Client, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server)
+    await subscribe(client, unique)
+    cent.add("publish", cent.get_publish_params(unique, 1))
+    cent.add("publish", cent.get_publish_params("nope:a", 2))
+    cent.add("broadcast", cent.get_broadcast_params([unique], 3))
+    cent.add("channels", cent.get_channels_params())
+
+    replies = cent.send()
+
+    assert len(replies) == 4
+    assert ["error" in reply for reply in replies] == [False, True, False, False]
+    assert unique in replies[3]["result"]["channels"]
+    assert [await client.publication() for _ in range(2)] == [{"data": 1}, {"data": 3}]
+
+
+ERRORS = {
+    "publish": (["nope:a", 1], 102, "namespace not found"),
+    "broadcast": ([[], 1], 107, "bad request"),
+    "unsubscribe": (["17", "nope:a"], 102, "namespace not found"),
+    "disconnect": ([""], 107, "bad request"),
+    "presence": (["off:a"], 108, "not available"),
+    "history": (["off:a"], 108, "not available"),
+    "history_remove": (["nope:a"], 102, "namespace not found"),
+}
+
+
+@pytest.mark.parametrize("method", ERRORS)
+def test_errors_are_raised(cent: Client, method: str) -> None:
+    arguments, code, message = ERRORS[method]
+
+    with pytest.raises(ResponseError) as caught:
+        getattr(cent, method)(*arguments)
+
+    assert caught.value.args == ({"code": code, "message": message},)
+
+
+def test_wrong_key_is_refused(server: Server) -> None:
+    client = Client(server.address, api_key="wrong", timeout=10)
+
+    with client.session, pytest.raises(RequestException, match="wrong status code: 401"):
+        client.info()
+
+
+@pytest.mark.parametrize("suffix", ["/", "/api", "/api/"])
+def test_address_may_have_any_ending(server: Server, suffix: str) -> None:
+    client = Client(server.address + suffix, api_key=API_KEY, timeout=10)
+
+    with client.session:
+        assert client.info()["nodes"]

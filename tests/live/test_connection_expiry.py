@@ -1,0 +1,150 @@
+"""Connection expiry and refresh. Protocol reference, sections 3.4 and 3.5."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+import realtime
+from tests.conftest import connection_token
+from tests.live.configurations import (
+    BAD_REQUEST,
+    EXPIRED,
+    INVALID_TOKEN,
+    MAIN,
+    Connect,
+    Serve,
+)
+from tests.live.signing import sign
+
+CLOSE_DELAY = MAIN["client_expired_close_delay"]
+
+
+async def test_connection_is_closed_after_expiry_and_the_window_to_refresh(
+    serve: Serve, connect: Connect, format_name: str
+) -> None:
+    expires_at = time.time() + 0.5
+    client = await connect(serve(**MAIN), token=sign({"sub": "17", "exp": expires_at}))
+
+    assert await client.closed() == EXPIRED
+
+    assert time.time() >= expires_at + CLOSE_DELAY - 0.05
+
+
+async def test_connection_works_within_the_window_to_refresh(
+    serve: Serve, connect: Connect, format_name: str
+) -> None:
+    expires_at = time.time() + 0.3
+    client = await connect(serve(**MAIN), token=sign({"sub": "17", "exp": expires_at}))
+    while time.time() < expires_at:
+        await client.result("ping")
+
+    await client.result("ping")
+
+    assert await client.closed() == EXPIRED
+
+
+async def test_refreshed_connection_outlives_its_first_expiry(
+    serve: Serve, connect: Connect, format_name: str
+) -> None:
+    server = serve(**MAIN)
+    token = sign({"sub": "17", "exp": time.time() + 0.5})
+    client, witness = await connect(server, token=token), await connect(server, token=token)
+
+    result = await client.result("refresh", {"token": connection_token("17", ttl=300)})
+
+    ttl = result.pop("ttl")
+    assert 290 <= ttl <= 300
+    assert result == {"client": client.client, "version": realtime.__version__, "expires": True}
+    assert await witness.closed() == EXPIRED
+    await client.result("ping")
+
+
+async def test_refresh_shortens_the_life_of_a_connection_too(
+    serve: Serve, connect: Connect, format_name: str
+) -> None:
+    client = await connect(serve(**MAIN), token=connection_token("17", ttl=300))
+
+    await client.result("refresh", {"token": sign({"exp": time.time() + 0.5})})
+
+    assert await client.closed() == EXPIRED
+
+
+async def test_refresh_by_a_token_without_exp_leaves_the_old_expiry_running(
+    serve: Serve, connect: Connect, format_name: str
+) -> None:
+    client = await connect(serve(**MAIN), token=sign({"sub": "17", "exp": time.time() + 0.5}))
+
+    result = await client.result("refresh", {"token": connection_token("17")})
+
+    assert result == {"client": client.client, "version": realtime.__version__}
+    assert await client.closed() == EXPIRED
+
+
+@pytest.mark.parametrize("params", [b"5", b'{"token":5}', b"[]", b'{"token":""}', b"{}"])
+async def test_refresh_without_a_token_is_a_bad_request(
+    serve: Serve, connect: Connect, params: bytes
+) -> None:
+    client = await connect(serve(**MAIN))
+
+    await client.send_params("refresh", params)
+
+    assert await client.closed() == BAD_REQUEST
+
+
+@pytest.mark.parametrize("params", [b"", b"\x0a\x00", b"\x0a\x05ab"])
+async def test_refresh_without_a_token_is_a_bad_request_in_protobuf(
+    serve: Serve, connect: Connect, params: bytes
+) -> None:
+    client = await connect(serve(**MAIN), format_name="protobuf")
+
+    await client.send_params("refresh", params)
+
+    assert await client.closed() == BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    {
+        "x": INVALID_TOKEN,
+        sign({"sub": "17"}, key="another key"): INVALID_TOKEN,
+        sign({"sub": "17", "exp": 1}, key="another key"): INVALID_TOKEN,
+        sign({"sub": "17", "exp": 1}): EXPIRED,
+        sign({"sub": "17", "nbf": 4102444800}): EXPIRED,
+    }.items(),
+    ids=["no token", "another key", "another key and expired", "expired", "not yet"],
+)
+async def test_refresh_by_a_bad_token_closes_the_connection(
+    serve: Serve, connect: Connect, format_name: str, token: str, expected: Any
+) -> None:
+    client = await connect(serve(**MAIN))
+
+    await client.send("refresh", {"token": token})
+
+    assert await client.closed() == expected
+
+
+@pytest.mark.parametrize(
+    ("claims", "conn_info"),
+    [({"sub": "18", "info": {"new": 1}}, {"new": 1}), ({"sub": "18"}, {"old": 1})],
+    ids=["info is replaced", "without info the old one stays"],
+)
+async def test_refresh_replaces_the_info_but_never_the_user(
+    serve: Serve,
+    connect: Connect,
+    unique: str,
+    format_name: str,
+    claims: dict[str, Any],
+    conn_info: Any,
+) -> None:
+    channel = f"open:{unique}"
+    client = await connect(serve(**MAIN), token=sign({"sub": "17", "info": {"old": 1}}))
+    await client.result("subscribe", {"channel": channel})
+
+    await client.result("refresh", {"token": sign(claims)})
+
+    await client.result("publish", {"channel": channel, "data": 1})
+    info = {"user": "17", "client": client.client, "conn_info": conn_info}
+    assert await client.publication() == {"data": 1, "info": info}

@@ -1,0 +1,238 @@
+"""The published JavaScript client: connecting, tokens, the end of a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import connection_token
+from tests.js_client import Build, JsClient
+from tests.server import Server, wait_until
+from tests.tcp_proxy import TcpProxy
+
+pytest_plugins = ["tests.js_fixtures"]
+
+NewClient = Callable[..., Awaitable[JsClient]]
+NewProxy = Callable[[Server], Awaitable[TcpProxy]]
+
+UUID4 = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+
+
+async def reconnect_thrice(client: JsClient, proxy: TcpProxy) -> None:
+    """Time in which another client with the same settings would have reconnected, too."""
+    for _ in range(3):
+        proxy.cut()
+        await client.event("disconnect")
+        await client.connected()
+
+
+@pytest.fixture
+def restartable(tmp_path: Path, options: dict[str, Any]) -> Iterator[Callable[[int], Server]]:
+    """Start a server of one's own on a given port, 0 for any."""
+    servers: list[Server] = []
+
+    def start(port: int) -> Server:
+        servers.append(Server(tmp_path / f"server{len(servers)}", options, port=port))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+# connecting
+
+
+async def test_connect_event_carries_a_random_connection_id(new_client: NewClient) -> None:
+    client = await new_client()
+
+    context = await client.connect()
+
+    assert re.fullmatch(UUID4, context["client"])
+    assert context["transport"] == "websocket"
+
+
+async def test_offered_subprotocol_is_echoed(connect_js: NewClient, build: Build) -> None:
+    """Only the Protobuf build of 2.8 offers one, and refuses a handshake without the echo."""
+    client = await connect_js()
+
+    socket = await client.call("socket")
+
+    assert socket["protocol"] == ("centrifuge-protobuf" if build.name == "protobuf" else "")
+
+
+async def test_client_that_disconnects_is_gone_on_the_server(
+    connect_js: NewClient, server: Server, unique: str
+) -> None:
+    channel = f"chat:{unique}"
+    client = await connect_js()
+    await client.subscribe(channel)
+
+    await client.call("disconnect")
+
+    assert await client.event("disconnect") == {"reason": "client", "reconnect": False}
+    wait_until(lambda: server.api("presence", channel=channel) == {"result": {"presence": {}}})
+
+
+async def test_pings_are_answered(connect_js: NewClient) -> None:
+    client = await connect_js(pingInterval=10, pongWaitTimeout=10_000)
+    pings = 5
+
+    async with asyncio.timeout(10):
+        # each ping follows the answer to the one before
+        while (socket := await client.call("socket"))["received"] < 1 + pings:
+            await asyncio.sleep(0.01)
+
+    assert socket["sent"] >= 1 + pings
+    assert client.unread("disconnect") == []
+
+
+async def test_rpc_without_a_handler_is_not_available(connect_js: NewClient) -> None:
+    client = await connect_js()
+
+    assert await client.error("rpc", method="sum", data=[1, 2]) == (108, "not available")
+
+
+async def test_message_sent_to_the_server_is_swallowed(connect_js: NewClient) -> None:
+    client = await connect_js()
+
+    await client.call("send", data={"hello": "server"})
+
+    await client.settle()
+    assert client.unread("disconnect") == []
+
+
+async def test_message_above_the_size_limit_ends_the_connection(
+    connect_js: NewClient, unique: str
+) -> None:
+    """Close code 1009 has no reason, which this client takes for a lost connection."""
+    client = await connect_js()
+
+    error = await client.error("publish", channel=f"chat:{unique}", data="x" * 65536)
+
+    assert error == (0, "disconnected")
+    assert await client.event("disconnect") == {"reason": "connection closed", "reconnect": True}
+
+
+# tokens
+
+
+async def test_invalid_token_is_one_disconnect_and_no_reconnect(
+    new_client: NewClient, connect_js: NewClient, server: Server, new_proxy: NewProxy
+) -> None:
+    refused_way, other_way = await new_proxy(server), await new_proxy(server)
+    refused = await new_client(token="not.a.token", through=refused_way)
+    other = await connect_js(through=other_way)
+
+    await refused.call("connect")
+
+    assert await refused.event("disconnect") == {"reason": "invalid token", "reconnect": False}
+    await reconnect_thrice(other, other_way)
+    assert refused_way.connections == 1
+    assert refused.events == []
+
+
+async def test_client_with_an_expired_token_refreshes_it_and_connects(
+    new_client: NewClient, unique: str
+) -> None:
+    client = await new_client(token=connection_token(unique, ttl=-10))
+
+    await client.call("connect")
+
+    assert await client.event("disconnect") == {"reason": "connect error", "reconnect": True}
+    await client.refresh_with(connection_token(unique))
+    await client.connected()
+    await client.settle()
+
+
+async def test_expiring_connection_asks_for_a_token_each_time_it_expires(
+    connect_js: NewClient, unique: str
+) -> None:
+    client = await connect_js(token=connection_token(unique, ttl=2))
+
+    await client.refresh_with(connection_token(unique, ttl=2))
+    await client.refresh_with(connection_token(unique, ttl=300))
+
+    await client.settle()
+    assert client.unread("disconnect") == []
+
+
+async def test_refreshed_connection_outlives_one_that_is_not(
+    connect_js: NewClient, unique: str
+) -> None:
+    token = connection_token(unique, ttl=2)
+    refreshed, forgotten = await connect_js(token=token), await connect_js(token=token)
+
+    await refreshed.refresh_with(connection_token(unique, ttl=300))
+
+    assert await forgotten.event("disconnect") == {"reason": "expired", "reconnect": True}
+    await refreshed.settle()
+    assert refreshed.unread("disconnect") == []
+
+
+async def test_refresh_with_an_invalid_token_ends_the_connection(
+    connect_js: NewClient, unique: str
+) -> None:
+    client = await connect_js(token=connection_token(unique, ttl=1))
+
+    await client.refresh_with("not.a.token")
+
+    assert await client.event("disconnect") == {"reason": "invalid token", "reconnect": False}
+
+
+# the server ends it
+
+
+async def test_disconnect_by_the_server_api_is_final(
+    connect_js: NewClient, server: Server, new_proxy: NewProxy, unique: str
+) -> None:
+    way, other_way = await new_proxy(server), await new_proxy(server)
+    client = await connect_js(user=unique, through=way)
+    other = await connect_js(user=f"not {unique}", through=other_way)
+
+    server.api("disconnect", user=unique)
+
+    assert await client.event("disconnect") == {"reason": "force disconnect", "reconnect": False}
+    await reconnect_thrice(other, other_way)
+    assert way.connections == 1
+    assert client.events == []
+
+
+async def test_stopping_server_says_shutdown_and_to_reconnect(
+    connect_js: NewClient, restartable: Callable[[int], Server]
+) -> None:
+    stopping = restartable(0)
+    client = await connect_js(at=stopping)
+
+    await asyncio.to_thread(stopping.terminate)
+
+    assert await client.event("disconnect") == {"reason": "shutdown", "reconnect": True}
+
+
+async def test_client_comes_back_when_its_server_does(
+    connect_js: NewClient, restartable: Callable[[int], Server], unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    first = restartable(0)
+    client = await connect_js(at=first)
+    await client.subscribe(channel)
+    first.publish(channel, "before")
+    assert await client.publication(channel) == "before"
+
+    first.kill()
+    await client.event("unsubscribe", channel)
+    assert await client.event("disconnect") == {"reason": "connection closed", "reconnect": True}
+    second = await asyncio.to_thread(restartable, first.port)
+
+    await client.connected()
+    context = await client.event("subscribe", channel)
+    assert context["isResubscribe"] is True
+    # the history was in the memory of the killed process
+    assert context["recovered"] is False
+    second.publish(channel, "after")
+    assert await client.publication(channel) == "after"

@@ -1,0 +1,241 @@
+"""The published JavaScript client: what it missed while its connection was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from tests.js_client import KEPT, JsClient
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+pytest_plugins = ["tests.js_fixtures"]
+
+NewClient = Callable[..., Awaitable[JsClient]]
+
+
+async def subscribed(client: JsClient, server: Server, channel: str, published: int) -> None:
+    """Subscribe the client, and let it see the first publications: 1, 2, ..."""
+    await client.subscribe(channel)
+    expected = list(range(1, published + 1))
+    for number in expected:
+        server.publish(channel, number)
+    assert await client.publications(channel, published) == expected
+
+
+async def test_missed_publications_arrive_once_in_order(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    client = await connect_js(through=proxy)
+    await subscribed(client, server, channel, 2)
+
+    proxy.refuse()
+    await client.event("unsubscribe", channel)
+    assert await client.event("disconnect") == {"reason": "connection closed", "reconnect": True}
+    for number in (3, 4, 5):
+        server.publish(channel, number)
+    proxy.allow()
+
+    await client.connected()
+    context = await client.event("subscribe", channel)
+    assert (context["isResubscribe"], context["recovered"]) == (True, True)
+    server.publish(channel, 6)
+    assert await client.publications(channel, 4) == [3, 4, 5, 6]
+    await client.settle()
+    assert client.unread("publish", channel) == []
+
+
+async def test_nothing_missed_is_recovered_without_publications(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    client = await connect_js(through=proxy)
+    await subscribed(client, server, channel, 3)
+
+    proxy.cut()
+
+    await client.connected()
+    assert (await client.event("subscribe", channel))["recovered"] is True
+    await client.settle()
+    assert client.unread("publish", channel) == []
+
+
+async def test_first_publication_of_a_channel_is_recovered(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    """The position before it is offset 0, which clients do not send."""
+    channel = f"rec:{unique}"
+    client = await connect_js(through=proxy)
+    await subscribed(client, server, channel, 0)
+
+    proxy.refuse()
+    await client.event("disconnect")
+    server.publish(channel, "the first")
+    proxy.allow()
+
+    await client.connected()
+    assert (await client.event("subscribe", channel))["recovered"] is True
+    assert await client.publication(channel) == "the first"
+
+
+async def test_several_cuts_lose_and_repeat_nothing(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    client = await connect_js(through=proxy)
+    await subscribed(client, server, channel, 1)
+
+    number = 1
+    for _ in range(4):
+        proxy.refuse()
+        await client.event("disconnect")
+        missed = [number + 1, number + 2]
+        for number in missed:
+            server.publish(channel, number)
+        proxy.allow()
+        await client.connected()
+        assert (await client.event("subscribe", channel))["recovered"] is True
+        assert await client.publications(channel, 2) == missed
+
+    await client.settle()
+    assert client.unread("publish", channel) == []
+
+
+async def test_everything_kept_can_be_recovered(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    client = await connect_js(through=proxy)
+    await subscribed(client, server, channel, 1)
+
+    proxy.refuse()
+    await client.event("disconnect")
+    missed = list(range(2, 2 + KEPT))
+    for number in missed:
+        server.publish(channel, number)
+    proxy.allow()
+
+    await client.connected()
+    assert (await client.event("subscribe", channel))["recovered"] is True
+    assert await client.publications(channel, KEPT) == missed
+
+
+async def test_large_publications_are_recovered(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    client = await connect_js(through=proxy)
+    await subscribed(client, server, channel, 1)
+
+    proxy.refuse()
+    await client.event("disconnect")
+    missed = [f"{number} " + "x" * 500_000 for number in range(KEPT)]
+    for text in missed:
+        server.publish(channel, text)
+    proxy.allow()
+
+    await client.connected()
+    assert (await client.event("subscribe", channel))["recovered"] is True
+    assert await client.publications(channel, KEPT) == missed
+
+
+async def test_more_missed_than_kept_is_not_recovered_and_gives_what_there_is(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    client = await connect_js(through=proxy)
+    await subscribed(client, server, channel, 1)
+
+    proxy.refuse()
+    await client.event("disconnect")
+    missed = list(range(2, 2 + KEPT + 1))
+    for number in missed:
+        server.publish(channel, number)
+    proxy.allow()
+
+    await client.connected()
+    context = await client.event("subscribe", channel)
+    assert (context["isResubscribe"], context["recovered"]) == (True, False)
+    assert await client.publications(channel, KEPT) == missed[-KEPT:]
+    await client.settle()
+    assert client.unread("publish", channel) == []
+
+
+async def test_removed_history_is_not_recovered(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    client = await connect_js(through=proxy)
+    await subscribed(client, server, channel, 1)
+
+    proxy.refuse()
+    await client.event("disconnect")
+    server.publish(channel, "lost")
+    assert server.api("history_remove", channel=channel) == {"result": {}}
+    proxy.allow()
+
+    await client.connected()
+    assert (await client.event("subscribe", channel))["recovered"] is False
+    server.publish(channel, "after")
+    assert await client.publication(channel) == "after"
+
+
+async def test_client_without_recovery_resubscribes_and_misses_what_it_missed(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    """History alone is not recovery: the namespace needs `history_recover`."""
+    channel = f"chat:{unique}"
+    client = await connect_js(through=proxy)
+    await subscribed(client, server, channel, 1)
+
+    proxy.refuse()
+    await client.event("disconnect")
+    server.publish(channel, "missed")
+    proxy.allow()
+
+    await client.connected()
+    context = await client.event("subscribe", channel)
+    assert (context["isResubscribe"], context["recovered"]) == (True, False)
+    server.publish(channel, "after")
+    assert await client.publication(channel) == "after"
+
+
+async def test_each_channel_recovers_its_own(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    channels = [f"rec:{unique}-{number}" for number in range(10)]
+    client = await connect_js(through=proxy)
+    for number, channel in enumerate(channels):
+        await subscribed(client, server, channel, number % 3)
+
+    proxy.refuse()
+    await client.event("disconnect")
+    for channel in channels:
+        server.publish(channel, f"missed in {channel}")
+    proxy.allow()
+
+    await client.connected()
+    for channel in channels:
+        assert (await client.event("subscribe", channel))["recovered"] is True
+        assert await client.publication(channel) == f"missed in {channel}"
+
+
+async def test_refused_attempts_go_on_until_the_server_is_back(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    client = await connect_js(through=proxy)
+    await subscribed(client, server, channel, 1)
+    attempts = proxy.connections
+
+    proxy.refuse()
+    await client.event("disconnect")
+    await proxy.reached(attempts + 3)
+    server.publish(channel, 2)
+    proxy.allow()
+
+    await client.connected()
+    assert (await client.event("subscribe", channel))["recovered"] is True
+    assert await client.publication(channel) == 2
+    # an attempt that fails is no second disconnect
+    assert client.unread("disconnect") == []

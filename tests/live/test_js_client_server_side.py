@@ -1,0 +1,163 @@
+"""The published JavaScript client: channels the server subscribes it to.
+
+Their events are emitted by the client object itself, with the channel in the context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import connection_token
+from tests.js_client import JsClient
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+pytest_plugins = ["tests.js_fixtures"]
+
+NewClient = Callable[..., Awaitable[JsClient]]
+
+
+async def test_channels_of_the_token_are_subscribed_on_connect(
+    connect_js: NewClient, server: Server, unique: str
+) -> None:
+    channels = [unique, f"ours:{unique}", f"${unique}", f"{unique}#somebody-else"]
+    client = await connect_js(token=connection_token("17", channels=channels))
+
+    for channel in channels:
+        context = await client.event("subscribe", channel)
+        assert (context["isResubscribe"], context["recovered"]) == (False, False)
+        server.publish(channel, {"in": channel})
+        assert await client.publication(channel) == {"in": channel}
+
+
+async def test_client_may_not_subscribe_itself_to_a_server_side_channel(
+    connect_js: NewClient, unique: str
+) -> None:
+    client = await connect_js()
+
+    assert await client.refused(f"ours:{unique}") == (103, "permission denied")
+
+
+async def test_joins_and_leaves_of_server_side_channels_are_emitted(
+    connect_js: NewClient, unique: str
+) -> None:
+    channel = f"ours:{unique}"
+    ann = await connect_js(token=connection_token("ann", channels=[channel]))
+    bob = await connect_js(token=connection_token("bob", channels=[channel]))
+
+    await bob.call("disconnect")
+
+    about_bob = {"channel": channel, "info": {"user": "bob", "client": bob.id}}
+    about_ann = {"channel": channel, "info": {"user": "ann", "client": ann.id}}
+    assert await ann.event("join", channel) == about_ann
+    assert await ann.event("join", channel) == about_bob
+    assert await ann.event("leave", channel) == about_bob
+
+
+async def test_unsubscribe_by_the_server_api_ends_a_server_side_subscription(
+    connect_js: NewClient, server: Server, unique: str
+) -> None:
+    client = await connect_js(user=unique, token=connection_token(unique, channels=[unique]))
+
+    server.api("unsubscribe", channel=unique, user=unique)
+
+    assert await client.event("unsubscribe", unique) == {"channel": unique}
+    server.publish(unique, "unheard")
+    await client.settle()
+    assert client.unread("publish", unique) == []
+
+
+async def test_missed_publications_of_a_server_side_channel_arrive_once_in_order(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    token = connection_token("17", channels=[channel])
+    client = await connect_js(token=token, through=proxy)
+    await client.event("subscribe", channel)
+    for number in (1, 2):
+        server.publish(channel, number)
+    assert await client.publications(channel, 2) == [1, 2]
+
+    proxy.refuse()
+    await client.event("disconnect")
+    for number in (3, 4, 5):
+        server.publish(channel, number)
+    proxy.allow()
+
+    await client.connected()
+    context = await client.event("subscribe", channel)
+    assert (context["isResubscribe"], context["recovered"]) == (True, True)
+    server.publish(channel, 6)
+    assert await client.publications(channel, 4) == [3, 4, 5, 6]
+    await client.settle()
+    assert client.unread("publish", channel) == []
+
+
+async def test_server_side_channel_recovers_a_second_time(
+    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    """The position has moved by the publications of the first recovery."""
+    channel = f"rec:{unique}"
+    token = connection_token("17", channels=[channel])
+    client = await connect_js(token=token, through=proxy)
+    await client.event("subscribe", channel)
+
+    for number in (1, 2):
+        proxy.refuse()
+        await client.event("disconnect")
+        server.publish(channel, number)
+        proxy.allow()
+        await client.connected()
+        context = await client.event("subscribe", channel)
+        assert context["recovered"] is True
+        assert await client.publication(channel) == number
+
+    await client.settle()
+    assert client.unread("publish", channel) == []
+
+
+@pytest.fixture
+def personal_server(serve: Callable[..., Server], options: dict[str, Any]) -> Server:
+    """A server that subscribes everyone to a personal channel."""
+    return serve(
+        **options | {"user_subscribe_to_personal": True, "user_personal_channel_namespace": "rec"}
+    )
+
+
+async def test_user_is_subscribed_to_the_personal_channel(
+    connect_js: NewClient, personal_server: Server, unique: str
+) -> None:
+    channel = f"rec:#{unique}"
+    client = await connect_js(user=unique, at=personal_server)
+    stranger = await connect_js(user=f"not-{unique}", at=personal_server)
+
+    await client.event("subscribe", channel)
+    personal_server.publish(channel, {"for": "you"})
+
+    assert await client.publication(channel) == {"for": "you"}
+    await stranger.settle()
+    assert stranger.unread("publish", channel) == []
+
+
+async def test_personal_channel_recovers(
+    connect_js: NewClient,
+    personal_server: Server,
+    new_proxy: Callable[[Server], Awaitable[TcpProxy]],
+    unique: str,
+) -> None:
+    channel = f"rec:#{unique}"
+    proxy = await new_proxy(personal_server)
+    client = await connect_js(user=unique, through=proxy)
+    await client.event("subscribe", channel)
+
+    proxy.refuse()
+    await client.event("disconnect")
+    personal_server.publish(channel, "missed")
+    proxy.allow()
+
+    await client.connected()
+    assert (await client.event("subscribe", channel))["recovered"] is True
+    assert await client.publication(channel) == "missed"

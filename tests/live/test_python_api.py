@@ -1,0 +1,356 @@
+"""The functions of `realtime` called in the serving process, from every place a site has."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import realtime
+from tests.conftest import connection_token, subscription_token
+from tests.live.api_client import OPTIONS, post
+from tests.server import Server
+
+PLACES = [
+    "sync-view",
+    "thread",
+    "sync-to-async",
+    "async-view",
+    "task",
+    "async-to-sync",
+    "other-loop",
+]
+"""Paths of tests/site/views.py: the first three call the function, the others await its twin."""
+
+Call = Callable[..., Any]
+
+
+def call(server: Server, place: str, function: str, *arguments: Any) -> dict[str, Any]:
+    """Have the site call a function; {"result"}, or {"error", "code", "message"}."""
+    body = json.dumps({"function": function, "arguments": arguments}).encode()
+    answer = post(server, body, path=f"/call/{place}", headers={})
+    assert answer.status == 200, server.log
+    outcome: dict[str, Any] = json.loads(answer.body)
+    return outcome
+
+
+@pytest.fixture(params=["daphne", "uvicorn"])
+def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
+    return serve(server=request.param, **OPTIONS)
+
+
+@pytest.fixture
+def run(server: Server) -> Call:
+    """Call a function in a synchronous view; returns its result."""
+
+    def run(function: str, *arguments: Any) -> Any:
+        outcome = call(server, "sync-view", function, *arguments)
+        assert "error" not in outcome, outcome
+        return outcome["result"]
+
+    return run
+
+
+async def subscribe(client: Any, *channels: str) -> None:
+    for channel in channels:
+        await client.result("subscribe", {"channel": channel})
+
+
+# every function from every place
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_publish_reaches_subscribers(
+    server: Server, connect: Callable[..., Any], unique: str, format_name: str, place: str
+) -> None:
+    client = await connect(server)
+    await subscribe(client, unique)
+
+    assert call(server, place, "publish", unique, {"text": "<hi>"}) == {"result": None}
+
+    assert await client.push() == {"channel": unique, "data": {"data": {"text": "<hi>"}}}
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_broadcast_reaches_subscribers_of_every_channel(
+    server: Server, connect: Callable[..., Any], unique: str, place: str
+) -> None:
+    channels = [f"{unique}a", f"{unique}b"]
+    client = await connect(server)
+    await subscribe(client, *channels)
+
+    assert call(server, place, "broadcast", channels, [1]) == {"result": None}
+
+    pushes = [await client.push() for _ in channels]
+    assert pushes == [{"channel": channel, "data": {"data": [1]}} for channel in channels]
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_unsubscribe_from_a_channel_and_then_from_all(
+    server: Server, connect: Callable[..., Any], unique: str, place: str
+) -> None:
+    client = await connect(server, user=unique)
+    await subscribe(client, f"{unique}a", f"{unique}b", f"{unique}c")
+
+    assert call(server, place, "unsubscribe", unique, f"{unique}b") == {"result": None}
+    assert await client.push() == {"type": 3, "channel": f"{unique}b", "data": {}}
+    await client.quiet()
+
+    assert call(server, place, "unsubscribe", unique) == {"result": None}
+    pushes = [await client.push() for _ in range(2)]
+    assert {push["channel"] for push in pushes} == {f"{unique}a", f"{unique}c"}
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_disconnect_closes_the_connections_of_the_user(
+    server: Server, connect: Callable[..., Any], unique: str, place: str
+) -> None:
+    client = await connect(server, user=unique)
+
+    assert call(server, place, "disconnect", unique) == {"result": None}
+
+    assert await client.closed() == (3012, '{"reason":"force disconnect","reconnect":false}')
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_presence_and_its_stats_tell_who_is_subscribed(
+    server: Server, connect: Callable[..., Any], unique: str, place: str
+) -> None:
+    channel = f"kept:{unique}"
+    clients = [await connect(server, user=unique) for _ in range(2)]
+    for client in clients:
+        await subscribe(client, channel)
+
+    assert call(server, place, "presence", channel) == {
+        "result": {c.client: {"user": unique, "client": c.client} for c in clients}
+    }
+    assert call(server, place, "presence_stats", channel) == {
+        "result": {"num_clients": 2, "num_users": 1}
+    }
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_history_tells_what_is_kept_until_it_is_removed(
+    server: Server, unique: str, place: str
+) -> None:
+    channel = f"kept:{unique}"
+    for data in ("a", "b"):
+        call(server, place, "publish", channel, data)
+
+    kept = call(server, place, "history", channel)["result"]
+
+    assert [(entry["data"], entry["offset"]) for entry in kept] == [("a", 1), ("b", 2)]
+    assert call(server, place, "history_remove", channel) == {"result": None}
+    assert call(server, place, "history", channel) == {"result": []}
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_channels_tells_what_has_a_subscriber(
+    server: Server, connect: Callable[..., Any], unique: str, place: str
+) -> None:
+    client = await connect(server)
+    await subscribe(client, f"{unique}b", f"{unique}a")
+
+    listed = call(server, place, "channels")["result"]
+
+    assert [name for name in listed if unique in name] == [f"{unique}a", f"{unique}b"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_info_tells_of_this_node(server: Server, place: str) -> None:
+    (node,) = call(server, place, "info")["result"]
+
+    assert node["uid"] == server.api("info")["result"]["nodes"][0]["uid"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_error_reaches_the_caller_with_its_code_and_message(server: Server, place: str) -> None:
+    assert call(server, place, "publish", "nope:a", 1) == {
+        "error": "NamespaceNotFound",
+        "code": 102,
+        "message": "namespace not found",
+    }
+
+
+# results and errors
+
+
+async def test_presence_has_the_infos_of_both_tokens(
+    server: Server, connect: Callable[..., Any], run: Call, unique: str
+) -> None:
+    channel = f"$kept:{unique}"
+    client = await connect(server, token=connection_token(unique, info={"name": "A"}))
+    token = subscription_token(client.client, channel, info=["editor"])
+    await client.result("subscribe", {"channel": channel, "token": token})
+
+    assert run("presence", channel) == {
+        client.client: {
+            "user": unique,
+            "client": client.client,
+            "conn_info": {"name": "A"},
+            "chan_info": ["editor"],
+        }
+    }
+
+
+async def test_history_has_uids_and_the_info_of_publishing_clients(
+    server: Server, connect: Callable[..., Any], run: Call, unique: str
+) -> None:
+    channel = f"kept:{unique}"
+    client = await connect(server, user=unique)
+    run("publish", channel, 1)
+    await client.result("publish", {"channel": channel, "data": 2})
+
+    ours, theirs = run("history", channel)
+
+    assert set(ours) == {"data", "uid", "offset"}
+    assert set(theirs) == {"data", "uid", "offset", "info"}
+    assert theirs["info"] == {"user": unique, "client": client.client}
+    assert ours["uid"] != theirs["uid"]
+
+
+def test_info_has_the_documented_fields(run: Call) -> None:
+    (node,) = run("info")
+
+    assert set(node) == {
+        "uid",
+        "name",
+        "version",
+        "num_clients",
+        "num_users",
+        "num_channels",
+        "uptime",
+    }
+    assert str(uuid.UUID(node["uid"])) == node["uid"]
+    assert node["version"] == realtime.__version__
+
+
+BAD_REQUEST = ("BadRequest", 107, "bad request")
+NOT_FOUND = ("NamespaceNotFound", 102, "namespace not found")
+NOT_AVAILABLE = ("NotAvailable", 108, "not available")
+ERRORS: list[tuple[str, list[Any], tuple[str, int, str]]] = [
+    ("publish", ["", 1], BAD_REQUEST),
+    ("publish", ["\xe9", 1], BAD_REQUEST),
+    ("broadcast", [[], 1], BAD_REQUEST),
+    ("broadcast", [[""], 1], BAD_REQUEST),
+    ("broadcast", [["nope:a"], 1], NOT_FOUND),
+    ("unsubscribe", [""], BAD_REQUEST),
+    ("unsubscribe", ["17", "nope:a"], NOT_FOUND),
+    ("disconnect", [""], BAD_REQUEST),
+    ("presence", [""], BAD_REQUEST),
+    ("presence", ["nope:a"], NOT_FOUND),
+    ("presence", ["off:a"], NOT_AVAILABLE),
+    ("presence_stats", [""], BAD_REQUEST),
+    ("presence_stats", ["nope:a"], NOT_FOUND),
+    ("presence_stats", ["off:a"], NOT_AVAILABLE),
+    ("history", [""], BAD_REQUEST),
+    ("history", ["nope:a"], NOT_FOUND),
+    ("history", ["off:a"], NOT_AVAILABLE),
+    ("history_remove", [""], BAD_REQUEST),
+    ("history_remove", ["nope:a"], NOT_FOUND),
+    ("history_remove", ["off:a"], NOT_AVAILABLE),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "error"),
+    [pytest.param(*case, id=f"{case[0]}-{json.dumps(case[1])}") for case in ERRORS],
+)
+@pytest.mark.parametrize("place", ["sync-view", "async-view"])
+def test_errors_are_those_of_the_http_api(
+    server: Server, place: str, function: str, arguments: list[Any], error: tuple[str, int, str]
+) -> None:
+    outcome = call(server, place, function, *arguments)
+
+    assert (outcome["error"], outcome["code"], outcome["message"]) == error
+
+
+NO_JSON = [
+    "object",
+    "function",
+    "object inside",
+    "complex number",
+    "tuple as a key",
+    "not a number",
+    "infinity",
+    "lone surrogate",
+]
+
+
+@pytest.mark.parametrize("name", NO_JSON)
+@pytest.mark.parametrize("place", ["sync-view", "async-view"])
+def test_data_without_a_json_form_are_a_type_error(
+    server: Server, unique: str, place: str, name: str
+) -> None:
+    data = {"$object": name}
+
+    assert call(server, place, "publish", unique, data)["error"] == "TypeError"
+    assert call(server, place, "broadcast", [unique], data)["error"] == "TypeError"
+
+
+@pytest.mark.parametrize("place", ["sync-view", "async-view"])
+def test_endlessly_nested_data_are_a_value_error(server: Server, unique: str, place: str) -> None:
+    outcome = call(server, place, "publish", unique, {"$object": "endless"})
+
+    assert outcome["error"] == "ValueError"
+
+
+PYTHON_DATA = {
+    "tuple": [1, "a"],
+    "time": "2020-01-02T03:04:05Z",
+    "large integer": 2**200,
+}
+
+
+@pytest.mark.parametrize("name", PYTHON_DATA)
+async def test_python_data_are_published_in_their_json_form(
+    server: Server, connect: Callable[..., Any], unique: str, name: str
+) -> None:
+    client = await connect(server)
+    await subscribe(client, unique)
+
+    assert call(server, "sync-view", "publish", unique, {"$object": name}) == {"result": None}
+
+    assert await client.publication() == {"data": PYTHON_DATA[name]}
+
+
+@pytest.mark.parametrize("place", ["sync-on-the-loop", "sync-on-another-loop"])
+def test_plain_function_on_an_event_loop_is_an_error_that_names_the_twin(
+    server: Server, unique: str, place: str
+) -> None:
+    channel = f"kept:{unique}"
+
+    outcome = call(server, place, "publish", channel, 1)
+
+    assert outcome["error"] == "RuntimeError"
+    assert "apublish" in outcome["message"]
+    assert call(server, "sync-view", "history", channel) == {"result": []}
+
+
+@pytest.mark.parametrize("server_name", ["daphne", "uvicorn"])
+@pytest.mark.parametrize("place", ["sync-view", "async-view"])
+def test_view_publishes_although_no_client_was_ever_there(
+    own_server: Callable[..., Server], server_name: str, place: str
+) -> None:
+    server = own_server(server=server_name, **OPTIONS)
+
+    assert call(server, place, "publish", "kept:a", 1) == {"result": None}
+
+    (kept,) = call(server, place, "history", "kept:a")["result"]
+    assert kept["data"] == 1
+
+
+def test_many_threads_may_call_at_once(server: Server, unique: str) -> None:
+    channel = f"kept:{unique}"
+    with ThreadPoolExecutor(8) as threads:
+        outcomes = list(
+            threads.map(lambda n: call(server, "thread", "publish", channel, n), range(40))
+        )
+
+    assert outcomes == [{"result": None}] * 40
+    (last,) = call(server, "sync-view", "history", channel)["result"][-1:]
+    assert last["offset"] == 40

@@ -1,0 +1,310 @@
+"""presence, presence_stats, history; ping, send, rpc. Protocol reference, 3.16 to 3.19."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import connection_token, subscription_token
+from tests.live.configurations import (
+    BAD_REQUEST,
+    MAIN,
+    NAMESPACE_NOT_FOUND,
+    NOT_AVAILABLE,
+    OFFSET,
+    PERMISSION_DENIED,
+    Connect,
+    Options,
+    Serve,
+    info_of,
+)
+
+METHODS = ["presence", "presence_stats", "history"]
+VARIANTS = pytest.mark.parametrize("options", [MAIN, OFFSET], ids=["seq", "offset"])
+
+
+# the checks, in order
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("params", [b"5", b"[]", b"{}", b'{"channel":5}', b'{"channel":""}'])
+async def test_undecodable_params_and_no_channel_are_a_bad_request(
+    serve: Serve, connect: Connect, method: str, params: bytes
+) -> None:
+    client = await connect(serve(**MAIN))
+
+    await client.send_params(method, params)
+
+    assert await client.closed() == BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("method", "channel", "error"),
+    [
+        *((method, "nope:a", NAMESPACE_NOT_FOUND) for method in METHODS),
+        *((method, "ns:a", NOT_AVAILABLE) for method in METHODS),
+        *((method, "hidden:a", NOT_AVAILABLE) for method in METHODS),
+        ("history", "size_only:a", NOT_AVAILABLE),
+        ("history", "lifetime_only:a", NOT_AVAILABLE),
+        ("history", "present:a", NOT_AVAILABLE),
+        ("presence", "kept:a", NOT_AVAILABLE),
+        ("presence_stats", "kept:a", NOT_AVAILABLE),
+        ("presence", "present:a", PERMISSION_DENIED),
+        ("presence_stats", "present:a", PERMISSION_DENIED),
+        ("history", "kept:a", PERMISSION_DENIED),
+    ],
+)
+async def test_query_of_a_client_that_is_not_subscribed_is_refused(
+    serve: Serve,
+    connect: Connect,
+    format_name: str,
+    method: str,
+    channel: str,
+    error: dict[str, Any],
+) -> None:
+    client = await connect(serve(**MAIN))
+
+    assert await client.error(method, {"channel": channel}) == error
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("namespace", ["ns", "hidden"])
+async def test_query_stays_off_for_subscribers_where_it_is_off(
+    serve: Serve, connect: Connect, unique: str, format_name: str, method: str, namespace: str
+) -> None:
+    channel = f"{namespace}:{unique}"
+    client = await connect(serve(**MAIN))
+    await client.result("subscribe", {"channel": channel})
+
+    assert await client.error(method, {"channel": channel}) == NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_query_after_unsubscribe_is_error_103(
+    serve: Serve, connect: Connect, unique: str, format_name: str, method: str
+) -> None:
+    channel = f"recover:{unique}"
+    client = await connect(serve(**MAIN))
+    await client.result("subscribe", {"channel": channel})
+    await client.result(method, {"channel": channel})
+
+    await client.result("unsubscribe", {"channel": channel})
+
+    assert await client.error(method, {"channel": channel}) == PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_parameters_of_newer_clients_are_ignored(
+    serve: Serve, connect: Connect, unique: str, method: str
+) -> None:
+    channel = f"recover:{unique}"
+    client = await connect(serve(**MAIN))
+    await client.result("subscribe", {"channel": channel})
+    plain = await client.result(method, {"channel": channel})
+    more = {"limit": 1, "since": {"offset": 5, "epoch": "x"}, "reverse": True}
+
+    assert await client.result(method, {"channel": channel} | more) == plain
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_server_side_subscription_is_a_subscription(
+    serve: Serve, connect: Connect, unique: str, format_name: str, method: str
+) -> None:
+    channel = f"recover:{unique}"
+    client = await connect(serve(**MAIN), token=connection_token("17", channels=[channel]))
+
+    await client.result(method, {"channel": channel})
+
+
+# presence
+
+
+async def test_presence_holds_every_subscriber_with_the_infos_it_has(
+    serve: Serve, connect: Connect, unique: str, format_name: str
+) -> None:
+    server, channel = serve(**MAIN), f"$present:{unique}"
+    first = await connect(server, token=connection_token("17", info={"name": "A"}))
+    second = await connect(server, user="18")
+    token = subscription_token(first.client, channel, info={"role": "host"})
+    await first.result("subscribe", {"channel": channel, "token": token})
+    token = subscription_token(second.client, channel)
+    await second.result("subscribe", {"channel": channel, "token": token})
+
+    result = await second.result("presence", {"channel": channel})
+
+    infos = {"conn_info": {"name": "A"}, "chan_info": {"role": "host"}}
+    assert result == {
+        "presence": {
+            first.client: info_of(first) | infos,
+            second.client: info_of(second, "18"),
+        }
+    }
+
+
+async def test_presence_is_the_same_for_the_server_api(
+    serve: Serve, connect: Connect, unique: str, format_name: str
+) -> None:
+    server, channel = serve(**MAIN), f"present:{unique}"
+    client = await connect(server, token=connection_token("17", info=[1]))
+    await client.result("subscribe", {"channel": channel})
+
+    result = await client.result("presence", {"channel": channel})
+
+    assert server.api("presence", channel=channel) == {"result": result}
+
+
+async def test_presence_stats_count_clients_and_distinct_users(
+    serve: Serve, connect: Connect, unique: str, format_name: str
+) -> None:
+    server, channel = serve(**MAIN), f"anonymous:{unique}"
+    clients = [await connect(server, user=user) for user in ("17", "17", "18", "", "")]
+    for client in clients:
+        await client.result("subscribe", {"channel": channel})
+
+    result = await clients[0].result("presence_stats", {"channel": channel})
+
+    assert result == {"num_clients": 5, "num_users": 3}
+
+
+# history
+
+
+@VARIANTS
+async def test_history_of_a_channel_without_publications_is_an_empty_list(
+    serve: Serve, connect: Connect, unique: str, options: Options
+) -> None:
+    channel = f"kept:{unique}"
+    client = await connect(serve(**options))
+    await client.result("subscribe", {"channel": channel})
+
+    reply = await client.call("history", {"channel": channel})
+
+    assert reply["result"] == {"publications": []}
+
+
+@VARIANTS
+@pytest.mark.parametrize("namespace", ["kept", "recover"])
+async def test_history_holds_what_is_kept_oldest_first_with_uid_and_position(
+    serve: Serve,
+    connect: Connect,
+    unique: str,
+    format_name: str,
+    options: Options,
+    namespace: str,
+) -> None:
+    server, channel = serve(**options), f"{namespace}:{unique}"
+    client = await connect(server)
+    await client.result("subscribe", {"channel": channel})
+    for number in range(1, 5):
+        server.publish(channel, number)
+    await client.result("publish", {"channel": channel, "data": 5})
+
+    entries = (await client.result("history", {"channel": channel}))["publications"]
+
+    uids = [entry.pop("uid") for entry in entries]
+    assert all(uids)
+    assert len(set(uids)) == 3
+    seqs = [{"seq": n} if options is MAIN else {} for n in (3, 4, 5)]
+    assert entries == [
+        {"data": 3, "offset": 3} | seqs[0],
+        {"data": 4, "offset": 4} | seqs[1],
+        {"data": 5, "offset": 5, "info": info_of(client)} | seqs[2],
+    ]
+
+
+async def test_uids_of_history_do_not_change_and_are_those_of_the_server_api(
+    serve: Serve, connect: Connect, unique: str, format_name: str
+) -> None:
+    server, channel = serve(**MAIN), f"kept:{unique}"
+    client = await connect(server)
+    await client.result("subscribe", {"channel": channel})
+    for _ in range(3):
+        server.publish(channel, "the same")
+
+    def uids(result: dict[str, Any]) -> list[str]:
+        return [entry["uid"] for entry in result["publications"]]
+
+    first = uids(await client.result("history", {"channel": channel}))
+    assert uids(await client.result("history", {"channel": channel})) == first
+    assert uids(server.api("history", channel=channel)["result"]) == first
+
+
+async def test_uids_differ_between_channels(
+    serve: Serve, connect: Connect, unique: str, format_name: str
+) -> None:
+    server, uids = serve(**MAIN), []
+    client = await connect(server)
+    for channel in (f"kept:{unique}", f"recover:{unique}"):
+        await client.result("subscribe", {"channel": channel})
+        server.publish(channel, 1)
+        result = await client.result("history", {"channel": channel})
+        uids += [entry["uid"] for entry in result["publications"]]
+
+    assert len(set(uids)) == 2
+
+
+async def test_keys_of_a_history_entry_are_in_the_order_of_the_schema(
+    serve: Serve, connect: Connect, unique: str
+) -> None:
+    channel = f"kept:{unique}"
+    client = await connect(serve(**MAIN))
+    await client.result("subscribe", {"channel": channel})
+    await client.result("publish", {"channel": channel, "data": 1})
+
+    [entry] = (await client.result("history", {"channel": channel}))["publications"]
+
+    assert list(entry) == ["seq", "uid", "data", "info", "offset"]
+    assert list(entry["info"]) == ["user", "client"]
+
+
+# ping, send, rpc
+
+
+@pytest.mark.parametrize("params", ["", ',"params":null', ',"params":{}', ',"params":{"x":1}'])
+async def test_reply_to_ping_holds_only_the_id(serve: Serve, connect: Connect, params: str) -> None:
+    client = await connect(serve(**MAIN))
+
+    await client.send_raw(f'{{"id":9,"method":7{params}}}')
+
+    await client.reply(9)
+    assert client.frames[-1] == '{"id":9}\n'
+
+
+async def test_reply_to_ping_is_empty_in_protobuf(serve: Serve, connect: Connect) -> None:
+    client = await connect(serve(**MAIN), format_name="protobuf")
+
+    assert await client.result("ping", {}) == {}
+
+
+async def test_send_gets_no_reply(serve: Serve, connect: Connect, format_name: str) -> None:
+    client = await connect(serve(**MAIN))
+    client.received.clear()
+
+    await client.send("send", {"data": {"anything": 1}})
+    ping = await client.send("ping")
+
+    await client.reply(ping)
+    assert [message["id"] for message in client.received] == [ping]
+
+
+@pytest.mark.parametrize(
+    "params", [None, {}, {"data": 1}, {"data": {"a": 1}, "method": "get"}], ids=str
+)
+async def test_rpc_without_a_proxy_is_error_108(
+    serve: Serve, connect: Connect, format_name: str, params: dict[str, Any] | None
+) -> None:
+    client = await connect(serve(**MAIN))
+
+    assert await client.error("rpc", params) == NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("params", [b"5", b"[]", b'{"method":5}'])
+async def test_undecodable_params_of_rpc_are_a_bad_request(
+    serve: Serve, connect: Connect, params: bytes
+) -> None:
+    client = await connect(serve(**MAIN))
+
+    await client.send_params("rpc", params)
+
+    assert await client.closed() == BAD_REQUEST

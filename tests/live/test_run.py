@@ -1,0 +1,165 @@
+"""The first look at the project, as `make run` gives it: migrate, serve, copy and paste."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conftest import require
+from tests.protocol_client import open_client
+from tests.ready_site import ReadySite, free_port, manage
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
+    """A ready site at its first start."""
+    site = ReadySite(tmp_path_factory.mktemp("site"))
+    yield site
+    site.stop()
+
+
+async def test_printed_curl_line_reaches_a_client_with_the_printed_token(site: ReadySite) -> None:
+    require("curl", "Debian: apt-get install curl")
+    token = site.find(r"^Connection token of user demo, valid 7 days:\n  (\S+)$")
+    endpoint = site.find(r"^WebSocket: +(ws://\S+)$")
+    line = site.find(r"^Publish from another terminal:\n  (curl .+)$")
+    async with open_client(endpoint, token=token) as client:
+        await client.result("subscribe", {"channel": "demo:lobby"})
+
+        finished = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=20)
+
+        assert finished.stdout.strip() == '{"result":{}}', finished.stderr
+        while (push := await client.push()).get("type", 0) != 0:
+            pass  # the client's own join
+        assert push["channel"] == "demo:lobby"
+        assert push["data"]["data"] == {"text": "Hello from the terminal"}
+
+
+@pytest.mark.parametrize("name", ["Demo page", "Admin"])
+def test_printed_address_opens(site: ReadySite, name: str) -> None:
+    address = site.find(rf"^{name}: +(http://\S+)$")
+
+    assert httpx.get(address, follow_redirects=True).status_code == 200
+
+
+def test_root_leads_to_the_demo_page(site: ReadySite) -> None:
+    response = httpx.get(site.address + "/", follow_redirects=True)
+
+    assert response.url.path == "/demo"
+    assert response.status_code == 200
+
+
+def test_printed_password_signs_in_to_the_admin(site: ReadySite) -> None:
+    with httpx.Client(base_url=site.address, follow_redirects=True) as browser:
+        browser.get("/admin/login/")
+        response = browser.post(
+            "/admin/login/?next=/admin/",
+            data={
+                "username": "operator",
+                "password": site.password,
+                "csrfmiddlewaretoken": browser.cookies["csrftoken"],
+            },
+        )
+
+    assert response.url.path == "/admin/"
+
+
+def test_demo_page_allows_no_script_but_its_own_files(site: ReadySite) -> None:
+    response = httpx.get(site.address + "/demo")
+
+    policy = dict(
+        directive.partition(" ")[::2]
+        for directive in response.headers["Content-Security-Policy"].split("; ")
+    )
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+    assert policy["connect-src"] == f"'self' {site.socket}"
+
+
+def test_demo_user_stays_the_same_within_a_browser_session(site: ReadySite) -> None:
+    def users(browser: httpx.Client) -> set[str]:
+        return {
+            browser.get("/demo").text.partition('data-user="')[2].partition('"')[0]
+            for _ in range(2)
+        }
+
+    with httpx.Client(base_url=site.address) as browser:
+        found = users(browser)
+
+    assert len(found) == 1
+    assert found.pop().startswith("guest-")
+
+
+async def test_demo_token_connects(site: ReadySite) -> None:
+    token = httpx.get(site.address + "/demo/token").json()["token"]
+
+    async with open_client(site.socket, connected=False) as client:
+        result = await client.result("connect", {"token": token})
+
+    assert result["expires"] is True
+    assert 0 < result["ttl"] <= 3600
+
+
+def test_second_start_prints_no_password(tmp_path: Path) -> None:
+    first = ReadySite(tmp_path)
+    assert first.password
+    first.stop()
+
+    second = ReadySite(tmp_path)
+    second.stop()
+
+    assert "password" not in second.output
+    assert "Connection token" in second.output
+
+
+@pytest.mark.parametrize("signal_sent", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
+async def test_signal_tells_clients_to_come_back_and_ends_the_server(
+    tmp_path: Path, signal_sent: signal.Signals
+) -> None:
+    site = ReadySite(tmp_path)
+    token = site.find(r"^  (ey\S+)$")
+    try:
+        async with open_client(site.socket, token=token) as client:
+            os.kill(site.pid, signal_sent)
+
+            assert await client.closed() == (3001, '{"reason":"shutdown","reconnect":true}')
+        site.wait()
+    finally:
+        site.stop()
+
+
+def test_port_in_use_is_said_clearly(tmp_path: Path) -> None:
+    manage(tmp_path, "migrate", "--verbosity", "0")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+
+        finished = manage(tmp_path, "serve", "--port", str(port), check=False)
+
+    assert finished.returncode != 0
+    assert f"Port {port} of 127.0.0.1 is in use" in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+def test_missing_database_is_said_clearly(tmp_path: Path) -> None:
+    finished = manage(tmp_path, "serve", "--port", str(free_port()), check=False)
+
+    assert finished.returncode != 0
+    assert "manage.py migrate" in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+def test_site_can_be_served_from_another_directory(tmp_path: Path) -> None:
+    site = ReadySite(tmp_path / "data", cwd=tmp_path)
+    try:
+        assert httpx.get(site.address + "/demo").status_code == 200
+    finally:
+        site.stop()

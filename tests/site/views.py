@@ -1,0 +1,153 @@
+"""Views that call the Python API from every place a site may call it from.
+
+The body of a request is {"function": name, "arguments": [...]}; an argument
+{"$object": name} stands for one of `OBJECTS`. The answer is {"result": ...}, or
+{"error": class name, "code", "message"}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+from asgiref.sync import async_to_sync, sync_to_async
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+
+import realtime
+
+_endless: list[object] = []
+_endless.append(_endless)
+
+OBJECTS: dict[str, object] = {
+    "object": object(),
+    "function": len,
+    "object inside": {"a": [1, object()]},
+    "complex number": 1j,
+    "tuple as a key": {(1, 2): 3},
+    "not a number": float("nan"),
+    "infinity": float("inf"),
+    "lone surrogate": "\ud800",
+    "large integer": 2**200,
+    "time": datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC),
+    "tuple": (1, "a"),
+    "endless": _endless,
+}
+
+
+def hello(request: HttpRequest) -> HttpResponse:
+    """A page that has nothing to do with the service."""
+    return HttpResponse("hello")
+
+
+class Call:
+    """The call that a request asks for."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        body = json.loads(request.body)
+        self._name: str = body["function"]
+        self._arguments = [
+            OBJECTS[argument["$object"]]
+            if isinstance(argument, dict) and "$object" in argument
+            else argument
+            for argument in body["arguments"]
+        ]
+
+    def run(self) -> Any:
+        """Call the function."""
+        return getattr(realtime, self._name)(*self._arguments)
+
+    async def arun(self) -> Any:
+        """Await its twin."""
+        return await getattr(realtime, f"a{self._name}")(*self._arguments)
+
+
+def _answer(work: Callable[[], Any]) -> JsonResponse:
+    try:
+        return JsonResponse({"result": work()})
+    except Exception as error:
+        return _failure(error)
+
+
+def _failure(error: Exception) -> JsonResponse:
+    known = isinstance(error, realtime.Error)
+    return JsonResponse(
+        {
+            "error": type(error).__name__,
+            "code": error.code if known else None,
+            "message": error.message if known else str(error),
+        }
+    )
+
+
+@csrf_exempt
+def sync_view(request: HttpRequest) -> JsonResponse:
+    """Call the function in a synchronous view."""
+    return _answer(Call(request).run)
+
+
+@csrf_exempt
+def thread(request: HttpRequest) -> JsonResponse:
+    """Call the function in a thread that the view started."""
+    with ThreadPoolExecutor(1) as threads:
+        return _answer(threads.submit(Call(request).run).result)
+
+
+@csrf_exempt
+def sync_to_async_to_sync(request: HttpRequest) -> JsonResponse:
+    """Call the function in a thread, from a coroutine, from a synchronous view."""
+    return _answer(async_to_sync(sync_to_async(Call(request).run)))
+
+
+@csrf_exempt
+def async_from_sync(request: HttpRequest) -> JsonResponse:
+    """Await the twin in `async_to_sync`, which runs it on the server's event loop."""
+    return _answer(async_to_sync(Call(request).arun))
+
+
+@csrf_exempt
+def other_loop(request: HttpRequest) -> JsonResponse:
+    """Await the twin in `async_to_sync` in a new thread: on an event loop of its own."""
+    call = Call(request)
+    with ThreadPoolExecutor(1) as threads:
+        return _answer(threads.submit(lambda: async_to_sync(call.arun)()).result)
+
+
+@csrf_exempt
+async def async_view(request: HttpRequest) -> JsonResponse:
+    """Await the twin in an asynchronous view."""
+    try:
+        return JsonResponse({"result": await Call(request).arun()})
+    except Exception as error:
+        return _failure(error)
+
+
+@csrf_exempt
+async def task(request: HttpRequest) -> JsonResponse:
+    """Await the twin in a task that the view started."""
+    try:
+        return JsonResponse({"result": await asyncio.create_task(Call(request).arun())})
+    except Exception as error:
+        return _failure(error)
+
+
+@csrf_exempt
+async def sync_on_the_loop(request: HttpRequest) -> JsonResponse:
+    """Call the plain function on the server's event loop, which is a mistake."""
+    return _answer(Call(request).run)
+
+
+@csrf_exempt
+def sync_on_another_loop(request: HttpRequest) -> JsonResponse:
+    """Call the plain function on an event loop that is not the server's, also a mistake."""
+    call = Call(request)
+
+    async def run() -> Any:
+        return call.run()
+
+    with ThreadPoolExecutor(1) as threads:
+        return _answer(threads.submit(lambda: asyncio.run(run())).result)

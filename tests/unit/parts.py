@@ -1,0 +1,103 @@
+"""Parts that the tests of the core share: JSON values, a movable clock, a recording client."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from realtime import payload
+from realtime.errors import Disconnect
+from realtime.payload import Payload
+from realtime.protocol.codec import Codec
+from realtime.protocol.json import JSONCodec
+from realtime.protocol.messages import ClientInfo
+
+quickly = settings(deadline=None, max_examples=60)
+"""Property tests run beside others on few cores: no deadline per example."""
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+"""Anything JSON can say."""
+
+white_space = st.text(" \t\r\n", max_size=4).map(str.encode)
+
+
+def data(text: str | bytes) -> Payload:
+    """A payload of JSON text."""
+    return payload.check(text.encode() if isinstance(text, str) else text)
+
+
+async def turns(number: int = 5) -> None:
+    """Let the event loop turn a few times, for what was scheduled to happen."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds; works also while the loop's clock stands still."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        await asyncio.sleep(0)
+
+
+class Clock:
+    """The clock of an event loop, stopped; it moves when a test moves it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.now = loop.time()
+        loop.time = self.read  # type: ignore[method-assign]
+
+    def read(self) -> float:
+        return self.now
+
+    async def advance(self, seconds: float) -> None:
+        """Move the clock, and let what is due happen."""
+        self.now += seconds
+        await turns()
+
+
+class RecordingClient:
+    """A `hub.Subscriber` that keeps what hub and node do to it."""
+
+    def __init__(
+        self, client_id: str = "C", user: str = "17", *, codec: Codec | None = None
+    ) -> None:
+        self.id = client_id
+        self.codec: Codec = codec or JSONCodec(use_offset=True)
+        self.pushed: list[bytes] = []
+        self.closes: list[Disconnect | None] = []
+        self.unsubscribed: list[str] = []
+        self._user = user
+
+    @property
+    def user(self) -> str:
+        return self._user
+
+    def push(self, message: bytes) -> None:
+        self.pushed.append(message)
+
+    def info_in(self, channel: str) -> ClientInfo:
+        return ClientInfo(self._user, self.id)
+
+    async def unsubscribe(self, channel: str) -> None:
+        self.unsubscribed.append(channel)
+
+    def close(self, disconnect: Disconnect | None) -> None:
+        self.closes.append(disconnect)
+
+    @property
+    def close_codes(self) -> list[Any]:
+        return [None if disconnect is None else disconnect.code for disconnect in self.closes]

@@ -1,0 +1,203 @@
+"""System checks: each mistake in the configuration has an id, a message and a hint."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.checks import CheckMessage, run_checks
+from django.test import override_settings
+
+from realtime import checks, conf, options_reader
+from tests.server import ROOT
+
+RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": True}
+SECURE: dict[str, Any] = {"token_hmac_secret_key": "k" * 32, "api_key": "k"}
+
+
+def found(**options: object) -> list[CheckMessage]:
+    with override_settings(REALTIME=options):
+        return run_checks(tags=[checks.TAG])
+
+
+def ids(messages: list[CheckMessage]) -> list[str | None]:
+    return [message.id for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param({"nope": 1}, "realtime.E002", id="unknown"),
+        pytest.param({"presence": "yes"}, "realtime.E003", id="type"),
+        pytest.param({"history_size": -1}, "realtime.E004", id="range"),
+        pytest.param({"namespaces": [{"name": "a.b"}]}, "realtime.E005", id="namespace name"),
+        pytest.param(
+            {"namespaces": [{"name": "ab"}, {"name": "ab"}]}, "realtime.E006", id="namespace twice"
+        ),
+        pytest.param({"history_recover": True}, "realtime.E007", id="recover without history"),
+        pytest.param(
+            {"user_subscribe_to_personal": True, "user_personal_channel_namespace": "pp"},
+            "realtime.E008",
+            id="personal namespace",
+        ),
+        pytest.param(
+            {"user_subscribe_to_personal": True, "user_personal_single_connection": True},
+            "realtime.E009",
+            id="personal presence",
+        ),
+        pytest.param({"token_rsa_public_key": "no key"}, "realtime.E010", id="key"),
+        pytest.param({"allowed_origins": ["http://["]}, "realtime.E011", id="origin pattern"),
+        pytest.param({"redis_host": "127.0.0.1"}, "realtime.W001", id="not used"),
+        pytest.param({"publish": True}, "realtime.W003", id="publish at the top level"),
+        pytest.param(
+            {"namespaces": [{"name": "chat", "publish": True}]},
+            "realtime.W003",
+            id="publish in a namespace",
+        ),
+        pytest.param({"client_insecure": True}, "realtime.W004", id="insecure clients"),
+        pytest.param({"api_insecure": True}, "realtime.W004", id="insecure API"),
+        pytest.param(
+            {"allowed_origins": ["https://Example.org"]}, "realtime.W006", id="capital in a pattern"
+        ),
+    ],
+)
+def test_mistake_is_found_by_its_check(options: dict[str, object], expected: str) -> None:
+    messages = found(**{**SECURE, **options})
+
+    assert ids(messages) == [expected]
+    assert messages[0].hint
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param(
+            {**RECOVERABLE, "namespaces": [{"name": "chat", **RECOVERABLE}]}, id="recovery"
+        ),
+        pytest.param({"publish": True, "subscribe_to_publish": True}, id="subscribe to publish"),
+        pytest.param({"allowed_origins": ["https://*.example.org", "*"]}, id="origins"),
+        pytest.param({"allowed_origins": []}, id="no origin"),
+        pytest.param({"user_subscribe_to_personal": True}, id="personal channel"),
+    ],
+)
+def test_right_configuration_gives_no_message(options: dict[str, object]) -> None:
+    assert found(**{**SECURE, **options}) == []
+
+
+def test_protection_may_be_off_in_development() -> None:
+    with override_settings(DEBUG=True):
+        assert found(client_insecure=True, api_insecure=True) == []
+
+
+def test_source_that_cannot_be_read_is_found(tmp_path: Path) -> None:
+    with override_settings(REALTIME_CONFIG_FILE=tmp_path / "nothing.json"):
+        assert ids(found(**SECURE)) == ["realtime.E001"]
+
+
+def test_variable_that_names_no_option_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_PRECENSE", "true")
+
+    messages = found(**SECURE)
+
+    assert ids(messages) == ["realtime.W002"]
+    assert "SERVICE_PRECENSE" in messages[0].msg
+
+
+def test_every_mistake_is_told() -> None:
+    messages = found(**SECURE, nope=1, nope_either=2, presence="yes")
+
+    assert ids(messages) == ["realtime.E002", "realtime.E002", "realtime.E003"]
+
+
+def test_secret_of_the_wrong_type_is_not_shown() -> None:
+    (message,) = found(api_key=["do-not-show-me"])
+
+    assert "do-not-show-me" not in str(message)
+
+
+KEY_WITH_SECRET = "-----BEGIN PUBLIC KEY-----\ndo-not-show-me\n-----END PUBLIC KEY-----"
+
+
+def test_key_that_is_none_is_not_shown() -> None:
+    (message,) = found(**SECURE, token_rsa_public_key=KEY_WITH_SECRET)
+
+    assert "do-not-show-me" not in str(message)
+
+
+OTHER_DAPHNE = """
+import json, sys
+import daphne.server
+import django
+from django.conf import settings
+from django.core.checks import run_checks
+settings.configure(INSTALLED_APPS=["realtime"], USE_TZ=True, DATABASES={})
+django.setup()
+print(json.dumps([message.id for message in run_checks(tags=["realtime"])]))
+"""
+
+
+@pytest.mark.parametrize(
+    "content", ["", "class WebSocketProtocol: pass\nclass WebSocketFactory: pass"]
+)
+def test_daphne_of_another_shape_is_found(tmp_path: Path, content: str) -> None:
+    package = tmp_path / "daphne"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "server.py").touch()
+    (package / "ws_protocol.py").write_text(content)
+
+    output = subprocess.run(
+        [sys.executable, "-c", OTHER_DAPHNE],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+
+    assert json.loads(output) == ["realtime.W005"]
+
+
+# the table of ids
+
+
+def test_every_rule_has_an_id_of_its_own() -> None:
+    assert len(set(checks.OPTION_ERRORS.values())) == len(checks.OPTION_ERRORS)
+
+
+@pytest.mark.parametrize("module", [options_reader, conf])
+def test_every_rule_that_is_reported_has_an_id(module: Any) -> None:
+    tree = ast.parse(inspect.getsource(module))
+    reported = {
+        call.args[0].value
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "Problem"
+        and isinstance(call.args[0], ast.Constant)
+    }
+
+    assert reported
+    assert reported <= set(checks.OPTION_ERRORS)
+
+
+def test_every_id_is_given_by_one_check() -> None:
+    given = Counter(checks.OPTION_ERRORS.values())
+    for function in checks.CHECKS:
+        given.update(set(re.findall(r'"(realtime\.[EW][0-9]{3})"', inspect.getsource(function))))
+
+    assert set(given.values()) == {1}
+    assert sorted(given) == [
+        *(f"realtime.E{number:03}" for number in range(1, 12)),
+        *(f"realtime.W{number:03}" for number in range(1, 7)),
+    ]

@@ -1,0 +1,186 @@
+"""Where options come from: environment over settings over config file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+
+from realtime import conf
+from realtime.options import ChannelOptions
+from realtime.options_reader import InvalidOptions
+
+
+@pytest.fixture
+def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"api_key": "file", "name": "file", "admin_secret": "file"}))
+    monkeypatch.setenv("SERVICE_CONFIG_FILE", str(path))
+    return path
+
+
+def gathered() -> dict[str, object]:
+    sources = conf.gather()
+    assert sources.problems == []
+    return sources.options
+
+
+def test_environment_wins_over_settings_and_settings_over_the_file(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "environment")
+
+    with override_settings(REALTIME={"api_key": "settings", "name": "settings"}):
+        config = conf.current()
+
+    assert (config.api_key, config.name, config.admin_secret) == ("environment", "settings", "file")
+
+
+def test_namespaces_of_the_stronger_source_replace_all_others(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config_file.write_text('{"namespaces": [{"name": "file"}]}')
+    monkeypatch.setenv("SERVICE_NAMESPACES", '[{"name": "chat", "presence": true}]')
+
+    with override_settings(REALTIME={"namespaces": [{"name": "settings"}]}):
+        assert conf.current().namespaces == {"chat": ChannelOptions(presence=True)}
+
+
+def test_older_name_in_a_stronger_source_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_SECRET", "environment")
+
+    with override_settings(REALTIME={"token_hmac_secret_key": "settings"}):
+        assert conf.current().token_hmac_secret_key == "environment"
+
+
+def test_newer_name_wins_within_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_SECRET", "old")
+    monkeypatch.setenv("SERVICE_TOKEN_HMAC_SECRET_KEY", "new")
+
+    assert gathered()["token_hmac_secret_key"] == "new"
+
+
+def test_values_of_the_environment_are_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_PRESENCE", "true")
+    monkeypatch.setenv("SERVICE_HISTORY_SIZE", "10")
+    monkeypatch.setenv("SERVICE_ALLOWED_ORIGINS", "https://a https://b")
+
+    assert gathered() == {
+        "presence": True,
+        "history_size": 10,
+        "allowed_origins": ["https://a", "https://b"],
+    }
+
+
+def test_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "")
+
+    with override_settings(REALTIME={"api_key": "settings"}):
+        assert gathered()["api_key"] == "settings"
+
+
+def test_prefix_of_the_variables_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "service")
+    monkeypatch.setenv("CHAT_API_KEY", "chat")
+
+    with override_settings(REALTIME_ENV_PREFIX="CHAT_"):
+        assert gathered() == {"api_key": "chat"}
+
+
+def test_empty_prefix_reads_no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "x")
+
+    with override_settings(REALTIME_ENV_PREFIX=""):
+        sources = conf.gather()
+
+    assert (sources.options, sources.unknown_variables) == ({}, [])
+
+
+def test_unknown_variables_with_the_prefix_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_PRECENSE", "true")
+    monkeypatch.setenv("SERVICE_ADDRESS_OF_SOMEONE_ELSE", "x")
+    monkeypatch.setenv("OTHER_THING", "x")
+
+    sources = conf.gather()
+
+    assert sources.unknown_variables == ["SERVICE_ADDRESS_OF_SOMEONE_ELSE", "SERVICE_PRECENSE"]
+    assert sources.options == {}
+
+
+def test_file_named_in_the_environment_wins_over_the_one_in_settings(
+    config_file: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"api_key": "other"}')
+
+    with override_settings(REALTIME_CONFIG_FILE=str(other)):
+        assert gathered()["api_key"] == "file"
+
+
+def test_file_may_be_named_in_settings(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"api_key": "file"}')
+
+    with override_settings(REALTIME_CONFIG_FILE=path):
+        assert gathered() == {"api_key": "file"}
+
+
+def test_file_is_named_with_the_prefix_in_force(
+    config_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"api_key": "other"}')
+    monkeypatch.setenv("CHAT_CONFIG_FILE", str(other))
+
+    with override_settings(REALTIME_ENV_PREFIX="CHAT_"):
+        assert gathered() == {"api_key": "other"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000],
+    ids=["broken", "array", "string", "no UTF-8", "too deep"],
+)
+def test_file_without_a_json_object_is_a_problem(config_file: Path, content: bytes) -> None:
+    config_file.write_bytes(content)
+
+    assert [problem.rule for problem in conf.gather().problems] == ["source"]
+
+
+def test_missing_file_is_a_problem(config_file: Path) -> None:
+    config_file.unlink()
+
+    problem = conf.gather().problems[0]
+
+    assert problem.rule == "source"
+    assert str(config_file) in problem.message
+
+
+@pytest.mark.parametrize("value", [None, [], "x"])
+def test_setting_that_is_no_dict_is_a_problem(value: object) -> None:
+    with override_settings(REALTIME=value):
+        assert [problem.rule for problem in conf.gather().problems] == ["source"]
+
+
+def test_settings_changed_in_a_test_are_seen_at_once_and_undone() -> None:
+    before = conf.current()
+
+    with override_settings(REALTIME={"api_key": "one"}):
+        assert conf.current().api_key == "one"
+        with override_settings(REALTIME={"api_key": "two"}):
+            assert conf.current().api_key == "two"
+        assert conf.current().api_key == "one"
+
+    assert conf.current() == before
+
+
+def test_configuration_is_read_once() -> None:
+    with override_settings(REALTIME={"api_key": "one"}):
+        assert conf.current() is conf.current()
+
+
+def test_mistakes_are_raised_when_the_configuration_is_used() -> None:
+    with override_settings(REALTIME={"nope": 1}), pytest.raises(InvalidOptions, match="'nope'"):
+        conf.current()

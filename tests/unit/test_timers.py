@@ -1,0 +1,191 @@
+"""Timers: called back once, at the deadline, wherever it was moved to."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from realtime.timers import Timers
+from tests.unit.parts import Clock
+
+
+@pytest.fixture
+async def timers(clock: Clock) -> Timers:
+    return Timers(asyncio.get_running_loop())
+
+
+class Calls(list[float]):
+    """The times at which a timer called back."""
+
+    def __init__(self, timers: Timers) -> None:
+        self.timer = timers.timer(lambda: self.append(timers.now()))
+
+
+async def test_timer_calls_back_once_at_its_deadline(timers: Timers, clock: Clock) -> None:
+    calls = Calls(timers)
+    deadline = timers.now() + 10
+    calls.timer.set(deadline)
+
+    await clock.advance(9.9)
+    assert calls == []
+    await clock.advance(0.1)
+    assert calls == [deadline]
+    await clock.advance(1000)
+    assert calls == [deadline]
+
+
+async def test_timer_that_is_not_set_never_calls_back(timers: Timers, clock: Clock) -> None:
+    calls = Calls(timers)
+
+    await clock.advance(1000)
+
+    assert calls == []
+    assert calls.timer.deadline is None
+
+
+async def test_deadline_moved_later_is_kept(timers: Timers, clock: Clock) -> None:
+    calls = Calls(timers)
+    calls.timer.set(timers.now() + 10)
+    calls.timer.set(timers.now() + 30)
+
+    await clock.advance(29)
+    assert calls == []
+    await clock.advance(1)
+    assert len(calls) == 1
+
+
+async def test_deadline_moved_earlier_is_kept_and_the_old_one_forgotten(
+    timers: Timers, clock: Clock
+) -> None:
+    calls = Calls(timers)
+    calls.timer.set(timers.now() + 30)
+    calls.timer.set(timers.now() + 10)
+
+    await clock.advance(10)
+    assert len(calls) == 1
+    await clock.advance(20)
+    assert len(calls) == 1
+
+
+async def test_deadline_moved_earlier_and_later_again_calls_back_once(
+    timers: Timers, clock: Clock
+) -> None:
+    calls = Calls(timers)
+    start = timers.now()
+    for deadline in (30, 10, 20, 5, 25):
+        calls.timer.set(start + deadline)
+
+    await clock.advance(24)
+    assert calls == []
+    await clock.advance(100)
+    assert len(calls) == 1
+
+
+async def test_deadline_taken_away_is_no_deadline(timers: Timers, clock: Clock) -> None:
+    calls = Calls(timers)
+    calls.timer.set(timers.now() + 10)
+    calls.timer.set(None)
+
+    await clock.advance(20)
+
+    assert calls == []
+
+
+async def test_timer_can_be_set_again_after_it_was_unset(timers: Timers, clock: Clock) -> None:
+    calls = Calls(timers)
+    calls.timer.set(timers.now() + 10)
+    calls.timer.set(None)
+    calls.timer.set(timers.now() + 5)
+
+    await clock.advance(5)
+    assert len(calls) == 1
+    await clock.advance(20)
+    assert len(calls) == 1
+
+
+async def test_timer_can_be_set_again_from_its_callback(timers: Timers, clock: Clock) -> None:
+    times: list[float] = []
+
+    def tick() -> None:
+        times.append(timers.now())
+        timer.set(timers.now() + 10)
+
+    start = timers.now()
+    timer = timers.timer(tick)
+    timer.set(start + 10)
+    for _ in range(3):
+        await clock.advance(10)
+
+    assert times == [start + 10, start + 20, start + 30]
+
+
+async def test_cancelled_timer_never_calls_back_and_cannot_be_set(
+    timers: Timers, clock: Clock
+) -> None:
+    calls = Calls(timers)
+    calls.timer.set(timers.now() + 10)
+    calls.timer.cancel()
+    calls.timer.set(timers.now() + 10)
+
+    await clock.advance(20)
+
+    assert calls == []
+
+
+async def test_deadline_that_has_passed_calls_back_in_the_next_turn(
+    timers: Timers, clock: Clock
+) -> None:
+    calls = Calls(timers)
+    calls.timer.set(timers.now() - 5)
+
+    assert calls == []
+    await clock.advance(0)
+
+    assert len(calls) == 1
+
+
+async def test_timers_call_back_in_the_order_of_their_deadlines(
+    timers: Timers, clock: Clock
+) -> None:
+    order: list[str] = []
+    start = timers.now()
+    for name, seconds in (("c", 30), ("a", 10), ("b", 20), ("a too", 10)):
+        timers.timer(lambda name=name: order.append(name)).set(start + seconds)  # type: ignore[misc]
+
+    await clock.advance(100)
+
+    assert order == ["a", "a too", "b", "c"]
+
+
+async def test_timer_cancelled_by_one_due_before_it_does_not_call_back(
+    timers: Timers, clock: Clock
+) -> None:
+    calls = Calls(timers)
+    first = timers.timer(calls.timer.cancel)
+    first.set(timers.now() + 10)
+    calls.timer.set(timers.now() + 10)
+
+    await clock.advance(10)
+
+    assert calls == []
+
+
+async def test_earlier_deadline_is_not_held_up_by_a_later_one(timers: Timers, clock: Clock) -> None:
+    late, early = Calls(timers), Calls(timers)
+    late.timer.set(timers.now() + 1000)
+    early.timer.set(timers.now() + 1)
+
+    await clock.advance(1)
+
+    assert (len(early), len(late)) == (1, 0)
+
+
+async def test_closed_timers_call_back_no_more(timers: Timers, clock: Clock) -> None:
+    calls = Calls(timers)
+    calls.timer.set(timers.now() + 10)
+
+    timers.close()
+    await clock.advance(20)
+
+    assert calls == []
