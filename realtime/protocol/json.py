@@ -259,7 +259,7 @@ class JSONCodec:
                 quote(channel),
                 publication.data.json,
             )
-        data = _encode(self._publication(publication))
+        data = escape(_encode(self._publication(publication)))
         return b'{"result":{"channel":%b,"data":%b}}\n' % (quote(channel), data)
 
     def join(self, channel: ChannelName, info: ClientInfo) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoSettings__
+from pytest_django import Settings
 
 import realtime
 
@@ -139,7 +139,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_api_of_a_process_that_serves_nobody_answers_503(
-    client: Client, settings: SettingsWrapper
+    client: Client, settings: Settings
 ) -> None:
     """Under WSGI, for example."""
     settings.REALTIME = {"api_key": "k"}
