@@ -78,7 +78,7 @@ _ELSEWHERE: Mapping[str, str] = {
         " proxy_publish_timeout proxy_extra_http_headers"
     ),
     "the memory engine is the only one": (
-        "redis_host redis_port redis_url redis_password redis_db redis_tls"
+        "engine redis_host redis_port redis_url redis_password redis_db redis_tls"
         " redis_tls_skip_verify redis_master_name redis_sentinels redis_sentinel_password"
         " redis_cluster_addrs redis_prefix redis_streams redis_history_meta_ttl"
         " redis_connect_timeout redis_read_timeout redis_write_timeout redis_idle_timeout"

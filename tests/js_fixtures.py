@@ -47,8 +47,9 @@ def node() -> str:
 
 
 @pytest.fixture
-async def driver(node: str) -> AsyncIterator[Driver]:
-    async with open_driver(node) as started:
+async def driver(node: str, build: Build) -> AsyncIterator[Driver]:
+    """A Node process for this test's clients."""
+    async with open_driver(node, build) as started:
         yield started
 
 

@@ -21,7 +21,8 @@ T = TypeVar("T", bound=msgspec.Struct)
 V = TypeVar("V")
 
 _WHITE_SPACE = b" \t\r\n"
-_scan_value = json.JSONDecoder().raw_decode
+# Only where a value ends is asked; numbers of any length are not worth converting.
+_scan_value = json.JSONDecoder(parse_int=len, parse_float=len).raw_decode
 _read_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -124,10 +125,8 @@ def decode_stream(text: bytes, decode: Callable[[bytes], V]) -> Iterator[V]:
 
 def _decode_slowly(text: bytes, decode: Callable[[bytes], V]) -> Iterator[V]:
     """As `decode_stream`, for values that do not keep to one line each."""
-    try:
-        characters = text.decode()
-    except UnicodeDecodeError:
-        raise Malformed("not UTF-8") from None
+    # What is not UTF-8 becomes surrogates, which do not encode: the values before it do.
+    characters = text.decode(errors="surrogateescape")
     position = 0
     while True:
         while position < len(characters) and characters[position] in " \t\r\n":
@@ -136,9 +135,10 @@ def _decode_slowly(text: bytes, decode: Callable[[bytes], V]) -> Iterator[V]:
             return
         try:
             _, end = _scan_value(characters, position)
+            value = characters[position:end].encode()
         except (ValueError, RecursionError):
             raise Malformed("not JSON") from None
-        yield decode(characters[position:end].encode())
+        yield decode(value)
         position = end
 
 

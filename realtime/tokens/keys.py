@@ -132,7 +132,7 @@ class KeySet:
                         self._executor, self._client.fetch_data
                     )
                     key_set = PyJWKSet.from_dict(data)
-                except (PyJWTError, AttributeError, TypeError):
+                except (PyJWTError, AttributeError, TypeError, ValueError, RecursionError):
                     continue
                 self._keys = {
                     key.key_id: key.key

@@ -6,12 +6,23 @@
 //   {"client": name, "question": "refresh" | "private", "number": n, "data": ...}
 //       the client wants a token; answered by the command "answer"
 
-import { createRequire } from 'node:module';
+import Module, { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 
 import { WebSocket } from 'ws';
 
 const require = createRequire(import.meta.url);
+
+// protobufjs uses this package where it finds it; browsers have none
+if (process.argv.includes('--as-in-browsers')) {
+  const resolve = Module._resolveFilename;
+  Module._resolveFilename = (name, ...rest) => {
+    if (name === 'long') {
+      throw new Error('not found');
+    }
+    return resolve(name, ...rest);
+  };
+}
 
 // stdout belongs to the conversation
 console.log = console.info = console.debug = console.error;

@@ -178,7 +178,7 @@ async def test_refreshed_connection_outlives_one_that_is_not(
 async def test_refresh_with_an_invalid_token_ends_the_connection(
     connect_js: NewClient, unique: str
 ) -> None:
-    client = await connect_js(token=connection_token(unique, ttl=1))
+    client = await connect_js(token=connection_token(unique, ttl=2))
 
     await client.refresh_with("not.a.token")
 

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from realtime.node import Node
+from realtime.options_reader import load
 from tests.unit.parts import Clock
 
 
@@ -16,3 +18,12 @@ async def clock() -> AsyncIterator[Clock]:
     loop = asyncio.get_running_loop()
     yield Clock(loop)
     del loop.time  # type: ignore[method-assign]
+
+
+@pytest.fixture
+async def node(clock: Clock) -> AsyncIterator[Node]:
+    """A node with the memory engine, in the test's time."""
+    made = Node(load({"v3_use_offset": True}))
+    await made.start()
+    yield made
+    await made.stop()
