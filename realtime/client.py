@@ -52,7 +52,17 @@ class Transport(Sender, Protocol):
 class Client:
     """One connection."""
 
-    __slots__ = ("_closing", "_timer", "codec", "id", "node", "outbox", "session", "transport")
+    __slots__ = (
+        "_closing",
+        "_timer",
+        "codec",
+        "id",
+        "node",
+        "outbox",
+        "push",
+        "session",
+        "transport",
+    )
 
     def __init__(self, node: Node, transport: Transport, codec: Codec) -> None:
         self.node = node
@@ -68,6 +78,8 @@ class Client:
             limit_bytes=node.config.client_queue_max_size,
             overflow=self._slow,
         )
+        self.push = self.outbox.append
+        """Queue an encoded push."""
         self._timer = node.timers.timer(self._due)
         self.set_timer()
         node.opened(self)
@@ -117,10 +129,6 @@ class Client:
         """Answer a command that failed; one that wants no answer gets none."""
         if not self._closing and command.id:
             self.outbox.append(self.codec.error(command.id, error))
-
-    def push(self, message: bytes) -> None:
-        """Queue an encoded push."""
-        self.outbox.append(message)
 
     # what others see and do
 
@@ -218,11 +226,10 @@ class Client:
             self.session.close()
             self.node.hub.remove(self)
             self.node.closed(self)
-            if disconnect is None:
-                self.outbox.clear()
-            else:
-                self.outbox.flush({})
+            if disconnect is not None:
+                self.outbox.flush()
                 await self.transport.close(disconnect)
+            self.outbox.close()
 
     async def _leave_all(self) -> None:
         for channel in list(self.session.subscriptions):

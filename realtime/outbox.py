@@ -3,8 +3,12 @@
     push ─► outbox.append ─► flusher (once per turn of the loop) ─► one frame ─► transport
 
 Messages that come in the same turn leave in one frame, which is what makes a busy node
-fast: a frame costs the same however many messages it holds. Clients whose outboxes hold
-the same messages share one frame, built once.
+fast: a frame costs the same however many messages it holds.
+
+What waits is a `Batch`, and batches are shared. A batch knows the batch it becomes with one
+more message, so a thousand clients that are sent the same messages walk the same few
+batches: per client that is moving one reference, and the joined frame is built once, when
+the first of them is flushed.
 
 An outbox is bounded in bytes; past the bound its client is disconnected as slow. While a
 transport is busy (its server's `send` waits for the peer) the messages stay here, so no
@@ -14,19 +18,24 @@ client waits for another.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any, Protocol
+
+TEXT_FRAME = 0x81
+BINARY_FRAME = 0x82
 
 
 class Frame:
     """One outgoing WebSocket frame, with the forms different servers want it in."""
 
-    __slots__ = ("_asgi", "binary", "data")
+    __slots__ = ("_asgi", "_wire", "binary", "data")
 
     def __init__(self, data: bytes, binary: bool) -> None:
         self.data = data
         self.binary = binary
         self._asgi: dict[str, Any] | None = None
+        self._wire: bytes | None = None
 
     @property
     def asgi(self) -> dict[str, Any]:
@@ -37,6 +46,57 @@ class Frame:
             else:
                 self._asgi = {"type": "websocket.send", "text": self.data.decode()}
         return self._asgi
+
+    @property
+    def wire(self) -> bytes:
+        """The bytes on the wire: unmasked, final, uncompressed (RFC 6455, 5.2); built once."""
+        if self._wire is None:
+            size = len(self.data)
+            first = BINARY_FRAME if self.binary else TEXT_FRAME
+            if size < 126:
+                header = bytes((first, size))
+            elif size < 65536:
+                header = bytes((first, 126)) + size.to_bytes(2, "big")
+            else:
+                header = bytes((first, 127)) + size.to_bytes(8, "big")
+            self._wire = header + self.data
+        return self._wire
+
+
+class Batch:
+    """Messages that wait, in order: an earlier batch and one more message. Shared by outboxes.
+
+    `next_message` and `following` remember the batch made last of this one, for the next
+    outbox that is sent the same message; the flusher clears them, because they make cycles.
+    """
+
+    __slots__ = ("_before", "_frame", "_message", "following", "next_message", "size")
+
+    def __init__(self, before: Batch | None, message: bytes) -> None:
+        self._before = before
+        self._message = message
+        self._frame: Frame | None = None
+        self.size: int = len(message) + (0 if before is None else before.size)
+        """Bytes of all messages."""
+        self.next_message: bytes | None = None
+        self.following: Batch = self
+
+    def frame(self, binary: bool) -> Frame:
+        """All messages in one frame; built once."""
+        if self._frame is None:
+            messages: list[bytes] = []
+            batch: Batch | None = self
+            while batch is not None:
+                messages.append(batch._message)
+                batch = batch._before
+            messages.reverse()
+            self._frame = Frame(b"".join(messages), binary)
+        return self._frame
+
+    def forget_following(self) -> None:
+        """Break the cycle with the batch made of this one."""
+        self.next_message = None
+        self.following = self
 
 
 class Sender(Protocol):
@@ -53,16 +113,7 @@ class Sender(Protocol):
 class Outbox:
     """The waiting messages of one client, each with its own framing."""
 
-    __slots__ = (
-        "_binary",
-        "_flusher",
-        "_limit",
-        "_messages",
-        "_overflow",
-        "_queued",
-        "_sender",
-        "_size",
-    )
+    __slots__ = ("_batch", "_binary", "_flusher", "_limit", "_overflow", "_queued", "_sender")
 
     def __init__(
         self,
@@ -73,52 +124,52 @@ class Outbox:
         limit_bytes: int,
         overflow: Callable[[], None],
     ) -> None:
+        """`limit_bytes`: 0 for no limit. `overflow` is called when it is passed."""
         self._sender = sender
         self._flusher = flusher
         self._binary = binary
-        self._limit = limit_bytes
-        self._overflow = overflow
-        self._messages: list[bytes] = []
-        self._size = 0
+        self._limit = limit_bytes or sys.maxsize
+        self._overflow: Callable[[], None] | None = overflow
+        self._batch = flusher.empty
         self._queued = False
 
     def append(self, message: bytes) -> None:
         """Queue one encoded message; it leaves in this turn of the loop if it can."""
-        self._messages.append(message)
-        self._size += len(message)
-        if self._size > self._limit > 0:
-            self._messages.clear()
-            self._size = 0
-            self._overflow()
-        elif not self._queued:
+        batch = self._batch
+        batch = (
+            batch.following if batch.next_message is message else self._flusher.add(batch, message)
+        )
+        self._batch = batch
+        if not self._queued:
             self._queued = True
-            self._flusher.add(self)
+            self._flusher.queue(self)
+        if batch.size > self._limit:
+            self._overrun()
 
     def ready(self) -> None:
         """The transport can send again."""
-        if self._messages and not self._queued:
+        if not self._queued:
             self._queued = True
-            self._flusher.add(self)
+            self._flusher.queue(self)
 
-    def flush(self, frames: dict[object, Frame]) -> None:
-        """Send everything in one frame. `frames` shares frames between outboxes."""
+    def flush(self) -> None:
+        """Send everything in one frame, if the transport can."""
         self._queued = False
-        messages = self._messages
-        if not messages or not self._sender.ready:
-            return
-        key = messages[0] if len(messages) == 1 else tuple(messages)
-        frame = frames.get(key)
-        if frame is None or frame.binary is not self._binary:
-            frame = frames[key] = Frame(b"".join(messages), self._binary)
-        messages.clear()
-        self._size = 0
-        if self._sender.send(frame) > self._limit > 0:
-            self._overflow()
+        batch = self._batch
+        if batch.size and self._sender.ready:
+            self._batch = self._flusher.empty
+            if self._sender.send(batch.frame(self._binary)) > self._limit:
+                self._overrun()
 
-    def clear(self) -> None:
-        """Drop what waits, and let go of everything else."""
-        self._messages.clear()
-        self._size = 0
+    def close(self) -> None:
+        """Drop what waits, and let go of the client."""
+        self._batch = self._flusher.empty
+        self._overflow = None
+
+    def _overrun(self) -> None:
+        self._batch = self._flusher.empty
+        if self._overflow is not None:
+            self._overflow()
 
 
 class Flusher:
@@ -127,8 +178,19 @@ class Flusher:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: list[Outbox] = []
+        self._followed: list[Batch] = []
+        self.empty = Batch(None, b"")
+        """The batch of an outbox in which nothing waits."""
 
-    def add(self, outbox: Outbox) -> None:
+    def add(self, batch: Batch, message: bytes) -> Batch:
+        """The batch that `batch` becomes with one more message; remembered until the flush."""
+        following = Batch(None if batch is self.empty else batch, message)
+        batch.next_message = message
+        batch.following = following
+        self._followed.append(batch)
+        return following
+
+    def queue(self, outbox: Outbox) -> None:
         """Flush this outbox in this turn of the loop."""
         if not self._waiting:
             self._loop.call_soon(self._flush)
@@ -136,6 +198,8 @@ class Flusher:
 
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
-        frames: dict[object, Frame] = {}
+        followed, self._followed = self._followed, []
         for outbox in waiting:
-            outbox.flush(frames)
+            outbox.flush()
+        for batch in followed:
+            batch.forget_following()

@@ -11,9 +11,7 @@ Spec: Client WebSocket protocol; Disconnect advice.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from channels.consumer import AsyncConsumer
@@ -21,93 +19,15 @@ from channels.consumer import AsyncConsumer
 from realtime import serving
 from realtime.asgi_types import Receive, Scope, Send
 from realtime.client import Client
-from realtime.errors import Disconnect, DisconnectMessageTooBig
-from realtime.outbox import Frame
-from realtime.transports import daphne, origin
-from realtime.transports.sending import begin, in_task
-
-logger = logging.getLogger("realtime.websocket")
-
-CLOSE_TIMEOUT = 5.0
-"""Seconds a peer has to answer a close frame, and a server to send one."""
+from realtime.errors import DisconnectMessageTooBig
+from realtime.transports import daphne, origin, uvicorn
+from realtime.transports.plain import WebSocketTransport
 
 SUBPROTOCOLS: Mapping[str, str] = {
     "centrifuge-protobuf": "protobuf",
     "centrifuge-json": "json",
 }
 """Subprotocols that are accepted when offered → format."""
-
-
-class WebSocketTransport:
-    """Carries frames for one client over an ASGI WebSocket. See `client.Transport`."""
-
-    name = "websocket"
-
-    def __init__(self, send: Send, receiving: asyncio.Task[Any]) -> None:
-        """`receiving`: the task of the consumer's receive loop."""
-        self._send = send
-        self._receiving = receiving
-        self._loop = asyncio.get_running_loop()
-        self._sending: asyncio.Task[None] | None = None
-        self._outbox_ready: Callable[[], None] | None = None
-        self._closed = asyncio.Event()
-        self.ready = True
-        self.abandoned = False
-        """Whether the receive loop was cancelled because the peer does not close."""
-
-    def when_ready(self, callback: Callable[[], None]) -> None:
-        """Call back whenever a frame that had to wait has left."""
-        self._outbox_ready = callback
-
-    def send(self, frame: Frame) -> int:
-        try:
-            rest = begin(self._send(frame.asgi))
-        except Exception:
-            # The peer is gone; the receive loop learns that from the server.
-            logger.debug("A frame could not be sent", exc_info=True)
-            self.ready = False
-            return 0
-        if rest is not None:
-            self.ready = False
-            self._sending = in_task(rest, self._loop, self._sent)
-        return 0
-
-    def _sent(self, task: asyncio.Task[None]) -> None:
-        self._sending = None
-        if task.cancelled() or task.exception() is not None:
-            return
-        self.ready = True
-        if self._outbox_ready is not None:
-            self._outbox_ready()
-
-    async def close(self, disconnect: Disconnect) -> None:
-        try:
-            async with asyncio.timeout(CLOSE_TIMEOUT):
-                if self._sending is not None:
-                    await asyncio.wait([self._sending])
-                await self._send(
-                    {
-                        "type": "websocket.close",
-                        "code": disconnect.code,
-                        "reason": disconnect.advice,
-                    }
-                )
-                await self._closed.wait()
-        except TimeoutError:
-            # The peer neither reads nor answers. Ending the application makes the server drop it.
-            self.abandoned = True
-            self._receiving.cancel()
-        except Exception:
-            logger.debug("The close frame could not be sent", exc_info=True)
-        finally:
-            if self._sending is not None:
-                self._sending.cancel()
-
-    def closed(self) -> None:
-        """The connection is gone."""
-        self.ready = False
-        self._outbox_ready = None
-        self._closed.set()
 
 
 class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
@@ -157,27 +77,15 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
                 await client.receive(frame)
 
 
-class DaphneTransport(WebSocketTransport):
-    """As above, where daphne's protocol can be reached: its backlog bounds slow clients."""
-
-    def __init__(
-        self, send: Send, receiving: asyncio.Task[Any], backlog: Callable[[], int]
-    ) -> None:
-        super().__init__(send, receiving)
-        self._backlog = backlog
-
-    def send(self, frame: Frame) -> int:
-        super().send(frame)
-        return self._backlog()
-
-
 def _transport(send: Send) -> WebSocketTransport:
+    """The transport for a server's `send`: one that knows the server, or the plain one."""
     receiving = asyncio.current_task()
     assert receiving is not None
-    backlog = daphne.backlog_of(send)
-    if backlog is None:
-        return WebSocketTransport(send, receiving)
-    return DaphneTransport(send, receiving, backlog)
+    return (
+        daphne.transport(send, receiving)
+        or uvicorn.transport(send, receiving)
+        or WebSocketTransport(send, receiving)
+    )
 
 
 def _choose_format(scope: Scope) -> tuple[str, str | None]:

@@ -1,0 +1,10 @@
+"""`python -m realtime mysite.asgi:application`: daphne, started the way the service wants it."""
+
+from __future__ import annotations
+
+import sys
+
+from realtime.transports.daphne_server import main
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,90 @@
+"""Frames over any ASGI server's WebSocket, with nothing but `send`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from realtime.asgi_types import Send
+from realtime.errors import Disconnect
+from realtime.outbox import Frame
+from realtime.transports.sending import begin, in_task
+
+logger = logging.getLogger("realtime.websocket")
+
+CLOSE_TIMEOUT = 5.0
+"""Seconds a peer has to answer a close frame, and a server to send one."""
+
+
+class WebSocketTransport:
+    """Carries frames for one client over an ASGI WebSocket. See `client.Transport`."""
+
+    name = "websocket"
+
+    def __init__(self, send: Send, receiving: asyncio.Task[Any]) -> None:
+        """`receiving`: the task of the consumer's receive loop."""
+        self._send = send
+        self._receiving = receiving
+        self._loop = asyncio.get_running_loop()
+        self._sending: asyncio.Task[None] | None = None
+        self._outbox_ready: Callable[[], None] | None = None
+        self._closed = asyncio.Event()
+        self.ready = True
+        self.abandoned = False
+        """Whether the receive loop was cancelled because the peer does not close."""
+
+    def when_ready(self, callback: Callable[[], None]) -> None:
+        """Call back whenever a frame that had to wait has left."""
+        self._outbox_ready = callback
+
+    def send(self, frame: Frame) -> int:
+        try:
+            rest = begin(self._send(frame.asgi))
+        except Exception:
+            # The peer is gone; the receive loop learns that from the server.
+            logger.debug("A frame could not be sent", exc_info=True)
+            self.ready = False
+            return 0
+        if rest is not None:
+            self.ready = False
+            self._sending = in_task(rest, self._loop, self._sent)
+        return 0
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        self._sending = None
+        if task.cancelled() or task.exception() is not None:
+            return
+        self.ready = True
+        if self._outbox_ready is not None:
+            self._outbox_ready()
+
+    async def close(self, disconnect: Disconnect) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                if self._sending is not None:
+                    await asyncio.wait([self._sending])
+                await self._send(
+                    {
+                        "type": "websocket.close",
+                        "code": disconnect.code,
+                        "reason": disconnect.advice,
+                    }
+                )
+                await self._closed.wait()
+        except TimeoutError:
+            # The peer neither reads nor answers. Ending the application makes the server drop it.
+            self.abandoned = True
+            self._receiving.cancel()
+        except Exception:
+            logger.debug("The close frame could not be sent", exc_info=True)
+        finally:
+            if self._sending is not None:
+                self._sending.cancel()
+
+    def closed(self) -> None:
+        """The connection is gone."""
+        self.ready = False
+        self._outbox_ready = None
+        self._closed.set()

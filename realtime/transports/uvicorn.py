@@ -1,0 +1,44 @@
+"""What uvicorn's protocol offers on top of ASGI: its transport takes ready-made frames.
+
+Only for `--ws websockets-sansio`, whose protocol writes each frame straight to the
+transport and keeps no state about what was sent; anything else uses plain `send`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from realtime.asgi_types import Send
+from realtime.outbox import Frame
+from realtime.transports.plain import WebSocketTransport
+
+_PROTOCOL = ("uvicorn.protocols.websockets.websockets_sansio_impl", "WebSocketsSansIOProtocol")
+_ATTRIBUTES = ("close_sent", "conn", "transport", "writable")
+
+
+def transport(send: Send, receiving: asyncio.Task[Any]) -> UvicornTransport | None:
+    """The transport for uvicorn's own `send`; None for any other, wrapped ones included."""
+    protocol = getattr(send, "__self__", None)
+    kind = type(protocol)
+    if (kind.__module__, kind.__qualname__) != _PROTOCOL:
+        return None
+    if not all(hasattr(protocol, name) for name in _ATTRIBUTES):
+        return None
+    return UvicornTransport(send, receiving, protocol)
+
+
+class UvicornTransport(WebSocketTransport):
+    """Writes ready-made frames to uvicorn's transport, and sees what is not read."""
+
+    def __init__(self, send: Send, receiving: asyncio.Task[Any], protocol: Any) -> None:
+        super().__init__(send, receiving)
+        self._protocol = protocol
+        self._transport: asyncio.WriteTransport = protocol.transport
+
+    def send(self, frame: Frame) -> int:
+        protocol = self._protocol
+        if protocol.close_sent or not protocol.writable.is_set() or self._transport.is_closing():
+            return super().send(frame)
+        self._transport.write(frame.wire)
+        return 0
