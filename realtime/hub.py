@@ -110,6 +110,12 @@ class Feed:
         del self._held[client]
         self._live.setdefault(client.codec, {})[client] = None
 
+    def cut_off(self) -> list[Subscriber]:
+        """Serve nobody any more; returns all subscribers, who are about to be closed."""
+        clients = list(self.subscribers())
+        self._live.clear()
+        return clients
+
     def remove(self, client: Subscriber) -> None:
         """Remove a subscriber, live or held."""
         self._held.pop(client, None)

@@ -275,7 +275,7 @@ class Node:
 
     def _insufficient_state(self, feed: Feed) -> None:
         feed.position = None
-        for client in list(feed.subscribers()):
+        for client in feed.cut_off():
             client.close(DisconnectInsufficientState())
 
     # presence and positions, a timer per feed

@@ -38,9 +38,7 @@ def main(arguments: Sequence[str]) -> None:
     _use_uvloop()
     # Twisted installs its reactor at import, on the loop of the policy in force.
     cli = importlib.import_module("daphne.cli")
-    endpoint = (
-        f"tcp:port={options.port}:interface={_escape(options.host)}:backlog={LISTEN_BACKLOG}"
-    )
+    endpoint = f"tcp:port={options.port}:interface={_escape(options.host)}:backlog={LISTEN_BACKLOG}"
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)

@@ -20,6 +20,10 @@ class Continued:
         self._steps = steps
         self._waiting_for = waiting_for
 
+    def close(self) -> None:
+        """Let go of what is left, also when its task was cancelled before it ran."""
+        self._steps.close()
+
     def __await__(self) -> Generator[Any, Any, None]:
         waiting_for = self._waiting_for
         while True:
@@ -57,6 +61,11 @@ def in_task(
     rest: Continued, loop: asyncio.AbstractEventLoop, done: Callable[[asyncio.Task[None]], None]
 ) -> asyncio.Task[None]:
     """Finish the rest in a task of its own."""
+
+    def finished(task: asyncio.Task[None]) -> None:
+        rest.close()
+        done(task)
+
     task = loop.create_task(finish(rest))
-    task.add_done_callback(done)
+    task.add_done_callback(finished)
     return task

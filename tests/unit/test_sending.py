@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -162,7 +161,7 @@ async def test_cancelling_the_task_cancels_send(server: Server, started: bool) -
     # a task that has not started lets go of `send` when it goes itself
     done.clear()
     del task
-    gc.collect()
+    await turns()
     assert server.steps == ["begun", "ended"]
 
 
