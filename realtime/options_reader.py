@@ -278,7 +278,7 @@ def from_strings(strings: Mapping[str, str]) -> dict[str, object]:
     """
     values: dict[str, object] = {}
     for name, text in strings.items():
-        if text == "":
+        if not text.strip():
             continue
         known = ALIASES.get(name, name)
         option = CHANNEL_OPTION_FIELDS.get(known) or CONFIG_FIELDS.get(known)

@@ -64,22 +64,21 @@ class Frame:
 
 
 class Batch:
-    """Messages that wait, in order: an earlier batch and one more message. Shared by outboxes.
+    """Messages that wait, in order: an earlier batch and one more message. Shared by outboxes."""
 
-    `next_message` and `following` remember the batch made last of this one, for the next
-    outbox that is sent the same message; the flusher clears them, because they make cycles.
-    """
-
-    __slots__ = ("_before", "_frame", "_message", "following", "next_message", "size")
+    __slots__ = ("_before", "_frame", "following", "message", "size")
 
     def __init__(self, before: Batch | None, message: bytes) -> None:
         self._before = before
-        self._message = message
+        self.message = message
         self._frame: Frame | None = None
         self.size: int = len(message) + (0 if before is None else before.size)
         """Bytes of all messages."""
-        self.next_message: bytes | None = None
-        self.following: Batch = self
+        self.following: Batch | None = None
+        """The batch made of this one last, for the next outbox that is sent the same message.
+
+        The flusher clears it, because it makes a cycle.
+        """
 
     def frame(self, binary: bool) -> Frame:
         """All messages in one frame; built once."""
@@ -87,16 +86,11 @@ class Batch:
             messages: list[bytes] = []
             batch: Batch | None = self
             while batch is not None:
-                messages.append(batch._message)
+                messages.append(batch.message)
                 batch = batch._before
             messages.reverse()
             self._frame = Frame(b"".join(messages), binary)
         return self._frame
-
-    def forget_following(self) -> None:
-        """Break the cycle with the batch made of this one."""
-        self.next_message = None
-        self.following = self
 
 
 class Sender(Protocol):
@@ -135,10 +129,9 @@ class Outbox:
 
     def append(self, message: bytes) -> None:
         """Queue one encoded message; it leaves in this turn of the loop if it can."""
-        batch = self._batch
-        batch = (
-            batch.following if batch.next_message is message else self._flusher.add(batch, message)
-        )
+        batch = self._batch.following
+        if batch is None or batch.message is not message:
+            batch = self._flusher.add(self._batch, message)
         self._batch = batch
         if not self._queued:
             self._queued = True
@@ -185,7 +178,6 @@ class Flusher:
     def add(self, batch: Batch, message: bytes) -> Batch:
         """The batch that `batch` becomes with one more message; remembered until the flush."""
         following = Batch(None if batch is self.empty else batch, message)
-        batch.next_message = message
         batch.following = following
         self._followed.append(batch)
         return following
@@ -202,4 +194,4 @@ class Flusher:
         for outbox in waiting:
             outbox.flush()
         for batch in followed:
-            batch.forget_following()
+            batch.following = None

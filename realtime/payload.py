@@ -24,6 +24,14 @@ _ESCAPES = {
     b"\xe2\x80\xa9": rb"\u2029",
 }
 
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"  # half of one
+    rb"|\\."
+)
+_HALF_BYTES = 6
+_REPLACEMENT = rb"\ufffd"
+
 
 class Payload(msgspec.Struct, frozen=True, gc=False):
     """One valid JSON value in its two spellings, UTF-8 bytes."""
@@ -42,6 +50,19 @@ def escape(text: bytes) -> bytes:
     return _MUST_ESCAPE.sub(lambda match: _ESCAPES[match[0]], text)
 
 
+def mend_surrogates(text: bytes) -> bytes:
+    """Replace halves of surrogate pairs in escapes, such as `\\ud83d` alone, by U+FFFD.
+
+    Browsers write them for text that was cut in the middle of an emoji. JSON's grammar
+    allows them, but they are no characters, and strict decoders refuse the whole value.
+    """
+
+    def mend(escape: re.Match[bytes]) -> bytes:
+        return _REPLACEMENT if len(escape[0]) == _HALF_BYTES else escape[0]
+
+    return _ESCAPE.sub(mend, text)
+
+
 def check(raw: bytes) -> Payload:
     """Accept `raw` as a payload.
 
@@ -52,7 +73,7 @@ def check(raw: bytes) -> Payload:
     try:
         if not raw.isascii():
             raw.decode()
-        text = msgspec.json.format(raw, indent=-1)
+        text = _compact(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise ValueError("not a JSON value") from None
     text = escape(text)
@@ -70,3 +91,10 @@ def from_object(value: object) -> Payload:
         return check(msgspec.json.encode(value))
     except RecursionError:
         raise ValueError("not a JSON value") from None
+
+
+def _compact(raw: bytes) -> bytes:
+    try:
+        return msgspec.json.format(raw, indent=-1)
+    except msgspec.MsgspecError:
+        return msgspec.json.format(mend_surrogates(raw), indent=-1)

@@ -30,6 +30,24 @@ def require(program: str, how: str) -> str:
     return path
 
 
+def start_server(
+    tmp_path_factory: pytest.TempPathFactory,
+    *,
+    server: str = "daphne",
+    environment: Mapping[str, str] | None = None,
+    application: str = "tests.site.asgi:application",
+    **options: Any,
+) -> Server:
+    """Start a server process. `options` are those of the service."""
+    return Server(
+        tmp_path_factory.mktemp("server"),
+        options,
+        server=server,
+        environment=environment,
+        application=application,
+    )
+
+
 @pytest.fixture(scope="session")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
     """Start, or find, a server process with these options: `serve(client_insecure=True)`.
@@ -39,13 +57,10 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Se
     """
     servers: dict[str, Server] = {}
 
-    def start(
-        *, server: str = "daphne", environment: Mapping[str, str] | None = None, **options: Any
-    ) -> Server:
-        key = json.dumps([server, dict(environment or {}), options], sort_keys=True)
+    def start(**arguments: Any) -> Server:
+        key = json.dumps(arguments, sort_keys=True)
         if key not in servers:
-            directory = tmp_path_factory.mktemp("server")
-            servers[key] = Server(directory, options, server=server, environment=environment)
+            servers[key] = start_server(tmp_path_factory, **arguments)
         return servers[key]
 
     yield start
@@ -58,11 +73,8 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..
     """As `serve`, for a server that belongs to one test."""
     servers: list[Server] = []
 
-    def start(
-        *, server: str = "daphne", environment: Mapping[str, str] | None = None, **options: Any
-    ) -> Server:
-        directory = tmp_path_factory.mktemp("server")
-        servers.append(Server(directory, options, server=server, environment=environment))
+    def start(**arguments: Any) -> Server:
+        servers.append(start_server(tmp_path_factory, **arguments))
         return servers[-1]
 
     yield start

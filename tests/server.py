@@ -6,14 +6,23 @@ import json
 import os
 import re
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT = 30.0
@@ -26,6 +35,23 @@ COMMANDS: Mapping[str, tuple[list[str], str]] = {
     "daphne": (
         ["daphne", "-e", "tcp:port={port}:interface=127.0.0.1:backlog=1024"],
         r"Listening on TCP address 127\.0\.0\.1:(\d+)",
+    ),
+    "daphne-tls": (
+        [
+            "daphne",
+            "-e",
+            "ssl:port={port}:interface=127.0.0.1"
+            ":privateKey={directory}/key.pem:certKey={directory}/certificate.pem",
+        ],
+        r"Listening on TCP address 127\.0\.0\.1:(\d+)",
+    ),
+    "realtime": (
+        ["realtime", "--port", "{port}"],
+        r"Listening on TCP address 127\.0\.0\.1:(\d+)",
+    ),
+    "granian": (
+        ["granian", "--interface", "asgi", "--port", "{port}"],
+        r"Listening at: http://127\.0\.0\.1:(\d+)",
     ),
     "uvicorn": (
         ["uvicorn", "--port", "{port}", "--ws", "websockets-sansio"],
@@ -46,6 +72,7 @@ class Server:
         server: str = "daphne",
         environment: Mapping[str, str] | None = None,
         port: int = 0,
+        application: str = "tests.site.asgi:application",
     ) -> None:
         """`port`: where to listen; 0 for any free port."""
         directory.mkdir(parents=True, exist_ok=True)
@@ -53,6 +80,11 @@ class Server:
         defaults = {"token_hmac_secret_key": SECRET, "api_key": API_KEY}
         config.write_text(json.dumps(defaults | dict(options or {})))
         arguments, self._listening = COMMANDS[server]
+        self._tls = server.endswith("-tls")
+        if self._tls:
+            write_certificate(directory)
+        if server == "granian" and port == 0:
+            port = free_port()  # it does not tell which one it chose
         self._lines: list[str] = []
         self._port: int | None = None
         self._ready = threading.Event()
@@ -60,8 +92,8 @@ class Server:
             [
                 sys.executable,
                 "-m",
-                *(argument.format(port=port) for argument in arguments),
-                "tests.site.asgi:application",
+                *(argument.format(port=port, directory=directory) for argument in arguments),
+                application,
             ],
             cwd=ROOT,
             env=os.environ
@@ -106,11 +138,13 @@ class Server:
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        scheme = "https" if self._tls else "http"
+        return f"{scheme}://127.0.0.1:{self._port}"
 
     @property
     def socket(self) -> str:
-        return f"ws://127.0.0.1:{self._port}/connection/websocket"
+        scheme = "wss" if self._tls else "ws"
+        return f"{scheme}://127.0.0.1:{self._port}/connection/websocket"
 
     def api(self, method: str, **params: Any) -> dict[str, Any]:
         """Run one command of the server API; returns the reply."""
@@ -119,7 +153,9 @@ class Server:
             json.dumps({"method": method, "params": params}).encode(),
             {"Authorization": f"apikey {API_KEY}", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=10) as response:
+        # the certificate is made anew for every server
+        tls = ssl._create_unverified_context() if self._tls else None
+        with urllib.request.urlopen(request, timeout=10, context=tls) as response:
             reply: dict[str, Any] = json.loads(response.read())
             return reply
 
@@ -157,3 +193,32 @@ def wait_until(condition: Any, timeout: float = 10.0, what: str = "the condition
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come true in {timeout} s"
         time.sleep(0.01)
+
+
+def free_port() -> int:
+    """A port nobody listens on just now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def write_certificate(directory: Path) -> None:
+    """Write a key and a self-signed certificate for 127.0.0.1."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    (directory / "key.pem").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    (directory / "certificate.pem").write_bytes(certificate.public_bytes(Encoding.PEM))

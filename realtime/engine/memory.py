@@ -38,12 +38,14 @@ class _Stream:
 
     __slots__ = ("epoch", "expiry", "forget", "publications", "top")
 
-    def __init__(self, epoch: str) -> None:
+    def __init__(self, epoch: str, publications: deque[Publication], expiry: Timer) -> None:
         self.epoch = epoch
         self.top = 0
-        self.publications: deque[Publication] = deque()
-        self.expiry: Timer | None = None
+        self.publications = publications
+        self.expiry = expiry
+        """Clears the publications at the end of their lifetime."""
         self.forget: Timer | None = None
+        """Forgets the stream when it has not been used for long."""
 
     @property
     def position(self) -> StreamPosition:
@@ -85,9 +87,18 @@ class MemoryEngine:
 
     async def subscribe(self, channel: ChannelName) -> None:
         self._subscribed.add(channel)
+        if self._meta_lifetime > 0 and channel not in self._streams:
+            # so that the epoch told to subscribers stays when other streams are forgotten
+            self._streams[channel] = self._new_stream()
 
     async def unsubscribe(self, channel: ChannelName) -> None:
         self._subscribed.discard(channel)
+        if (stream := self._streams.get(channel)) is None:
+            return
+        if stream.top == 0:
+            del self._streams[channel]
+        else:
+            self._used(channel, stream)
 
     async def publish(
         self, channel: ChannelName, publication: Publication, options: ChannelOptions
@@ -133,9 +144,7 @@ class MemoryEngine:
     ) -> tuple[Publication, StreamPosition]:
         stream = self._streams.get(channel)
         if stream is None:
-            stream = self._streams[channel] = _Stream(self._epoch)
-            stream.expiry = self._timers.timer(stream.publications.clear)
-        assert stream.expiry is not None
+            stream = self._streams[channel] = self._new_stream()
         stream.top += 1
         publication = msgspec.structs.replace(publication, offset=stream.top)
         stream.publications.append(publication)
@@ -146,6 +155,10 @@ class MemoryEngine:
         self._used(channel, stream)
         return publication, stream.position
 
+    def _new_stream(self) -> _Stream:
+        publications: deque[Publication] = deque()
+        return _Stream(self._epoch, publications, self._timers.timer(publications.clear))
+
     def _used(self, channel: ChannelName, stream: _Stream) -> None:
         if self._meta_lifetime <= 0:
             return
@@ -155,9 +168,9 @@ class MemoryEngine:
 
     def _forget(self, channel: ChannelName) -> Callable[[], None]:
         def forget() -> None:
-            stream = self._streams.pop(channel)
-            if stream.expiry is not None:
-                stream.expiry.cancel()
+            if channel in self._subscribed:
+                return
+            self._streams.pop(channel).expiry.cancel()
             # A stream that begins again must not look like the one forgotten here.
             self._epoch = _new_epoch()
 

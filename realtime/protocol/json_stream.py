@@ -17,6 +17,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from realtime.payload import mend_surrogates
+
 T = TypeVar("T", bound=msgspec.Struct)
 V = TypeVar("V")
 
@@ -54,7 +56,7 @@ class ObjectDecoder(Generic[T]):
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass
         try:
-            return self._decode(_fold(text, self._fields))
+            return self._decode(_fold(mend_surrogates(text), self._fields))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise Malformed("not the expected object") from None
 

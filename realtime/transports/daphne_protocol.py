@@ -42,13 +42,15 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]
     _configured_by: ClassVar[object] = None
 
     def _connectionMade(self) -> None:  # noqa: N802 - autobahn's name
-        configured: object = self
         if AdvisingProtocol._configured_by is None:
             AdvisingProtocol._configured_by = self.factory
-            configured = AdvisingProtocol
-        if AdvisingProtocol._configured_by is not self.factory or configured is not self:
             for name in WebSocketProtocol.CONFIG_ATTRS:
-                setattr(configured, name, getattr(self.factory, name))
+                value = getattr(self.factory, name)
+                # a function must not become a method
+                setattr(AdvisingProtocol, name, staticmethod(value) if callable(value) else value)
+        elif AdvisingProtocol._configured_by is not self.factory:
+            for name in WebSocketProtocol.CONFIG_ATTRS:
+                setattr(self, name, getattr(self.factory, name))
         super()._connectionMade()
 
     def handle_reply(self, message: dict[str, Any]) -> None:

@@ -33,7 +33,7 @@ class WebSocketTransport:
         self._closed = asyncio.Event()
         self.ready = True
         self.abandoned = False
-        """Whether the receive loop was cancelled because the peer does not close."""
+        """Whether the receive loop was cancelled because nothing can be sent any more."""
 
     def when_ready(self, callback: Callable[[], None]) -> None:
         """Call back whenever a frame that had to wait has left."""
@@ -42,10 +42,12 @@ class WebSocketTransport:
     def send(self, frame: Frame) -> int:
         try:
             rest = begin(self._send(frame.asgi))
+        except OSError:
+            self._abandon()  # the peer is gone
+            return 0
         except Exception:
-            # The peer is gone; the receive loop learns that from the server.
-            logger.debug("A frame could not be sent", exc_info=True)
-            self.ready = False
+            logger.warning("A frame could not be sent", exc_info=True)
+            self._abandon()
             return 0
         if rest is not None:
             self.ready = False
@@ -74,14 +76,18 @@ class WebSocketTransport:
                 )
                 await self._closed.wait()
         except TimeoutError:
-            # The peer neither reads nor answers. Ending the application makes the server drop it.
-            self.abandoned = True
-            self._receiving.cancel()
+            self._abandon()  # the peer neither reads nor answers
         except Exception:
             logger.debug("The close frame could not be sent", exc_info=True)
         finally:
             if self._sending is not None:
                 self._sending.cancel()
+
+    def _abandon(self) -> None:
+        """End the application, which makes the server drop the connection."""
+        self.ready = False
+        self.abandoned = True
+        self._receiving.cancel()
 
     def closed(self) -> None:
         """The connection is gone."""

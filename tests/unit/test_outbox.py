@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from realtime.outbox import Flusher, Frame, Outbox
-from tests.unit.parts import turns
+from realtime.outbox import Batch, Flusher, Frame, Outbox
+from tests.unit.parts import quickly, turns
+
+WORDS = [b"one\n", b"two\n", b"three\n"]
+
+
+def batches() -> int:
+    """How many batches there are in this process."""
+    return sum(isinstance(thing, Batch) for thing in gc.get_objects())
 
 
 class RecordingSender:
@@ -117,14 +127,50 @@ async def test_frames_are_not_shared_between_text_and_binary(flusher: Flusher) -
     peers = [Peer(flusher, binary=binary) for binary in (False, True, False)]
 
     for peer in peers:
-        peer.outbox.append(b"a")
+        # codecs never give each other's messages, so these are equal and not the same
+        peer.outbox.append(bytes(bytearray(b"ab")))
     await turns()
 
     assert [peer.sender.frames[0].asgi for peer in peers] == [
-        {"type": "websocket.send", "text": "a"},
-        {"type": "websocket.send", "bytes": b"a"},
-        {"type": "websocket.send", "text": "a"},
+        {"type": "websocket.send", "text": "ab"},
+        {"type": "websocket.send", "bytes": b"ab"},
+        {"type": "websocket.send", "text": "ab"},
     ]
+
+
+@quickly
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(WORDS)), max_size=30))
+async def test_every_client_gets_its_messages_whatever_the_others_get(
+    appends: list[tuple[int, bytes]],
+) -> None:
+    flusher = Flusher(asyncio.get_running_loop())
+    peers = [Peer(flusher, limit_bytes=0) for _ in range(4)]
+
+    for index, word in appends:
+        peers[index].outbox.append(word)
+    await turns()
+
+    for index, peer in enumerate(peers):
+        expected = b"".join(word for other, word in appends if other == index)
+        assert peer.sender.data == ([expected] if expected else [])
+
+
+async def test_what_was_sent_leaves_nothing_to_the_garbage_collector(flusher: Flusher) -> None:
+    peers = [Peer(flusher) for _ in range(3)]
+    gc.collect()
+    gc.disable()
+    try:
+        before = batches()
+        for word in WORDS:
+            for peer in peers:
+                peer.outbox.append(word)
+        assert batches() > before
+        await turns()
+        for peer in peers:
+            peer.sender.frames.clear()
+        assert batches() == before
+    finally:
+        gc.enable()
 
 
 async def test_message_that_comes_while_flushing_leaves_in_the_next_turn(
@@ -278,21 +324,27 @@ async def test_flush_at_the_end_sends_what_waits_at_once(flusher: Flusher) -> No
     peer = Peer(flusher)
     peer.outbox.append(b"a\n")
 
-    peer.outbox.flush({})
+    peer.outbox.flush()
     assert peer.sender.data == [b"a\n"]
     await turns()
 
     assert peer.sender.data == [b"a\n"]
 
 
-async def test_cleared_outbox_sends_nothing(flusher: Flusher) -> None:
-    peer = Peer(flusher)
+async def test_closed_outbox_sends_nothing_and_overflows_no_more(flusher: Flusher) -> None:
+    peer = Peer(flusher, limit_bytes=4)
     peer.outbox.append(b"a\n")
 
-    peer.outbox.clear()
+    peer.outbox.close()
     await turns()
-
     assert peer.sender.frames == []
+
+    peer.outbox.append(b"abcde")
+    await turns()
+    assert (peer.overflows, peer.sender.frames) == (0, [])
+
+
+# frames
 
 
 def test_asgi_event_of_a_frame_is_built_once() -> None:
@@ -300,3 +352,24 @@ def test_asgi_event_of_a_frame_is_built_once() -> None:
 
     assert frame.asgi == {"type": "websocket.send", "text": "é"}
     assert frame.asgi is frame.asgi
+
+
+@pytest.mark.parametrize(
+    ("size", "header"),
+    [
+        (0, "00"),
+        (1, "01"),
+        (125, "7d"),
+        (126, "7e007e"),
+        (65535, "7effff"),
+        (65536, "7f0000000000010000"),
+    ],
+)
+@pytest.mark.parametrize(("binary", "first"), [(False, "81"), (True, "82")], ids=["text", "binary"])
+def test_frame_on_the_wire_is_final_unmasked_and_tells_its_length(
+    size: int, header: str, binary: bool, first: str
+) -> None:
+    """RFC 6455, 5.2: 7 bits of length, or 126 and 16 bits, or 127 and 64 bits."""
+    data = b"a" * size
+
+    assert Frame(data, binary).wire == bytes.fromhex(first + header) + data

@@ -180,3 +180,23 @@ def test_arbitrary_bytes_raise_nothing_but_value_error(raw: bytes) -> None:
         return
 
     assert msgspec.json.decode(checked.json) == msgspec.json.decode(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "meant"),
+    [
+        (rb'"\ud83d"', "\ufffd"),
+        (rb'"\uDE00 cut"', "\ufffd cut"),
+        (rb'"\ud83d\ud83d\ude00"', "\ufffd\U0001f600"),
+        (rb'"\\ud83d"', "\\ud83d"),
+        (rb'{"a":"\ud83d\ude00\ud83d"}', {"a": "\U0001f600\ufffd"}),
+    ],
+    ids=["high half", "low half", "half before a pair", "a backslash and letters", "pair and half"],
+)
+def test_half_of_a_surrogate_pair_is_read_as_the_replacement_character(
+    raw: bytes, meant: object
+) -> None:
+    checked = payload.check(raw)
+
+    assert checked.raw == raw
+    assert json.loads(checked.json) == meant

@@ -1,0 +1,308 @@
+"""The contract of `engine.base.Engine`, for every engine there is: delivery and streams."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+from realtime.options import ChannelOptions
+from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
+from tests.engine.bench import KEPT, META_LIFETIME, PLAIN, Bench
+from tests.unit.parts import data, eventually, turns
+
+# delivery
+
+
+async def test_publication_is_handed_over_to_a_subscribed_node(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+    info = ClientInfo("17", "C", data('{"a": 1}'), data("2"))
+
+    await engine.engine.publish(unique, Publication(data('{ "n": 1.0 }'), info), PLAIN)
+
+    assert await engine.received(unique, 1) == [Publication(data('{ "n": 1.0 }'), info)]
+    assert engine.receiver.publications[unique][0][1] is None
+
+
+async def test_publication_without_history_has_no_position(engine: Bench, unique: str) -> None:
+    assert await engine.publish(unique, 1, options=PLAIN) is None
+    assert await engine.kept(unique) == []
+
+
+async def test_publication_with_history_is_numbered_from_1(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+
+    positions = [await engine.publish(unique, value) for value in (1, 2, 3)]
+
+    epoch = (await engine.engine.position(unique)).epoch
+    assert positions == [StreamPosition(offset, epoch) for offset in (1, 2, 3)]
+    assert [p.offset for p in await engine.received(unique, 3)] == [1, 2, 3]
+    assert [position for _, position in engine.receiver.publications[unique]] == positions
+
+
+async def test_publication_handed_over_is_the_one_that_is_kept(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+    publication = Publication(data('{ "n": 1.0 }'), ClientInfo("17", "C"), 0, "uid")
+
+    await engine.engine.publish(unique, publication, KEPT)
+
+    expected = Publication(data('{ "n": 1.0 }'), ClientInfo("17", "C"), 1, "uid")
+    assert await engine.received(unique, 1) == [expected]
+    assert (await engine.engine.history(unique)).publications == (expected,)
+
+
+async def test_nothing_is_handed_over_for_other_channels(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+
+    await engine.publish(f"{unique}-other", 1)
+    await engine.publish(unique, 2)
+
+    await engine.received(unique, 1)
+    assert engine.receiver.publications[f"{unique}-other"] == []
+
+
+async def test_nothing_is_handed_over_after_unsubscribing(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+    await engine.engine.subscribe(f"{unique}-after")
+    await engine.publish(unique, 1)
+    await engine.received(unique, 1)
+
+    await engine.engine.unsubscribe(unique)
+    await engine.publish(unique, 2)
+    await engine.publish(f"{unique}-after", 3)
+
+    await engine.received(f"{unique}-after", 1)
+    assert len(engine.receiver.publications[unique]) == 1
+
+
+async def test_nothing_is_handed_over_after_the_end(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+
+    await engine.engine.stop()
+    with contextlib.suppress(Exception):  # a stopped engine may refuse
+        await engine.publish(unique, 1)
+    await turns()
+
+    assert engine.receiver.publications[unique] == []
+
+
+async def test_channels_do_not_share_their_numbers(engine: Bench, unique: str) -> None:
+    await engine.publish(f"{unique}-a", 1, 2)
+
+    position = await engine.publish(f"{unique}-b", 1)
+
+    assert position is not None
+    assert position.offset == 1
+
+
+@pytest.mark.parametrize("name", ["*", "a b", "$p#17,18", ":::", "a/b&c", "x" * 255, "\x00"])
+async def test_any_name_is_a_channel_of_its_own(engine: Bench, unique: str, name: str) -> None:
+    channel = f"{unique}{name}"
+    await engine.engine.subscribe(channel)
+
+    await engine.publish(channel, 1)
+
+    assert len(await engine.received(channel, 1)) == 1
+    assert await engine.kept(channel) == [1]
+    assert channel in await engine.engine.channels()
+
+
+async def test_join_and_leave_are_handed_over(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+    info = ClientInfo("17", "C", data('{"a":1}'), data("2"))
+
+    await engine.engine.publish_join(unique, info)
+    await engine.engine.publish_leave(unique, info)
+
+    await eventually(lambda: bool(engine.receiver.leaves[unique]))
+    assert engine.receiver.joins[unique] == [info]
+    assert engine.receiver.leaves[unique] == [info]
+
+
+async def test_concurrent_publications_are_numbered_and_handed_over_in_the_same_order(
+    engine: Bench, unique: str
+) -> None:
+    options = ChannelOptions(history_size=100, history_lifetime=10)
+    await engine.engine.subscribe(unique)
+
+    positions = await asyncio.gather(
+        *(engine.publish(unique, value, options=options) for value in range(50))
+    )
+
+    received = await engine.received(unique, 50)
+    assert sorted(position.offset for position in positions if position) == [*range(1, 51)]
+    assert [publication.offset for publication in received] == [*range(1, 51)]
+    assert (await engine.engine.history(unique)).publications == tuple(received)
+
+
+async def test_reading_history_between_publications_never_misses_one(
+    engine: Bench, unique: str
+) -> None:
+    options = ChannelOptions(history_size=1000, history_lifetime=10)
+
+    async def publish() -> None:
+        for value in range(50):
+            position = await engine.publish(unique, value, options=options)
+            assert position is not None
+            # whoever reads afterwards finds it there
+            history = await engine.engine.history(unique)
+            assert history.position.offset >= position.offset
+            assert history.publications[position.offset - 1].offset == position.offset
+            await asyncio.sleep(0)
+
+    async def read() -> None:
+        for _ in range(50):
+            history = await engine.engine.history(unique)
+            offsets = [publication.offset for publication in history.publications]
+            assert offsets == [*range(1, history.position.offset + 1)]
+            await asyncio.sleep(0)
+
+    await asyncio.gather(publish(), publish(), read(), read())
+
+
+# streams
+
+
+async def test_history_is_trimmed_to_its_size_and_oldest_first(engine: Bench, unique: str) -> None:
+    await engine.publish(unique, *range(8))
+
+    history = await engine.engine.history(unique)
+
+    assert [publication.offset for publication in history.publications] == [4, 5, 6, 7, 8]
+    assert [publication.data.json for publication in history.publications] == [
+        b"3",
+        b"4",
+        b"5",
+        b"6",
+        b"7",
+    ]
+    assert history.position.offset == 8
+
+
+async def test_smaller_size_trims_at_the_next_publication(engine: Bench, unique: str) -> None:
+    await engine.publish(unique, 1, 2, 3, 4)
+
+    await engine.publish(unique, 5, options=ChannelOptions(history_size=2, history_lifetime=10))
+
+    assert await engine.kept(unique) == [4, 5]
+
+
+async def test_history_expires_and_the_position_outlives_it(engine: Bench, unique: str) -> None:
+    position = await engine.publish(unique, 1, 2)
+
+    await engine.elapse(9)
+    assert await engine.kept(unique) == [1, 2]
+    await engine.elapse(1.5)
+
+    history = await engine.engine.history(unique)
+    assert (history.publications, history.position) == ((), position)
+
+
+async def test_every_publication_restarts_the_lifetime_of_all(engine: Bench, unique: str) -> None:
+    await engine.publish(unique, 1)
+    await engine.elapse(9)
+    await engine.publish(unique, 2)
+
+    await engine.elapse(9)
+
+    assert await engine.kept(unique) == [1, 2]
+
+
+async def test_removed_history_leaves_the_position(engine: Bench, unique: str) -> None:
+    position = await engine.publish(unique, 1, 2)
+
+    await engine.engine.remove_history(unique)
+
+    history = await engine.engine.history(unique)
+    assert (history.publications, history.position) == ((), position)
+
+
+async def test_numbers_go_on_after_history_was_removed(engine: Bench, unique: str) -> None:
+    await engine.publish(unique, 1, 2)
+    await engine.engine.remove_history(unique)
+
+    position = await engine.publish(unique, 3)
+
+    assert position is not None
+    assert position.offset == 3
+    assert await engine.kept(unique) == [3]
+
+
+async def test_removing_history_where_there_is_none_is_nothing(engine: Bench, unique: str) -> None:
+    await engine.engine.remove_history(unique)
+
+    assert await engine.kept(unique) == []
+
+
+async def test_position_before_the_first_publication_is_0_in_the_epoch_it_will_have(
+    engine: Bench, unique: str
+) -> None:
+    before = (await engine.engine.history(unique)).position
+    assert await engine.engine.position(unique) == before
+
+    after = await engine.publish(unique, 1)
+
+    assert before.offset == 0
+    assert before.epoch
+    assert after == StreamPosition(1, before.epoch)
+
+
+async def test_position_is_the_one_history_has(engine: Bench, unique: str) -> None:
+    await engine.publish(unique, 1, 2, 3)
+
+    position = await engine.engine.position(unique)
+
+    assert position == (await engine.engine.history(unique)).position
+    assert position.offset == 3
+
+
+async def test_reading_changes_no_position(engine: Bench, unique: str) -> None:
+    published = await engine.publish(unique, 1)
+
+    for _ in range(3):
+        await engine.engine.history(unique)
+        assert await engine.engine.position(unique) == published
+
+
+async def test_position_is_kept_for_ever_without_a_bound(engine: Bench, unique: str) -> None:
+    published = await engine.publish(unique, 1)
+
+    await engine.elapse(10_000)
+
+    assert await engine.engine.position(unique) == published
+
+
+async def test_forgotten_position_begins_again_in_another_epoch(engine: Bench, unique: str) -> None:
+    engine.engine = engine.forgetful
+    published = await engine.publish(unique, 1)
+
+    await engine.elapse(META_LIFETIME + 1)
+
+    assert published is not None
+    assert (await engine.engine.position(unique)).offset == 0
+    again = await engine.publish(unique, 2)
+    assert again is not None
+    assert again.offset == 1
+    assert again.epoch != published.epoch
+
+
+@pytest.mark.parametrize("use", ["publish", "history", "position"])
+async def test_every_use_keeps_the_position_longer(engine: Bench, unique: str, use: str) -> None:
+    engine.engine = engine.forgetful
+    published = await engine.publish(unique, 1)
+    assert published is not None
+    await engine.elapse(META_LIFETIME - 1)
+    match use:
+        case "publish":
+            await engine.publish(unique, 2)
+        case "history":
+            await engine.engine.history(unique)
+        case "position":
+            await engine.engine.position(unique)
+
+    await engine.elapse(META_LIFETIME - 1)
+
+    position = await engine.engine.position(unique)
+    assert position.offset == (2 if use == "publish" else 1)
+    assert position.epoch == published.epoch

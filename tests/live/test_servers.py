@@ -1,0 +1,177 @@
+"""Every way frames leave: each server, wrapped `send`, TLS, slow readers, closing handshakes.
+
+What leaves is the same everywhere: every publication once, in order, whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.protocol_client import ProtocolClient
+from tests.server import Server, wait_until
+
+WAYS = {
+    "daphne": {"server": "daphne"},
+    "daphne behind middleware": {
+        "server": "daphne",
+        "application": "tests.site.asgi_wrapped:application",
+    },
+    "daphne with TLS": {"server": "daphne-tls"},
+    "python -m realtime": {"server": "realtime"},
+    "uvicorn": {"server": "uvicorn"},
+    "uvicorn behind middleware": {
+        "server": "uvicorn",
+        "application": "tests.site.asgi_wrapped:application",
+    },
+    "granian": {"server": "granian"},
+}
+LARGE = "x" * 30_000
+COUNT = 200
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
+    return serve(**request.param, client_insecure=True)
+
+
+@pytest.fixture
+def join(connect: Callable[..., Any], server: Server) -> Callable[..., Any]:
+    """Connect a client to the server, without a token."""
+
+    async def join(**options: Any) -> ProtocolClient:
+        if server.socket.startswith("wss"):
+            options["ssl"] = ssl._create_unverified_context()
+        client: ProtocolClient = await connect(server, user=None, **options)
+        return client
+
+    return join
+
+
+def numbers(pushes: list[dict[str, Any]]) -> list[int]:
+    return [push["data"]["data"]["n"] for push in pushes]
+
+
+async def publish_many(server: Server, channel: str, data: list[Any]) -> None:
+    for value in data:
+        await asyncio.to_thread(server.publish, channel, value)
+
+
+async def test_small_and_large_publications_arrive_whole_and_in_order(
+    server: Server, join: Callable[..., Any], unique: str, format_name: str
+) -> None:
+    client = await join(format_name=format_name)
+    await client.result("subscribe", {"channel": unique})
+    # around the lengths at which a frame's header and a varint grow
+    sizes = [0, 1, 60, 100, 125, 126, 127, 128, 200, 16_000, 65_400, 65_536, 70_000, 200_000]
+
+    await publish_many(server, unique, ["é" * (size // 2) for size in sizes])
+
+    received = [await client.publication() for _ in sizes]
+    assert [publication["data"] for publication in received] == ["é" * (s // 2) for s in sizes]
+
+
+async def test_many_publications_at_once_reach_every_client_in_order(
+    server: Server, join: Callable[..., Any], unique: str
+) -> None:
+    clients = [await join(format_name=name) for name in ("json", "protobuf", "json")]
+    for client in clients:
+        await client.result("subscribe", {"channel": unique})
+    publisher = await join()
+
+    commands = [
+        publisher.encode(i, "publish", {"channel": unique, "data": {"n": i}})
+        for i in range(1, COUNT + 1)
+    ]
+    await publisher.send_raw("\n".join(commands))
+
+    for client in clients:
+        assert numbers([await client.push() for _ in range(COUNT)]) == list(range(1, COUNT + 1))
+
+
+async def test_client_that_reads_late_loses_nothing(
+    server: Server, join: Callable[..., Any], unique: str
+) -> None:
+    # the library stops reading when its queue is full, so the server's buffers fill
+    late = await join(max_queue=1)
+    await late.result("subscribe", {"channel": unique})
+    canary = await join()
+    await canary.result("subscribe", {"channel": unique})
+
+    for number in range(COUNT):
+        await asyncio.to_thread(server.publish, unique, {"n": number, "text": LARGE})
+        assert (await canary.publication())["data"]["n"] == number
+
+    assert numbers([await late.push() for _ in range(COUNT)]) == list(range(COUNT))
+
+
+async def test_control_frames_between_publications_are_answered(
+    server: Server, join: Callable[..., Any], unique: str
+) -> None:
+    client = await join()
+    await client.result("subscribe", {"channel": unique})
+
+    pongs = []
+    for number in range(50):
+        pongs.append(await client.socket.ping(str(number)))
+        await asyncio.to_thread(server.publish, unique, {"n": number, "text": LARGE})
+
+    assert numbers([await client.push() for _ in range(50)]) == list(range(50))
+    async with asyncio.timeout(10):
+        await asyncio.gather(*pongs)
+
+
+async def test_nothing_follows_a_close_frame(
+    server: Server, join: Callable[..., Any], unique: str
+) -> None:
+    publisher = await join()
+
+    for _ in range(20):
+        client = await join()
+        await client.result("subscribe", {"channel": unique})
+        closing = asyncio.create_task(client.socket.close())
+        for number in range(5):
+            await publisher.result("publish", {"channel": unique, "data": {"n": number}})
+        await closing
+        # the library would have closed with 1002 if frames had come after the close frame
+        with pytest.raises(ConnectionClosed):
+            while True:
+                await client.socket.recv()
+        assert client.socket.close_code == 1000
+
+    await publisher.quiet()
+    assert "Traceback" not in server.log
+
+
+async def test_client_that_never_reads_is_closed_as_slow_and_disturbs_nobody(
+    serve: Callable[..., Server], connect: Callable[..., Any], unique: str, way: str
+) -> None:
+    server = serve(**WAYS[way], client_insecure=True, client_queue_max_size=500_000)
+    slow = await connect(server, user=None, max_queue=1)
+    await slow.result("subscribe", {"channel": unique})
+    canary = await connect(server, user=None)
+    await canary.result("subscribe", {"channel": unique})
+
+    for number in range(600):
+        await asyncio.to_thread(server.publish, unique, {"n": number, "text": LARGE})
+        assert (await canary.publication())["data"]["n"] == number
+        if "3008" in server.log:
+            break
+
+    wait_until(lambda: "3008: slow" in server.log, what="the slow client's disconnect")
+    clients = server.api("info")["result"]["nodes"][0]["num_clients"]
+    wait_until(
+        lambda: server.api("info")["result"]["nodes"][0]["num_clients"] < 3,
+        what=f"{clients} clients becoming fewer",
+    )
+
+
+@pytest.fixture(params=["daphne", "uvicorn", "uvicorn behind middleware", "granian"])
+def way(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
