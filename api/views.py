@@ -11,6 +11,7 @@ from typing import Any
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
@@ -43,6 +44,12 @@ class CommandView(APIView):
         if refused is not None:
             return _response(refused)
         return super().dispatch(request, *args, **kwargs)
+
+    def perform_content_negotiation(
+        self, request: Request, force: bool = False
+    ) -> tuple[BaseRenderer, str]:
+        """There is one form of answer; what the client accepts is not asked."""
+        return self.get_renderers()[0], "application/json"
 
     def post(self, request: Request) -> HttpResponse:
         """Run the commands of the body."""

@@ -64,7 +64,7 @@ class _Application:
             case "websocket":
                 await self._socket(scope, receive, send)
             case "lifespan":
-                await _lifespan(receive, send)
+                await self._lifespan(receive, send)
             case _:
                 await self._django(scope, receive, send)
 
@@ -72,7 +72,8 @@ class _Application:
         node = await self._start()
         if node is not None:
             path = _path(scope)
-            if path == node.config.websocket_handler_prefix:
+            config = node.config
+            if path == config.websocket_handler_prefix and not config.websocket_disable:
                 headers = [(b"sec-websocket-version", b"13")]
                 await _respond(send, _UPGRADE_EXPECTED, headers)
                 return
@@ -101,6 +102,17 @@ class _Application:
                 logger.exception("The real-time service could not be started")
             return None
 
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            event = await receive()
+            if event["type"] == "lifespan.startup":
+                await self._start()
+                await send({"type": "lifespan.startup.complete"})
+            elif event["type"] == "lifespan.shutdown":
+                await serving.stop()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
     def _find_api(self) -> str | None:
         """The path of the server API, from the site's URLconf."""
         if self._api_path is None:
@@ -115,22 +127,6 @@ def _path(scope: Scope) -> str:
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
     return path.removeprefix(root) if root else path
-
-
-async def _lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        event = await receive()
-        if event["type"] == "lifespan.startup":
-            try:
-                await serving.start()
-            except Exception as error:
-                await send({"type": "lifespan.startup.failed", "message": str(error)})
-                return
-            await send({"type": "lifespan.startup.complete"})
-        elif event["type"] == "lifespan.shutdown":
-            await serving.stop()
-            await send({"type": "lifespan.shutdown.complete"})
-            return
 
 
 # the server API as plain ASGI

@@ -11,6 +11,7 @@ Beyond the spec: Centrifugo 2.8 splices in the same way.
 
 from __future__ import annotations
 
+import json
 import re
 
 import msgspec
@@ -84,13 +85,21 @@ def from_object(value: object) -> Payload:
     """Encode a Python object once.
 
     Raises:
-        TypeError: the object, or something in it, has no JSON form.
+        TypeError: the object, or something in it, has no JSON form: an unknown type, NaN or
+            infinity, half of a surrogate pair.
         ValueError: nested too deeply.
     """
     try:
-        return check(msgspec.json.encode(value))
+        text = msgspec.json.encode(value)
+        if b"null" in text:
+            # msgspec writes null for NaN and infinity, which would be a silent loss
+            plain = msgspec.to_builtins(value, enc_hook=_ready_made)
+            json.dumps(plain, allow_nan=False)
     except RecursionError:
-        raise ValueError("not a JSON value") from None
+        raise ValueError("nested too deeply") from None
+    except ValueError as error:
+        raise TypeError(f"this has no JSON form: {error}") from None
+    return check(text)
 
 
 def _compact(raw: bytes) -> bytes:
@@ -98,3 +107,9 @@ def _compact(raw: bytes) -> bytes:
         return msgspec.json.format(raw, indent=-1)
     except msgspec.MsgspecError:
         return msgspec.json.format(mend_surrogates(raw), indent=-1)
+
+
+def _ready_made(value: object) -> None:
+    """Stands in for `msgspec.Raw`, which is JSON already."""
+    if not isinstance(value, msgspec.Raw):
+        raise TypeError(f"objects of type {type(value).__name__}")

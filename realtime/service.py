@@ -70,7 +70,7 @@ def publish(channel: str, data: object) -> None:
         TypeError: the data have no JSON form.
     """
     encoded = payload.from_object(data)
-    call(lambda node: operations.publish(node, channel, encoded))
+    call(lambda node: operations.publish(node, channel, encoded), twin="apublish")
 
 
 async def apublish(channel: str, data: object) -> None:
@@ -82,7 +82,7 @@ async def apublish(channel: str, data: object) -> None:
 def broadcast(channels: Iterable[str], data: object) -> None:
     """Publish the same data into several channels; see `operations.broadcast`."""
     names, encoded = tuple(channels), payload.from_object(data)
-    call(lambda node: operations.broadcast(node, names, encoded))
+    call(lambda node: operations.broadcast(node, names, encoded), twin="abroadcast")
 
 
 async def abroadcast(channels: Iterable[str], data: object) -> None:
@@ -93,7 +93,7 @@ async def abroadcast(channels: Iterable[str], data: object) -> None:
 
 def unsubscribe(user: str, channel: str = "") -> None:
     """Unsubscribe all connections of a user ID from a channel; without one, from all of theirs."""
-    call(lambda node: operations.unsubscribe(node, user, channel))
+    call(lambda node: operations.unsubscribe(node, user, channel), twin="aunsubscribe")
 
 
 async def aunsubscribe(user: str, channel: str = "") -> None:
@@ -103,7 +103,7 @@ async def aunsubscribe(user: str, channel: str = "") -> None:
 
 def disconnect(user: str) -> None:
     """Disconnect all connections of a user ID; their clients do not reconnect."""
-    call(lambda node: operations.disconnect(node, user))
+    call(lambda node: operations.disconnect(node, user), twin="adisconnect")
 
 
 async def adisconnect(user: str) -> None:
@@ -113,7 +113,7 @@ async def adisconnect(user: str) -> None:
 
 def presence(channel: str) -> dict[str, ClientInfo]:
     """Who is subscribed to a channel: connection ID → client info."""
-    return _presence(call(lambda node: operations.presence(node, channel)))
+    return _presence(call(lambda node: operations.presence(node, channel), twin="apresence"))
 
 
 async def apresence(channel: str) -> dict[str, ClientInfo]:
@@ -123,7 +123,9 @@ async def apresence(channel: str) -> dict[str, ClientInfo]:
 
 def presence_stats(channel: str) -> PresenceStats:
     """How many clients and users are subscribed to a channel."""
-    return _presence_stats(call(lambda node: operations.presence_stats(node, channel)))
+    return _presence_stats(
+        call(lambda node: operations.presence_stats(node, channel), twin="apresence_stats")
+    )
 
 
 async def apresence_stats(channel: str) -> PresenceStats:
@@ -133,7 +135,7 @@ async def apresence_stats(channel: str) -> PresenceStats:
 
 def history(channel: str) -> list[Publication]:
     """The publications kept in a channel, oldest first."""
-    return _history(call(lambda node: operations.history(node, channel)))
+    return _history(call(lambda node: operations.history(node, channel), twin="ahistory"))
 
 
 async def ahistory(channel: str) -> list[Publication]:
@@ -143,7 +145,7 @@ async def ahistory(channel: str) -> list[Publication]:
 
 def history_remove(channel: str) -> None:
     """Forget the publications kept in a channel; offsets go on counting."""
-    call(lambda node: operations.history_remove(node, channel))
+    call(lambda node: operations.history_remove(node, channel), twin="ahistory_remove")
 
 
 async def ahistory_remove(channel: str) -> None:
@@ -153,7 +155,7 @@ async def ahistory_remove(channel: str) -> None:
 
 def channels() -> list[str]:
     """The channels that have a subscriber, sorted. Heavy beyond some 10 000 channels."""
-    return call(operations.channels)
+    return call(operations.channels, twin="achannels")
 
 
 async def achannels() -> list[str]:
@@ -163,7 +165,7 @@ async def achannels() -> list[str]:
 
 def info() -> list[NodeInfo]:
     """The processes of the service."""
-    return _info(call(operations.info))
+    return _info(call(operations.info, twin="ainfo"))
 
 
 async def ainfo() -> list[NodeInfo]:

@@ -50,11 +50,16 @@ def begin_stop() -> None:
 
 
 async def stop() -> None:
-    """Stop the node of the running loop, if there is one."""
-    with _lock:
-        node = _nodes.pop(asyncio.get_running_loop(), None)
-    if node is not None:
+    """Stop the node of the running loop, if there is one; until then it is found, stopping."""
+    loop = asyncio.get_running_loop()
+    node = _nodes.get(loop)
+    if node is None:
+        return
+    try:
         await node.stop()
+    finally:
+        with _lock:
+            _nodes.pop(loop, None)
 
 
 def serving_node() -> Node:
@@ -85,8 +90,10 @@ async def acall(work: Callable[[Node], Awaitable[T]]) -> T:
     return await asyncio.wrap_future(_submit(node, work))
 
 
-def call(work: Callable[[Node], Awaitable[T]]) -> T:
+def call(work: Callable[[Node], Awaitable[T]], *, twin: str = "") -> T:
     """Run `work` on the node's loop, from a thread that runs no event loop.
+
+    `twin`: name of the coroutine function to use on an event loop, for the message.
 
     Raises:
         RuntimeError: called on an event loop, which this would block.
@@ -99,8 +106,8 @@ def call(work: Callable[[Node], Awaitable[T]]) -> T:
         pass
     else:
         raise RuntimeError(
-            "A synchronous function of realtime was called on an event loop; await its twin"
-            " whose name begins with 'a'."
+            "A synchronous function of realtime was called on an event loop, which it would"
+            f" block{f'; await realtime.{twin} there' if twin else ''}."
         )
     future = _submit(serving_node(), work)
     try:

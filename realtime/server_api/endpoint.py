@@ -85,10 +85,13 @@ def refuse(config: Config, method: str, authorization: str, query: str) -> Respo
         return None
     if not config.api_key:
         return UNAUTHORIZED
-    scheme, _, key = " ".join(authorization.split()).partition(" ")
-    if scheme.lower() == "apikey" and " " not in key and _same(key, config.api_key):
-        return None
-    if _same(_query_key(query), config.api_key):
+    match authorization.split():
+        # header values are bytes, which servers and Django hand over as Latin-1
+        case [scheme, key] if scheme.lower() == "apikey" and _same(
+            key.encode("latin-1", "replace"), config.api_key
+        ):
+            return None
+    if _same(_query_key(query).encode("utf-8", "surrogateescape"), config.api_key):
         return None
     return UNAUTHORIZED
 
@@ -101,9 +104,9 @@ def _query_key(query: str) -> str:
         return ""
 
 
-def _same(given: str, key: str) -> bool:
+def _same(given: bytes, key: str) -> bool:
     """Compare in constant time."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), key.encode())
+    return hmac.compare_digest(given, key.encode())
 
 
 async def handle(node: Node, content_type: str, body: bytes) -> Response:
