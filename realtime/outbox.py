@@ -18,9 +18,12 @@ client waits for another.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable
 from typing import Any, Protocol
+
+logger = logging.getLogger("realtime.outbox")
 
 TEXT_FRAME = 0x81
 BINARY_FRAME = 0x82
@@ -192,6 +195,9 @@ class Flusher:
         waiting, self._waiting = self._waiting, []
         followed, self._followed = self._followed, []
         for outbox in waiting:
-            outbox.flush()
+            try:
+                outbox.flush()
+            except Exception:  # what goes wrong for one client must not reach the others
+                logger.exception("An outbox could not be flushed")
         for batch in followed:
             batch.following = None

@@ -96,7 +96,7 @@ def from_object(value: object) -> Payload:
             plain = msgspec.to_builtins(value, enc_hook=_ready_made)
             json.dumps(plain, allow_nan=False)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError("not a JSON value: nested too deeply") from None
     except ValueError as error:
         raise TypeError(f"this has no JSON form: {error}") from None
     return check(text)

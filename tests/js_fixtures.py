@@ -34,9 +34,8 @@ def server(serve: Callable[..., Server], options: dict[str, Any]) -> Server:
     return serve(**options)
 
 
-@pytest.fixture
-def node() -> str:
-    """The path of Node, for a machine that has the published client as well."""
+def find_node() -> str:
+    """The path of Node, on a machine that has the published client as well."""
     path = require("node", "the JavaScript client needs Node.js 18 or later")
     if not (DIRECTORY / "node_modules").is_dir():
         message = "the JavaScript client is not installed (run `npm ci` in tests/js)"
@@ -44,6 +43,18 @@ def node() -> str:
             pytest.fail(message)
         pytest.skip(message)
     return path
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip here rather than in the fixture: the report has one line then, not one a test."""
+    if isinstance(item, pytest.Function) and "node" in item.fixturenames:
+        find_node()
+
+
+@pytest.fixture
+def node() -> str:
+    """The path of Node."""
+    return find_node()
 
 
 @pytest.fixture

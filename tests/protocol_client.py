@@ -119,9 +119,10 @@ class ProtocolClient:
             await self.socket.send(delimit(pb.Command(id=command_id, method=number, params=params)))
         return command_id
 
-    def abort(self) -> None:
+    async def abort(self) -> None:
         """Cut the TCP connection, without a close frame."""
         self.socket.transport.abort()
+        await self.socket.wait_closed()
 
     async def call(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a command and wait for its reply; pushes on the way are kept in `pushes`."""

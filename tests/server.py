@@ -110,8 +110,17 @@ class Server:
         self._reader = threading.Thread(target=self._read_log, daemon=True)
         self._reader.start()
         if not self._ready.wait(START_TIMEOUT) or self._port is None:
-            self._process.kill()
+            self.stop()
             raise RuntimeError("the server did not start:\n" + self.log)
+        wait_until(self._accepts, START_TIMEOUT, "a listening server")
+
+    def _accepts(self) -> bool:
+        """Some servers say that they listen before they do."""
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
 
     def _read_log(self) -> None:
         assert self._process.stdout is not None

@@ -74,27 +74,34 @@ def _stop_with_reactor() -> None:
     reactor.addSystemEventTrigger("before", "shutdown", stop)
 
 
-def transport(send: Send, receiving: asyncio.Task[Any]) -> DaphneTransport | None:
-    """The transport for daphne's own `send`; None for any other, wrapped ones included."""
+def transport(
+    send: Send, receiving: asyncio.Task[Any], size_limit: int | None
+) -> DaphneTransport | None:
+    """The transport for daphne's own `send`; None for any other, wrapped ones included.
+
+    `size_limit`: of incoming messages, bytes.
+    """
     if not isinstance(send, functools.partial) or not send.args:
         return None
     protocol = send.args[0]
-    if not hasattr(protocol, "can_write_frames") or not protocol.can_write_frames():
+    if not hasattr(protocol, "write_frame"):
         return None
+    protocol.accept_messages(size_limit)
     return DaphneTransport(send, receiving, protocol)
 
 
 class DaphneTransport(WebSocketTransport):
-    """Writes ready-made frames where daphne's protocol lets us, and sees what is not read.
-
-    daphne and Twisted take some 90 microseconds for a frame, most of it for log texts
-    nobody reads and for asking the selector twice. An idle socket takes the bytes at once.
-    """
+    """Writes ready-made frames, and sees what the peer has not read."""
 
     def __init__(self, send: Send, receiving: asyncio.Task[Any], protocol: Any) -> None:
         super().__init__(send, receiving)
+        self._protocol = protocol
         self._write_frame = protocol.write_frame
 
     def send(self, frame: Frame) -> int:
         backlog: int | None = self._write_frame(frame.wire)
-        return super().send(frame) if backlog is None else backlog
+        if backlog is not None:
+            return backlog
+        if self._protocol.takes_frames():
+            return super().send(frame)
+        return 0  # closing, or gone: the receive loop learns that from daphne

@@ -42,11 +42,8 @@ class WebSocketTransport:
     def send(self, frame: Frame) -> int:
         try:
             rest = begin(self._send(frame.asgi))
-        except OSError:
-            self._abandon()  # the peer is gone
-            return 0
-        except Exception:
-            logger.warning("A frame could not be sent", exc_info=True)
+        except Exception as error:
+            logger.info("A frame could not be sent: %r", error)
             self._abandon()
             return 0
         if rest is not None:

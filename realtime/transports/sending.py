@@ -9,31 +9,40 @@ to a thousand clients waits for one of them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import Any
 
 
 class Continued:
-    """The rest of an awaitable whose first step was made by hand."""
+    """The rest of an awaitable whose first step was made by hand.
 
-    def __init__(self, steps: Generator[Any, Any, Any], waiting_for: Any) -> None:
+    Coroutines can be thrown into and closed; what servers written in other languages
+    return may be plain iterators.
+    """
+
+    def __init__(self, steps: Iterator[Any], waiting_for: Any) -> None:
         self._steps = steps
         self._waiting_for = waiting_for
 
     def close(self) -> None:
         """Let go of what is left, also when its task was cancelled before it ran."""
-        self._steps.close()
+        close = getattr(self._steps, "close", None)
+        if close is not None:
+            close()
 
     def __await__(self) -> Generator[Any, Any, None]:
         waiting_for = self._waiting_for
         while True:
             try:
                 try:
-                    value = yield waiting_for
+                    yield waiting_for
                 except BaseException as error:
-                    waiting_for = self._steps.throw(error)
+                    throw = getattr(self._steps, "throw", None)
+                    if throw is None:
+                        raise
+                    waiting_for = throw(error)
                 else:
-                    waiting_for = self._steps.send(value)
+                    waiting_for = next(self._steps)
             except StopIteration:
                 return
 

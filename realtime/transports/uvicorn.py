@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from realtime import serving
 from realtime.asgi_types import Send
 from realtime.outbox import Frame
 from realtime.transports.plain import WebSocketTransport
 
 _PROTOCOL = ("uvicorn.protocols.websockets.websockets_sansio_impl", "WebSocketsSansIOProtocol")
-_ATTRIBUTES = ("close_sent", "conn", "transport", "writable")
+_ATTRIBUTES = ("close_sent", "conn", "shutdown", "transport", "writable")
 
 
 def transport(send: Send, receiving: asyncio.Task[Any]) -> UvicornTransport | None:
@@ -33,6 +34,9 @@ class UvicornTransport(WebSocketTransport):
 
     def __init__(self, send: Send, receiving: asyncio.Task[Any], protocol: Any) -> None:
         super().__init__(send, receiving)
+        # uvicorn closes its sockets before the lifespan ends, without a word to the clients;
+        # this way they are told, and uvicorn waits for that.
+        protocol.shutdown = serving.begin_stop
         self._protocol = protocol
         self._transport: asyncio.WriteTransport = protocol.transport
 

@@ -45,7 +45,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
             return
         format_name, subprotocol = _choose_format(scope)
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
-        transport = _transport(send)
+        transport = _transport(send, node.config.message_size_limit_bytes)
         client = Client(node, transport, node.codecs[format_name])
         transport.when_ready(client.outbox.ready)
         try:
@@ -77,12 +77,12 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
                 await client.receive(frame)
 
 
-def _transport(send: Send) -> WebSocketTransport:
+def _transport(send: Send, size_limit: int | None) -> WebSocketTransport:
     """The transport for a server's `send`: one that knows the server, or the plain one."""
     receiving = asyncio.current_task()
     assert receiving is not None
     return (
-        daphne.transport(send, receiving)
+        daphne.transport(send, receiving, size_limit)
         or uvicorn.transport(send, receiving)
         or WebSocketTransport(send, receiving)
     )

@@ -179,7 +179,9 @@ async def test_undecodable_protobuf_params_are_a_bad_request(
     assert await client.closed() == BAD_REQUEST
 
 
-@pytest.mark.parametrize("options", [MAIN, INSECURE, PERSONAL_AT_TOP], ids=["", "insecure", "anon"])
+@pytest.mark.parametrize(
+    "options", [MAIN, INSECURE, PERSONAL_AT_TOP], ids=["secure", "insecure", "anonymous"]
+)
 async def test_bad_token_is_invalid_also_where_none_is_needed(
     serve: Serve, connect: Connect, format_name: str, options: Options
 ) -> None:
@@ -190,7 +192,9 @@ async def test_bad_token_is_invalid_also_where_none_is_needed(
     assert await client.closed() == INVALID_TOKEN
 
 
-@pytest.mark.parametrize("options", [MAIN, INSECURE, PERSONAL_AT_TOP], ids=["", "insecure", "anon"])
+@pytest.mark.parametrize(
+    "options", [MAIN, INSECURE, PERSONAL_AT_TOP], ids=["secure", "insecure", "anonymous"]
+)
 async def test_expired_token_is_error_109_also_where_none_is_needed(
     serve: Serve, connect: Connect, format_name: str, options: Options
 ) -> None:

@@ -66,7 +66,7 @@ class Recovering:
 
     async def cut(self) -> None:
         """Cut the connection; what had been received is read, what was on its way is lost."""
-        self.client.abort()
+        await self.client.abort()
         with suppress(Closed):
             await self.read(10**9)
         await self.close()
@@ -139,7 +139,7 @@ async def test_subscribing_amid_publications_leaves_neither_gap_nor_duplicate(
 ) -> None:
     server, channel = serve(**options), f"long:{unique}"
     position = "offset" if options is OFFSET else "seq"
-    keeper, client = await connect(server), await connect(server)
+    keeper, client = await connect(server, max_queue=None), await connect(server)
     await keeper.result("subscribe", {"channel": channel})
     done = asyncio.Event()
 
