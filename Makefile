@@ -5,7 +5,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN = $(VENV)/bin
 
-.PHONY: run test check lint schema requirements clean
+.PHONY: run test check lint bench schema requirements clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -25,6 +25,9 @@ lint: $(VENV)/.installed-dev  ## Format, and mend what can be mended.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+bench: $(VENV)/.installed-bench  ## Compare with peers; under five minutes.
+	$(BIN)/python -m benchmarks
+
 schema:  ## Generate the Protobuf module; the generator's version bounds the runtime's.
 	$(PYTHON) -m venv $(VENV)-schema
 	$(VENV)-schema/bin/pip install --quiet grpcio-tools==1.75.1
@@ -38,7 +41,7 @@ requirements:  ## Pin what the server needs in its newest versions.
 	  $(VENV)-requirements/bin/pip freeze | grep -v '^django-realtime-messaging' ) > requirements.txt
 
 clean:  ## Remove what the other targets made, the site's data excepted.
-	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements tests/js/node_modules
+	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements tests/js/node_modules benchmarks/peers/node_modules
 
 $(VENV)/.installed: requirements.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -47,6 +50,10 @@ $(VENV)/.installed: requirements.txt
 
 $(VENV)/.installed-dev: $(VENV)/.installed pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt -e '.[dev]'
+	@touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt -e '.[bench]'
 	@touch $@
 
 tests/js/node_modules: tests/js/package-lock.json

@@ -15,4 +15,6 @@ from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler  # noqa: 
 import realtime.asgi  # noqa: E402
 
 # Serves the static files of the demo and the admin too, so that one command is enough.
-application = realtime.asgi.application(ASGIStaticFilesHandler(django_application))
+application = realtime.asgi.application(
+    ASGIStaticFilesHandler(django_application), settle_heap=True
+)

@@ -14,7 +14,7 @@ import logging
 from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
-from realtime import conf, serving
+from realtime import conf, heap, serving
 from realtime.asgi_types import ASGIApplication, Receive, Scope, Send
 from realtime.node import Node
 from realtime.server_api import endpoint
@@ -33,6 +33,7 @@ def application(
     *,
     websocket: ASGIApplication | None = None,
     api: bool = True,
+    settle_heap: bool = False,
 ) -> ASGIApplication:
     """The site's ASGI application with the service in front of it.
 
@@ -41,19 +42,26 @@ def application(
         websocket: the site's own WebSocket routes, for every path but ours.
         api: answer the server API here rather than in the REST framework view. Turn it
             off when middleware of the site must see those requests.
+        settle_heap: call `realtime.heap.settle` when serving begins; for processes that do
+            nothing but serve. `python -m realtime` does it by itself.
     """
     daphne.install()
-    return _Application(django_application, websocket, api)
+    return _Application(django_application, websocket, api, settle_heap)
 
 
 class _Application:
     def __init__(
-        self, django: ASGIApplication, websocket: ASGIApplication | None, api: bool
+        self,
+        django: ASGIApplication,
+        websocket: ASGIApplication | None,
+        api: bool,
+        settle_heap: bool,
     ) -> None:
         self._django = django
         self._websocket = websocket
         self._consumer = WebSocketConsumer.as_asgi()
         self._api = api
+        self._settle_heap = settle_heap
         self._api_path: str | None = None
         self._failed = False
 
@@ -94,6 +102,9 @@ class _Application:
 
     async def _start(self) -> Node | None:
         """The node. A broken configuration must not take the rest of the site down."""
+        if self._settle_heap:
+            self._settle_heap = False
+            heap.settle()
         try:
             return await serving.start()
         except Exception:

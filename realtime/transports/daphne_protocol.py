@@ -18,6 +18,7 @@ from realtime.errors import CLOSE_REASON_MAX_BYTES
 from realtime.outbox import Frame
 
 NORMAL_CLOSURE = 1000
+PING_FRAME = 0x89
 
 _TRANSPORT_ATTRIBUTES = (
     "_tempDataBuffer",
@@ -140,6 +141,12 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]
     def takes_frames(self) -> bool:
         """Whether frames may still be sent."""
         return bool(self.state == self.STATE_OPEN)
+
+    def sendPing(self, payload: bytes | None = None) -> None:  # noqa: N802 - autobahn's name
+        """As autobahn, as cheaply as any other frame: idle clients cost little but this."""
+        data = payload or b""
+        if self.write_frame(bytes((PING_FRAME, len(data))) + data) is None:
+            super().sendPing(payload)
 
     # what the peer sends
 

@@ -3,8 +3,8 @@
 - a listen backlog of 1024: with Twisted's 50, a storm of reconnecting clients waits for a
   second where it should wait for milliseconds;
 - uvloop, where it is installed;
-- the heap that exists at start left out of garbage collection, so that collecting does not
-  walk all of Django whenever some connections have come and gone.
+- no limit on a connection's age, where daphne ends each after a day;
+- a heap that is settled, see `realtime.heap`.
 
 Nothing here is needed for correctness: plain `daphne mysite.asgi:application` works too.
 """
@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import importlib
 from collections.abc import Sequence
+
+from realtime import heap
 
 LISTEN_BACKLOG = 1024
 PING_INTERVAL = 25
 """Seconds without incoming frames after which a client is pinged."""
 PING_TIMEOUT = 30
-GC_THRESHOLDS = (50_000, 50, 1_000)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -39,14 +39,13 @@ def main(arguments: Sequence[str]) -> None:
     # Twisted installs its reactor at import, on the loop of the policy in force.
     cli = importlib.import_module("daphne.cli")
     endpoint = f"tcp:port={options.port}:interface={_escape(options.host)}:backlog={LISTEN_BACKLOG}"
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    importlib.import_module("twisted.internet.reactor").callWhenRunning(heap.settle)
     cli.CommandLineInterface().run(
         [
             *("--endpoint", endpoint),
             *("--ping-interval", str(PING_INTERVAL)),
             *("--ping-timeout", str(PING_TIMEOUT)),
+            *("--websocket_timeout", "-1"),
             *rest,
         ]
     )

@@ -24,11 +24,6 @@ OPERATOR = "operator"
 TOKEN_USER = "demo"
 TOKEN_DAYS = 7
 
-BACKLOG = 1024
-"""Connections the system holds while the server is busy; daphne's 50 stalls a storm of them."""
-PING_INTERVAL = 25
-"""Seconds between WebSocket pings. Spec: Limits."""
-
 _ANY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """An address that means "every interface" → one a browser can open."""
 
@@ -147,7 +142,6 @@ def publish_lines(base: str) -> str:
 
 def run_daphne(host: str, port: int) -> None:
     """Replace this process by daphne, so that signals and the exit status are its own."""
-    interface = host.replace(":", r"\:")
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(
             filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH")])
@@ -157,11 +151,7 @@ def run_daphne(host: str, port: int) -> None:
     os.execve(
         sys.executable,
         [
-            *(sys.executable, "-m", "daphne"),
-            *("-e", f"tcp:port={port}:interface={interface}:backlog={BACKLOG}"),
-            *("--ping-interval", str(PING_INTERVAL)),
-            # by default a WebSocket ends after a day
-            *("--websocket_timeout", "-1"),
+            *(sys.executable, "-m", "realtime", "--host", host, "--port", str(port)),
             # no access log: addresses may carry the API key; Django's logging is as configured
             *("--verbosity", "0"),
             settings.ASGI_APPLICATION.replace(".application", ":application"),

@@ -1,0 +1,1 @@
+"""Benchmarks: this service beside its peers, in one run. `python -m benchmarks`; see README.md."""

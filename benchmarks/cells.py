@@ -1,0 +1,199 @@
+"""Cells: a server, how it is started, and what its clients say. Names are those of the report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import processes
+from benchmarks.load import Script
+from benchmarks.processes import HERE, Command
+
+OURS_DAPHNE = "ours, daphne"
+OURS_UVICORN = "ours, uvicorn"
+MEMORY_DAPHNE = "Channels in-memory, daphne"
+MEMORY_UVICORN = "Channels in-memory, uvicorn"
+REDIS_DAPHNE = "Channels pubsub, daphne"
+REDIS_UVICORN = "Channels pubsub, uvicorn"
+PYTHON_SOCKETIO = "python-socketio, uvicorn"
+NODE_WS = "ws, node"
+NODE_SOCKETIO = "socket.io, node"
+CFAN = "cfan, C"
+STOCK_DAPHNE = "stock consumer, daphne"
+STOCK_UVICORN = "stock consumer, uvicorn"
+VIEW_DAPHNE = "DRF view, daphne"
+VIEW_UVICORN = "DRF view, uvicorn"
+SHELL_DAPHNE = "ASGI shell, daphne"
+SHELL_UVICORN = "ASGI shell, uvicorn"
+
+OURS = (OURS_DAPHNE, OURS_UVICORN)
+PLAIN = (MEMORY_DAPHNE, REDIS_DAPHNE, MEMORY_UVICORN, REDIS_UVICORN)
+
+NEVER = "86400"
+"""Seconds between pings: servers stand still while others are measured."""
+
+DATA = '{"ts":%T,"n":%n,"pad":"' + "a" * 56 + '"}'
+"""About 100 bytes with 15 digits of time."""
+
+CONNECT = '{"id":1,"params":{}}'
+SUBSCRIBE = '{"id":2,"method":1,"params":{"channel":"g"}}'
+PING = '{"id":%n,"method":7}'
+ECHO = '{"id":%n,"method":0}'
+API_PUBLISH = '{"method":"publish","params":{"channel":"g","data":' + DATA + "}}"
+API_KEY = "benchmark-key"
+
+
+def publish_command(channel: str) -> str:
+    """A client's command; `%r` in the channel is the publication's number modulo something."""
+    return '{"id":%n,"method":3,"params":{"channel":"' + channel + '","data":' + DATA + "}}"
+
+
+def subscribe_command(channel: str) -> str:
+    """A client's command; `%r` in the channel is the connection's number modulo something."""
+    return '{"id":%n,"method":1,"params":{"channel":"' + channel + '"}}'
+
+
+OUR_SCRIPT = Script(
+    path="/connection/websocket",
+    greet=(CONNECT, SUBSCRIBE),
+    ready=2,
+    publisher_path="/connection/websocket",
+    publisher_greet=(CONNECT,),
+    publisher_ready=1,
+    publication=publish_command("g"),
+)
+PLAIN_SCRIPT = Script(path="/sub", publisher_path="/pub", publication=DATA)
+STOCK_SCRIPT = Script(path="/echo")
+_SOCKETIO_PATH = "/socket.io/?EIO=4&transport=websocket"
+SOCKETIO_SCRIPT = Script(
+    path=_SOCKETIO_PATH,
+    greet=("40",),
+    ready=2,
+    publisher_path=_SOCKETIO_PATH + "&role=pub",
+    publisher_greet=("40",),
+    publisher_ready=2,
+    publication='42["pub",' + DATA + "]",
+)
+API_SCRIPT = Script(http="/api", headers=(f"Authorization: apikey {API_KEY}",))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One server to measure."""
+
+    name: str
+    command: Command
+    script: Script
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What cells are made of on this machine."""
+
+    tree: Path
+    """The repository whose `realtime` is measured."""
+    redis_url: str | None
+    node: str | None
+    launcher: bool = True
+    """Start the service under daphne with its own `python -m realtime`."""
+
+    def python(
+        self, server: str, module: str, extra: Mapping[str, str], ping: str = NEVER
+    ) -> Command:
+        """A Python ASGI server with the application of `servers/<module>.py`."""
+        application = f"{module}:application"
+        daphne_options = ["-v", "0", "--ping-interval", ping, "--websocket_timeout", "-1"]
+        if server == "daphne-launcher":
+            words = ["realtime", "--port", "{port}", *daphne_options]
+        elif server == "daphne":
+            endpoint = "tcp:port={port}:interface=127.0.0.1:backlog=4096"
+            words = ["daphne", "-e", endpoint, *daphne_options]
+        else:
+            words = (
+                "uvicorn --port {port} --ws websockets-sansio --loop uvloop --http httptools"
+                " --ws-per-message-deflate false --no-access-log --log-level warning"
+                f" --backlog 4096 --ws-ping-interval {ping}"
+            ).split()
+        return Command(
+            [sys.executable, "-m", *words, application],
+            {
+                "PYTHONPATH": os.pathsep.join([str(self.tree), str(HERE / "servers")]),
+                **extra,
+            },
+            self.tree,
+        )
+
+    def ours(self, server: str, api: str = "shell", ping: str = NEVER) -> Command:
+        """The service. `client_insecure` lets the loader connect without a token."""
+        if server == "daphne" and self.launcher:
+            server = "daphne-launcher"
+        extra = {"SERVICE_CLIENT_INSECURE": "1", "BENCH_API": api}
+        return self.python(server, "bench_service", extra, ping)
+
+    def channels(self, server: str, layer: str) -> Command:
+        """Plain Channels consumers."""
+        extra = {
+            "BENCH_LAYER": layer,
+            "BENCH_REDIS": self.redis_url or "",
+            "BENCH_PREFIX": f"bench-{server}",
+        }
+        return self.python(server, "bench_channels", extra)
+
+    def fan_out(self) -> list[Cell]:
+        """Everything that fans out, as far as it is there."""
+        cells = [
+            Cell(OURS_DAPHNE, self.ours("daphne"), OUR_SCRIPT),
+            Cell(MEMORY_DAPHNE, self.channels("daphne", "memory"), PLAIN_SCRIPT),
+            Cell(OURS_UVICORN, self.ours("uvicorn"), OUR_SCRIPT),
+            Cell(MEMORY_UVICORN, self.channels("uvicorn", "memory"), PLAIN_SCRIPT),
+            Cell(CFAN, Command([str(processes.compiled("cfan")), "{port}"]), PLAIN_SCRIPT),
+        ]
+        if self.redis_url is not None:
+            cells[2:2] = [Cell(REDIS_DAPHNE, self.channels("daphne", "redis"), PLAIN_SCRIPT)]
+            cells[5:5] = [Cell(REDIS_UVICORN, self.channels("uvicorn", "redis"), PLAIN_SCRIPT)]
+        if has_socketio():
+            command = self.python("uvicorn", "bench_socketio", {})
+            cells.append(Cell(PYTHON_SOCKETIO, command, SOCKETIO_SCRIPT))
+        if self.node is not None:
+            peers = HERE / "peers"
+            for name, file, script in (
+                (NODE_SOCKETIO, "socketio.js", SOCKETIO_SCRIPT),
+                (NODE_WS, "ws.js", PLAIN_SCRIPT),
+            ):
+                cells.append(Cell(name, Command([self.node, file, "{port}"], {}, peers), script))
+        return cells
+
+    def commands(self) -> list[Cell]:
+        """The service, and the stock consumer without a channel layer."""
+        return [
+            Cell(OURS_DAPHNE, self.ours("daphne"), OUR_SCRIPT),
+            Cell(STOCK_DAPHNE, self.channels("daphne", "none"), STOCK_SCRIPT),
+            Cell(OURS_UVICORN, self.ours("uvicorn"), OUR_SCRIPT),
+            Cell(STOCK_UVICORN, self.channels("uvicorn", "none"), STOCK_SCRIPT),
+        ]
+
+    def api(self) -> list[Cell]:
+        """The server API, in front of Django and inside REST framework."""
+        return [
+            Cell(SHELL_DAPHNE, self.ours("daphne", "shell"), API_SCRIPT),
+            Cell(VIEW_DAPHNE, self.ours("daphne", "view"), API_SCRIPT),
+            Cell(SHELL_UVICORN, self.ours("uvicorn", "shell"), API_SCRIPT),
+            Cell(VIEW_UVICORN, self.ours("uvicorn", "view"), API_SCRIPT),
+        ]
+
+    def many(self, ping: int) -> list[Cell]:
+        """The service, with a ping every that many seconds."""
+        return [
+            Cell(OURS_DAPHNE, self.ours("daphne", ping=str(ping)), OUR_SCRIPT),
+            Cell(OURS_UVICORN, self.ours("uvicorn", ping=str(ping)), OUR_SCRIPT),
+        ]
+
+
+def has_socketio() -> bool:
+    """Whether python-socketio can be imported."""
+    import importlib.util
+
+    return importlib.util.find_spec("socketio") is not None

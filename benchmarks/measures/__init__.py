@@ -1,0 +1,1 @@
+"""The measures. Each takes a `Run` and adds samples to its results."""
