@@ -96,7 +96,8 @@ class Client:
                 if number % COMMANDS_PER_TURN == 0:
                     await asyncio.sleep(0)
         except Disconnect as disconnect:
-            self.close(disconnect)
+            # its traceback holds this frame, which holds this client
+            self.close(disconnect.with_traceback(None))
 
     async def _handle(self, command: Command) -> None:
         self.session.check(command)

@@ -128,15 +128,13 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]
 
     def backlog_bytes(self) -> int:
         """Bytes written to this connection that have not left for the peer; 0 if unknown."""
-        transport, pending = self.transport, 0
-        if not isinstance(transport, Server):  # TLS wraps the connection
-            pending = sum(map(len, getattr(transport, "_appSendBuffer", ())))
-            transport = getattr(transport, "transport", None)
+        transport = self.transport
         try:
-            pending += len(transport.dataBuffer) - transport.offset + transport._tempDataLen
+            # under TLS these are the wrapped connection's
+            pending = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
         except AttributeError:
             return 0
-        return int(pending)
+        return int(pending + sum(map(len, getattr(transport, "_appSendBuffer", ()))))
 
     def takes_frames(self) -> bool:
         """Whether frames may still be sent."""

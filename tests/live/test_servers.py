@@ -24,6 +24,10 @@ WAYS = {
         "application": "tests.site.asgi_wrapped:application",
     },
     "daphne with TLS": {"server": "daphne-tls"},
+    "daphne without our protocol": {
+        "server": "daphne",
+        "application": "tests.site.asgi_plain_daphne:application",
+    },
     "python -m realtime": {"server": "realtime"},
     "uvicorn": {"server": "uvicorn"},
     "uvicorn behind middleware": {
@@ -152,9 +156,10 @@ async def test_client_that_never_reads_is_closed_as_slow_and_disturbs_nobody(
     serve: Callable[..., Server], connect: Callable[..., Any], unique: str, way: str
 ) -> None:
     server = serve(**WAYS[way], client_insecure=True, client_queue_max_size=500_000)
-    slow = await connect(server, user=None, max_queue=1, sock=small_socket(server))
+    tls = {"ssl": ssl._create_unverified_context()} if server.socket.startswith("wss") else {}
+    slow = await connect(server, user=None, max_queue=1, sock=small_socket(server), **tls)
     await slow.result("subscribe", {"channel": unique})
-    canary = await connect(server, user=None)
+    canary = await connect(server, user=None, **tls)
     await canary.result("subscribe", {"channel": unique})
 
     for number in range(600):
@@ -179,7 +184,9 @@ def small_socket(server: Server) -> socket.socket:
     return connection
 
 
-@pytest.fixture(params=["daphne", "uvicorn", "uvicorn behind middleware", "granian"])
+@pytest.fixture(
+    params=["daphne", "daphne with TLS", "uvicorn", "uvicorn behind middleware", "granian"]
+)
 def way(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

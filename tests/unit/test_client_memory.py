@@ -1,0 +1,97 @@
+"""Closed clients leave nothing behind, not even for the garbage collector."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from realtime import serving
+from realtime.client import Client
+from realtime.node import Node
+from realtime.transports.websocket import WebSocketConsumer
+
+SCOPE = {"type": "websocket", "path": "/", "query_string": b"", "headers": [], "subprotocols": []}
+
+
+@pytest.fixture
+async def node(settings: Any) -> AsyncIterator[Node]:
+    settings.REALTIME = {
+        "client_insecure": True,
+        "presence": True,
+        "join_leave": True,
+        "history_size": 10,
+        "history_lifetime": 10,
+        "history_recover": True,
+    }
+    yield await serving.start()
+    await serving.stop()
+
+
+class Connection:
+    """The server's side of one WebSocket: what it receives, and what it was told to send."""
+
+    def __init__(self) -> None:
+        self.received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.task = asyncio.create_task(
+            WebSocketConsumer.as_asgi()(dict(SCOPE), self.received.get, self._send)
+        )
+        self.received.put_nowait({"type": "websocket.connect"})
+
+    async def _send(self, event: dict[str, Any]) -> None:
+        self.sent.put_nowait(event)
+        if event["type"] == "websocket.close":
+            self.received.put_nowait({"type": "websocket.disconnect", "code": event["code"]})
+
+    async def say(self, *commands: dict[str, Any]) -> None:
+        """Send commands and wait until the last one is answered."""
+        text = "\n".join(map(json.dumps, commands))
+        self.received.put_nowait({"type": "websocket.receive", "text": text})
+        while True:
+            event = await self.sent.get()
+            for line in event.get("text", "").splitlines():
+                if json.loads(line).get("id") == commands[-1]["id"]:
+                    return
+
+
+def clients() -> int:
+    return sum(isinstance(thing, Client) for thing in gc.get_objects())
+
+
+@pytest.mark.parametrize("ends", ["by the peer", "by the server", "by a bad frame"])
+async def test_closed_clients_are_freed_at_once(node: Node, ends: str) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(20):
+            connection = Connection()
+            await connection.say(
+                {"id": 1},
+                {"id": 2, "method": "subscribe", "params": {"channel": f"a{number}"}},
+                {"id": 3, "method": "publish", "params": {"channel": f"a{number}", "data": 1}},
+                {"id": 4, "method": "history", "params": {"channel": f"a{number}"}},
+            )
+            match ends:
+                case "by the peer":
+                    connection.received.put_nowait({"type": "websocket.disconnect", "code": 1000})
+                case "by the server":
+                    await node.disconnect_user("")
+                case "by a bad frame":
+                    connection.received.put_nowait(
+                        {"type": "websocket.receive", "text": "nonsense"}
+                    )
+            await connection.task
+            del connection
+        async with asyncio.timeout(5):
+            while node._tasks:
+                await asyncio.sleep(0)
+
+        assert (node.hub.clients, node.hub.feeds, node._connections) == ({}, {}, {})
+        assert clients() <= 1, "only the variables of the loop above may hold one"
+    finally:
+        gc.enable()
