@@ -15,7 +15,6 @@ from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -35,6 +34,7 @@ else:
 URL_NAME = "realtime_admin_publication_changelist"
 """The name under which the admin's index links to the page."""
 
+LOG_PREFIX = "Data: "
 LOGGED_CHARACTERS = 500
 RECENT = 10
 
@@ -121,12 +121,14 @@ def log(request: HttpRequest, channel: str, data: str) -> None:
         user_id=request.user.pk,
         queryset=[Publication(channel=channel)],
         action_flag=ADDITION,
-        change_message=data,
+        # not the data alone: Django reads messages that begin with a bracket as its own
+        change_message=LOG_PREFIX + data,
         single_object=True,
     )
 
 
-def recent_entries() -> QuerySet[LogEntry]:
-    """What operators published here last, newest first."""
+def recent_entries() -> list[tuple[LogEntry, str]]:
+    """What operators published here last, newest first, with the data."""
     entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(Publication))
-    return entries.select_related("user").order_by("-action_time")[:RECENT]
+    recent = entries.select_related("user").order_by("-action_time")[:RECENT]
+    return [(entry, entry.change_message.removeprefix(LOG_PREFIX)) for entry in recent]

@@ -32,6 +32,7 @@ class CommandView(APIView):
     authentication_classes = ()
     permission_classes = ()
     throttle_classes = ()
+    versioning_class = None
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Refuse, or go on to `post`; every verb comes by here."""

@@ -14,11 +14,10 @@ import logging
 from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
-from realtime import conf, heap, serving
+from realtime import heap, serving
 from realtime.asgi_types import ASGIApplication, Receive, Scope, Send
 from realtime.node import Node
 from realtime.server_api import endpoint
-from realtime.transports import daphne
 from realtime.transports.websocket import WebSocketConsumer, deny
 
 logger = logging.getLogger("realtime.asgi")
@@ -45,7 +44,6 @@ def application(
         settle_heap: call `realtime.heap.settle` when serving begins; for processes that do
             nothing but serve. `python -m realtime` does it by itself.
     """
-    daphne.install()
     return _Application(django_application, websocket, api, settle_heap)
 
 
@@ -91,8 +89,13 @@ class _Application:
         await self._django(scope, receive, send)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        config = conf.current()
-        if not config.websocket_disable and _path(scope) == config.websocket_handler_prefix:
+        node = await self._start()
+        config = None if node is None else node.config
+        if (
+            config is not None
+            and not config.websocket_disable
+            and _path(scope) == config.websocket_handler_prefix
+        ):
             await self._consumer(scope, receive, send)
         elif self._websocket is not None:
             await self._websocket(scope, receive, send)

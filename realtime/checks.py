@@ -14,7 +14,7 @@ from django.core import checks
 
 from realtime import conf
 from realtime.options import Config
-from realtime.options_reader import NOT_USED, read
+from realtime.options_reader import NO_EFFECT, NOT_USED, read
 from realtime.tokens.keys import InvalidKey, configured_keys
 from realtime.transports import daphne, origin
 
@@ -30,6 +30,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "recover_without_history": "realtime.E007",
     "personal_namespace": "realtime.E008",
     "personal_presence": "realtime.E009",
+    "presence_intervals": "realtime.E012",
 }
 """Rule of `options_reader` → id of the check."""
 
@@ -37,7 +38,7 @@ OPTION_ERRORS: Mapping[str, str] = {
 def check_options(
     app_configs: Sequence[AppConfig] | None = None, **_: Any
 ) -> list[checks.CheckMessage]:
-    """E001 to E009: options that cannot be used."""
+    """E001 to E009, E012: options that cannot be used."""
     sources = conf.gather()
     problems = read(sources.options)[1]
     return [
@@ -81,14 +82,15 @@ def check_unused(
     app_configs: Sequence[AppConfig] | None = None, **_: Any
 ) -> list[checks.CheckMessage]:
     """W001: options that are read and have no effect here."""
+    unused = {**NOT_USED, **NO_EFFECT}
     return [
         checks.Warning(
-            f"Option {name!r} is not used: {NOT_USED[name]}.",
+            f"Option {name!r} is not used: {unused[name]}.",
             hint="Remove it, or silence realtime.W001.",
             id="realtime.W001",
         )
         for name in sorted(conf.gather().options)
-        if name in NOT_USED
+        if name in unused
     ]
 
 

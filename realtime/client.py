@@ -17,6 +17,7 @@ import uuid
 from typing import Protocol
 
 from realtime import commands
+from realtime.commands.subscribing import Subscribing
 from realtime.errors import Disconnect, DisconnectSlow, Error, MethodNotFound
 from realtime.node import Node
 from realtime.outbox import Outbox, Sender
@@ -61,6 +62,7 @@ class Client:
         "outbox",
         "push",
         "session",
+        "subscribing",
         "transport",
     )
 
@@ -81,6 +83,8 @@ class Client:
         self.push = self.outbox.append
         """Queue an encoded push."""
         self._timer = node.timers.timer(self._due)
+        self.subscribing: dict[ChannelName, Subscribing] = {}
+        """Subscriptions under way."""
         self.set_timer()
         node.opened(self)
 
@@ -114,10 +118,10 @@ class Client:
             raise
         except Exception:
             logger.exception("Command %s failed", Method(command.method).name.lower())
-            failure = handler.failure()
-            if isinstance(failure, Disconnect):
-                raise failure from None
-            self.reply_error(command, failure)
+            # no variable holds what is raised: its traceback would hold this frame
+            if issubclass(handler.failure, Disconnect):
+                raise handler.failure from None
+            self.reply_error(command, handler.failure())
 
     # sending
 
@@ -160,7 +164,11 @@ class Client:
 
         The push is sent even when the client is not subscribed to the channel.
         """
-        for name in [channel] if channel else list(self.session.subscriptions):
+        names = [channel] if channel else [*self.session.subscriptions, *self.subscribing]
+        for name in names:
+            if (pending := self.subscribing.get(name)) is not None:
+                pending.unsubscribed = True  # as soon as it is made
+                continue
             await self.leave(name)
             if not self._closing:
                 self.push(self.codec.unsub(name))

@@ -21,7 +21,15 @@ from django.conf import settings
 from django.core.signals import setting_changed
 
 from realtime.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, Config
-from realtime.options_reader import ALIASES, NOT_USED, InvalidOptions, Problem, from_strings, read
+from realtime.options_reader import (
+    ALIASES,
+    NOT_USED,
+    SERVER_DECIDES,
+    InvalidOptions,
+    Problem,
+    from_strings,
+    read,
+)
 
 DEFAULT_ENV_PREFIX = "SERVICE_"
 _SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE")
@@ -92,9 +100,11 @@ def _read_environment(prefix: str) -> tuple[dict[str, str], list[str]]:
             or name in CHANNEL_OPTION_FIELDS
             or name in CONFIG_FIELDS
             or name in ALIASES
+            or NOT_USED.get(name, SERVER_DECIDES) != SERVER_DECIDES
         ):
             strings[name] = value
         elif name not in NOT_USED:
+            # what the server decides is set by container platforms, for it and not for us
             unknown.append(variable)
     return strings, sorted(unknown)
 

@@ -10,6 +10,7 @@ all of them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
@@ -64,6 +65,7 @@ class Feed:
         "mismatches",
         "options",
         "position",
+        "ready",
         "timer",
     )
 
@@ -79,6 +81,8 @@ class Feed:
         self.mismatches = 0
         """Position checks failed in a row."""
         self.timer: Timer | None = None
+        self.ready: asyncio.Future[None] | None = None
+        """Until the engine hands over what is published here; None from then on."""
 
     def __bool__(self) -> bool:
         return bool(self._live or self._held)

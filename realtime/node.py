@@ -181,13 +181,28 @@ class Node:
     ) -> None:
         """Make a client a subscriber here, held until `release`, and record its presence."""
         first = self.hub.add_subscription(channel, client, options)
+        feed = self.hub.feeds[channel]
         if first:
-            self._watch(self.hub.feeds[channel])
-            await self.engine.subscribe(channel)
+            await self._open(feed)
+        elif feed.ready is not None:
+            await asyncio.shield(feed.ready)
         if options.presence:
             await self.engine.add_presence(
                 channel, [info], self.config.client_presence_expire_interval
             )
+
+    async def _open(self, feed: Feed) -> None:
+        """Have the engine hand over what is published in a channel; who comes later waits too."""
+        feed.ready = self.loop.create_future()
+        try:
+            await self.engine.subscribe(feed.channel)
+        except BaseException:
+            feed.ready.set_exception(RuntimeError("the engine could not subscribe"))
+            feed.ready.exception()  # nobody may be waiting
+            raise
+        feed.ready.set_result(None)
+        feed.ready = None
+        self._watch(feed)
 
     def held(self, channel: ChannelName, client: Subscriber) -> list[Publication]:
         """The publications kept back for a held subscriber, in order of arrival."""
@@ -290,16 +305,24 @@ class Node:
     async def _maintain(self, feed: Feed) -> None:
         try:
             if feed.options.presence:
-                await self.engine.add_presence(
-                    feed.channel,
-                    [client.info_in(feed.channel) for client in feed.live()],
-                    self.config.client_presence_expire_interval,
-                )
+                await self._renew_presence(feed)
             if feed.options.history_recover:
                 await self._check_position(feed)
         finally:
             if feed.timer is not None:
                 feed.timer.set(self.timers.now() + self.config.client_presence_ping_interval)
+
+    async def _renew_presence(self, feed: Feed) -> None:
+        clients = list(feed.live())
+        await self.engine.add_presence(
+            feed.channel,
+            [client.info_in(feed.channel) for client in clients],
+            self.config.client_presence_expire_interval,
+        )
+        present = set(feed.subscribers())
+        for client in clients:
+            if client not in present:  # it left meanwhile, and must not be present again
+                await self.engine.remove_presence(feed.channel, client.id)
 
     async def _check_position(self, feed: Feed) -> None:
         delay = self.config.client_channel_position_check_delay

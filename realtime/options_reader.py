@@ -7,6 +7,7 @@ is reported, not the first one; the system checks show them one by one.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import Field
@@ -22,7 +23,12 @@ from realtime.options import (
 )
 
 NAMESPACE_NAME = re.compile(r"[-a-zA-Z0-9_]{2,}")
-MAY_BE_NEGATIVE = frozenset({"websocket_message_size_limit"})
+MINIMUM: Mapping[str, float] = {
+    "client_presence_ping_interval": 1,
+    "client_presence_expire_interval": 1,
+    "websocket_message_size_limit": -math.inf,
+}
+"""Integer option → its least value; 0 for all others."""
 
 
 class Problem(NamedTuple):
@@ -44,12 +50,14 @@ class InvalidOptions(ValueError):
 ALIASES: Mapping[str, str] = {"secret": "token_hmac_secret_key"}
 """Older names that are still read, when the newer one is not given."""
 
+SERVER_DECIDES = "the ASGI server decides"
+
 _ELSEWHERE: Mapping[str, str] = {
     "Django's URLconf decides paths": (
         "api_handler_prefix admin_handler_prefix health_handler_prefix"
         " prometheus_handler_prefix admin_web_path"
     ),
-    "the ASGI server decides": (
+    SERVER_DECIDES: (
         "address port internal_address internal_port tls tls_cert tls_key tls_external"
         " tls_autocert tls_autocert_host_whitelist tls_autocert_cache_dir tls_autocert_email"
         " tls_autocert_server_name tls_autocert_force_rsa tls_autocert_http"
@@ -90,6 +98,11 @@ NOT_USED: Mapping[str, str] = {
     name: reason for reason, names in _ELSEWHERE.items() for name in names.split()
 }
 """Options of the reference server that are read and not used → why. Not a mistake."""
+
+NO_EFFECT: Mapping[str, str] = dict.fromkeys(
+    ("admin", "admin_password", "admin_secret"), "the users of Django's admin decide"
+)
+"""Options that are checked and have no effect yet → why."""
 
 
 def load(options: Mapping[str, object]) -> Config:
@@ -132,6 +145,7 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
     namespaces = _read_namespaces(options.get("namespaces"), problems)
     config = Config(channel=top, namespaces=namespaces, **values)
     _check_personal_channel(config, problems)
+    _check_presence_intervals(config, problems)
     return config, problems
 
 
@@ -214,11 +228,12 @@ def _read_value(
         or (kind == "str" and isinstance(value, str))
         or (kind == "int" and isinstance(value, int) and not isinstance(value, bool))
     ):
-        if kind == "int" and value < 0 and option.name not in MAY_BE_NEGATIVE:  # type: ignore[operator]
+        least = MINIMUM.get(option.name, 0)
+        if kind == "int" and value < least:  # type: ignore[operator]
             problems.append(
                 Problem(
                     "range",
-                    f"Option {label!r} must not be negative.",
+                    f"Option {label!r} must be at least {least}.",
                     str(option.metadata["meaning"]),
                 )
             )
@@ -265,6 +280,17 @@ def _check_personal_channel(config: Config, problems: list[Problem]) -> None:
                 "personal_presence",
                 "user_personal_single_connection needs presence in the personal channels.",
                 "Turn presence on at the top level or in user_personal_channel_namespace.",
+            )
+        )
+
+
+def _check_presence_intervals(config: Config, problems: list[Problem]) -> None:
+    if config.client_presence_expire_interval <= config.client_presence_ping_interval:
+        problems.append(
+            Problem(
+                "presence_intervals",
+                "client_presence_expire_interval must be more than client_presence_ping_interval.",
+                "Otherwise clients vanish from presence before they are renewed.",
             )
         )
 

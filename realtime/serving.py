@@ -23,6 +23,7 @@ CALL_TIMEOUT = 10.0
 """Seconds a synchronous caller waits for the serving event loop."""
 
 _nodes: dict[asyncio.AbstractEventLoop, Node] = {}
+_starting: dict[asyncio.AbstractEventLoop, asyncio.Task[Node]] = {}
 _lock = threading.Lock()
 
 
@@ -31,14 +32,26 @@ async def start() -> Node:
 
     Raises:
         InvalidOptions, InvalidKey: the configuration has mistakes.
+        Exception: the engine could not be started; the next call tries again.
     """
     loop = asyncio.get_running_loop()
     node = _nodes.get(loop)
     if node is None:
-        node = Node(conf.current())
-        with _lock:
-            _nodes[loop] = node
-        await node.start()
+        starting = _starting.get(loop)
+        if starting is None:
+            starting = _starting[loop] = loop.create_task(_start(loop))
+            starting.add_done_callback(lambda _: _starting.pop(loop, None))
+        node = await asyncio.shield(starting)
+    return node
+
+
+async def _start(loop: asyncio.AbstractEventLoop) -> Node:
+    node = Node(conf.current())
+    await node.start()
+    with _lock:
+        for closed in [other for other in _nodes if other.is_closed()]:
+            del _nodes[closed]
+        _nodes[loop] = node
     return node
 
 

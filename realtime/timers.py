@@ -11,6 +11,9 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 
+DEAD_ALLOWED = 64
+"""Entries of cancelled timers the heap may hold before it is looked at."""
+
 
 class Timer:
     """A callback with a deadline that can be moved. Made by `Timers.timer`."""
@@ -37,6 +40,13 @@ class Timer:
         """Never call back any more, and let go of the callback."""
         self.deadline = None
         self._callback = None
+        if self._queued_at is not None:
+            self._queued_at = None
+            self._timers._cancelled()
+
+    def is_queued_at(self, deadline: float) -> bool:
+        """Whether the heap's entry for this deadline is still the one that counts."""
+        return self._queued_at == deadline
 
     def _pop(self, queued_at: float, now: float) -> None:
         if queued_at != self._queued_at:
@@ -59,6 +69,8 @@ class Timers:
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = count()
         self._handle: asyncio.TimerHandle | None = None
+        self._dead = 0
+        self._closed = False
 
     def now(self) -> float:
         """The loop's clock: monotonic seconds."""
@@ -69,12 +81,23 @@ class Timers:
         return Timer(self, callback)
 
     def close(self) -> None:
-        """Call back no more timers."""
+        """Call back no more timers, those set from now on included."""
+        self._closed = True
         if self._handle is not None:
             self._handle.cancel()
         self._heap.clear()
 
+    def _cancelled(self) -> None:
+        """An entry of the heap counts no more; with many of them the heap is made anew."""
+        self._dead += 1
+        if self._dead > DEAD_ALLOWED and self._dead > len(self._heap) // 2:
+            self._heap = [entry for entry in self._heap if entry[2].is_queued_at(entry[0])]
+            heapq.heapify(self._heap)
+            self._dead = 0
+
     def _queue(self, deadline: float, timer: Timer) -> None:
+        if self._closed:
+            return
         heapq.heappush(self._heap, (deadline, next(self._order), timer))
         if self._handle is None or deadline < self._handle.when():
             self._schedule()

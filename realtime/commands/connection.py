@@ -55,8 +55,7 @@ async def connect(client: Client, command: Command) -> None:
     if 0 < limit <= len(others):
         raise DisconnectConnectionLimit
 
-    # with client_insecure nothing expires
-    expires_at = None if config.client_insecure else identity.expires_at
+    expires_at = _expiry(identity, config)
     client.session.connected(identity.user, identity.info, client.expiry_deadline(expires_at))
     client.node.hub.add(client)
     client.set_timer()
@@ -145,17 +144,23 @@ async def refresh(client: Client, command: Command) -> None:
         raise DisconnectInvalidToken from None
     except ExpiredToken:
         raise DisconnectExpired from None
-    client.session.refreshed(token.info, client.expiry_deadline(token.expires_at))
+    expires_at = _expiry(token, client.node.config)
+    client.session.refreshed(token.info, client.expiry_deadline(expires_at))
     client.set_timer()
     client.reply(
         command,
         RefreshResult(
             client=client.id,
             version=realtime.__version__,
-            expires=token.expires_at is not None,
-            ttl=ttl_of(token.expires_at),
+            expires=expires_at is not None,
+            ttl=ttl_of(expires_at),
         ),
     )
+
+
+def _expiry(token: ConnectToken, config: Config) -> float | None:
+    """When a connection expires, Unix seconds; with client_insecure it never does."""
+    return None if config.client_insecure else token.expires_at
 
 
 async def ping(client: Client, command: Command) -> None:

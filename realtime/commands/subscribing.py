@@ -48,8 +48,11 @@ class Subscribing:
         self._since = since
         self._answer: Recovered | None = None
         self._completed = False
+        self.unsubscribed = False
+        """Whether the server unsubscribed the client from the channel meanwhile."""
 
     async def __aenter__(self) -> Subscribing:
+        self._client.subscribing[self._channel] = self
         try:
             await self._prepare()
         except BaseException:
@@ -99,13 +102,17 @@ class Subscribing:
                 recovered=merged.recovered,
             )
         node.release(channel, self._client, result.position)
+        del self._client.subscribing[channel]
         self._client.session.subscriptions[channel] = self._subscription
         self._completed = True
         return result
 
     async def join(self) -> None:
-        """Say in the channel that the client subscribed."""
+        """Say in the channel that the client subscribed; or undo it, if the server wants that."""
         if self._client.is_closing():
+            return
+        if self.unsubscribed:
+            await self._client.unsubscribe(self._channel)
             return
         await self._client.node.join(
             self._channel,
@@ -114,6 +121,7 @@ class Subscribing:
         )
 
     async def _undo(self) -> None:
+        self._client.subscribing.pop(self._channel, None)
         await self._client.node.remove_subscription(
             self._channel, self._client, self._subscription.options, leave=None
         )

@@ -3,10 +3,11 @@
 For development, tests, and sites that are served by exactly one process. Streams and
 presence live in dictionaries; delivery is a call to the node.
 
-Memory is bounded by what publishers create: a stream exists from the first publication
-into a channel, not from the first look at it, because clients may look at any name. Until
-then a channel's position is offset 0 in the engine's own epoch, which the first publication
-continues.
+Memory is bounded, whatever clients do. A stream exists from the first publication into a
+channel, not from the first look at it, because clients may look at any name; until then a
+channel's position is offset 0 in the engine's own epoch, which the first publication
+continues. And of streams in which nothing is kept and nobody is interested, only so many
+positions are remembered, because clients may be allowed to publish into any name.
 """
 
 from __future__ import annotations
@@ -32,16 +33,21 @@ from realtime.timers import Timer, Timers
 
 EPOCH_LENGTH = 8
 
+RESTING_ALLOWED = 100_000
+"""Streams of which only the position is left. More are forgotten, the longest resting first, so
+that clients that may publish cannot fill memory with names; those who come back to a forgotten
+one are told that they did not recover."""
+
 
 class _Stream:
     """The publications of one channel."""
 
     __slots__ = ("epoch", "expiry", "forget", "publications", "top")
 
-    def __init__(self, epoch: str, publications: deque[Publication], expiry: Timer) -> None:
+    def __init__(self, epoch: str, expiry: Timer) -> None:
         self.epoch = epoch
         self.top = 0
-        self.publications = publications
+        self.publications: deque[Publication] = deque()
         self.expiry = expiry
         """Clears the publications at the end of their lifetime."""
         self.forget: Timer | None = None
@@ -74,6 +80,8 @@ class MemoryEngine:
         self._epoch = _new_epoch()
         self._streams: dict[ChannelName, _Stream] = {}
         self._presence: dict[ChannelName, _Presence] = {}
+        self._resting: dict[ChannelName, None] = {}
+        """Streams without publications and subscribers, longest first."""
         self._subscribed: set[ChannelName] = set()
         self._receiver: Receiver | None = None
 
@@ -87,18 +95,20 @@ class MemoryEngine:
 
     async def subscribe(self, channel: ChannelName) -> None:
         self._subscribed.add(channel)
+        self._resting.pop(channel, None)
         if self._meta_lifetime > 0 and channel not in self._streams:
             # so that the epoch told to subscribers stays when other streams are forgotten
-            self._streams[channel] = self._new_stream()
+            self._streams[channel] = self._new_stream(channel)
 
     async def unsubscribe(self, channel: ChannelName) -> None:
         self._subscribed.discard(channel)
         if (stream := self._streams.get(channel)) is None:
             return
         if stream.top == 0:
-            del self._streams[channel]
+            self._drop(channel)
         else:
             self._used(channel, stream)
+            self._rest(channel, stream)
 
     async def publish(
         self, channel: ChannelName, publication: Publication, options: ChannelOptions
@@ -138,13 +148,15 @@ class MemoryEngine:
         stream = self._streams.get(channel)
         if stream is not None:
             stream.publications.clear()
+            self._rest(channel, stream)
 
     def _append(
         self, channel: ChannelName, publication: Publication, options: ChannelOptions
     ) -> tuple[Publication, StreamPosition]:
         stream = self._streams.get(channel)
         if stream is None:
-            stream = self._streams[channel] = self._new_stream()
+            stream = self._streams[channel] = self._new_stream(channel)
+        self._resting.pop(channel, None)
         stream.top += 1
         publication = msgspec.structs.replace(publication, offset=stream.top)
         stream.publications.append(publication)
@@ -155,9 +167,29 @@ class MemoryEngine:
         self._used(channel, stream)
         return publication, stream.position
 
-    def _new_stream(self) -> _Stream:
-        publications: deque[Publication] = deque()
-        return _Stream(self._epoch, publications, self._timers.timer(publications.clear))
+    def _new_stream(self, channel: ChannelName) -> _Stream:
+        return _Stream(self._epoch, self._timers.timer(lambda: self._expire(channel)))
+
+    def _expire(self, channel: ChannelName) -> None:
+        stream = self._streams[channel]
+        stream.publications.clear()
+        self._rest(channel, stream)
+
+    def _rest(self, channel: ChannelName, stream: _Stream) -> None:
+        """Nobody subscribes and nothing is kept: only the position is remembered, for so many."""
+        if stream.publications or channel in self._subscribed:
+            return
+        self._resting[channel] = None
+        if len(self._resting) > RESTING_ALLOWED:
+            self._drop(next(iter(self._resting)))
+            self._epoch = _new_epoch()
+
+    def _drop(self, channel: ChannelName) -> None:
+        self._resting.pop(channel, None)
+        stream = self._streams.pop(channel)
+        stream.expiry.cancel()
+        if stream.forget is not None:
+            stream.forget.cancel()
 
     def _used(self, channel: ChannelName, stream: _Stream) -> None:
         if self._meta_lifetime <= 0:
@@ -170,7 +202,7 @@ class MemoryEngine:
         def forget() -> None:
             if channel in self._subscribed:
                 return
-            self._streams.pop(channel).expiry.cancel()
+            self._drop(channel)
             # A stream that begins again must not look like the one forgotten here.
             self._epoch = _new_epoch()
 

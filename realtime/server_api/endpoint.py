@@ -85,11 +85,9 @@ def refuse(config: Config, method: str, authorization: str, query: str) -> Respo
         return None
     if not config.api_key:
         return UNAUTHORIZED
-    match authorization.split():
-        # header values are bytes, which servers and Django hand over as Latin-1
-        case [scheme, key] if scheme.lower() == "apikey" and _same(
-            key.encode("latin-1", "replace"), config.api_key
-        ):
+    # header values are bytes, which servers and Django hand over as Latin-1
+    match authorization.encode("latin-1", "replace").split():
+        case [scheme, key] if scheme.lower() == b"apikey" and _same(key, config.api_key):
             return None
     if _same(_query_key(query).encode("utf-8", "surrogateescape"), config.api_key):
         return None

@@ -4,6 +4,7 @@
   second where it should wait for milliseconds;
 - uvloop, where it is installed;
 - no limit on a connection's age, where daphne ends each after a day;
+- no access log, because query strings may carry the API key (`--verbosity 1` brings it back);
 - a heap that is settled, see `realtime.heap`.
 
 Nothing here is needed for correctness: plain `daphne mysite.asgi:application` works too.
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str]) -> None:
             *("--ping-interval", str(PING_INTERVAL)),
             *("--ping-timeout", str(PING_TIMEOUT)),
             *("--websocket_timeout", "-1"),
+            *("--verbosity", "0"),
             *rest,
         ]
     )

@@ -14,7 +14,7 @@ from realtime.transports.sending import begin, in_task
 
 logger = logging.getLogger("realtime.websocket")
 
-CLOSE_TIMEOUT = 5.0
+CLOSE_TIMEOUT = 3.0
 """Seconds a peer has to answer a close frame, and a server to send one."""
 
 
@@ -44,7 +44,7 @@ class WebSocketTransport:
             rest = begin(self._send(frame.asgi))
         except Exception as error:
             logger.info("A frame could not be sent: %r", error)
-            self._abandon()
+            self.abandon()
             return 0
         if rest is not None:
             self.ready = False
@@ -62,8 +62,10 @@ class WebSocketTransport:
     async def close(self, disconnect: Disconnect) -> None:
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT):
-                if self._sending is not None:
+                # whatever waits in the outbox follows the frame on its way
+                while self._sending is not None:
                     await asyncio.wait([self._sending])
+                    await asyncio.sleep(0)
                 await self._send(
                     {
                         "type": "websocket.close",
@@ -73,14 +75,14 @@ class WebSocketTransport:
                 )
                 await self._closed.wait()
         except TimeoutError:
-            self._abandon()  # the peer neither reads nor answers
+            self.abandon()  # the peer neither reads nor answers
         except Exception:
             logger.debug("The close frame could not be sent", exc_info=True)
         finally:
             if self._sending is not None:
                 self._sending.cancel()
 
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
         """End the application, which makes the server drop the connection."""
         self.ready = False
         self.abandoned = True

@@ -40,6 +40,11 @@ class UvicornTransport(WebSocketTransport):
         self._protocol = protocol
         self._transport: asyncio.WriteTransport = protocol.transport
 
+    def abandon(self) -> None:
+        """As any transport, but at once: uvicorn would wait for a peer that does not read."""
+        super().abandon()
+        self._transport.abort()
+
     def send(self, frame: Frame) -> int:
         protocol = self._protocol
         if protocol.close_sent or not protocol.writable.is_set() or self._transport.is_closing():

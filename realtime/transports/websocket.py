@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import parse_qs
 
 from channels.consumer import AsyncConsumer
 
 from realtime import serving
-from realtime.asgi_types import Receive, Scope, Send
+from realtime.asgi_types import ASGIApplication, Receive, Scope, Send
 from realtime.client import Client
 from realtime.errors import DisconnectMessageTooBig
 from realtime.transports import daphne, origin, uvicorn
@@ -35,6 +36,13 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
 
     channel_layer_alias = None  # sockets have no mailbox of their own
 
+    @classmethod
+    def as_asgi(cls, **initkwargs: Any) -> ASGIApplication:
+        """The consumer as an ASGI application, for a site's own routing too."""
+        daphne.install()
+        application: ASGIApplication = super().as_asgi(**initkwargs)
+        return application
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         node = await serving.start()
         event = await receive()
@@ -51,7 +59,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
         try:
             await self._receive(client, receive)
         except asyncio.CancelledError:
-            if node.stopping:
+            if node.stopping and not transport.abandoned:
                 # The server ends its applications; clients are being told, see it through.
                 await self._receive(client, receive)
             elif not transport.abandoned:

@@ -147,3 +147,23 @@ async def test_forgetting_a_channel_leaves_subscribers_of_unused_ones_where_they
     first = await memory.publish("quiet", Publication(data("1")), KEPT)
     assert first is not None
     assert first.epoch == quiet.epoch
+
+
+async def test_positions_of_unused_channels_are_bounded_in_number(
+    memory: MemoryEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("realtime.engine.memory.RESTING_ALLOWED", 3)
+    await memory.subscribe("watched")
+    watched = await memory.publish("watched", Publication(data("1")), KEPT)
+    for number in range(10):
+        await memory.publish(f"a{number}", Publication(data("1")), KEPT)
+    last = await memory.position("a9")
+
+    await clock.advance(KEPT.history_lifetime + 1)
+
+    assert await memory.position("watched") == watched
+    assert await memory.position("a9") == last
+    first = await memory.position("a0")
+    assert first.offset == 0
+    assert first.epoch != last.epoch, "what begins anew must not look like what was forgotten"
+    assert len(memory._streams) == 4

@@ -198,6 +198,6 @@ def test_every_id_is_given_by_one_check() -> None:
 
     assert set(given.values()) == {1}
     assert sorted(given) == [
-        *(f"realtime.E{number:03}" for number in range(1, 12)),
+        *(f"realtime.E{number:03}" for number in range(1, 13)),
         *(f"realtime.W{number:03}" for number in range(1, 7)),
     ]
