@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import Field
 from typing import Any, NamedTuple
 
+from realtime import origin
 from realtime.options import (
     CHANNEL_OPTION_FIELDS,
     CONFIG_FIELDS,
@@ -146,6 +147,7 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
     config = Config(channel=top, namespaces=namespaces, **values)
     _check_personal_channel(config, problems)
     _check_presence_intervals(config, problems)
+    _check_origins(config, problems)
     return config, problems
 
 
@@ -293,6 +295,20 @@ def _check_presence_intervals(config: Config, problems: list[Problem]) -> None:
                 "Otherwise clients vanish from presence before they are renewed.",
             )
         )
+
+
+def _check_origins(config: Config, problems: list[Problem]) -> None:
+    for pattern in config.allowed_origins or ():
+        try:
+            origin.check_pattern(pattern)
+        except ValueError as error:
+            problems.append(
+                Problem(
+                    "origin_pattern",
+                    f"allowed_origins: {error}.",
+                    "Use *, ?, [..] and {a,b}; for example https://*.example.org.",
+                )
+            )
 
 
 def from_strings(strings: Mapping[str, str]) -> dict[str, object]:

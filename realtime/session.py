@@ -43,7 +43,7 @@ class State(Enum):
 class Subscription:
     """One client in one channel."""
 
-    __slots__ = ("ending", "expires_at", "info", "options", "server_side")
+    __slots__ = ("ending", "expiry_deadline", "info", "options", "server_side")
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class Subscription:
         *,
         server_side: bool = False,
         info: Payload | None = None,
-        expires_at: float | None = None,
+        expiry_deadline: float | None = None,
     ) -> None:
         self.options = options
         self.server_side = server_side
         self.info = info
-        self.expires_at = expires_at
+        self.expiry_deadline = expiry_deadline
         """Monotonic seconds; None: the subscription does not expire."""
         self.ending = False
         """Whether it is being ended just now."""
@@ -69,7 +69,7 @@ class Session:
         "_config",
         "_stale_at",
         "conn_info",
-        "expires_at",
+        "expiry_deadline",
         "state",
         "subscriptions",
         "user",
@@ -82,7 +82,7 @@ class Session:
         self.state = State.NEW
         self.user: UserID = ""
         self.conn_info: Payload | None = None
-        self.expires_at: float | None = None
+        self.expiry_deadline: float | None = None
         """Monotonic seconds; None: the connection does not expire."""
         self.subscriptions: dict[ChannelName, Subscription] = {}
 
@@ -100,20 +100,20 @@ class Session:
         if command.id == 0 and command.method != Method.SEND:
             raise DisconnectBadRequest
 
-    def connected(self, user: UserID, info: Payload | None, expires_at: float | None) -> None:
+    def connected(self, user: UserID, info: Payload | None, expiry_deadline: float | None) -> None:
         """The connect command succeeded."""
         self.state = State.CONNECTED
         self._stale_at = None
         self.user = user
         self.conn_info = info
-        self.expires_at = expires_at
+        self.expiry_deadline = expiry_deadline
 
-    def refreshed(self, info: Payload | None, expires_at: float | None) -> None:
+    def refreshed(self, info: Payload | None, expiry_deadline: float | None) -> None:
         """A renewed token came. One without info or expiry leaves the old ones in force."""
         if info is not None:
             self.conn_info = info
-        if expires_at is not None:
-            self.expires_at = expires_at
+        if expiry_deadline is not None:
+            self.expiry_deadline = expiry_deadline
 
     def check_subscribe(self, channel: ChannelName) -> None:
         """May one more subscription be made?
@@ -143,11 +143,11 @@ class Session:
             return None
         config = self._config
         earliest: float | None = None
-        if self.expires_at is not None:
-            earliest = self.expires_at + config.client_expired_close_delay
+        if self.expiry_deadline is not None:
+            earliest = self.expiry_deadline + config.client_expired_close_delay
         for subscription in self.subscriptions.values():
-            if subscription.expires_at is not None:
-                end = subscription.expires_at + config.client_expired_sub_close_delay
+            if subscription.expiry_deadline is not None:
+                end = subscription.expiry_deadline + config.client_expired_sub_close_delay
                 earliest = end if earliest is None else min(earliest, end)
         return earliest
 
@@ -163,13 +163,13 @@ class Session:
             return
         config = self._config
         if (
-            self.expires_at is not None
-            and now >= self.expires_at + config.client_expired_close_delay
+            self.expiry_deadline is not None
+            and now >= self.expiry_deadline + config.client_expired_close_delay
         ):
             raise DisconnectExpired
         for subscription in self.subscriptions.values():
             if (
-                subscription.expires_at is not None
-                and now >= subscription.expires_at + config.client_expired_sub_close_delay
+                subscription.expiry_deadline is not None
+                and now >= subscription.expiry_deadline + config.client_expired_sub_close_delay
             ):
                 raise DisconnectSubscriptionExpired

@@ -24,6 +24,7 @@ PURE = (
     "realtime.payload",
     "realtime.errors",
     "realtime.options",
+    "realtime.origin",
     "realtime.options_reader",
     "realtime.channel",
     "realtime.permissions",

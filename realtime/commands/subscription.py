@@ -65,7 +65,7 @@ async def subscribe(client: Client, command: Command) -> None:
     if expires_at is not None:
         if expires_at <= time.time():
             raise Expired
-        subscription.expires_at = client.expiry_deadline(expires_at)
+        subscription.expiry_deadline = client.expiry_deadline(expires_at)
 
     since = None
     if request.recover:
@@ -140,6 +140,6 @@ async def sub_refresh(client: Client, command: Command) -> None:
         raise DisconnectInvalidToken
     expires_at = token.token_expires_at
     subscription.info = token.info
-    subscription.expires_at = client.expiry_deadline(expires_at)
+    subscription.expiry_deadline = client.expiry_deadline(expires_at)
     client.set_timer()
     client.reply(command, SubRefreshResult(expires_at is not None, ttl_of(expires_at)))

@@ -125,7 +125,7 @@ class RPCRequest(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class EmptyRequest(Struct, gc=False):
-    """params of ping and send: whatever is there is not looked at."""
+    """params of ping: an object in which nothing is looked at."""
 
 
 Request: TypeAlias = (

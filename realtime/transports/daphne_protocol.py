@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from autobahn.util import encode_truncate
 from daphne.ws_protocol import WebSocketProtocol
 from twisted.internet.tcp import Server
 
@@ -75,7 +76,7 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]
             super().handle_reply(message)
         elif message["type"] == "websocket.close":
             # not sendClose: that refuses codes such as 1009
-            reason = (message.get("reason") or "").encode()[:CLOSE_REASON_MAX_BYTES]
+            reason = encode_truncate(message.get("reason") or "", CLOSE_REASON_MAX_BYTES)
             self.sendCloseFrame(
                 code=message.get("code") or NORMAL_CLOSURE, reasonUtf8=reason or None
             )

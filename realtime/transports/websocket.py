@@ -17,11 +17,11 @@ from urllib.parse import parse_qs
 
 from channels.consumer import AsyncConsumer
 
-from realtime import serving
+from realtime import origin, serving
 from realtime.asgi_types import ASGIApplication, Receive, Scope, Send
 from realtime.client import Client
 from realtime.errors import DisconnectMessageTooBig
-from realtime.transports import daphne, origin, uvicorn
+from realtime.transports import daphne, uvicorn
 from realtime.transports.plain import WebSocketTransport
 
 SUBPROTOCOLS: Mapping[str, str] = {

@@ -26,14 +26,16 @@ def new(**options: int) -> Session:
     return Session(Config(**options), START)  # type: ignore[arg-type]
 
 
-def connected(*, expires_at: float | None = None, **options: int) -> Session:
+def connected(*, expiry_deadline: float | None = None, **options: int) -> Session:
     session = new(**options)
-    session.connected("17", data('{"a":1}'), expires_at)
+    session.connected("17", data('{"a":1}'), expiry_deadline)
     return session
 
 
-def subscribed(session: Session, channel: str, expires_at: float | None = None) -> Subscription:
-    subscription = Subscription(ChannelOptions(), expires_at=expires_at)
+def subscribed(
+    session: Session, channel: str, expiry_deadline: float | None = None
+) -> Subscription:
+    subscription = Subscription(ChannelOptions(), expiry_deadline=expiry_deadline)
     session.subscriptions[channel] = subscription
     return subscription
 
@@ -144,7 +146,7 @@ def test_states_follow_one_another() -> None:
 
 
 def test_closed_session_has_no_subscriptions_and_nothing_to_wait_for() -> None:
-    session = connected(expires_at=START + 1)
+    session = connected(expiry_deadline=START + 1)
     subscribed(session, "a")
 
     session.close()
@@ -192,7 +194,7 @@ def test_connected_session_is_never_stale() -> None:
 
 
 def test_expired_connection_has_25_seconds_to_be_refreshed() -> None:
-    session = connected(expires_at=START + 60)
+    session = connected(expiry_deadline=START + 60)
 
     assert session.deadline() == START + 85
     assert overdue(session, START + 84.9) is None
@@ -200,7 +202,7 @@ def test_expired_connection_has_25_seconds_to_be_refreshed() -> None:
 
 
 def test_refresh_moves_the_expiry() -> None:
-    session = connected(expires_at=START + 60)
+    session = connected(expiry_deadline=START + 60)
 
     session.refreshed(None, START + 600)
 
@@ -208,7 +210,7 @@ def test_refresh_moves_the_expiry() -> None:
 
 
 def test_refresh_without_expiry_leaves_the_old_one_in_force() -> None:
-    session = connected(expires_at=START + 60)
+    session = connected(expiry_deadline=START + 60)
 
     session.refreshed(None, None)
 
@@ -251,7 +253,7 @@ def test_subscription_that_was_left_does_not_expire() -> None:
 def test_deadline_is_the_earliest(
     connection: float, first: float, second: float, deadline: float
 ) -> None:
-    session = connected(expires_at=START + connection)
+    session = connected(expiry_deadline=START + connection)
     subscribed(session, "a", START + first)
     subscribed(session, "b", START + second)
 
@@ -261,7 +263,7 @@ def test_deadline_is_the_earliest(
 
 def test_delays_are_options() -> None:
     stale = new(client_stale_close_delay=3)
-    expiring = connected(expires_at=START, client_expired_close_delay=5)
+    expiring = connected(expiry_deadline=START, client_expired_close_delay=5)
     with_subscription = connected(client_expired_sub_close_delay=7)
     subscribed(with_subscription, "a", START)
 
