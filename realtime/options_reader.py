@@ -221,27 +221,25 @@ def _read_value(
     option: Field[Any], label: str, value: object, into: dict[str, Any], problems: list[Problem]
 ) -> None:
     kind = kind_of(option)
-    if kind == "list" and isinstance(value, list | tuple):
-        if all(isinstance(item, str) for item in value):
+    match value:
+        case list() | tuple() if kind == "list" and all(isinstance(item, str) for item in value):
             into[option.name] = tuple(value)
             return
-    elif (
-        (kind == "bool" and isinstance(value, bool))
-        or (kind == "str" and isinstance(value, str))
-        or (kind == "int" and isinstance(value, int) and not isinstance(value, bool))
-    ):
-        least = MINIMUM.get(option.name, 0)
-        if kind == "int" and value < least:  # type: ignore[operator]
-            problems.append(
-                Problem(
-                    "range",
-                    f"Option {label!r} must be at least {least}.",
-                    str(option.metadata["meaning"]),
-                )
-            )
+        case bool() if kind == "bool":
+            into[option.name] = value
             return
-        into[option.name] = value
-        return
+        case str() if kind == "str":
+            into[option.name] = value
+            return
+        case int() if kind == "int" and not isinstance(value, bool):
+            least = MINIMUM.get(option.name, 0)
+            if value >= least:
+                into[option.name] = value
+            else:
+                meaning = str(option.metadata["meaning"])
+                problem = f"Option {label!r} must be at least {least}."
+                problems.append(Problem("range", problem, meaning))
+            return
     # the value itself stays out of the message: it may be a secret
     problems.append(
         Problem(

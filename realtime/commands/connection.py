@@ -91,13 +91,7 @@ async def _identify(client: Client, request: ConnectRequest) -> ConnectToken:
     """Who is this? A token is always verified and always wins."""
     config = client.node.config
     if request.token:
-        try:
-            return await client.node.verifier.connect(request.token, time.time())
-        except InvalidToken as error:
-            client.log_refused("connection token", error)
-            raise DisconnectInvalidToken from None
-        except ExpiredToken:
-            raise TokenExpired from None
+        return await _verified(client, request.token, TokenExpired)
     if config.client_anonymous or config.client_insecure:
         return ConnectToken(user="")
     raise DisconnectBadRequest
@@ -137,13 +131,7 @@ async def refresh(client: Client, command: Command) -> None:
     request = client.codec.params(command, RefreshRequest)
     if not request.token:
         raise DisconnectBadRequest
-    try:
-        token = await client.node.verifier.connect(request.token, time.time())
-    except InvalidToken as error:
-        client.log_refused("refresh token", error)
-        raise DisconnectInvalidToken from None
-    except ExpiredToken:
-        raise DisconnectExpired from None
+    token = await _verified(client, request.token, DisconnectExpired)
     expires_at = _expiry(token, client.node.config)
     client.session.refreshed(token.info, client.expiry_deadline(expires_at))
     client.set_timer()
@@ -156,6 +144,24 @@ async def refresh(client: Client, command: Command) -> None:
             ttl=ttl_of(expires_at),
         ),
     )
+
+
+async def _verified(
+    client: Client, token: str, when_expired: type[TokenExpired] | type[DisconnectExpired]
+) -> ConnectToken:
+    """A verified connection token.
+
+    Raises:
+        DisconnectInvalidToken
+        when_expired
+    """
+    try:
+        return await client.node.verifier.connect(token, time.time())
+    except InvalidToken as error:
+        client.log_refused("connection token", error)
+        raise DisconnectInvalidToken from None
+    except ExpiredToken:
+        raise when_expired from None
 
 
 def _expiry(token: ConnectToken, config: Config) -> float | None:

@@ -57,7 +57,9 @@ async def subscribe(client: Client, command: Command) -> None:
     subscription = Subscription(options)
     expires_at: float | None = None
     if channels.is_private(channel, config):
-        token = await _private_channel_token(client, channel, request.token)
+        if not request.token:
+            raise PermissionDenied
+        token = await _verified(client, channel, request.token, PermissionDenied)
         subscription.info = token.info
         expires_at = token.expires_at
     elif options.proxy_subscribe and not channels.is_user_limited(channel, config):
@@ -81,26 +83,27 @@ async def subscribe(client: Client, command: Command) -> None:
     await pending.join()
 
 
-async def _private_channel_token(
-    client: Client, channel: ChannelName, token: str | None
+async def _verified(
+    client: Client,
+    channel: ChannelName,
+    token: str,
+    refusal: type[PermissionDenied] | type[DisconnectInvalidToken],
 ) -> SubscribeToken:
-    """The verified token for a private channel.
+    """The verified subscription token of this client for this channel.
 
     Raises:
-        PermissionDenied: missing, invalid, or for another client or channel.
+        refusal: invalid, or for another client or channel.
         TokenExpired
     """
-    if not token:
-        raise PermissionDenied
     try:
         verified = await client.node.verifier.subscribe(token, time.time())
     except InvalidToken as error:
         client.log_refused("subscription token", error)
-        raise PermissionDenied from None
+        raise refusal from None
     except ExpiredToken:
         raise TokenExpired from None
     if verified.client != client.id or verified.channel != channel:
-        raise PermissionDenied
+        raise refusal
     return verified
 
 
@@ -129,15 +132,7 @@ async def sub_refresh(client: Client, command: Command) -> None:
         raise DisconnectBadRequest
     if not request.token:
         raise BadRequest
-    try:
-        token = await client.node.verifier.subscribe(request.token, time.time())
-    except InvalidToken as error:
-        client.log_refused("subscription token", error)
-        raise DisconnectInvalidToken from None
-    except ExpiredToken:
-        raise TokenExpired from None
-    if token.client != client.id or token.channel != channel:
-        raise DisconnectInvalidToken
+    token = await _verified(client, channel, request.token, DisconnectInvalidToken)
     expires_at = token.token_expires_at
     subscription.info = token.info
     subscription.expiry_deadline = client.expiry_deadline(expires_at)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -75,6 +76,8 @@ class _SubscribeClaims(_Claims):
     eto: bool | None = None
 
 
+C = TypeVar("C", bound=_Claims)
+
 _decode_connect = msgspec.json.Decoder(_ConnectClaims).decode
 _decode_subscribe = msgspec.json.Decoder(_SubscribeClaims).decode
 
@@ -85,10 +88,7 @@ def read_connect(claims: bytes, now: float) -> ConnectToken:
     Raises:
         InvalidToken, ExpiredToken
     """
-    try:
-        decoded = _decode_connect(claims)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise InvalidToken("claims have the wrong types") from None
+    decoded = _decode(_decode_connect, claims)
     expires_at = _check_times(decoded, now)
     return ConnectToken(
         user=decoded.sub or "",
@@ -104,10 +104,7 @@ def read_subscribe(claims: bytes, now: float) -> SubscribeToken:
     Raises:
         InvalidToken, ExpiredToken
     """
-    try:
-        decoded = _decode_subscribe(claims)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise InvalidToken("claims have the wrong types") from None
+    decoded = _decode(_decode_subscribe, claims)
     expires_at = _check_times(decoded, now)
     return SubscribeToken(
         client=decoded.client or "",
@@ -116,6 +113,13 @@ def read_subscribe(claims: bytes, now: float) -> SubscribeToken:
         expires_at=None if decoded.eto else expires_at,
         token_expires_at=expires_at,
     )
+
+
+def _decode(decode: Callable[[bytes], C], claims: bytes) -> C:
+    try:
+        return decode(claims)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise InvalidToken("claims have the wrong types") from None
 
 
 def _check_times(claims: _Claims, now: float) -> float | None:
