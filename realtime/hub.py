@@ -62,6 +62,7 @@ class Feed:
         "_live",
         "channel",
         "checked_at",
+        "leaving",
         "mismatches",
         "options",
         "position",
@@ -81,6 +82,8 @@ class Feed:
         self.mismatches = 0
         """Position checks failed in a row."""
         self.timer: Timer | None = None
+        self.leaving: set[Subscriber] = set()
+        """Subscribers who are leaving: still served, not present any more."""
         self.ready: asyncio.Future[None] | None = None
         """Until the engine hands over what is published here; None from then on."""
 
@@ -123,6 +126,7 @@ class Feed:
     def remove(self, client: Subscriber) -> None:
         """Remove a subscriber, live or held."""
         self._held.pop(client, None)
+        self.leaving.discard(client)
         clients = self._live.get(client.codec)
         if clients is not None:
             clients.pop(client, None)

@@ -234,6 +234,8 @@ class Node:
 
         The leaver is still a subscriber when its leave is published.
         """
+        if channel in self.hub.feeds:
+            self.hub.feeds[channel].leaving.add(client)
         try:
             if options.presence:
                 await self.engine.remove_presence(channel, client.id)
@@ -313,15 +315,15 @@ class Node:
                 feed.timer.set(self.timers.now() + self.config.client_presence_ping_interval)
 
     async def _renew_presence(self, feed: Feed) -> None:
-        clients = list(feed.live())
+        clients = [client for client in feed.live() if client not in feed.leaving]
         await self.engine.add_presence(
             feed.channel,
             [client.info_in(feed.channel) for client in clients],
             self.config.client_presence_expire_interval,
         )
-        present = set(feed.subscribers())
+        staying = set(feed.subscribers()) - feed.leaving
         for client in clients:
-            if client not in present:  # it left meanwhile, and must not be present again
+            if client not in staying:  # it left meanwhile, and must not be present again
                 await self.engine.remove_presence(feed.channel, client.id)
 
     async def _check_position(self, feed: Feed) -> None:

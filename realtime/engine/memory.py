@@ -82,7 +82,8 @@ class MemoryEngine:
         self._presence: dict[ChannelName, _Presence] = {}
         self._resting: dict[ChannelName, None] = {}
         """Streams without publications and subscribers, longest first."""
-        self._subscribed: set[ChannelName] = set()
+        self._subscribed: dict[ChannelName, str] = {}
+        """Subscribed channel → the epoch then, which subscribers of an unused one were told."""
         self._receiver: Receiver | None = None
 
     async def start(self, receiver: Receiver) -> None:
@@ -94,19 +95,12 @@ class MemoryEngine:
     # delivery
 
     async def subscribe(self, channel: ChannelName) -> None:
-        self._subscribed.add(channel)
+        self._subscribed[channel] = self._epoch
         self._resting.pop(channel, None)
-        if self._meta_lifetime > 0 and channel not in self._streams:
-            # so that the epoch told to subscribers stays when other streams are forgotten
-            self._streams[channel] = self._new_stream(channel)
 
     async def unsubscribe(self, channel: ChannelName) -> None:
-        self._subscribed.discard(channel)
-        if (stream := self._streams.get(channel)) is None:
-            return
-        if stream.top == 0:
-            self._drop(channel)
-        else:
+        self._subscribed.pop(channel, None)
+        if (stream := self._streams.get(channel)) is not None:
             self._used(channel, stream)
             self._rest(channel, stream)
 
@@ -133,14 +127,14 @@ class MemoryEngine:
     async def history(self, channel: ChannelName) -> History:
         stream = self._streams.get(channel)
         if stream is None:
-            return History((), StreamPosition(0, self._epoch))
+            return History((), self._beginning(channel))
         self._used(channel, stream)
         return History(tuple(stream.publications), stream.position)
 
     async def position(self, channel: ChannelName) -> StreamPosition:
         stream = self._streams.get(channel)
         if stream is None:
-            return StreamPosition(0, self._epoch)
+            return self._beginning(channel)
         self._used(channel, stream)
         return stream.position
 
@@ -168,7 +162,12 @@ class MemoryEngine:
         return publication, stream.position
 
     def _new_stream(self, channel: ChannelName) -> _Stream:
-        return _Stream(self._epoch, self._timers.timer(lambda: self._expire(channel)))
+        expiry = self._timers.timer(lambda: self._expire(channel))
+        return _Stream(self._beginning(channel).epoch, expiry)
+
+    def _beginning(self, channel: ChannelName) -> StreamPosition:
+        """The position of a channel without a stream."""
+        return StreamPosition(0, self._subscribed.get(channel, self._epoch))
 
     def _expire(self, channel: ChannelName) -> None:
         stream = self._streams[channel]

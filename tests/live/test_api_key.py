@@ -117,7 +117,8 @@ def test_key_in_the_body_is_no_key(server: Server) -> None:
 # options
 
 
-SPECIAL_KEY = "k+y/&=%41é"
+SPECIAL_KEY = "k+y/&=%41éà"
+"""The UTF-8 of its last letter ends with what is white space in Latin-1, a no-break space."""
 
 
 @pytest.mark.parametrize("shell", BOTH)
@@ -139,6 +140,19 @@ def test_key_of_any_characters_is_accepted_in_the_header(
     utf_8 = f"apikey {SPECIAL_KEY}".encode().decode("latin-1")  # headers travel as Latin-1
 
     assert post(server, line("info"), headers={"Authorization": utf_8}).status == 200
+
+
+@pytest.mark.parametrize("shell", ["asgi-uvicorn", "view-uvicorn"])
+def test_key_with_the_byte_of_a_next_line_is_accepted_in_the_header(
+    serve: Callable[..., Server], shell: str
+) -> None:
+    # the UTF-8 of Å ends with 0x85; daphne itself refuses headers with that byte
+    server = start(serve, shell, api_key="Åà-Å")
+    utf_8 = "apikey Åà-Å".encode().decode("latin-1")
+
+    assert post(server, line("info"), headers={"Authorization": utf_8}).status == 200
+    wrong = utf_8[:-1] + "x"
+    assert post(server, line("info"), headers={"Authorization": wrong}).status == 401
 
 
 @pytest.mark.parametrize("shell", BOTH)
@@ -179,3 +193,15 @@ def test_api_insecure_does_not_remove_the_rule_of_post(
 @pytest.mark.parametrize("verb", ["POST", "GET"])
 def test_disabled_api_is_not_found(serve: Callable[..., Server], shell: str, verb: str) -> None:
     assert post(start(serve, shell, api_disable=True), line("info"), method=verb).status == 404
+
+
+def test_key_in_the_query_is_not_written_into_the_log(own_server: Callable[..., Server]) -> None:
+    server = own_server(server="realtime")
+
+    accepted = post(server, line("info"), path=f"/api?api_key={API_KEY}", headers={})
+    refused = post(server, line("info"), path=f"/api?api_key={API_KEY}x", headers={})
+    server.stop()  # after which the log is complete
+
+    assert (accepted.status, refused.status) == (200, 401)
+    assert "Listening" in server.log
+    assert API_KEY not in server.log

@@ -8,6 +8,7 @@ import pytest
 
 from tests.live.api_client import (
     AUTHORIZED,
+    BOTH,
     SHELLS,
     Answer,
     connection,
@@ -241,3 +242,16 @@ def test_body_in_chunks_is_read(server: Server) -> None:
 
 def test_larger_body_without_the_key_gets_401(server: Server) -> None:
     assert post(server, b" " * (BODY_LIMIT + 1), headers={}).status == 401
+
+
+@pytest.mark.parametrize("shell", BOTH)
+def test_versions_of_the_site_s_own_api_are_not_asked_for(
+    serve: Callable[..., Server], shell: str
+) -> None:
+    shells = SHELLS[shell]
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.site.settings_versioned"}
+    server = serve(**{**shells, "environment": {**shells.get("environment", {}), **settings}})
+
+    answer = post(server, line("channels"))
+
+    assert (answer.status, answer.body) == (200, b'{"result":{"channels":[]}}\n')

@@ -27,10 +27,10 @@ BOTH_SERVERS = ["daphne", "uvicorn"]
 SHUTDOWN = (3001, '{"reason":"shutdown","reconnect":true}')
 
 
-async def refusal(address: str) -> int:
+async def refusal(address: str, origin: str | None = None) -> int:
     """The HTTP status a handshake is refused with."""
     with pytest.raises(InvalidStatus) as caught:
-        async with open_socket(address, proxy=None):
+        async with open_socket(address, proxy=None, origin=origin):  # type: ignore[arg-type]
             pass
     return caught.value.response.status_code
 
@@ -161,6 +161,7 @@ BROKEN: dict[str, dict[str, Any]] = {
     "unknown option": {"histroy_size": 5},
     "bad namespace": {"namespaces": [{"name": "x"}]},
     "key that is none": {"token_rsa_public_key": "nonsense"},
+    "bad pattern": {"allowed_origins": ["https://[abc"]},
 }
 
 
@@ -179,6 +180,38 @@ async def test_broken_options_are_logged_and_leave_the_site_s_pages_alone(
 
     assert server.log.count("The real-time service could not be started") == 1
     assert post(server, method="GET", path="/hello", headers={}).status == 200
+
+
+@pytest.mark.parametrize("options", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("server_name", BOTH_SERVERS)
+async def test_broken_options_leave_the_site_s_websocket_routes_alone(
+    own_server: Callable[..., Server], server_name: str, options: dict[str, Any]
+) -> None:
+    application = "tests.site.asgi_own_routes:application"
+    server = own_server(server=server_name, application=application, **options)
+    address = server.socket.replace("/connection/websocket", "/echo")
+
+    for _ in range(2):
+        async with open_socket(address, proxy=None) as own:
+            await own.send("hi")
+            assert await own.recv() == "hi"
+
+    assert server.log.count("The real-time service could not be started") == 1
+    assert server.log.count("Traceback") == 1
+
+
+@pytest.mark.parametrize("server_name", BOTH_SERVERS)
+async def test_bad_origin_pattern_is_told_once_and_not_at_every_handshake(
+    own_server: Callable[..., Server], server_name: str
+) -> None:
+    server = own_server(server=server_name, **BROKEN["bad pattern"])
+
+    for _ in range(3):
+        assert await refusal(server.socket, origin="https://a") in (403, 404, 503)
+
+    assert "https://[abc" in server.log
+    assert server.log.count("The real-time service could not be started") == 1
+    assert server.log.count("Traceback") == 1
 
 
 # starting and stopping

@@ -12,6 +12,7 @@ from tests.conftest import connection_token
 from tests.live.configurations import (
     BAD_REQUEST,
     EXPIRED,
+    INSECURE,
     INVALID_TOKEN,
     MAIN,
     Connect,
@@ -148,3 +149,17 @@ async def test_refresh_replaces_the_info_but_never_the_user(
     await client.result("publish", {"channel": channel, "data": 1})
     info = {"user": "17", "client": client.client, "conn_info": conn_info}
     assert await client.publication() == {"data": 1, "info": info}
+
+
+async def test_refresh_of_an_insecure_connection_sets_no_expiry(
+    serve: Serve, connect: Connect, format_name: str
+) -> None:
+    server = serve(**INSECURE, client_expired_close_delay=0)
+    expires_at = time.time() + 1
+    client = await connect(server, token=connection_token("17", ttl=300))
+
+    result = await client.result("refresh", {"token": sign({"sub": "17", "exp": expires_at})})
+
+    assert result == {"client": client.client, "version": realtime.__version__}
+    while time.time() < expires_at + 0.5:
+        await client.result("ping")

@@ -109,6 +109,31 @@ def test_publication_is_an_entry_of_the_admin_log(sign_in: SignIn, unique: str) 
     assert "allowed" in row
 
 
+LIKE_DJANGO_S_OWN = ["[1, 2]", '[{"added": {"name": "user", "object": "root"}}]', "[]"]
+"""JSON that begins as the change messages do that Django writes itself and turns into words."""
+
+
+@pytest.mark.parametrize("data", LIKE_DJANGO_S_OWN)
+def test_entry_of_the_log_shows_the_data_and_reads_as_nothing_else(
+    site: ReadySite, sign_in: SignIn, unique: str, data: str
+) -> None:
+    browser = sign_in("operator")
+
+    send(browser, PAGE, channel=unique, data=data)
+
+    message = manage(
+        site.directory,
+        *("shell", "--verbosity", "0", "-c"),
+        "from django.contrib.admin.models import LogEntry;"
+        f"print(LogEntry.objects.get(object_repr={unique!r}).get_change_message())",
+    ).stdout
+    assert data in message
+    assert "Added" not in message
+    rows = unescape(browser.get(PAGE).text.partition('id="recent"')[2].partition("</tbody>")[0])
+    [row] = [row for row in rows.split("</tr>") if unique in row]
+    assert f"<code>{data}</code>" in row
+
+
 def test_unknown_namespace_is_an_error_of_the_channel_field(sign_in: SignIn, unique: str) -> None:
     browser = sign_in("operator")
 

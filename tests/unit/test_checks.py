@@ -39,6 +39,12 @@ def ids(messages: list[CheckMessage]) -> list[str | None]:
         pytest.param({"nope": 1}, "realtime.E002", id="unknown"),
         pytest.param({"presence": "yes"}, "realtime.E003", id="type"),
         pytest.param({"history_size": -1}, "realtime.E004", id="range"),
+        pytest.param(
+            {"client_presence_ping_interval": 0}, "realtime.E004", id="presence without pauses"
+        ),
+        pytest.param(
+            {"client_presence_expire_interval": 25}, "realtime.E012", id="presence intervals"
+        ),
         pytest.param({"namespaces": [{"name": "a.b"}]}, "realtime.E005", id="namespace name"),
         pytest.param(
             {"namespaces": [{"name": "ab"}, {"name": "ab"}]}, "realtime.E006", id="namespace twice"
@@ -111,6 +117,33 @@ def test_variable_that_names_no_option_is_found(monkeypatch: pytest.MonkeyPatch)
 
     assert ids(messages) == ["realtime.W002"]
     assert "SERVICE_PRECENSE" in messages[0].msg
+
+
+@pytest.mark.parametrize(
+    ("variable", "option"),
+    [
+        ("SERVICE_REDIS_URL", "redis_url"),
+        ("SERVICE_PROXY_CONNECT_ENDPOINT", "proxy_connect_endpoint"),
+    ],
+)
+def test_variable_of_an_option_without_effect_is_found(
+    monkeypatch: pytest.MonkeyPatch, variable: str, option: str
+) -> None:
+    monkeypatch.setenv(variable, "http://127.0.0.1")
+
+    messages = found(**SECURE)
+
+    assert ids(messages) == ["realtime.W001"]
+    assert repr(option) in messages[0].msg
+
+
+def test_variables_that_are_meant_for_the_server_are_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SERVICE_PORT", "tcp://10.0.0.1:80")  # as container platforms set it
+    monkeypatch.setenv("SERVICE_ADDRESS", "10.0.0.1")
+
+    assert found(**SECURE) == []
 
 
 def test_every_mistake_is_told() -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import pytest
 
 from realtime import serving
 from realtime.client import Client
+from realtime.engine.memory import MemoryEngine
 from realtime.node import Node
+from realtime.protocol.messages import ClientInfo
 from realtime.transports.websocket import WebSocketConsumer
+from tests.conftest import connection_token
+from tests.server import SECRET
 
 SCOPE = {"type": "websocket", "path": "/", "query_string": b"", "headers": [], "subprotocols": []}
 
@@ -22,6 +27,7 @@ SCOPE = {"type": "websocket", "path": "/", "query_string": b"", "headers": [], "
 async def node(settings: Any) -> AsyncIterator[Node]:
     settings.REALTIME = {
         "client_insecure": True,
+        "token_hmac_secret_key": SECRET,
         "presence": True,
         "join_leave": True,
         "history_size": 10,
@@ -91,6 +97,61 @@ async def test_closed_clients_are_freed_at_once(node: Node, ends: str) -> None:
             while node._tasks:
                 await asyncio.sleep(0)
 
+        assert (node.hub.clients, node.hub.feeds, node._connections) == ({}, {}, {})
+        assert clients() <= 1, "only the variables of the loop above may hold one"
+    finally:
+        gc.enable()
+
+
+class FailingEngine(MemoryEngine):
+    """Cannot record presence."""
+
+    async def add_presence(
+        self, channel: str, clients: Iterable[ClientInfo], lifetime: float
+    ) -> None:
+        raise ConnectionError("the engine cannot be reached")
+
+
+@pytest.fixture
+def unlogged() -> Iterator[None]:
+    """Nothing is logged: what pytest keeps of a logged exception holds clients."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("command", ["connect", "subscribe"])
+async def test_clients_whose_command_failed_in_the_engine_are_freed_at_once(
+    node: Node, unlogged: None, command: str
+) -> None:
+    node.engine = FailingEngine(node.timers)
+    await node.engine.start(node)
+    codes = []
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            connection = Connection()
+            if command == "connect":
+                failing: dict[str, Any] = {
+                    "id": 1,
+                    "params": {"token": connection_token("17", channels=["a"])},
+                }
+            else:
+                await connection.say({"id": 1})
+                failing = {"id": 2, "method": "subscribe", "params": {"channel": "a"}}
+            text = json.dumps(failing)
+            connection.received.put_nowait({"type": "websocket.receive", "text": text})
+            await connection.task
+            while (event := connection.sent.get_nowait())["type"] != "websocket.close":
+                pass
+            codes.append(event["code"])
+            del connection
+        async with asyncio.timeout(5):
+            while node._tasks:
+                await asyncio.sleep(0)
+
+        assert codes == [3004] * 20
         assert (node.hub.clients, node.hub.feeds, node._connections) == ({}, {}, {})
         assert clients() <= 1, "only the variables of the loop above may hold one"
     finally:

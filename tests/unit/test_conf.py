@@ -109,6 +109,25 @@ def test_unknown_variables_with_the_prefix_are_told(monkeypatch: pytest.MonkeyPa
     assert sources.options == {}
 
 
+@pytest.mark.parametrize(
+    ("variable", "expected"),
+    [
+        ("SERVICE_REDIS_URL", {"redis_url": "value"}),
+        ("SERVICE_PROXY_CONNECT_ENDPOINT", {"proxy_connect_endpoint": "value"}),
+        ("SERVICE_PORT", {}),
+        ("SERVICE_ADDRESS", {}),
+    ],
+)
+def test_variable_of_an_option_without_effect_is_given_unless_it_is_the_server_s(
+    monkeypatch: pytest.MonkeyPatch, variable: str, expected: dict[str, object]
+) -> None:
+    monkeypatch.setenv(variable, "value")
+
+    sources = conf.gather()
+
+    assert (sources.options, sources.unknown_variables) == (expected, [])
+
+
 def test_file_named_in_the_environment_wins_over_the_one_in_settings(
     config_file: Path, tmp_path: Path
 ) -> None:

@@ -196,6 +196,14 @@ def test_negative_number_is_a_mistake(name: str) -> None:
     assert rules({name: -1}) == ["range"]
 
 
+@pytest.mark.parametrize(
+    "name", ["client_presence_ping_interval", "client_presence_expire_interval"]
+)
+@pytest.mark.parametrize("value", [0, -1])
+def test_presence_interval_of_no_time_is_a_mistake(name: str, value: int) -> None:
+    assert rules({name: value}) == ["range"]
+
+
 @pytest.mark.parametrize("name", ["Presence", "precense", "namespace", ""])
 def test_unknown_option_is_a_mistake(name: str) -> None:
     assert rules({name: True}) == ["unknown"]
@@ -331,6 +339,24 @@ IN_CHAT = {"user_personal_channel_namespace": "chat"}
 def test_personal_channel_needs_its_namespace_and_presence(
     options: dict[str, object], expected: list[str]
 ) -> None:
+    assert rules(options) == expected
+
+
+@pytest.mark.parametrize(
+    ("ping", "expire", "expected"),
+    [
+        (25, 60, []),
+        (1, 2, []),
+        (59, 60, []),
+        (60, 60, ["presence_intervals"]),
+        (61, 60, ["presence_intervals"]),
+    ],
+)
+def test_presence_must_be_renewed_before_it_expires(
+    ping: int, expire: int, expected: list[str]
+) -> None:
+    options = {"client_presence_ping_interval": ping, "client_presence_expire_interval": expire}
+
     assert rules(options) == expected
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
-from realtime.timers import Timers
+from realtime.timers import Timer, Timers
 from tests.unit.parts import Clock
 
 
@@ -189,3 +190,86 @@ async def test_closed_timers_call_back_no_more(timers: Timers, clock: Clock) -> 
     await clock.advance(20)
 
     assert calls == []
+
+
+async def test_timer_set_after_the_timers_were_closed_never_calls_back(
+    timers: Timers, clock: Clock
+) -> None:
+    calls = Calls(timers)
+
+    timers.close()
+    calls.timer.set(timers.now() + 10)
+    await clock.advance(20)
+
+    assert calls == []
+
+
+# what is kept
+
+
+FAR = 7 * 24 * 3600
+
+
+def timers_kept() -> int:
+    """How many timers there are in this process."""
+    return sum(isinstance(thing, Timer) for thing in gc.get_objects())
+
+
+def set_many(timers: Timers, number: int, seconds: float) -> list[Timer]:
+    """Timers that are set, one second after another."""
+    made = [timers.timer(lambda: None) for _ in range(number)]
+    for more, timer in enumerate(made):
+        timer.set(timers.now() + seconds + more)
+    return made
+
+
+async def test_cancelled_timers_are_not_kept_until_their_deadline(timers: Timers) -> None:
+    gc.collect()
+    before = timers_kept()
+    many = set_many(timers, 1000, FAR)
+    assert timers_kept() == before + 1000
+
+    while many:
+        many.pop().cancel()
+
+    assert timers_kept() <= before + 100
+
+
+async def test_timers_that_come_and_go_do_not_add_up(timers: Timers) -> None:
+    gc.collect()
+    before = timers_kept()
+
+    for _ in range(1000):
+        timer = timers.timer(lambda: None)
+        timer.set(timers.now() + FAR)
+        timer.cancel()
+
+    assert timers_kept() <= before + 100
+
+
+async def test_timers_that_are_left_call_back_when_many_others_were_cancelled(
+    timers: Timers, clock: Clock
+) -> None:
+    start = timers.now()
+    left = [Calls(timers) for _ in range(3)]
+    for calls, seconds in zip(left, (2500, 10, 1200), strict=True):
+        calls.timer.set(start + 3000)
+        calls.timer.set(start + seconds)
+
+    for timer in set_many(timers, 1000, 1000):
+        timer.cancel()
+    for _ in range(4):
+        await clock.advance(1000)
+
+    assert left == [[start + 3000], [start + 1000], [start + 2000]]
+
+
+async def test_closed_timers_keep_none(timers: Timers) -> None:
+    gc.collect()
+    before = timers_kept()
+    set_many(timers, 10, FAR)
+
+    timers.close()
+    set_many(timers, 10, FAR)
+
+    assert timers_kept() == before

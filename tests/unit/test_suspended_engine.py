@@ -1,0 +1,392 @@
+"""Clients and node over an engine that waits, as one does that speaks to another process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+import pytest
+
+from realtime.client import Client
+from realtime.engine.memory import MemoryEngine
+from realtime.errors import Disconnect
+from realtime.node import Node
+from realtime.options import ChannelOptions
+from realtime.options_reader import load
+from realtime.outbox import Frame
+from realtime.protocol.messages import ClientInfo
+from realtime.recovery import History, StreamPosition
+from realtime.timers import Timers
+from tests.conftest import connection_token
+from tests.server import SECRET
+from tests.unit.node_parts import publish
+from tests.unit.parts import Clock, eventually, turns
+
+PRESENCE_TICK = 25
+SERVER_ERROR = 3004
+OPTIONS = {
+    "token_hmac_secret_key": SECRET,
+    "v3_use_offset": True,
+    "presence": True,
+    "join_leave": True,
+    "history_size": 10,
+    "history_lifetime": 300,
+    "history_recover": True,
+}
+
+
+class SuspendedEngine(MemoryEngine):
+    """Waits before it does what it is told, where a test holds it; and may fail then."""
+
+    def __init__(self, timers: Timers) -> None:
+        super().__init__(timers)
+        self._held: dict[str, asyncio.Event] = {}
+        self.failing: set[str] = set()
+        self.waiting: list[str] = []
+
+    def hold(self, method: str) -> None:
+        """Calls of this method wait from now on, until `go_on`."""
+        self._held[method] = asyncio.Event()
+
+    def go_on(self, method: str) -> None:
+        """Let those that wait go on, and all that come."""
+        self._held.pop(method).set()
+
+    async def _wait(self, method: str) -> None:
+        if (held := self._held.get(method)) is not None:
+            self.waiting.append(method)
+            await held.wait()
+            self.waiting.remove(method)
+        else:
+            await asyncio.sleep(0)
+        if method in self.failing:
+            raise ConnectionError("the engine cannot be reached")
+
+    async def subscribe(self, channel: str) -> None:
+        await self._wait("subscribe")
+        await super().subscribe(channel)
+
+    async def add_presence(
+        self, channel: str, clients: Iterable[ClientInfo], lifetime: float
+    ) -> None:
+        await self._wait("add_presence")
+        await super().add_presence(channel, clients, lifetime)
+
+    async def remove_presence(self, channel: str, client: str) -> None:
+        await self._wait("remove_presence")
+        await super().remove_presence(channel, client)
+
+    async def publish_leave(self, channel: str, info: ClientInfo) -> None:
+        await self._wait("publish_leave")
+        await super().publish_leave(channel, info)
+
+    async def history(self, channel: str) -> History:
+        await self._wait("history")
+        return await super().history(channel)
+
+    async def position(self, channel: str) -> StreamPosition:
+        await self._wait("position")
+        return await super().position(channel)
+
+
+class Connection:
+    """A client on a transport that keeps what is sent."""
+
+    name = "websocket"
+
+    def __init__(self, node: Node) -> None:
+        self.ready = True
+        self.messages: list[dict[str, Any]] = []
+        self.closes: list[int] = []
+        self.client = Client(node, self, node.codecs["json"])
+
+    def send(self, frame: Frame) -> int:
+        self.messages.extend(json.loads(line) for line in frame.data.splitlines())
+        return 0
+
+    async def close(self, disconnect: Disconnect) -> None:
+        self.closes.append(disconnect.code)
+
+    def say(self, command_id: int, method: int, **params: Any) -> asyncio.Task[None]:
+        """Begin a command."""
+        command = {"id": command_id, "method": method, "params": params}
+        return asyncio.create_task(self.client.receive(json.dumps(command).encode()))
+
+    def subscribe(self, channel: str = "a") -> asyncio.Task[None]:
+        """Begin to subscribe."""
+        return self.say(2, 1, channel=channel)
+
+    def reply(self, command_id: int) -> dict[str, Any] | None:
+        """The reply to a command, if it has come."""
+        return next((m for m in self.messages if m.get("id") == command_id), None)
+
+    @property
+    def pushes(self) -> list[dict[str, Any]]:
+        """The pushes but for joins and leaves, in order."""
+        results = [message["result"] for message in self.messages if "id" not in message]
+        return [push for push in results if push.get("type") not in (1, 2)]
+
+
+UNSUB = {"type": 3, "channel": "a", "data": {}}
+
+
+@pytest.fixture
+async def engine(clock: Clock) -> SuspendedEngine:
+    return SuspendedEngine(Timers(asyncio.get_running_loop()))
+
+
+@pytest.fixture
+async def node(engine: SuspendedEngine) -> AsyncIterator[Node]:
+    """A node over that engine, in the test's time."""
+    made = Node(load(OPTIONS), engine)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def connect(node: Node) -> Open:
+    """Connect a client of user 17."""
+
+    async def connect(**claims: Any) -> Connection:
+        connection = Connection(node)
+        await connection.say(1, 0, token=connection_token("17", **claims))
+        await eventually(lambda: connection.reply(1) is not None)
+        return connection
+
+    return connect
+
+
+def options(node: Node) -> ChannelOptions:
+    return node.config.channel
+
+
+# the first subscriber of a channel, and those who come while it is on its way
+
+
+async def test_second_subscriber_waits_for_the_first_one_s_engine_and_misses_nothing(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    first, second = await connect(), await connect()
+    engine.hold("subscribe")
+    commands = [first.subscribe(), second.subscribe()]
+    await eventually(lambda: "subscribe" in engine.waiting)
+    await turns(20)
+    assert (first.reply(2), second.reply(2)) == (None, None)
+
+    await publish(node, options(node), 1)
+    engine.go_on("subscribe")
+    await asyncio.gather(*commands)
+    await publish(node, options(node), 2)
+    await turns()
+
+    for connection in (first, second):
+        reply = connection.reply(2)
+        assert reply is not None
+        assert reply["result"]["offset"] == 1
+        assert [push["data"]["data"] for push in connection.pushes] == [2]
+
+
+async def test_engine_is_asked_once_for_subscribers_that_come_together(
+    engine: SuspendedEngine, connect: Open
+) -> None:
+    connections = [await connect() for _ in range(5)]
+    engine.hold("subscribe")
+
+    commands = [connection.subscribe() for connection in connections]
+    await eventually(lambda: "subscribe" in engine.waiting)
+    await turns(20)
+
+    assert engine.waiting == ["subscribe"]
+    engine.go_on("subscribe")
+    await asyncio.gather(*commands)
+
+
+async def test_engine_that_fails_for_the_first_subscriber_fails_for_those_who_wait_with_it(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    first, second = await connect(), await connect()
+    engine.hold("subscribe")
+    engine.failing.add("subscribe")
+    commands = [first.subscribe(), second.subscribe()]
+    await eventually(lambda: "subscribe" in engine.waiting)
+    await turns(20)
+
+    engine.go_on("subscribe")
+    await asyncio.gather(*commands)
+    await eventually(lambda: not node._tasks)
+
+    assert (first.closes, second.closes) == ([SERVER_ERROR], [SERVER_ERROR])
+    assert node.hub.feeds == {}
+    assert await engine.presence("a") == {}
+
+
+async def test_channel_can_be_subscribed_to_again_after_the_engine_failed(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    failed, later = await connect(), await connect()
+    engine.failing.add("subscribe")
+    await failed.subscribe()
+    engine.failing.clear()
+
+    await later.subscribe()
+    await publish(node, options(node), 1)
+    await turns()
+
+    assert failed.closes == [SERVER_ERROR]
+    assert [push["data"]["data"] for push in later.pushes] == [1]
+
+
+# unsubscribed by the server while a subscription is on its way
+
+
+STEPS = ["subscribe", "add_presence", "position"]
+"""What the engine is asked while a client subscribes."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("channel", ["a", ""], ids=["that channel", "every channel"])
+async def test_client_unsubscribed_by_the_server_while_it_subscribes_is_not_subscribed(
+    node: Node, engine: SuspendedEngine, connect: Open, step: str, channel: str
+) -> None:
+    connection = await connect()
+    engine.hold(step)
+    command = connection.subscribe()
+    await eventually(lambda: step in engine.waiting)
+
+    await node.unsubscribe_user("17", channel)
+    engine.go_on(step)
+    await command
+    await publish(node, options(node), 1)
+    await turns()
+
+    # what the client is told last is what holds: it got a reply, and then the push
+    assert connection.reply(2) is not None
+    assert connection.pushes == [UNSUB]
+    assert connection.messages.index({"result": UNSUB}) > connection.messages.index(
+        connection.reply(2)
+    )
+    assert connection.client.session.subscriptions == {}
+    assert await engine.presence("a") == {}
+    assert node.hub.feeds == {}
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_client_unsubscribed_by_the_server_while_it_connects_is_not_subscribed(
+    node: Node, engine: SuspendedEngine, step: str
+) -> None:
+    connection = Connection(node)
+    engine.hold(step)
+    command = connection.say(1, 0, token=connection_token("17", channels=["a"]))
+    await eventually(lambda: step in engine.waiting)
+
+    await node.unsubscribe_user("17", "a")
+    engine.go_on(step)
+    await command
+    await turns()
+
+    assert connection.reply(1) is not None
+    assert connection.pushes == [UNSUB]
+    assert connection.client.session.subscriptions == {}
+    assert await engine.presence("a") == {}
+    assert node.hub.feeds == {}
+
+
+async def test_client_may_subscribe_again_after_it_was_unsubscribed_on_the_way(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    connection = await connect()
+    engine.hold("subscribe")
+    command = connection.subscribe()
+    await eventually(lambda: "subscribe" in engine.waiting)
+    await node.unsubscribe_user("17", "a")
+    engine.go_on("subscribe")
+    await command
+
+    await connection.say(3, 1, channel="a")
+    await publish(node, options(node), 1)
+    await turns()
+
+    assert [push["data"].get("data") for push in connection.pushes] == [None, 1]
+    assert list(await engine.presence("a")) == [connection.client.id]
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_client_closed_while_it_subscribes_leaves_nothing(
+    node: Node, engine: SuspendedEngine, connect: Open, step: str
+) -> None:
+    connection = await connect()
+    engine.hold(step)
+    command = connection.subscribe()
+    await eventually(lambda: step in engine.waiting)
+
+    await node.disconnect_user("17")
+    await turns()
+    engine.go_on(step)
+    await command
+    await eventually(lambda: not node._tasks)
+
+    assert await engine.presence("a") == {}
+    assert (node.hub.feeds, node.hub.clients) == ({}, {})
+
+
+# presence is renewed while a client leaves
+
+
+async def test_renewal_that_comes_after_a_leave_leaves_nobody_present(
+    node: Node, engine: SuspendedEngine, connect: Open, clock: Clock
+) -> None:
+    connection = await connect()
+    await connection.subscribe()
+    engine.hold("add_presence")
+    await clock.advance(PRESENCE_TICK)
+    await eventually(lambda: "add_presence" in engine.waiting)
+
+    await connection.say(3, 2, channel="a")
+    engine.go_on("add_presence")
+    await eventually(lambda: not node._tasks)
+
+    assert connection.reply(3) is not None
+    assert await engine.presence("a") == {}
+
+
+@pytest.mark.parametrize("step", ["remove_presence", "publish_leave"])
+async def test_renewal_in_the_middle_of_a_leave_leaves_nobody_present(
+    node: Node, engine: SuspendedEngine, connect: Open, clock: Clock, step: str
+) -> None:
+    connection = await connect()
+    await connection.subscribe()
+    engine.hold(step)
+    command = connection.say(3, 2, channel="a")
+    await eventually(lambda: step in engine.waiting)
+
+    await clock.advance(PRESENCE_TICK)
+    await turns(20)
+    engine.go_on(step)
+    await command
+    await eventually(lambda: not node._tasks)
+
+    assert connection.reply(3) is not None
+    assert await engine.presence("a") == {}
+
+
+async def test_renewal_beside_a_leave_keeps_those_present_who_stay(
+    node: Node, engine: SuspendedEngine, connect: Open, clock: Clock
+) -> None:
+    leaver, other = await connect(), await connect()
+    await leaver.subscribe()
+    await other.subscribe()
+    engine.hold("add_presence")
+    await clock.advance(PRESENCE_TICK)
+    await eventually(lambda: "add_presence" in engine.waiting)
+
+    await leaver.say(3, 2, channel="a")
+    engine.go_on("add_presence")
+    await eventually(lambda: not node._tasks)
+
+    assert list(await engine.presence("a")) == [other.client.id]
