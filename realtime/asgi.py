@@ -99,6 +99,9 @@ class _Application:
             await self._consumer(scope, receive, send)
         elif self._websocket is not None:
             await self._websocket(scope, receive, send)
+        elif node is None:
+            await receive()
+            await deny(scope, send, 503, b"Service Unavailable\n")
         else:
             await receive()
             await deny(scope, send, 404, b"Not Found\n")
