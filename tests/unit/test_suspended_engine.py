@@ -16,8 +16,8 @@ from realtime.node import Node
 from realtime.options import ChannelOptions
 from realtime.options_reader import load
 from realtime.outbox import Frame
-from realtime.protocol.messages import ClientInfo
-from realtime.recovery import History, StreamPosition
+from realtime.protocol.messages import ClientInfo, StreamPosition
+from realtime.recovery import History
 from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.server import SECRET
