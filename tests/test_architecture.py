@@ -39,7 +39,6 @@ DJANGO_SIDE = (
     "realtime.conf",
     "realtime.checks",
     "realtime.apps",
-    "realtime.routing",
     "realtime.asgi",
     "realtime.management",
 )
