@@ -108,17 +108,16 @@ class Subscribing:
         return result
 
     async def join(self) -> None:
-        """Say in the channel that the client subscribed; or undo it, if the server wants that."""
+        """Say in the channel that the client subscribed; then undo it, if the server wants that."""
         if self._client.is_closing():
-            return
-        if self.unsubscribed:
-            await self._client.unsubscribe(self._channel)
             return
         await self._client.node.join(
             self._channel,
             self._client.info_with(self._subscription),
             self._subscription.options,
         )
+        if self.unsubscribed:
+            await self._client.unsubscribe(self._channel)
 
     async def _undo(self) -> None:
         self._client.subscribing.pop(self._channel, None)

@@ -72,7 +72,8 @@ class Engine(Protocol):
     async def subscribe(self, channel: ChannelName) -> None:
         """This node has its first subscriber in a channel: hand over what is published there.
 
-        Returns when nothing published from now on can be missed.
+        Returns when nothing published from now on can be missed. Calls of this and of
+        `unsubscribe` for one channel take effect in the order in which they begin.
         """
         ...
 
