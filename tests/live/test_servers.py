@@ -153,9 +153,9 @@ async def test_nothing_follows_a_close_frame(
 
 
 async def test_client_that_never_reads_is_closed_as_slow_and_disturbs_nobody(
-    serve: Callable[..., Server], connect: Callable[..., Any], unique: str, way: str
+    own_server: Callable[..., Server], connect: Callable[..., Any], unique: str, way: str
 ) -> None:
-    server = serve(**WAYS[way], client_insecure=True, client_queue_max_size=500_000)
+    server = own_server(**WAYS[way], client_insecure=True, client_queue_max_size=500_000)
     tls = {"ssl": ssl._create_unverified_context()} if server.socket.startswith("wss") else {}
     slow = await connect(server, user=None, max_queue=1, sock=small_socket(server), **tls)
     await slow.result("subscribe", {"channel": unique})
