@@ -10,6 +10,7 @@ pure module of this package needs neither Django nor settings.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -70,8 +71,6 @@ _FROM_ERRORS = ("Error", "NotServing")
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _FROM_ERRORS:
-        from realtime import errors as module
-    else:
-        from realtime import service as module  # type: ignore[no-redef]
-    return getattr(module, name)
+    module = import_module("realtime.errors" if name in _FROM_ERRORS else "realtime.service")
+    value: object = getattr(module, name)
+    return value

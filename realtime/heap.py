@@ -1,7 +1,7 @@
 """Keep the garbage collector from walking a heap that will not change.
 
-A full collection of an idle Django process takes some 50 milliseconds, in which nobody is
-served, and connections that come and go cause collections. What exists when serving begins
+A full collection walks all of Django, nobody is served meanwhile, and connections that come
+and go cause collections. What exists when serving begins
 stays anyway, so it is taken out of collection; and collections become rarer, because
 closed clients leave no cycles behind.
 """

@@ -90,9 +90,6 @@ class Feed:
     def __bool__(self) -> bool:
         return bool(self._live or self._held)
 
-    def __len__(self) -> int:
-        return len(self._held) + sum(map(len, self._live.values()))
-
     def subscribers(self) -> Iterator[Subscriber]:
         """All local subscribers, held ones included."""
         yield from self._held

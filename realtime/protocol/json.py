@@ -269,8 +269,6 @@ class JSONCodec:
         return self._presence_push(PushType.LEAVE, channel, info)
 
     def unsub(self, channel: ChannelName) -> bytes:
-        if not channel:
-            return b'{"result":{"type":%d,"data":{}}}\n' % PushType.UNSUB
         return b'{"result":{"type":%d,"channel":%b,"data":{}}}\n' % (
             PushType.UNSUB,
             quote(channel),

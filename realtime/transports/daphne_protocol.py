@@ -2,8 +2,8 @@
 
 Imported by `transports.daphne` only when daphne is there.
 
-daphne and Twisted take some 90 microseconds for a frame: most of it for log texts nobody
-reads and for asking the selector twice. An idle socket takes a ready-made frame at once,
+Most of what a frame costs in daphne and Twisted goes into log texts nobody reads and into
+asking the selector twice. An idle socket takes a ready-made frame at once,
 and anything else goes into the transport's own buffer.
 """
 
