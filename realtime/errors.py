@@ -5,7 +5,8 @@ Exception
 │   └── one class per code (table `ERRORS`)
 ├── Disconnect                   a closed connection, with advice for the client
 │   └── one class per code (table `DISCONNECTS`)
-└── NotServing                   this process has no clients to reach
+├── NotServing                   this process has no clients to reach
+└── EngineUnavailable            Redis did not do what was asked of it
 
 A handler raises; one place per surface decides what that means: `client.py` turns an
 `Error` into a reply and a `Disconnect` into a close, `server_api` turns an `Error` into
@@ -247,4 +248,12 @@ class NotServing(RuntimeError):
 
     With the memory engine, clients are known only to the process that serves them. Publish
     from that process, or send the command to its `/api`.
+    """
+
+
+class EngineUnavailable(ConnectionError):
+    """Redis did not do what was asked of it: away, too slow, or refusing.
+
+    What was asked for may have happened all the same when the answer did not come in time.
+    The text names the server and the reason, never a password.
     """
