@@ -9,7 +9,9 @@ cost many times the work of a command). Everything else goes to the site, untouc
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 
 from django.conf import settings
 from django.urls import NoReverseMatch, reverse
@@ -21,6 +23,11 @@ from realtime.server_api import endpoint
 from realtime.transports.websocket import WebSocketConsumer, deny
 
 logger = logging.getLogger("realtime.asgi")
+
+START_PATIENCE = 2.0
+START_QUIET = 1.0
+"""Seconds a request waits for the node to start, and until the next one waits again: an engine
+that is away must not make the whole site slow."""
 
 API_URL_NAME = "realtime_api:commands"
 
@@ -62,6 +69,7 @@ class _Application:
         self._settle_heap = settle_heap
         self._api_path: str | None = None
         self._failed = False
+        self._quiet_until = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -111,13 +119,22 @@ class _Application:
         if self._settle_heap:
             self._settle_heap = False
             heap.settle()
+        node = serving.node()
+        if node is not None:
+            return node
+        if time.monotonic() < self._quiet_until:
+            return None
         try:
-            return await serving.start()
+            async with asyncio.timeout(START_PATIENCE):
+                node = await serving.start()
         except Exception:
+            self._quiet_until = time.monotonic() + START_QUIET
             if not self._failed:
                 self._failed = True
                 logger.exception("The real-time service could not be started")
             return None
+        self._failed = False
+        return node
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:

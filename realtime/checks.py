@@ -1,6 +1,7 @@
 """System checks: mistakes in the configuration surface at start, each with its own id.
 
-The rules themselves are in `options_reader` (pure) and `tokens.keys`; here they get ids.
+The rules themselves are in `options_reader` and `redis_options` (pure), `conf` and
+`tokens.keys`; here they get ids.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from django.core import checks
 from realtime import conf
 from realtime.options import Config
 from realtime.options_reader import NO_EFFECT, NOT_USED, read
+from realtime.redis_options import uses_redis
 from realtime.tokens.keys import InvalidKey, configured_keys
 from realtime.transports import daphne
 
@@ -32,19 +34,26 @@ OPTION_ERRORS: Mapping[str, str] = {
     "personal_presence": "realtime.E009",
     "origin_pattern": "realtime.E011",
     "presence_intervals": "realtime.E012",
+    "engine": "realtime.E013",
+    "redis_url": "realtime.E014",
+    "redis_host": "realtime.E015",
+    "redis_sentinels": "realtime.E016",
+    "redis_meta_ttl": "realtime.E017",
+    "layer_without_redis": "realtime.E018",
+    "layer": "realtime.E019",
 }
-"""Rule of `options_reader` → id of the check."""
+"""Rule of a `Problem` → id of the check."""
 
 
 def check_options(
     app_configs: Sequence[AppConfig] | None = None, **_: Any
 ) -> list[checks.CheckMessage]:
-    """E001 to E009, E011, E012: options that cannot be used."""
+    """E001 to E009, E011 to E019: options that cannot be used."""
     sources = conf.gather()
-    problems = read(sources.options)[1]
+    config, problems = read(sources.options)
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])
-        for problem in (*sources.problems, *problems)
+        for problem in (*sources.problems, *problems, *conf.layer_problems(config))
     ]
 
 
@@ -160,6 +169,62 @@ def check_daphne(
     ]
 
 
+def check_channel_layer(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W007: another layer than ours delivers, so numbering and publishing are two steps."""
+    config = _config()
+    backend = conf.channel_layers().get(config.channel_layer)
+    if not uses_redis(config) or conf.layer_problems(config) or backend in (None, conf.OUR_LAYER):
+        return []
+    return [
+        checks.Warning(
+            f"With the channel layer {config.channel_layer!r} publishing takes two steps and a"
+            " round trip more, and messages are delivered in any order until gaps are filled.",
+            hint=f"Use {conf.OUR_LAYER}, or leave channel_layer empty.",
+            id="realtime.W007",
+        )
+    ]
+
+
+def check_memory_engine(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W008: the site has layers for several processes, the engine is for one."""
+    redis_layers = [
+        alias
+        for alias, backend in conf.channel_layers().items()
+        if backend == conf.OUR_LAYER or backend.startswith("channels_redis.")
+    ]
+    if settings.DEBUG or uses_redis(_config()) or not redis_layers:
+        return []
+    return [
+        checks.Warning(
+            f"CHANNEL_LAYERS has a Redis layer ({', '.join(map(repr, redis_layers))}), but the"
+            " engine is memory: other processes are not reached.",
+            hint="Set redis_url, or silence realtime.W008 if there is one process only.",
+            id="realtime.W008",
+        )
+    ]
+
+
+def check_sentinel(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W009: a failover may lose publications without a new epoch to tell of it."""
+    config = _config()
+    if not uses_redis(config) or not config.redis_sentinels or config.redis_epoch_per_run:
+        return []
+    return [
+        checks.Warning(
+            "A failover by Sentinel may lose the last publications, and clients would not"
+            " learn it.",
+            hint="Turn redis_epoch_per_run on, or silence realtime.W009 if that is accepted.",
+            id="realtime.W009",
+        )
+    ]
+
+
 CHECKS = (
     check_options,
     check_token_keys,
@@ -169,6 +234,9 @@ CHECKS = (
     check_publish_permission,
     check_insecure,
     check_daphne,
+    check_channel_layer,
+    check_memory_engine,
+    check_sentinel,
 )
 
 
@@ -179,5 +247,5 @@ def register() -> None:
 
 
 def _config() -> Config:
-    """What can be used of the configuration; its mistakes are E001 to E009."""
+    """What can be used of the configuration; the mistakes are in `check_options`."""
     return read(conf.gather().options)[0]

@@ -19,20 +19,24 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.signals import setting_changed
+from django.utils.crypto import salted_hmac
 
-from realtime.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, Config
+from realtime.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, Config, Problem
 from realtime.options_reader import (
     ALIASES,
     NOT_USED,
     SERVER_DECIDES,
     InvalidOptions,
-    Problem,
     from_strings,
     read,
 )
+from realtime.redis_options import names_redis
 
 DEFAULT_ENV_PREFIX = "SERVICE_"
-_SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE")
+_SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE", "CHANNEL_LAYERS")
+
+OUR_LAYER = "realtime.layer.RedisChannelLayer"
+IN_MEMORY_LAYER = "channels.layers.InMemoryChannelLayer"
 
 
 class Sources(NamedTuple):
@@ -76,11 +80,72 @@ def gather() -> Sources:
     return Sources(merged, problems, unknown)
 
 
+def redis_prefix() -> str:
+    """What every name in Redis begins with: the option, or one made from SECRET_KEY.
+
+    So two sites in one Redis do not meet, and all processes of a site agree.
+    """
+    configured = current().redis_prefix
+    if configured:
+        return configured
+    digest = salted_hmac("realtime.conf.redis_prefix", "", algorithm="sha256").hexdigest()
+    return f"realtime-{digest[:8]}"
+
+
+def channel_layers() -> dict[str, str]:
+    """The site's channel layers: alias → dotted path of the backend, "" if it names none."""
+    layers = getattr(settings, "CHANNEL_LAYERS", {})
+    if not isinstance(layers, Mapping):
+        return {}
+    return {
+        alias: str(layer.get("BACKEND", "")) if isinstance(layer, Mapping) else ""
+        for alias, layer in layers.items()
+    }
+
+
+def layer_problems(config: Config) -> list[Problem]:
+    """Why the layer that `channel_layer` names cannot deliver; empty if it can.
+
+    Nothing with the memory engine, for which any layer is a mistake of the options.
+    """
+    alias = config.channel_layer
+    if not alias or config.engine == "memory":
+        return []
+    backend = channel_layers().get(alias)
+    if backend is None:
+        return [
+            Problem(
+                "layer",
+                f"channel_layer {alias!r} is not in CHANNEL_LAYERS.",
+                "Add it to that setting, or leave channel_layer empty for a layer of our own.",
+            )
+        ]
+    if backend == IN_MEMORY_LAYER:
+        return [
+            Problem(
+                "layer",
+                f"The channel layer {alias!r} is the in-memory one, which reaches no other"
+                " process.",
+                f"Use {OUR_LAYER}, or leave channel_layer empty.",
+            )
+        ]
+    if backend != OUR_LAYER and not config.engine and not names_redis(config):
+        # only a layer of ours tells the engine where its Redis is
+        return [
+            Problem(
+                "layer_without_redis",
+                f"channel_layer is {alias!r} and no Redis is named for the engine.",
+                f"Set redis_url, or use {OUR_LAYER}.",
+            )
+        ]
+    return []
+
+
 @cache
 def _load() -> Config:
     sources = gather()
     config, problems = read(sources.options)
-    problems = [*sources.problems, *problems]
+    problems = [*sources.problems, *problems, *layer_problems(config)]
     if problems:
         raise InvalidOptions(problems)
     return config

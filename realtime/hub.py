@@ -4,8 +4,8 @@ Everything here is synchronous and this process only; `node` joins the processes
 
 A channel with local subscribers has a `Feed`. A subscriber is *held* until its reply is on
 the way: publications are kept back for it meanwhile. Then it is *live*. In a recoverable
-channel the feed keeps the position its live subscribers have been served up to, once for
-all of them.
+channel the feed follows the stream, and its position is the one all live subscribers have
+been served up to.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from realtime.errors import Disconnect
+from realtime.following import Following
 from realtime.options import ChannelOptions
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
@@ -22,7 +23,6 @@ from realtime.protocol.messages import (
     ClientID,
     ClientInfo,
     Publication,
-    StreamPosition,
     UserID,
 )
 from realtime.timers import Timer
@@ -62,10 +62,9 @@ class Feed:
         "_live",
         "channel",
         "checked_at",
+        "following",
         "leaving",
-        "mismatches",
         "options",
-        "position",
         "ready",
         "timer",
     )
@@ -75,12 +74,10 @@ class Feed:
         self.options = options
         self._live: dict[Codec, dict[Subscriber, None]] = {}
         self._held: dict[Subscriber, list[Publication]] = {}
-        self.position: StreamPosition | None = None
-        """Position of all live subscribers in a recoverable channel; None until it is known."""
+        self.following: Following | None = None
+        """In a recoverable channel: its position is that of all live subscribers."""
         self.checked_at = 0.0
         """Monotonic seconds of the last publication or successful position check."""
-        self.mismatches = 0
-        """Position checks failed in a row."""
         self.timer: Timer | None = None
         self.leaving: set[Subscriber] = set()
         """Subscribers who are leaving: still served, not present any more."""
@@ -119,6 +116,13 @@ class Feed:
         clients = list(self.subscribers())
         self._live.clear()
         return clients
+
+    def close(self) -> None:
+        """Let go of the timer and the stream."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.following is not None:
+            self.following.stop()
 
     def remove(self, client: Subscriber) -> None:
         """Remove a subscriber, live or held."""

@@ -1,15 +1,15 @@
 """Node: this process among others. Joins hub and engine; one per event loop.
 
 Order and completeness of recoverable channels are kept here, once per channel and not once
-per client: publications reach a feed in offset order, and a feed's position is the
-position of all its live subscribers. A publication that does not follow the one before
-means that something was lost on the way; the subscribers are disconnected as
-"insufficient state" and recover from history when they come back. The position is also
-compared with the engine's from time to time, so that a loss at the end of a stream is
+per client: publications reach a feed in offset order (see `following`), and a feed's
+position is the position of all its live subscribers. Gaps are filled from history; only when
+history cannot answer are the subscribers disconnected as "insufficient state", and recover
+what they can when they come back. Positions are also compared with the engine's from time to
+time, and whenever the engine was interrupted, so that a loss at the end of a stream is
 noticed without a further publication.
 
 Each feed has one timer: it renews the presence of its local subscribers and checks the
-position.
+position. What nodes tell each other is a stream too, followed in the same way.
 """
 
 from __future__ import annotations
@@ -18,24 +18,28 @@ import asyncio
 import logging
 import os
 import socket
-import uuid
-from collections.abc import Coroutine
-from itertools import count
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
+import msgspec
+
 import realtime
-from realtime.engine.base import Engine, NodeInfo
+from realtime import control
+from realtime.control import Control, DisconnectUser, Unsubscribe
+from realtime.engine.base import Concerns, Engine, NodeInfo
+from realtime.engine.keys import CONTROL
 from realtime.engine.memory import MemoryEngine
 from realtime.errors import (
-    Disconnect,
+    DISCONNECTS,
     DisconnectForced,
     DisconnectInsufficientState,
     DisconnectShutdown,
 )
+from realtime.following import Following
 from realtime.hub import Feed, Hub, Subscriber
+from realtime.member import Member
 from realtime.options import ChannelOptions, Config
 from realtime.outbox import Flusher
-from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.json import JSONCodec
 from realtime.protocol.messages import (
@@ -43,7 +47,6 @@ from realtime.protocol.messages import (
     ClientInfo,
     Publication,
     StreamPosition,
-    UserID,
 )
 from realtime.protocol.protobuf import ProtobufCodec
 from realtime.timers import Timers
@@ -51,14 +54,29 @@ from realtime.tokens import Verifier
 
 logger = logging.getLogger("realtime.node")
 
-SHUTDOWN_TIMEOUT = 5.0
-"""Seconds `stop` waits for clients to be closed."""
+SHUTDOWN_TIMEOUT = 6.0
+"""Seconds `stop` takes at most, whatever hangs."""
+FAREWELL_TIMEOUT = 1.0
+"""Seconds of these that are left for the engine, when clients took too long."""
 
-MISMATCHES_ALLOWED = 1
-"""Position checks that may fail in a row: a publication may be on its way."""
+CLOSE_AT_ONCE = 100
+CLOSE_INTERVAL = 0.05
+CLOSE_SPREAD = 2.0
+"""A node that stops closes so many clients at once, and the others within so many seconds, in
+slices: those that come back to another node come back one after another."""
+
+HEARTBEAT_INTERVAL = 3.0
+HEARTBEAT_LIFETIME = 10.0
+"""Seconds between a node's signs of life, and until a silent one is forgotten."""
+
+REACH_TIMEOUT = 10.0
+"""Seconds a subscriber waits for the feed to catch up with the history it was given."""
+
+RESUMED_AT_ONCE = 100
+"""Feeds that catch up side by side after an interruption."""
 
 
-class Node:
+class Node(Member):
     """This process among others. Belongs to the event loop it was made on."""
 
     def __init__(self, config: Config, engine: Engine | None = None) -> None:
@@ -67,12 +85,12 @@ class Node:
         Raises:
             InvalidKey: a token key in the options is not one.
         """
-        self.config = config
         self.loop = asyncio.get_running_loop()
         self.timers = Timers(self.loop)
         self.engine: Engine = engine or MemoryEngine(
             self.timers, meta_lifetime=config.memory_history_meta_ttl
         )
+        super().__init__(config, self.engine)
         self.hub = Hub()
         self.flusher = Flusher(self.loop)
         self.verifier = Verifier(config)
@@ -80,33 +98,72 @@ class Node:
             codec.name: codec
             for codec in (JSONCodec(config.v3_use_offset), ProtobufCodec(config.v3_use_offset))
         }
-        self.uid = str(uuid.uuid4())
-        self.stopping = False
         self._started_at = self.timers.now()
-        self._publications = count(1)
-        self._uid_prefix = self.uid.replace("-", "")[:20]
         self._tasks: set[asyncio.Task[Any]] = set()
         self._connections: dict[Subscriber, None] = {}
+        self._control = Following(self.engine, CONTROL, self._on_control, self._control_lost)
+        self._heartbeat = self.timers.timer(lambda: self.spawn(self._beat()))
+        self._silent = False
+        """Whether the last sign of life failed."""
 
     # life
 
     async def start(self) -> None:
-        """Begin to receive what other nodes publish."""
+        """Begin to receive what other nodes publish.
+
+        Raises:
+            Exception: the engine failed.
+        """
         await self.engine.start(self)
+        if not self.engine.shared:
+            return
+        try:
+            await self.engine.subscribe(CONTROL)
+            await self._control.start()
+            await self.engine.announce(self.describe(), HEARTBEAT_LIFETIME)
+        except BaseException:
+            await self.engine.stop()
+            raise
+        self._heartbeat.set(self.timers.now() + HEARTBEAT_INTERVAL)
 
     def begin_stop(self) -> None:
         """Begin to tell every client to come back elsewhere. Returns at once."""
+        if self.stopping:
+            return
         self.stopping = True
-        for client in list(self._connections):
+        clients = list(self._connections)
+        slices = int(CLOSE_SPREAD / CLOSE_INTERVAL)
+        self._close_next(clients, max(CLOSE_AT_ONCE, -(-len(clients) // slices)))
+
+    def _close_next(self, clients: list[Subscriber], number: int) -> None:
+        for client in clients[:number]:
             client.close(DisconnectShutdown())
+        if rest := clients[number:]:
+            self.loop.call_later(CLOSE_INTERVAL, self._close_next, rest, number)
 
     async def stop(self) -> None:
         """Tell every client to come back elsewhere, and release everything. Bounded in time."""
+        deadline = self.loop.time() + SHUTDOWN_TIMEOUT
         self.begin_stop()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=SHUTDOWN_TIMEOUT)
+        self._heartbeat.cancel()
+        while self._connections or self._tasks:
+            patience = deadline - FAREWELL_TIMEOUT - self.loop.time()
+            if patience <= 0:
+                break
+            # without tasks, clients are still to be closed
+            waiting = self._tasks or {self.loop.create_task(asyncio.sleep(CLOSE_INTERVAL))}
+            await asyncio.wait(waiting, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
         for task in self._tasks:
             task.cancel()
+        self._control.stop()
+        for feed in self.hub.feeds.values():
+            feed.close()
+        try:
+            async with asyncio.timeout_at(deadline):
+                if self.engine.shared:
+                    await self.engine.withdraw(self.describe())
+        except Exception as error:
+            logger.warning("The other nodes could not be told that this one ends: %s", error)
         await self.engine.stop()
         self.timers.close()
         self.verifier.close()
@@ -132,31 +189,7 @@ class Node:
         """A transport is closed."""
         self._connections.pop(client, None)
 
-    # what clients and the server API ask for: every process is reached
-
-    async def publish(
-        self,
-        channel: ChannelName,
-        data: Payload,
-        options: ChannelOptions,
-        info: ClientInfo | None = None,
-    ) -> None:
-        """Publish to a channel's subscribers in every process. `info`: of a publishing client."""
-        uid = f"{self._uid_prefix}{next(self._publications):x}" if options.keeps_history else ""
-        await self.engine.publish(channel, Publication(data, info, 0, uid), options)
-
-    async def unsubscribe_user(self, user: UserID, channel: ChannelName) -> None:
-        """Unsubscribe a user's connections from a channel; "" means from all their channels."""
-        connections = self.hub.connections(user)
-        await asyncio.gather(*(client.unsubscribe(channel) for client in connections))
-
-    async def disconnect_user(
-        self, user: UserID, disconnect: Disconnect | None = None, *, keep: Subscriber | None = None
-    ) -> None:
-        """Close a user's connections in every process, but for `keep`."""
-        for client in self.hub.connections(user):
-            if client is not keep:
-                client.close(disconnect or DisconnectForced())
+    # among the other nodes
 
     def describe(self) -> NodeInfo:
         """What this node says of itself."""
@@ -171,8 +204,54 @@ class Node:
         )
 
     async def nodes(self) -> list[NodeInfo]:
-        """Every node that is alive, this one first."""
-        return [self.describe(), *await self.engine.other_nodes()]
+        """Every node that is alive, this one first, as it is just now."""
+        others = await super().nodes()
+        return [self.describe(), *(node for node in others if node.uid != self.uid)]
+
+    async def _beat(self) -> None:
+        try:
+            await self.engine.announce(self.describe(), HEARTBEAT_LIFETIME)
+            self._silent = False
+        except Exception as error:
+            if not self._silent:
+                logger.warning("The other nodes cannot be told that this one lives: %s", error)
+            self._silent = True
+        finally:
+            if not self.stopping:
+                self._heartbeat.set(self.timers.now() + HEARTBEAT_INTERVAL)
+
+    async def _command(self, command: Control) -> None:
+        """Do it here at once, and have the other nodes do it."""
+        await self._obey(command)
+        if self.engine.shared:
+            await super()._command(command)
+
+    async def _obey(self, command: Control) -> None:
+        """Do here what every node is to do."""
+        connections = self.hub.connections(command.user)
+        match command:
+            case Unsubscribe(channel=channel):
+                await asyncio.gather(*(client.unsubscribe(channel) for client in connections))
+            case DisconnectUser(code=code, keep=keep):
+                disconnect = _DISCONNECTS.get(code, DisconnectForced)
+                for client in connections:
+                    if client.id != keep:
+                        client.close(disconnect())
+
+    def _on_control(self, publication: Publication) -> None:
+        try:
+            command = control.decode(publication.data)
+        except msgspec.DecodeError as error:
+            logger.warning("Another node says what this one does not understand: %s", error)
+            return
+        if command.origin != self.uid:
+            self.spawn(self._obey(command))
+
+    def _control_lost(self) -> None:
+        logger.error(
+            "Redis lost what nodes tell each other: a disconnect or unsubscribe of the last"
+            " moments may not have reached the clients of this node"
+        )
 
     # subscriptions of this process
 
@@ -194,8 +273,14 @@ class Node:
     async def _open(self, feed: Feed) -> None:
         """Have the engine hand over what is published in a channel; who comes later waits too."""
         feed.ready = self.loop.create_future()
+        if feed.options.history_recover:
+            feed.following = Following(
+                self.engine, feed.channel, feed.publish, lambda: self._insufficient_state(feed)
+            )
         try:
             await self.engine.subscribe(feed.channel)
+            if feed.following is not None:
+                await feed.following.start()
         except BaseException:
             feed.ready.set_exception(RuntimeError("the engine could not subscribe"))
             feed.ready.exception()  # nobody may be waiting
@@ -208,19 +293,29 @@ class Node:
         """The publications kept back for a held subscriber, in order of arrival."""
         return self.hub.feeds[channel].held(client)
 
-    def release(
-        self, channel: ChannelName, client: Subscriber, position: StreamPosition | None
-    ) -> None:
+    async def reach(self, channel: ChannelName, position: StreamPosition) -> None:
+        """Have a recoverable channel's feed catch up with a position read from its stream.
+
+        Raises:
+            TimeoutError: the engine fails.
+        """
+        following = self.hub.feeds[channel].following
+        if following is not None:
+            async with asyncio.timeout(REACH_TIMEOUT):
+                await following.reach(position)
+
+    def position(self, channel: ChannelName) -> StreamPosition | None:
+        """Up to where all live subscribers of a recoverable channel have been served."""
+        following = self.hub.feeds[channel].following
+        return None if following is None else following.position
+
+    def release(self, channel: ChannelName, client: Subscriber) -> None:
         """Serve a held subscriber from now on.
 
         In a recoverable channel it has everything up to `position`, what was kept back for
-        it included. Call it in the same turn of the loop in which `held` was read.
+        it included. Call it in the same turn of the loop in which these were read.
         """
-        feed = self.hub.feeds[channel]
-        if position is not None and feed.position is None:
-            feed.position = position
-            feed.checked_at = self.timers.now()
-        feed.release(client)
+        self.hub.feeds[channel].release(client)
 
     async def remove_subscription(
         self,
@@ -244,8 +339,7 @@ class Node:
         finally:
             feed = self.hub.remove_subscription(channel, client)
             if feed is not None:
-                if feed.timer is not None:
-                    feed.timer.cancel()
+                feed.close()
                 await self.engine.unsubscribe(channel)
 
     async def join(self, channel: ChannelName, info: ClientInfo, options: ChannelOptions) -> None:
@@ -262,23 +356,18 @@ class Node:
     def on_publication(
         self, channel: ChannelName, publication: Publication, position: StreamPosition | None
     ) -> None:
+        if channel == CONTROL:
+            if position is not None:
+                self._control.arrived(publication, position)
+            return
         feed = self.hub.feeds.get(channel)
         if feed is None:
             return
-        if position is not None and feed.position is not None:
-            if position.epoch == feed.position.epoch:
-                if position.offset <= feed.position.offset:
-                    return
-                in_order = position.offset == feed.position.offset + 1
-            else:
-                in_order = False
-            if not in_order:
-                self._insufficient_state(feed)
-                return
-            feed.position = position
-            feed.checked_at = self.timers.now()
-            feed.mismatches = 0
-        feed.publish(publication)
+        if feed.following is None or position is None:
+            feed.publish(publication)
+            return
+        feed.checked_at = self.timers.now()
+        feed.following.arrived(publication, position)
 
     def on_join(self, channel: ChannelName, info: ClientInfo) -> None:
         feed = self.hub.feeds.get(channel)
@@ -290,8 +379,49 @@ class Node:
         if feed is not None:
             feed.broadcast(lambda codec: codec.leave(channel, info))
 
+    def on_interrupted(self, concerns: Concerns) -> None:
+        logger.warning("The engine is interrupted: what is published now may come late")
+        for channel, following in self._followings():
+            if concerns(channel):
+                following.interrupt()
+
+    def on_resumed(self, concerns: Concerns) -> None:
+        logger.warning("The engine is back")
+        self.spawn(self._beat())
+        self.spawn(
+            self._resume(
+                [
+                    (channel, following, following.interruptions)
+                    for channel, following in self._followings()
+                    if concerns(channel)
+                ]
+            )
+        )
+        self.spawn(self._renew_all([f for f in self.hub.feeds.values() if concerns(f.channel)]))
+
+    async def _resume(self, interrupted: list[tuple[ChannelName, Following, int]]) -> None:
+        """Catch up in every channel; until its turn has come, what arrives in one waits."""
+        for start in range(0, len(interrupted), RESUMED_AT_ONCE):
+            part = interrupted[start : start + RESUMED_AT_ONCE]
+            await asyncio.gather(*(following.resume(number) for _, following, number in part))
+
+    async def _renew_all(self, feeds: list[Feed]) -> None:
+        """Be present again, where Redis forgot."""
+        for feed in feeds:
+            if feed.options.presence and feed:
+                try:
+                    await self._renew_presence(feed)
+                except Exception as error:
+                    logger.warning("Presence cannot be renewed yet: %s", error)
+                    return  # each feed's own timer sees to it
+
+    def _followings(self) -> Iterator[tuple[ChannelName, Following]]:
+        yield CONTROL, self._control
+        for channel, feed in self.hub.feeds.items():
+            if feed.following is not None:
+                yield channel, feed.following
+
     def _insufficient_state(self, feed: Feed) -> None:
-        feed.position = None
         for client in feed.cut_off():
             client.close(DisconnectInsufficientState())
 
@@ -330,13 +460,9 @@ class Node:
         delay = self.config.client_channel_position_check_delay
         if delay <= 0 or self.timers.now() - feed.checked_at < delay:
             return
-        position = await self.engine.position(feed.channel)
-        if feed.position is None:
-            return
-        if position == feed.position:
-            feed.mismatches = 0
+        if feed.following is not None and feed.following.position is not None:
+            await feed.following.check()
             feed.checked_at = self.timers.now()
-            return
-        feed.mismatches += 1
-        if feed.mismatches > MISMATCHES_ALLOWED:
-            self._insufficient_state(feed)
+
+
+_DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}

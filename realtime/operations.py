@@ -1,4 +1,4 @@
-"""The server API as coroutines on a node: what each method checks, and does.
+"""The server API as coroutines on a member of the service: what each method checks, and does.
 
 Data are payloads here, and results are messages; `server_api` speaks bytes above this and
 `service` Python objects, so both obey the same rules.
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from realtime import channel as channels_
 from realtime.engine.base import NodeInfo
-from realtime.errors import BadRequest, NotAvailable
-from realtime.node import Node
+from realtime.errors import BadRequest, Error, NotAvailable
+from realtime.member import Member
 from realtime.options import ChannelOptions
 from realtime.payload import Payload
 from realtime.protocol.messages import (
@@ -25,30 +25,41 @@ from realtime.protocol.messages import (
 )
 
 
-async def publish(node: Node, channel: ChannelName, data: Payload) -> None:
+async def publish(member: Member, channel: ChannelName, data: Payload) -> None:
     """Publish into a channel.
 
     Raises:
         BadRequest, NamespaceNotFound
     """
-    await node.publish(channel, data, _options(node, channel))
+    await member.publish(channel, data, _options(member, channel))
 
 
-async def broadcast(node: Node, channels: Sequence[ChannelName], data: Payload) -> None:
-    """Publish the same data into several channels, one after another.
+async def broadcast(member: Member, channels: Sequence[ChannelName], data: Payload) -> None:
+    """Publish the same data into several channels.
 
-    Not atomic: the channels before a failing one have their publication.
+    Not atomic: the channels before one that is refused have their publication.
 
     Raises:
         BadRequest, NamespaceNotFound
     """
     if not channels:
         raise BadRequest
+    ready: list[tuple[ChannelName, ChannelOptions]] = []
+    refused: Error | None = None
     for channel in channels:
-        await publish(node, channel, data)
+        try:
+            ready.append((channel, _options(member, channel)))
+        except Error as error:
+            refused = error
+            break
+    for failure in await member.publish_many(ready, data):
+        if failure is not None:
+            raise failure
+    if refused is not None:
+        raise refused
 
 
-async def unsubscribe(node: Node, user: UserID, channel: ChannelName) -> None:
+async def unsubscribe(member: Member, user: UserID, channel: ChannelName) -> None:
     """Unsubscribe a user's connections from a channel, or from all their channels ("").
 
     Raises:
@@ -57,11 +68,11 @@ async def unsubscribe(node: Node, user: UserID, channel: ChannelName) -> None:
     if not user:
         raise BadRequest
     if channel:
-        _options(node, channel)
-    await node.unsubscribe_user(user, channel)
+        _options(member, channel)
+    await member.unsubscribe_user(user, channel)
 
 
-async def disconnect(node: Node, user: UserID) -> None:
+async def disconnect(member: Member, user: UserID) -> None:
     """Disconnect a user's connections; they are told not to come back.
 
     Raises:
@@ -69,63 +80,63 @@ async def disconnect(node: Node, user: UserID) -> None:
     """
     if not user:
         raise BadRequest
-    await node.disconnect_user(user)
+    await member.disconnect_user(user)
 
 
-async def presence(node: Node, channel: ChannelName) -> PresenceResult:
+async def presence(member: Member, channel: ChannelName) -> PresenceResult:
     """Who is subscribed.
 
     Raises:
         BadRequest, NamespaceNotFound, NotAvailable
     """
-    if not _options(node, channel).presence:
+    if not _options(member, channel).presence:
         raise NotAvailable
-    return PresenceResult(dict(await node.engine.presence(channel)))
+    return PresenceResult(dict(await member.store.presence(channel)))
 
 
-async def presence_stats(node: Node, channel: ChannelName) -> PresenceStatsResult:
+async def presence_stats(member: Member, channel: ChannelName) -> PresenceStatsResult:
     """How many are subscribed.
 
     Raises:
         BadRequest, NamespaceNotFound, NotAvailable
     """
-    return PresenceStatsResult.of((await presence(node, channel)).presence)
+    return PresenceStatsResult.of((await presence(member, channel)).presence)
 
 
-async def history(node: Node, channel: ChannelName) -> HistoryResult:
+async def history(member: Member, channel: ChannelName) -> HistoryResult:
     """What is kept, oldest first.
 
     Raises:
         BadRequest, NamespaceNotFound, NotAvailable
     """
-    if not _options(node, channel).keeps_history:
+    if not _options(member, channel).keeps_history:
         raise NotAvailable
-    return HistoryResult((await node.engine.history(channel)).publications)
+    return HistoryResult((await member.store.history(channel)).publications)
 
 
-async def history_remove(node: Node, channel: ChannelName) -> None:
+async def history_remove(member: Member, channel: ChannelName) -> None:
     """Forget what is kept; offsets go on counting.
 
     Raises:
         BadRequest, NamespaceNotFound, NotAvailable
     """
-    if not _options(node, channel).keeps_history:
+    if not _options(member, channel).keeps_history:
         raise NotAvailable
-    await node.engine.remove_history(channel)
+    await member.store.remove_history(channel)
 
 
-async def channels(node: Node) -> list[ChannelName]:
+async def channels(member: Member) -> list[ChannelName]:
     """Channels with at least one subscriber, sorted."""
-    return sorted(await node.engine.channels())
+    return sorted(await member.store.channels())
 
 
-async def info(node: Node) -> list[NodeInfo]:
+async def info(member: Member) -> list[NodeInfo]:
     """The nodes that are alive."""
-    return await node.nodes()
+    return await member.nodes()
 
 
-def _options(node: Node, channel: ChannelName) -> ChannelOptions:
+def _options(member: Member, channel: ChannelName) -> ChannelOptions:
     if not channel:
         raise BadRequest
     channels_.check_characters(channel)
-    return channels_.options_of(channel, node.config)
+    return channels_.options_of(channel, member.config)

@@ -14,7 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Problem(NamedTuple):
+    """One mistake in the options. `rule` names the kind, and thereby the system check's id."""
+
+    rule: str
+    message: str
+    hint: str
 
 
 def _option(default: Any, meaning: str, *, secret: bool = False) -> Any:
@@ -121,6 +129,40 @@ class Config:
     admin_password: str = _option("", "Password of the operators' panel.", secret=True)
     admin_secret: str = _option("", "Signs the sessions of the operators' panel.", secret=True)
 
+    # engine
+    engine: str = _option("", "memory or redis; empty: redis if one is named, otherwise memory.")
+    memory_history_meta_ttl: int = _option(
+        0, "Seconds the offset of an unused channel is remembered (memory engine); 0: for ever."
+    )
+    redis_url: str = _option(
+        "", "URLs redis://, rediss:// or unix://; several are shards.", secret=True
+    )
+    redis_host: str = _option("", "Hosts, without redis_url; several are shards.")
+    redis_port: str = _option("", "One port for all hosts, or one for each; empty: 6379.")
+    redis_password: str = _option("", "Password of Redis.", secret=True)
+    redis_db: int = _option(0, "Number of the database.")
+    redis_tls: bool = _option(False, "Connect to Redis with TLS.")
+    redis_tls_skip_verify: bool = _option(False, "Accept any certificate of Redis.")
+    redis_master_name: str = _option("", "Name of the master for Sentinel; several are shards.")
+    redis_sentinels: str = _option("", "Addresses host:port of the Sentinels.")
+    redis_sentinel_password: str = _option("", "Password of the Sentinels.", secret=True)
+    redis_prefix: str = _option(
+        "", "Begins every name in Redis; empty: made from Django's SECRET_KEY."
+    )
+    redis_history_meta_ttl: int = _option(
+        0, "Seconds the offset of an unused channel is remembered; 0: for ever."
+    )
+    redis_connect_timeout: int = _option(1, "Seconds until a connection to Redis must stand.")
+    redis_read_timeout: int = _option(5, "Seconds until Redis must have answered.")
+    redis_epoch_per_run: bool = _option(
+        False,
+        "Begin new epochs after a restart or failover of Redis, because it may have lost the"
+        " last publications.",
+    )
+    channel_layer: str = _option(
+        "", "Alias in CHANNEL_LAYERS of the layer that delivers; empty: one of our own."
+    )
+
     # transports and process
     allowed_origins: tuple[str, ...] | None = _option(
         None, "Patterns of accepted Origin headers; not set: any; empty: none."
@@ -131,9 +173,6 @@ class Config:
         65536, "Largest frame a client may send, bytes; 0: 65536; negative: no limit."
     )
     api_disable: bool = _option(False, "Do not serve the server API.")
-    memory_history_meta_ttl: int = _option(
-        0, "Seconds the offset of an unused channel is remembered (memory engine); 0: for ever."
-    )
     name: str = _option("", "Name of this node; default: host name and process ID.")
 
     def options_of_namespace(self, name: str) -> ChannelOptions | None:

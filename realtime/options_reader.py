@@ -11,15 +11,16 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import Field
-from typing import Any, NamedTuple
+from typing import Any
 
-from realtime import origin
+from realtime import origin, redis_options
 from realtime.options import (
     CHANNEL_OPTION_FIELDS,
     CONFIG_FIELDS,
     KIND_WORDS,
     ChannelOptions,
     Config,
+    Problem,
     kind_of,
 )
 
@@ -27,17 +28,11 @@ NAMESPACE_NAME = re.compile(r"[-a-zA-Z0-9_]{2,}")
 MINIMUM: Mapping[str, float] = {
     "client_presence_ping_interval": 1,
     "client_presence_expire_interval": 1,
+    "redis_connect_timeout": 1,
+    "redis_read_timeout": 1,
     "websocket_message_size_limit": -math.inf,
 }
 """Integer option → its least value; 0 for all others."""
-
-
-class Problem(NamedTuple):
-    """One mistake in the options. `rule` names the kind, and thereby the system check's id."""
-
-    rule: str
-    message: str
-    hint: str
 
 
 class InvalidOptions(ValueError):
@@ -86,13 +81,10 @@ _ELSEWHERE: Mapping[str, str] = {
         " proxy_refresh_timeout proxy_rpc_timeout proxy_subscribe_timeout"
         " proxy_publish_timeout proxy_extra_http_headers"
     ),
-    "the memory engine is the only one": (
-        "engine redis_host redis_port redis_url redis_password redis_db redis_tls"
-        " redis_tls_skip_verify redis_master_name redis_sentinels redis_sentinel_password"
-        " redis_cluster_addrs redis_prefix redis_streams redis_history_meta_ttl"
-        " redis_connect_timeout redis_read_timeout redis_write_timeout redis_idle_timeout"
-        " redis_pubsub_num_workers"
-    ),
+    "streams are always used": "redis_streams",
+    "Redis Cluster is not supported, name shards in redis_url": "redis_cluster_addrs",
+    "redis_read_timeout bounds writing too": "redis_write_timeout",
+    "connections to Redis are few and long-lived": "redis_idle_timeout redis_pubsub_num_workers",
 }
 
 NOT_USED: Mapping[str, str] = {
@@ -148,6 +140,7 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
     _check_personal_channel(config, problems)
     _check_presence_intervals(config, problems)
     _check_origins(config, problems)
+    problems.extend(redis_options.problems(config))
     return config, problems
 
 
@@ -230,6 +223,15 @@ def _read_value(
             return
         case str() if kind == "str":
             into[option.name] = value
+            return
+        # as the config files of the reference server may have them
+        case int() if option.name == "redis_port" and not isinstance(value, bool):
+            into[option.name] = str(value)
+            return
+        case list() | tuple() if option.name == "redis_sentinels" and all(
+            isinstance(item, str) for item in value
+        ):
+            into[option.name] = ",".join(value)
             return
         case int() if kind == "int" and not isinstance(value, bool):
             least = MINIMUM.get(option.name, 0)

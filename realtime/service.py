@@ -70,87 +70,87 @@ def publish(channel: str, data: object) -> None:
         TypeError: the data have no JSON form.
     """
     encoded = payload.from_object(data)
-    call(lambda node: operations.publish(node, channel, encoded), twin="apublish")
+    call(lambda member: operations.publish(member, channel, encoded), twin="apublish")
 
 
 async def apublish(channel: str, data: object) -> None:
     """Twin of `publish`."""
     encoded = payload.from_object(data)
-    await acall(lambda node: operations.publish(node, channel, encoded))
+    await acall(lambda member: operations.publish(member, channel, encoded))
 
 
 def broadcast(channels: Iterable[str], data: object) -> None:
     """Publish the same data into several channels; see `operations.broadcast`."""
     names, encoded = tuple(channels), payload.from_object(data)
-    call(lambda node: operations.broadcast(node, names, encoded), twin="abroadcast")
+    call(lambda member: operations.broadcast(member, names, encoded), twin="abroadcast")
 
 
 async def abroadcast(channels: Iterable[str], data: object) -> None:
     """Twin of `broadcast`."""
     names, encoded = tuple(channels), payload.from_object(data)
-    await acall(lambda node: operations.broadcast(node, names, encoded))
+    await acall(lambda member: operations.broadcast(member, names, encoded))
 
 
 def unsubscribe(user: str, channel: str = "") -> None:
     """Unsubscribe all connections of a user ID from a channel; without one, from all of theirs."""
-    call(lambda node: operations.unsubscribe(node, user, channel), twin="aunsubscribe")
+    call(lambda member: operations.unsubscribe(member, user, channel), twin="aunsubscribe")
 
 
 async def aunsubscribe(user: str, channel: str = "") -> None:
     """Twin of `unsubscribe`."""
-    await acall(lambda node: operations.unsubscribe(node, user, channel))
+    await acall(lambda member: operations.unsubscribe(member, user, channel))
 
 
 def disconnect(user: str) -> None:
     """Disconnect all connections of a user ID; their clients do not reconnect."""
-    call(lambda node: operations.disconnect(node, user), twin="adisconnect")
+    call(lambda member: operations.disconnect(member, user), twin="adisconnect")
 
 
 async def adisconnect(user: str) -> None:
     """Twin of `disconnect`."""
-    await acall(lambda node: operations.disconnect(node, user))
+    await acall(lambda member: operations.disconnect(member, user))
 
 
 def presence(channel: str) -> dict[str, ClientInfo]:
     """Who is subscribed to a channel: connection ID → client info."""
-    return _presence(call(lambda node: operations.presence(node, channel), twin="apresence"))
+    return _presence(call(lambda member: operations.presence(member, channel), twin="apresence"))
 
 
 async def apresence(channel: str) -> dict[str, ClientInfo]:
     """Twin of `presence`."""
-    return _presence(await acall(lambda node: operations.presence(node, channel)))
+    return _presence(await acall(lambda member: operations.presence(member, channel)))
 
 
 def presence_stats(channel: str) -> PresenceStats:
     """How many clients and users are subscribed to a channel."""
     return _presence_stats(
-        call(lambda node: operations.presence_stats(node, channel), twin="apresence_stats")
+        call(lambda member: operations.presence_stats(member, channel), twin="apresence_stats")
     )
 
 
 async def apresence_stats(channel: str) -> PresenceStats:
     """Twin of `presence_stats`."""
-    return _presence_stats(await acall(lambda node: operations.presence_stats(node, channel)))
+    return _presence_stats(await acall(lambda member: operations.presence_stats(member, channel)))
 
 
 def history(channel: str) -> list[Publication]:
     """The publications kept in a channel, oldest first."""
-    return _history(call(lambda node: operations.history(node, channel), twin="ahistory"))
+    return _history(call(lambda member: operations.history(member, channel), twin="ahistory"))
 
 
 async def ahistory(channel: str) -> list[Publication]:
     """Twin of `history`."""
-    return _history(await acall(lambda node: operations.history(node, channel)))
+    return _history(await acall(lambda member: operations.history(member, channel)))
 
 
 def history_remove(channel: str) -> None:
     """Forget the publications kept in a channel; offsets go on counting."""
-    call(lambda node: operations.history_remove(node, channel), twin="ahistory_remove")
+    call(lambda member: operations.history_remove(member, channel), twin="ahistory_remove")
 
 
 async def ahistory_remove(channel: str) -> None:
     """Twin of `history_remove`."""
-    await acall(lambda node: operations.history_remove(node, channel))
+    await acall(lambda member: operations.history_remove(member, channel))
 
 
 def channels() -> list[str]:

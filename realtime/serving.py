@@ -1,21 +1,25 @@
-"""The node of this process: made when serving begins, found by whoever wants to publish.
+"""Finds the member of the service that this process is, for whoever wants to publish.
 
-One node per event loop. A server has one loop, so there is normally one; tests may have
-several, one after another.
+A process that serves clients has a node, made when serving begins: one per event loop, so
+normally one. With a shared engine any other process, and any thread, is a member of its own:
+it reaches Redis by blocking calls on pooled connections, and no event loop is made.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from realtime import conf
+from realtime import conf, engines
 from realtime.errors import InternalError, NotServing
+from realtime.member import Member
 from realtime.node import Node
+from realtime.options import Config
 
 T = TypeVar("T")
 
@@ -25,6 +29,8 @@ CALL_TIMEOUT = 10.0
 _nodes: dict[asyncio.AbstractEventLoop, Node] = {}
 _starting: dict[asyncio.AbstractEventLoop, asyncio.Task[Node]] = {}
 _lock = threading.Lock()
+_member: tuple[int, Config, Member] | None = None
+"""Process ID, configuration, and the member this process is besides its nodes."""
 
 
 async def start() -> Node:
@@ -40,13 +46,25 @@ async def start() -> Node:
         starting = _starting.get(loop)
         if starting is None:
             starting = _starting[loop] = loop.create_task(_start(loop))
-            starting.add_done_callback(lambda _: _starting.pop(loop, None))
+            starting.add_done_callback(_started)
         node = await asyncio.shield(starting)
     return node
 
 
+def node() -> Node | None:
+    """The node of the running loop, if it is started."""
+    return _nodes.get(asyncio.get_running_loop())
+
+
+def _started(starting: asyncio.Task[Node]) -> None:
+    _starting.pop(starting.get_loop(), None)
+    if not starting.cancelled():
+        starting.exception()  # nobody may be waiting any more
+
+
 async def _start(loop: asyncio.AbstractEventLoop) -> Node:
-    node = Node(conf.current())
+    config = conf.current()
+    node = Node(config, engines.engine(config))
     await node.start()
     with _lock:
         for closed in [other for other in _nodes if other.is_closed()]:
@@ -91,27 +109,32 @@ def serving_node() -> Node:
     )
 
 
-async def acall(work: Callable[[Node], Awaitable[T]]) -> T:
-    """Run `work` on the node's loop, from a coroutine of any loop.
+async def acall(work: Callable[[Member], Awaitable[T]]) -> T:
+    """Run `work` for this process, from a coroutine of any loop.
 
     Raises:
-        NotServing, and whatever `work` raises.
+        NotServing: with the memory engine, in a process that serves no clients.
+        Exception: whatever `work` raises.
     """
-    node = serving_node()
-    if asyncio.get_running_loop() is node.loop:
+    node = _nodes.get(asyncio.get_running_loop())
+    if node is not None:
         return await work(node)
-    return await asyncio.wrap_future(_submit(node, work))
+    config = conf.current()
+    if engines.is_shared(config):
+        return await asyncio.to_thread(_run, work, config)
+    return await asyncio.wrap_future(_submit(serving_node(), work))
 
 
-def call(work: Callable[[Node], Awaitable[T]], *, twin: str = "") -> T:
-    """Run `work` on the node's loop, from a thread that runs no event loop.
+def call(work: Callable[[Member], Awaitable[T]], *, twin: str = "") -> T:
+    """Run `work` for this process, from a thread that runs no event loop.
 
     `twin`: name of the coroutine function to use on an event loop, for the message.
 
     Raises:
         RuntimeError: called on an event loop, which this would block.
         InternalError: the serving loop did not answer in time.
-        NotServing, and whatever `work` raises.
+        NotServing: with the memory engine, in a process that serves no clients.
+        Exception: whatever `work` raises.
     """
     try:
         asyncio.get_running_loop()
@@ -122,6 +145,9 @@ def call(work: Callable[[Node], Awaitable[T]], *, twin: str = "") -> T:
             "A synchronous function of realtime was called on an event loop, which it would"
             f" block{f'; await realtime.{twin} there' if twin else ''}."
         )
+    config = conf.current()
+    if engines.is_shared(config):
+        return _run(work, config)
     future = _submit(serving_node(), work)
     try:
         return future.result(CALL_TIMEOUT)
@@ -132,8 +158,36 @@ def call(work: Callable[[Node], Awaitable[T]], *, twin: str = "") -> T:
         raise InternalError(message="the serving event loop did not answer in time") from None
 
 
-def _submit(node: Node, work: Callable[[Node], Awaitable[T]]) -> Future[T]:
+def _submit(node: Node, work: Callable[[Member], Awaitable[T]]) -> Future[T]:
     async def run() -> T:
         return await work(node)
 
     return asyncio.run_coroutine_threadsafe(run(), node.loop)
+
+
+def _run(work: Callable[[Member], Awaitable[T]], config: Config) -> T:
+    """Run `work` with blocking calls, stepping its coroutine by hand."""
+
+    async def run() -> T:
+        return await work(_blocking_member(config))
+
+    coroutine: Coroutine[Any, Any, T] = run()
+    try:
+        while True:
+            # None is what sleep(0) gives, to let others have a turn: there are none
+            if coroutine.send(None) is not None:
+                raise RuntimeError("a blocking call waits for an event loop")
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        coroutine.close()
+
+
+def _blocking_member(config: Config) -> Member:
+    """The member this process is; a forked process is another one."""
+    global _member
+    with _lock:
+        if _member is None or _member[0] != os.getpid() or _member[1] is not config:
+            _member = os.getpid(), config, Member(config, engines.blocking_store(config))
+        return _member[2]

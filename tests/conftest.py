@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from itertools import count
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ import pytest
 from realtime import tokens
 from realtime.options_reader import load
 from tests.protocol_client import ProtocolClient, open_client
+from tests.redis_sentinel import Sentinel
+from tests.redis_server import RedisServer
 from tests.server import SECRET, Server
 
 CONFIG = load({"token_hmac_secret_key": SECRET})
@@ -46,6 +50,22 @@ def start_server(
         environment=environment,
         application=application,
     )
+
+
+def start_cluster(
+    tmp_path_factory: pytest.TempPathFactory, size: int, redis: RedisServer, **arguments: Any
+) -> list[Server]:
+    """Start servers that share a Redis, all at once."""
+    arguments = {"redis_url": redis.url, "redis_prefix": new_word()} | arguments
+    with ThreadPoolExecutor(size) as pool:
+        starting = [pool.submit(start_server, tmp_path_factory, **arguments) for _ in range(size)]
+    try:
+        return [start.result() for start in starting]
+    except BaseException:
+        for start in starting:
+            if start.exception() is None:
+                start.result().stop()
+        raise
 
 
 @pytest.fixture(scope="session")
@@ -82,15 +102,99 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..
         server.stop()
 
 
-_counter = 0
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis shared by all tests: use prefixes of your own, see `unique`."""
+    server = RedisServer(tmp_path_factory.mktemp("redis")).start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def own_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., RedisServer]]:
+    """Start a Redis that belongs to one test: `own_redis(persistent=True)`."""
+    servers: list[RedisServer] = []
+
+    def start(**arguments: Any) -> RedisServer:
+        server = RedisServer(tmp_path_factory.mktemp("redis"), **arguments)
+        servers.append(server)
+        return server.start()
+
+    yield start
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture
+def own_sentinel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Sentinel]]:
+    """Start a master, a replica and a sentinel for one test: `own_sentinel(password="x")`."""
+    started: list[Sentinel] = []
+
+    def start(**arguments: Any) -> Sentinel:
+        started.append(Sentinel(tmp_path_factory.mktemp("sentinel"), **arguments))
+        return started[-1].start()
+
+    yield start
+    for sentinel in started:
+        sentinel.kill()
+
+
+@pytest.fixture
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[..., list[Server]]]:
+    """Start servers that share a Redis and belong to one test: `cluster(2, redis, presence=True)`.
+
+    Their prefix is a new one unless `redis_prefix` is given. They are killed when the test
+    ends, so no Redis that is gone or frozen by then holds them up.
+    """
+    servers: list[Server] = []
+
+    def start(size: int, redis: RedisServer, **arguments: Any) -> list[Server]:
+        started = start_cluster(tmp_path_factory, size, redis, **arguments)
+        servers.extend(started)
+        return started
+
+    yield start
+    for server in servers:
+        server.kill()
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(
+    tmp_path_factory: pytest.TempPathFactory, redis_server: RedisServer
+) -> Iterator[Callable[..., list[Server]]]:
+    """Start, or find, two servers on one Redis: `one, other = shared_cluster(presence=True)`.
+
+    Shared by all tests that ask for the same options, as those of `serve`.
+    """
+    clusters: dict[str, list[Server]] = {}
+
+    def start(**arguments: Any) -> list[Server]:
+        key = json.dumps(arguments, sort_keys=True)
+        if key not in clusters:
+            clusters[key] = start_cluster(tmp_path_factory, 2, redis_server, **arguments)
+        return clusters[key]
+
+    yield start
+    for servers in clusters.values():
+        for server in servers:
+            server.stop()
+
+
+_words = count(1)
+
+
+def new_word() -> str:
+    """A word nobody else uses."""
+    return f"t{os.getpid()}x{next(_words)}"
 
 
 @pytest.fixture
 def unique() -> str:
     """A word no other test uses, for channel names and users."""
-    global _counter
-    _counter += 1
-    return f"t{os.getpid()}x{_counter}"
+    return new_word()
 
 
 @pytest.fixture(params=["json", "protobuf"])

@@ -26,6 +26,7 @@ PURE = (
     "realtime.options",
     "realtime.origin",
     "realtime.options_reader",
+    "realtime.redis_options",
     "realtime.channel",
     "realtime.permissions",
     "realtime.recovery",

@@ -84,7 +84,9 @@ async def connect(client: Client, command: Command) -> None:
         await subscribing.join()
     personal = config.user_subscribe_to_personal and identity.user != ""
     if config.user_personal_single_connection and personal:
-        await client.node.disconnect_user(identity.user, DisconnectConnectionLimit(), keep=client)
+        await client.node.disconnect_user(
+            identity.user, DisconnectConnectionLimit(), keep=client.id
+        )
 
 
 async def _identify(client: Client, request: ConnectRequest) -> ConnectToken:

@@ -76,10 +76,10 @@ class Subscribing:
         )
         if not options.history_recover:
             return
-        if self._since is None:
-            self._answer = Recovered((), await node.engine.position(channel), False)
-        else:
-            self._answer = recovery.recover(await node.engine.history(channel), self._since)
+        if self._since is not None:
+            history = await node.engine.history(channel, self._since.offset + 1)
+            await node.reach(channel, history.position)
+            self._answer = recovery.recover(history, self._since)
 
     def complete(self) -> SubscribeResult:
         """Make the client a live subscriber. Reply before anything else happens.
@@ -88,24 +88,29 @@ class Subscribing:
             DisconnectInsufficientState: what was kept back does not continue history.
         """
         node, channel = self._client.node, self._channel
-        held = node.held(channel, self._client)
         result = SubscribeResult()
-        if self._answer is not None:
-            merged = recovery.merge(self._answer, held)
-            if merged is None:
-                raise DisconnectInsufficientState
-            asked = self._since is not None
-            result = SubscribeResult(
-                recoverable=True,
-                position=merged.position,
-                publications=merged.publications if asked else (),
-                recovered=merged.recovered,
-            )
-        node.release(channel, self._client, result.position)
+        if self._subscription.options.history_recover:
+            result = self._recovered(node.position(channel))
+        node.release(channel, self._client)
         del self._client.subscribing[channel]
         self._client.session.subscriptions[channel] = self._subscription
         self._completed = True
         return result
+
+    def _recovered(self, position: StreamPosition | None) -> SubscribeResult:
+        """From `position` on, the client is served as everybody else in the channel."""
+        if self._answer is None:
+            return SubscribeResult(recoverable=True, position=position)
+        held = self._client.node.held(self._channel, self._client)
+        merged = recovery.merge(self._answer, held)
+        if merged is None or merged.position != position:
+            raise DisconnectInsufficientState
+        return SubscribeResult(
+            recoverable=True,
+            position=position,
+            publications=merged.publications,
+            recovered=merged.recovered,
+        )
 
     async def join(self) -> None:
         """Say in the channel that the client subscribed; then undo it, if the server wants that."""

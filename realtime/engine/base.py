@@ -7,8 +7,8 @@ to it. Arguments are clean: names are valid, options say what is on. Any excepti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -35,6 +35,10 @@ class NodeInfo(Struct, frozen=True, gc=False):
     uptime: int
 
 
+Concerns: TypeAlias = Callable[[ChannelName], bool]
+"""Whether a channel is one of those that are spoken of."""
+
+
 class Receiver(Protocol):
     """What an engine needs of its node: where it hands over what arrives. Never blocks."""
 
@@ -52,34 +56,17 @@ class Receiver(Protocol):
         """A client unsubscribed, on whichever node."""
         ...
 
-
-class Engine(Protocol):
-    """Streams, presence and delivery. All methods belong to the node's event loop."""
-
-    shared: bool
-    """Whether other processes see the same streams, presence and publications."""
-
-    async def start(self, receiver: Receiver) -> None:
-        """Begin to hand over what arrives."""
+    def on_interrupted(self, concerns: Concerns) -> None:
+        """What is published from now on into some channels may not arrive."""
         ...
 
-    async def stop(self) -> None:
-        """Hand over nothing more and release everything. Bounded in time."""
+    def on_resumed(self, concerns: Concerns) -> None:
+        """What is published from now on into these channels arrives again."""
         ...
 
-    # delivery
 
-    async def subscribe(self, channel: ChannelName) -> None:
-        """This node has its first subscriber in a channel: hand over what is published there.
-
-        Returns when nothing published from now on can be missed. Calls of this and of
-        `unsubscribe` for one channel take effect in the order in which they begin.
-        """
-        ...
-
-    async def unsubscribe(self, channel: ChannelName) -> None:
-        """This node has no subscriber left in a channel."""
-        ...
+class Store(Protocol):
+    """Streams, presence and publishing: what a process needs that serves no clients."""
 
     async def publish(
         self, channel: ChannelName, publication: Publication, options: ChannelOptions
@@ -92,6 +79,12 @@ class Engine(Protocol):
         """
         ...
 
+    async def publish_many(
+        self, publications: Sequence[tuple[ChannelName, Publication, ChannelOptions]]
+    ) -> list[BaseException | None]:
+        """Publish several, those into one channel in their order; what failed, by index."""
+        ...
+
     async def publish_join(self, channel: ChannelName, info: ClientInfo) -> None:
         """Tell every node that a client subscribed."""
         ...
@@ -102,8 +95,8 @@ class Engine(Protocol):
 
     # streams
 
-    async def history(self, channel: ChannelName) -> History:
-        """Everything that is kept, and the top position, read at one moment.
+    async def history(self, channel: ChannelName, since: int = 0) -> History:
+        """What is kept from offset `since` on, and the top position, read at one moment.
 
         The position of a channel nothing was published into has offset 0 and an epoch that
         the first publication will have too. Offset and epoch outlive the publications.
@@ -116,6 +109,13 @@ class Engine(Protocol):
 
     async def remove_history(self, channel: ChannelName) -> None:
         """Forget the kept publications; the position stays."""
+        ...
+
+    async def renew_epoch(self, channel: ChannelName, epoch: str) -> None:
+        """Begin a new epoch of a stream that lost publications in `epoch`.
+
+        Nothing happens when it has another epoch already.
+        """
         ...
 
     # presence
@@ -140,6 +140,41 @@ class Engine(Protocol):
         """Channels with at least one subscriber on any node, in no order."""
         ...
 
-    async def other_nodes(self) -> list[NodeInfo]:
-        """The nodes besides this one that are alive."""
+    async def nodes(self) -> list[NodeInfo]:
+        """The nodes that announced themselves and are alive; none when nodes are not shared."""
+        ...
+
+
+class Engine(Store, Protocol):
+    """A store with delivery to a node. All methods belong to the node's event loop."""
+
+    shared: bool
+    """Whether other processes see the same streams, presence and publications."""
+
+    async def start(self, receiver: Receiver) -> None:
+        """Begin to hand over what arrives."""
+        ...
+
+    async def stop(self) -> None:
+        """Hand over nothing more and release everything. Bounded in time."""
+        ...
+
+    async def subscribe(self, channel: ChannelName) -> None:
+        """This node has its first subscriber in a channel: hand over what is published there.
+
+        Returns when nothing published from now on can be missed. Calls of this and of
+        `unsubscribe` for one channel take effect in the order in which they begin.
+        """
+        ...
+
+    async def unsubscribe(self, channel: ChannelName) -> None:
+        """This node has no subscriber left in a channel."""
+        ...
+
+    async def announce(self, node: NodeInfo, lifetime: float) -> None:
+        """Say that this node is alive, for `lifetime` seconds."""
+        ...
+
+    async def withdraw(self, node: NodeInfo) -> None:
+        """Say that this node is gone."""
         ...

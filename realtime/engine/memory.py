@@ -12,14 +12,13 @@ positions are remembered, because clients may be allowed to publish into any nam
 
 from __future__ import annotations
 
-import random
-import string
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from realtime.engine.base import NodeInfo, Receiver
+from realtime.engine.epochs import new_epoch
 from realtime.options import ChannelOptions
 from realtime.protocol.messages import (
     ChannelName,
@@ -30,8 +29,6 @@ from realtime.protocol.messages import (
 )
 from realtime.recovery import History
 from realtime.timers import Timer, Timers
-
-EPOCH_LENGTH = 8
 
 RESTING_ALLOWED = 100_000
 """Streams of which only the position is left. More are forgotten, the longest resting first, so
@@ -77,7 +74,7 @@ class MemoryEngine:
         """`meta_lifetime`: seconds the position of an unused channel is kept; 0: for ever."""
         self._timers = timers
         self._meta_lifetime = meta_lifetime
-        self._epoch = _new_epoch()
+        self._epoch = new_epoch()
         self._streams: dict[ChannelName, _Stream] = {}
         self._presence: dict[ChannelName, _Presence] = {}
         self._resting: dict[ChannelName, None] = {}
@@ -114,6 +111,13 @@ class MemoryEngine:
             self._receiver.on_publication(channel, publication, position)
         return position
 
+    async def publish_many(
+        self, publications: Sequence[tuple[ChannelName, Publication, ChannelOptions]]
+    ) -> list[BaseException | None]:
+        for publication in publications:
+            await self.publish(*publication)
+        return [None] * len(publications)
+
     async def publish_join(self, channel: ChannelName, info: ClientInfo) -> None:
         if self._receiver is not None:
             self._receiver.on_join(channel, info)
@@ -124,12 +128,13 @@ class MemoryEngine:
 
     # streams
 
-    async def history(self, channel: ChannelName) -> History:
+    async def history(self, channel: ChannelName, since: int = 0) -> History:
         stream = self._streams.get(channel)
         if stream is None:
             return History((), self._beginning(channel))
         self._used(channel, stream)
-        return History(tuple(stream.publications), stream.position)
+        kept = tuple(p for p in stream.publications if p.offset >= since)
+        return History(kept, stream.position)
 
     async def position(self, channel: ChannelName) -> StreamPosition:
         stream = self._streams.get(channel)
@@ -143,6 +148,11 @@ class MemoryEngine:
         if stream is not None:
             stream.publications.clear()
             self._rest(channel, stream)
+
+    async def renew_epoch(self, channel: ChannelName, epoch: str) -> None:
+        stream = self._streams.get(channel)
+        if stream is not None and stream.epoch == epoch:
+            stream.epoch = self._epoch = new_epoch()
 
     def _append(
         self, channel: ChannelName, publication: Publication, options: ChannelOptions
@@ -181,7 +191,7 @@ class MemoryEngine:
         self._resting[channel] = None
         if len(self._resting) > RESTING_ALLOWED:
             self._drop(next(iter(self._resting)))
-            self._epoch = _new_epoch()
+            self._epoch = new_epoch()
 
     def _drop(self, channel: ChannelName) -> None:
         self._resting.pop(channel, None)
@@ -203,7 +213,7 @@ class MemoryEngine:
                 return
             self._drop(channel)
             # A stream that begins again must not look like the one forgotten here.
-            self._epoch = _new_epoch()
+            self._epoch = new_epoch()
 
         return forget
 
@@ -255,9 +265,11 @@ class MemoryEngine:
     async def channels(self) -> list[ChannelName]:
         return list(self._subscribed)
 
-    async def other_nodes(self) -> list[NodeInfo]:
+    async def nodes(self) -> list[NodeInfo]:
         return []
 
+    async def announce(self, node: NodeInfo, lifetime: float) -> None:
+        pass
 
-def _new_epoch() -> str:
-    return "".join(random.choices(string.ascii_letters, k=EPOCH_LENGTH))
+    async def withdraw(self, node: NodeInfo) -> None:
+        pass

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from realtime.errors import Error, InternalError
-from realtime.node import Node
+from realtime.member import Member
 from realtime.options import Config
 from realtime.payload import escape
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
@@ -107,13 +107,13 @@ def _same(given: bytes, key: str) -> bool:
     return hmac.compare_digest(given, key.encode())
 
 
-async def handle(node: Node, content_type: str, body: bytes) -> Response:
+async def handle(member: Member, content_type: str, body: bytes) -> Response:
     """Run the commands of a body, in order, and answer with one reply a line.
 
     A body that is malformed somewhere is answered with 400 although the commands before
     that place have run.
     """
-    if node.stopping:
+    if member.stopping:
         return UNAVAILABLE
     if not body:
         return BAD_REQUEST
@@ -123,15 +123,15 @@ async def handle(node: Node, content_type: str, body: bytes) -> Response:
             if len(replies) % COMMANDS_PER_TURN == COMMANDS_PER_TURN - 1:
                 await asyncio.sleep(0)
             method = method_number(command.method, methods.METHOD_NUMBERS)
-            replies.append(await _reply(node, command, method))
+            replies.append(await _reply(member, command, method))
     except Malformed:
         return BAD_REQUEST
     return Response(200, b"".join(replies), content_type)
 
 
-async def _reply(node: Node, command: _Command, method: int) -> bytes:
+async def _reply(member: Member, command: _Command, method: int) -> bytes:
     try:
-        result = await methods.run(node, method, bytes(command.params))
+        result = await methods.run(member, method, bytes(command.params))
     except Error as error:
         return _line(command, b"error", _error(error))
     except Exception:

@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from realtime import operations, payload
 from realtime.errors import BadRequest, MethodNotFound
-from realtime.node import Node
+from realtime.member import Member
 from realtime.payload import Payload
 from realtime.protocol.json import client_info, raw
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
@@ -60,62 +60,62 @@ class Row(NamedTuple, Generic[P]):
 
     name: str
     decode: ObjectDecoder[P] | None
-    run: Callable[[Node, P], Awaitable[bytes]]
+    run: Callable[[Member, P], Awaitable[bytes]]
 
 
-async def _publish(node: Node, params: _PublishParams) -> bytes:
-    await operations.publish(node, _required(params.channel), _data(params.data))
+async def _publish(member: Member, params: _PublishParams) -> bytes:
+    await operations.publish(member, _required(params.channel), _data(params.data))
     return _EMPTY
 
 
-async def _broadcast(node: Node, params: _BroadcastParams) -> bytes:
+async def _broadcast(member: Member, params: _BroadcastParams) -> bytes:
     if not params.channels:
         raise BadRequest
-    await operations.broadcast(node, params.channels, _data(params.data))
+    await operations.broadcast(member, params.channels, _data(params.data))
     return _EMPTY
 
 
-async def _unsubscribe(node: Node, params: _UserParams) -> bytes:
-    await operations.unsubscribe(node, params.user or "", params.channel or "")
+async def _unsubscribe(member: Member, params: _UserParams) -> bytes:
+    await operations.unsubscribe(member, params.user or "", params.channel or "")
     return _EMPTY
 
 
-async def _disconnect(node: Node, params: _UserParams) -> bytes:
-    await operations.disconnect(node, params.user or "")
+async def _disconnect(member: Member, params: _UserParams) -> bytes:
+    await operations.disconnect(member, params.user or "")
     return _EMPTY
 
 
-async def _presence(node: Node, params: _ChannelParams) -> bytes:
-    present = (await operations.presence(node, params.channel or "")).presence
+async def _presence(member: Member, params: _ChannelParams) -> bytes:
+    present = (await operations.presence(member, params.channel or "")).presence
     return _encode({"presence": {c: client_info(info) for c, info in sorted(present.items())}})
 
 
-async def _presence_stats(node: Node, params: _ChannelParams) -> bytes:
-    return _encode(await operations.presence_stats(node, params.channel or ""))
+async def _presence_stats(member: Member, params: _ChannelParams) -> bytes:
+    return _encode(await operations.presence_stats(member, params.channel or ""))
 
 
-async def _history(node: Node, params: _ChannelParams) -> bytes:
-    result = await operations.history(node, params.channel or "")
+async def _history(member: Member, params: _ChannelParams) -> bytes:
+    result = await operations.history(member, params.channel or "")
     return _encode({"publications": [_kept(publication) for publication in result.publications]})
 
 
-async def _history_remove(node: Node, params: _ChannelParams) -> bytes:
-    await operations.history_remove(node, params.channel or "")
+async def _history_remove(member: Member, params: _ChannelParams) -> bytes:
+    await operations.history_remove(member, params.channel or "")
     return _EMPTY
 
 
-async def _channels(node: Node, _: Struct) -> bytes:
-    return _encode({"channels": await operations.channels(node)})
+async def _channels(member: Member, _: Struct) -> bytes:
+    return _encode({"channels": await operations.channels(member)})
 
 
-async def _info(node: Node, _: Struct) -> bytes:
+async def _info(member: Member, _: Struct) -> bytes:
     nodes = [
-        msgspec.structs.asdict(node) | {"metrics": None} for node in await operations.info(node)
+        msgspec.structs.asdict(node) | {"metrics": None} for node in await operations.info(member)
     ]
     return _encode({"nodes": nodes})
 
 
-async def _rpc(node: Node, params: _RPCParams) -> bytes:
+async def _rpc(member: Member, params: _RPCParams) -> bytes:
     if not params.method:
         raise BadRequest
     raise MethodNotFound
@@ -159,7 +159,7 @@ METHODS: tuple[Row[Any], ...] = (
 METHOD_NUMBERS = {row.name: number for number, row in enumerate(METHODS)}
 
 
-async def run(node: Node, method: int, params: bytes) -> bytes:
+async def run(member: Member, method: int, params: bytes) -> bytes:
     """Run one command; returns its result as JSON.
 
     Raises:
@@ -170,11 +170,11 @@ async def run(node: Node, method: int, params: bytes) -> bytes:
         raise MethodNotFound
     row = METHODS[method]
     if row.decode is None:
-        return await row.run(node, Struct())
+        return await row.run(member, Struct())
     if params in (b"", b"null"):
         raise BadRequest
     try:
         decoded = row.decode(params)
     except Malformed:
         raise BadRequest from None
-    return await row.run(node, decoded)
+    return await row.run(member, decoded)

@@ -19,8 +19,7 @@ async def subscribe(
 ) -> None:
     """Subscribe as a client does, that has everything up to the position of now."""
     await node.add_subscription(channel, client, options, client.info_in(channel))
-    position = await node.engine.position(channel) if options.history_recover else None
-    node.release(channel, client, position)
+    node.release(channel, client)
 
 
 async def publish(node: Node, options: ChannelOptions, value: int, channel: str = "a") -> None:

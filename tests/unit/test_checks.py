@@ -17,11 +17,16 @@ import pytest
 from django.core.checks import CheckMessage, run_checks
 from django.test import override_settings
 
-from realtime import checks, conf, options_reader
+from realtime import checks, conf, options_reader, redis_options
 from tests.server import ROOT
 
 RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": True}
 SECURE: dict[str, Any] = {"token_hmac_secret_key": "k" * 32, "api_key": "k"}
+SENTINELS = {"redis_sentinels": "h:26379", "redis_master_name": "main"}
+URL = {"redis_url": "redis://:do-not-show-me@h"}
+OURS = {"BACKEND": "realtime.layer.RedisChannelLayer"}
+OTHER = {"BACKEND": "channels_redis.core.RedisChannelLayer"}
+IN_MEMORY = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
 
 
 def found(**options: object) -> list[CheckMessage]:
@@ -62,7 +67,18 @@ def ids(messages: list[CheckMessage]) -> list[str | None]:
         ),
         pytest.param({"token_rsa_public_key": "no key"}, "realtime.E010", id="key"),
         pytest.param({"allowed_origins": ["http://["]}, "realtime.E011", id="origin pattern"),
-        pytest.param({"redis_host": "127.0.0.1"}, "realtime.W001", id="not used"),
+        pytest.param({"engine": "nats"}, "realtime.E013", id="engine"),
+        pytest.param({"redis_url": "http://h"}, "realtime.E014", id="URL of Redis"),
+        pytest.param(
+            {"redis_host": "h", "redis_port": "1,2"}, "realtime.E015", id="more ports than hosts"
+        ),
+        pytest.param({"redis_master_name": "main"}, "realtime.E016", id="master, no Sentinel"),
+        pytest.param({"redis_history_meta_ttl": 59}, "realtime.E017", id="positions forgotten"),
+        pytest.param(
+            {"engine": "memory", "channel_layer": "ours"}, "realtime.E018", id="layer, no Redis"
+        ),
+        pytest.param({"channel_layer": "nope"}, "realtime.E019", id="layer that is not there"),
+        pytest.param({"redis_cluster_addrs": ["h:1"]}, "realtime.W001", id="not used"),
         pytest.param({"publish": True}, "realtime.W003", id="publish at the top level"),
         pytest.param(
             {"namespaces": [{"name": "chat", "publish": True}]},
@@ -74,6 +90,7 @@ def ids(messages: list[CheckMessage]) -> list[str | None]:
         pytest.param(
             {"allowed_origins": ["https://Example.org"]}, "realtime.W006", id="capital in a pattern"
         ),
+        pytest.param(SENTINELS, "realtime.W009", id="failover without a new epoch"),
     ],
 )
 def test_mistake_is_found_by_its_check(options: dict[str, object], expected: str) -> None:
@@ -94,6 +111,10 @@ def test_mistake_is_found_by_its_check(options: dict[str, object], expected: str
         pytest.param({"allowed_origins": ["https://*.example.org", "*"]}, id="origins"),
         pytest.param({"allowed_origins": []}, id="no origin"),
         pytest.param({"user_subscribe_to_personal": True}, id="personal channel"),
+        pytest.param(URL, id="Redis"),
+        pytest.param({"engine": "redis"}, id="Redis by default"),
+        pytest.param({**SENTINELS, "redis_epoch_per_run": True}, id="Sentinels"),
+        pytest.param({**SENTINELS, "engine": "memory"}, id="Sentinels that are not used"),
     ],
 )
 def test_right_configuration_gives_no_message(options: dict[str, object]) -> None:
@@ -103,6 +124,41 @@ def test_right_configuration_gives_no_message(options: dict[str, object]) -> Non
 def test_protection_may_be_off_in_development() -> None:
     with override_settings(DEBUG=True):
         assert found(client_insecure=True, api_insecure=True) == []
+
+
+@pytest.mark.parametrize(
+    ("layer", "options", "expected"),
+    [
+        pytest.param(OURS, {"channel_layer": "default"}, [], id="ours"),
+        pytest.param(OURS, {**URL, "channel_layer": "default"}, [], id="ours and a URL"),
+        pytest.param(
+            OTHER, {**URL, "channel_layer": "default"}, ["realtime.W007"], id="other and a URL"
+        ),
+        pytest.param(OTHER, {"channel_layer": "default"}, ["realtime.E018"], id="other, no Redis"),
+        pytest.param(
+            IN_MEMORY, {**URL, "channel_layer": "default"}, ["realtime.E019"], id="in memory"
+        ),
+        pytest.param(OTHER, {**URL, "channel_layer": "x"}, ["realtime.E019"], id="unknown"),
+        pytest.param(OTHER, URL, [], id="of the site, not for us"),
+        pytest.param(OTHER, {}, ["realtime.W008"], id="other, memory engine"),
+        pytest.param(OTHER, {"engine": "memory"}, ["realtime.W008"], id="other, memory by choice"),
+        pytest.param(OURS, {}, ["realtime.W008"], id="ours, memory engine"),
+        pytest.param(IN_MEMORY, {}, [], id="in memory, memory engine"),
+    ],
+)
+def test_channel_layer_must_fit_the_engine(
+    layer: dict[str, str], options: dict[str, object], expected: list[str]
+) -> None:
+    with override_settings(CHANNEL_LAYERS={"default": layer}):
+        messages = found(**SECURE, **options)
+
+    assert ids(messages) == expected
+    assert all(message.hint for message in messages)
+
+
+def test_memory_engine_beside_a_redis_layer_is_no_warning_in_development() -> None:
+    with override_settings(CHANNEL_LAYERS={"default": OTHER}, DEBUG=True):
+        assert found(**SECURE) == []
 
 
 def test_source_that_cannot_be_read_is_found(tmp_path: Path) -> None:
@@ -122,7 +178,7 @@ def test_variable_that_names_no_option_is_found(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("variable", "option"),
     [
-        ("SERVICE_REDIS_URL", "redis_url"),
+        ("SERVICE_REDIS_WRITE_TIMEOUT", "redis_write_timeout"),
         ("SERVICE_PROXY_CONNECT_ENDPOINT", "proxy_connect_endpoint"),
     ],
 )
@@ -154,6 +210,12 @@ def test_every_mistake_is_told() -> None:
 
 def test_secret_of_the_wrong_type_is_not_shown() -> None:
     (message,) = found(api_key=["do-not-show-me"])
+
+    assert "do-not-show-me" not in str(message)
+
+
+def test_password_in_the_url_of_redis_is_not_shown() -> None:
+    (message,) = found(**SECURE, redis_url="redis://:do-not-show-me@h:port")
 
     assert "do-not-show-me" not in str(message)
 
@@ -208,7 +270,7 @@ def test_every_rule_has_an_id_of_its_own() -> None:
     assert len(set(checks.OPTION_ERRORS.values())) == len(checks.OPTION_ERRORS)
 
 
-@pytest.mark.parametrize("module", [options_reader, conf])
+@pytest.mark.parametrize("module", [options_reader, redis_options, conf])
 def test_every_rule_that_is_reported_has_an_id(module: Any) -> None:
     tree = ast.parse(inspect.getsource(module))
     reported = {
@@ -231,6 +293,6 @@ def test_every_id_is_given_by_one_check() -> None:
 
     assert set(given.values()) == {1}
     assert sorted(given) == [
-        *(f"realtime.E{number:03}" for number in range(1, 13)),
-        *(f"realtime.W{number:03}" for number in range(1, 7)),
+        *(f"realtime.E{number:03}" for number in range(1, 20)),
+        *(f"realtime.W{number:03}" for number in range(1, 10)),
     ]

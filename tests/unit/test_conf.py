@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from django.test import override_settings
 from realtime import conf
 from realtime.options import ChannelOptions
 from realtime.options_reader import InvalidOptions
+from tests.server import ROOT
 
 
 @pytest.fixture
@@ -110,9 +114,28 @@ def test_unknown_variables_with_the_prefix_are_told(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
+    ("variable", "text", "expected"),
+    [
+        ("SERVICE_REDIS_URL", "redis://a,redis://b", {"redis_url": "redis://a,redis://b"}),
+        ("SERVICE_REDIS_PORT", "6380", {"redis_port": "6380"}),
+        ("SERVICE_REDIS_DB", "2", {"redis_db": 2}),
+        ("SERVICE_REDIS_TLS", "true", {"redis_tls": True}),
+        ("SERVICE_REDIS_SENTINELS", "a:1,b:2", {"redis_sentinels": "a:1,b:2"}),
+        ("SERVICE_ENGINE", "redis", {"engine": "redis"}),
+    ],
+)
+def test_redis_may_be_named_in_the_environment(
+    monkeypatch: pytest.MonkeyPatch, variable: str, text: str, expected: dict[str, object]
+) -> None:
+    monkeypatch.setenv(variable, text)
+
+    assert gathered() == expected
+
+
+@pytest.mark.parametrize(
     ("variable", "expected"),
     [
-        ("SERVICE_REDIS_URL", {"redis_url": "value"}),
+        ("SERVICE_REDIS_STREAMS", {"redis_streams": "value"}),
         ("SERVICE_PROXY_CONNECT_ENDPOINT", {"proxy_connect_endpoint": "value"}),
         ("SERVICE_PORT", {}),
         ("SERVICE_ADDRESS", {}),
@@ -203,3 +226,107 @@ def test_configuration_is_read_once() -> None:
 def test_mistakes_are_raised_when_the_configuration_is_used() -> None:
     with override_settings(REALTIME={"nope": 1}), pytest.raises(InvalidOptions, match="'nope'"):
         conf.current()
+
+
+# names in Redis
+
+
+def test_prefix_of_redis_is_the_one_given() -> None:
+    with override_settings(REALTIME={"redis_prefix": "shop"}):
+        assert conf.redis_prefix() == "shop"
+
+
+def test_prefix_of_redis_is_the_site_s_by_default() -> None:
+    with override_settings(SECRET_KEY="one"):
+        first, again = conf.redis_prefix(), conf.redis_prefix()
+    with override_settings(SECRET_KEY="two"):
+        other = conf.redis_prefix()
+
+    assert re.fullmatch(r"realtime-[0-9a-f]{8}", first)
+    assert first == again
+    assert first != other
+
+
+PREFIX = """
+import django
+from django.conf import settings
+settings.configure(SECRET_KEY="one")
+django.setup()
+from realtime import conf
+print(conf.redis_prefix())
+"""
+
+
+def test_processes_of_a_site_agree_on_the_prefix_of_redis() -> None:
+    output = subprocess.run(
+        [sys.executable, "-c", PREFIX],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+
+    with override_settings(SECRET_KEY="one"):
+        assert conf.redis_prefix() == output.strip()
+
+
+# the channel layer
+
+LAYERS = {
+    "ours": {"BACKEND": "realtime.layer.RedisChannelLayer"},
+    "other": {"BACKEND": "channels_redis.core.RedisChannelLayer"},
+    "memory": {"BACKEND": "channels.layers.InMemoryChannelLayer"},
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"channel_layer": "ours"}, id="ours"),
+        pytest.param({"channel_layer": "ours", "redis_url": "redis://h"}, id="ours and a URL"),
+        pytest.param({"channel_layer": "other", "redis_url": "redis://h"}, id="other and a URL"),
+        pytest.param({"channel_layer": "other", "engine": "redis"}, id="other and the default"),
+    ],
+)
+def test_layer_that_can_deliver_is_taken(options: dict[str, object]) -> None:
+    with override_settings(REALTIME=options, CHANNEL_LAYERS=LAYERS):
+        assert conf.current().channel_layer == options["channel_layer"]
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        pytest.param({"channel_layer": "nope"}, "layer", id="unknown"),
+        pytest.param({"channel_layer": "memory", "engine": "redis"}, "layer", id="in memory"),
+        pytest.param({"channel_layer": "other"}, "layer_without_redis", id="no Redis named"),
+    ],
+)
+def test_layer_that_cannot_deliver_is_refused(options: dict[str, object], rule: str) -> None:
+    with (
+        override_settings(REALTIME=options, CHANNEL_LAYERS=LAYERS),
+        pytest.raises(InvalidOptions) as raised,
+    ):
+        conf.current()
+
+    assert [problem.rule for problem in raised.value.problems] == [rule]
+
+
+def test_changed_layers_are_seen_at_once() -> None:
+    with override_settings(REALTIME={"channel_layer": "ours"}, CHANNEL_LAYERS=LAYERS):
+        assert conf.current().channel_layer == "ours"
+        with override_settings(CHANNEL_LAYERS={}), pytest.raises(InvalidOptions):
+            conf.current()
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        pytest.param({"a": {"BACKEND": "x.Y"}}, {"a": "x.Y"}, id="layer"),
+        pytest.param({"a": {}, "b": None}, {"a": "", "b": ""}, id="no backend"),
+        pytest.param([], {}, id="no dict"),
+    ],
+)
+def test_layers_are_those_of_the_site(layers: object, expected: dict[str, str]) -> None:
+    with override_settings(CHANNEL_LAYERS=layers):
+        assert conf.channel_layers() == expected

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+from realtime import checks
 from realtime.checks import OPTION_ERRORS
 from realtime.errors import DISCONNECTS, ERRORS
 from realtime.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
@@ -29,7 +31,10 @@ def test_option_is_documented_with_its_default(name: str) -> None:
     assert rows == [shown]
 
 
-@pytest.mark.parametrize("check", OPTION_ERRORS.values())
+WARNINGS = re.findall(r'id="(realtime\.W[0-9]{3})"', inspect.getsource(checks))
+
+
+@pytest.mark.parametrize("check", [*OPTION_ERRORS.values(), *WARNINGS])
 def test_check_is_documented(check: str) -> None:
     assert f"`{check.removeprefix('realtime.')}`" in (DOCS / "options.md").read_text().replace(
         "realtime.", ""

@@ -1,0 +1,48 @@
+"""The names of everything in Redis, in one place."""
+
+from __future__ import annotations
+
+import hashlib
+
+from realtime.protocol.messages import ChannelName
+
+CONTROL: ChannelName = "§control"
+"""The stream that tells every node what to do. No client can name it: channel names are ASCII."""
+
+
+class Keys:
+    """The keys below one prefix.
+
+    | key | type | lifetime |
+    |---|---|---|
+    | `P:stream:<channel>` | stream: offset → message | history_lifetime after the last one |
+    | `P:meta:<channel>` | hash: top offset, epoch | redis_history_meta_ttl, or for ever |
+    | `P:epoch` | string: the epoch of channels without a meta | for ever |
+    | `P:presence:<channel>` | hash: connection ID → client info | until all have expired |
+    | `P:presence.expiry:<channel>` | sorted set: connection ID → ms | the same |
+    | `P:nodes`, `P:nodes.expiry` | as presence: node ID → node info | the same |
+    | `P:channels:<node ID>` | set: the channels subscribed at a node | as the node |
+
+    Groups of the channel layer are named by digests, because a layer takes few characters.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self.epoch = f"{prefix}:epoch"
+        self.nodes = (f"{prefix}:nodes", f"{prefix}:nodes.expiry")
+
+    def stream(self, channel: ChannelName) -> tuple[str, str, str]:
+        """Stream, meta, and the epoch of new streams."""
+        return f"{self._prefix}:stream:{channel}", f"{self._prefix}:meta:{channel}", self.epoch
+
+    def presence(self, channel: ChannelName) -> tuple[str, str]:
+        """Entries and their expiry."""
+        return (f"{self._prefix}:presence:{channel}", f"{self._prefix}:presence.expiry:{channel}")
+
+    def channels(self, node: str) -> str:
+        """The channels subscribed at a node."""
+        return f"{self._prefix}:channels:{node}"
+
+    def group(self, channel: ChannelName) -> str:
+        """The layer group of a channel: 32 hex digits."""
+        return hashlib.blake2b(channel.encode(), digest_size=16).hexdigest()

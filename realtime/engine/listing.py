@@ -1,0 +1,101 @@
+"""The channels of one node, as a set in Redis that lives as long as the node."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from realtime.protocol.messages import ChannelName
+
+logger = logging.getLogger("realtime.engine")
+
+NAMES_PER_COMMAND = 1000
+
+
+class Listing:
+    """Keeps the set equal to what is subscribed, in as few commands as possible.
+
+    Changes are written together, one batch after another; a name that was added and
+    discarded in between costs nothing. When Redis lost the set it is written anew.
+    """
+
+    def __init__(self, key: str, command: Callable[..., Awaitable[Any]]) -> None:
+        """`command`: runs a Redis command, where the set is."""
+        self._key = key
+        self._command = command
+        self._names: set[ChannelName] = set()
+        self._changed: set[ChannelName] = set()
+        self._unwritten: set[ChannelName] = set()
+        """Changes that failed; `renew` writes them again."""
+        self._next: asyncio.Future[None] | None = None
+        """Done when all changes so far are written."""
+        self._writer: asyncio.Task[None] | None = None
+
+    def add(self, name: ChannelName) -> asyncio.Future[None]:
+        """Add a name; the future is done when it can be seen, or could not be written."""
+        self._names.add(name)
+        return self._change(name)
+
+    def discard(self, name: ChannelName) -> None:
+        """Remove a name; soon."""
+        if name in self._names:
+            self._names.remove(name)
+            self._change(name)
+
+    async def renew(self, lifetime: float) -> None:
+        """Let the set live for `lifetime` seconds more; write it anew if it is gone.
+
+        Raises:
+            EngineUnavailable
+        """
+        failed, self._unwritten = self._unwritten, set()
+        if failed:
+            self._changed |= failed
+            await asyncio.shield(self._written())
+        if self._names and not await self._expire(lifetime):
+            self._changed |= self._names
+            await asyncio.shield(self._written())
+            await self._expire(lifetime)
+
+    async def _expire(self, lifetime: float) -> bool:
+        return bool(await self._command(b"PEXPIRE", self._key, int(lifetime * 1000)))
+
+    def close(self) -> None:
+        """Write nothing more."""
+        if self._writer is not None:
+            self._writer.cancel()
+
+    def _change(self, name: ChannelName) -> asyncio.Future[None]:
+        self._changed.add(name)
+        return self._written()
+
+    def _written(self) -> asyncio.Future[None]:
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._write())
+        return self._next
+
+    async def _write(self) -> None:
+        try:
+            while self._next is not None:
+                changed, self._changed = self._changed, set()
+                written, self._next = self._next, None
+                try:
+                    await self._send(b"SADD", changed & self._names)
+                    await self._send(b"SREM", changed - self._names)
+                except Exception as error:
+                    self._unwritten |= changed
+                    logger.warning("The list of channels could not be written: %s", error)
+                finally:
+                    if not written.done():
+                        written.set_result(None)
+        finally:
+            self._writer = None
+
+    async def _send(self, command: bytes, names: set[ChannelName]) -> None:
+        ordered = sorted(names)
+        for start in range(0, len(ordered), NAMES_PER_COMMAND):
+            await self._command(command, self._key, *ordered[start : start + NAMES_PER_COMMAND])

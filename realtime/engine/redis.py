@@ -1,0 +1,307 @@
+"""The Redis engine: any number of processes on any number of hosts.
+
+    RedisStore   streams, presence and publishing: one round trip each, from any process
+    RedisEngine  with delivery to a node besides
+
+A channel's stream, its presence and its layer group belong to one shard; what concerns the
+service as a whole belongs to the shard of the control stream.
+
+Beyond the spec: the model of Centrifugo 2.8 (protocol and promises), with keys of our own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from realtime.engine import records
+from realtime.engine.base import Concerns, NodeInfo, Receiver
+from realtime.engine.carriers import Carrier, Receiving
+from realtime.engine.epochs import new_epoch
+from realtime.engine.keys import CONTROL, Keys
+from realtime.engine.listing import Listing
+from realtime.engine.scripts import ADD_PRESENCE, PRESENCE, READ, REMOVE_PRESENCE, RENEW_EPOCH
+from realtime.layer import Message, Sending, Step, Stream
+from realtime.options import ChannelOptions
+from realtime.protocol.messages import (
+    ChannelName,
+    ClientID,
+    ClientInfo,
+    Publication,
+    StreamPosition,
+)
+from realtime.recovery import History
+from realtime.redis.script import Script
+
+logger = logging.getLogger("realtime.engine")
+
+PUBLICATION = "realtime.publication"
+JOIN = "realtime.join"
+LEAVE = "realtime.leave"
+
+ENTRIES_PER_STEP = 200
+"""Clients recorded by one script, which Redis runs while everybody else waits."""
+
+
+class RedisStore:
+    """See `engine.base.Store` for what the methods promise.
+
+    All of them raise EngineUnavailable.
+    """
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        prefix: str,
+        *,
+        meta_lifetime: int = 0,
+        epoch_per_run: bool = False,
+    ) -> None:
+        """
+        Args:
+            carrier: reaches Redis and the groups.
+            prefix: begins the name of every key.
+            meta_lifetime: seconds the position of an unused channel is kept; 0: for ever.
+            epoch_per_run: begin new epochs when Redis was restarted.
+        """
+        self._carrier = carrier
+        self._layer = carrier.layer
+        self.keys = Keys(prefix)
+        self._meta_lifetime = meta_lifetime
+        self._epoch_per_run = epoch_per_run
+
+    # publishing
+
+    async def publish(
+        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+    ) -> StreamPosition | None:
+        position = await self._carrier.publish(self._sending(channel, publication, options))
+        return None if position is None else StreamPosition(position.offset, position.epoch)
+
+    async def publish_many(
+        self, publications: Sequence[tuple[ChannelName, Publication, ChannelOptions]]
+    ) -> list[BaseException | None]:
+        results = await self._carrier.publish_many([self._sending(*p) for p in publications])
+        return [result if isinstance(result, BaseException) else None for result in results]
+
+    async def publish_join(self, channel: ChannelName, info: ClientInfo) -> None:
+        await self._publish_info(JOIN, channel, info)
+
+    async def publish_leave(self, channel: ChannelName, info: ClientInfo) -> None:
+        await self._publish_info(LEAVE, channel, info)
+
+    def _sending(
+        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+    ) -> Sending:
+        message = {
+            "type": PUBLICATION,
+            "channel": channel,
+            "record": records.of_publication(publication),
+        }
+        stream = None
+        if options.keeps_history:
+            stream = Stream(
+                self.keys.stream(channel),
+                options.history_size,
+                options.history_lifetime,
+                self._meta_lifetime,
+                self._epoch_per_run,
+            )
+        return Sending(self.keys.group(channel), message, stream)
+
+    async def _publish_info(self, kind: str, channel: ChannelName, info: ClientInfo) -> None:
+        message = {"type": kind, "channel": channel, "record": records.of_client(info)}
+        await self._carrier.publish(Sending(self.keys.group(channel), message))
+
+    # streams
+
+    async def history(self, channel: ChannelName, since: int = 0) -> History:
+        position, entries = await self._read(channel, since)
+        publications = []
+        for number, fields in entries:
+            offset = int(number.partition(b"-")[0])
+            message = self._layer.deserialize(fields[1])
+            publications.append(records.to_publication(message["record"], offset))
+        return History(tuple(publications), position)
+
+    async def position(self, channel: ChannelName) -> StreamPosition:
+        return (await self._read(channel, None))[0]
+
+    async def remove_history(self, channel: ChannelName) -> None:
+        await self._command(channel, b"DEL", self.keys.stream(channel)[0])
+
+    async def renew_epoch(self, channel: ChannelName, epoch: str) -> None:
+        _, meta, new = self.keys.stream(channel)
+        # what follows a hyphen is the run of the server, which the script does not keep
+        await self._run(channel, RENEW_EPOCH, (meta, new), (epoch.partition("-")[0], new_epoch()))
+
+    async def _read(
+        self, channel: ChannelName, since: int | None
+    ) -> tuple[StreamPosition, list[Any]]:
+        arguments = (
+            "" if since is None else max(since, 0),
+            self._meta_lifetime,
+            new_epoch(),
+            int(self._epoch_per_run),
+        )
+        offset, epoch, entries = await self._run(
+            channel, READ, self.keys.stream(channel), arguments
+        )
+        return StreamPosition(int(offset), epoch.decode()), entries
+
+    # presence
+
+    async def add_presence(
+        self, channel: ChannelName, clients: Iterable[ClientInfo], lifetime: float
+    ) -> None:
+        entries = [(info.client, self._pack(records.of_client(info))) for info in clients]
+        await self._add_entries(channel, self.keys.presence(channel), entries, lifetime)
+
+    async def remove_presence(self, channel: ChannelName, client: ClientID) -> None:
+        await self._run(channel, REMOVE_PRESENCE, self.keys.presence(channel), (client,))
+
+    async def presence(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:
+        entries = await self._entries(channel, self.keys.presence(channel))
+        return {client: records.to_client(record) for client, record in entries}
+
+    async def _add_entries(
+        self,
+        channel: ChannelName,
+        keys: tuple[str, str],
+        entries: Sequence[tuple[str, bytes]],
+        lifetime: float,
+    ) -> None:
+        for start in range(0, len(entries), ENTRIES_PER_STEP):
+            arguments: list[str | bytes | int] = [int(lifetime * 1000)]
+            for entry in entries[start : start + ENTRIES_PER_STEP]:
+                arguments.extend(entry)
+            await self._run(channel, ADD_PRESENCE, keys, arguments)
+
+    async def _entries(
+        self, channel: ChannelName, keys: tuple[str, str]
+    ) -> list[tuple[str, records.Record]]:
+        reply = await self._run(channel, PRESENCE, keys, ())
+        pairs = zip(reply[::2], reply[1::2], strict=True)
+        return [(name.decode(), self._unpack(value)) for name, value in pairs]
+
+    # the service
+
+    async def channels(self) -> list[ChannelName]:
+        nodes = await self._entries(CONTROL, self.keys.nodes)
+        if not nodes:
+            return []
+        keys = [self.keys.channels(uid) for uid, _ in nodes]
+        names = await self._command(CONTROL, b"SUNION", *keys)
+        return [name.decode() for name in names]
+
+    async def nodes(self) -> list[NodeInfo]:
+        return [
+            records.to_node(record) for _, record in await self._entries(CONTROL, self.keys.nodes)
+        ]
+
+    # round trips
+
+    async def _run(
+        self,
+        channel: ChannelName,
+        script: Script,
+        keys: Sequence[str],
+        arguments: Sequence[str | bytes | int],
+    ) -> Any:
+        shard = self._layer.shard(self.keys.group(channel))
+        return await self._carrier.take(Step(shard, script, keys, arguments))
+
+    async def _command(self, channel: ChannelName, *command: str | bytes | int) -> Any:
+        shard = self._layer.shard(self.keys.group(channel))
+        return await self._carrier.take(Step(shard, None, (), command))
+
+    def _pack(self, record: records.Record) -> bytes:
+        packed: bytes = self._layer.serialize({"record": record})
+        return packed
+
+    def _unpack(self, packed: bytes) -> records.Record:
+        record: records.Record = self._layer.deserialize(packed)["record"]
+        return record
+
+
+class RedisEngine(RedisStore):
+    """See `engine.base.Engine` for what the methods promise."""
+
+    shared = True
+
+    def __init__(self, carrier: Receiving, prefix: str, **options: Any) -> None:
+        """`options`: as `RedisStore` takes them."""
+        super().__init__(carrier, prefix, **options)
+        self._receiving = carrier
+        self._receiver: Receiver | None = None
+        self._listing: Listing | None = None
+
+    async def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        try:
+            await self._receiving.open(
+                self._on_message,
+                lambda shard: receiver.on_interrupted(self._concerns(shard)),
+                lambda shard: receiver.on_resumed(self._concerns(shard)),
+            )
+        except BaseException:
+            await self._receiving.close()
+            raise
+
+    async def stop(self) -> None:
+        self._receiver = None
+        if self._listing is not None:
+            self._listing.close()
+        await self._receiving.close()
+
+    async def subscribe(self, channel: ChannelName) -> None:
+        listed = None
+        if self._listing is not None and channel != CONTROL:
+            listed = self._listing.add(channel)
+        try:
+            await self._receiving.join(self.keys.group(channel))
+            if listed is not None:
+                await asyncio.shield(listed)
+        except BaseException:
+            if self._listing is not None:
+                self._listing.discard(channel)
+            raise
+
+    async def unsubscribe(self, channel: ChannelName) -> None:
+        if self._listing is not None:
+            self._listing.discard(channel)
+        await self._receiving.leave(self.keys.group(channel))
+
+    async def announce(self, node: NodeInfo, lifetime: float) -> None:
+        packed = self._pack(records.of_node(node))
+        await self._add_entries(CONTROL, self.keys.nodes, [(node.uid, packed)], lifetime)
+        if self._listing is None:
+            key = self.keys.channels(node.uid)
+            self._listing = Listing(key, lambda *command: self._command(CONTROL, *command))
+        await self._listing.renew(lifetime)
+
+    async def withdraw(self, node: NodeInfo) -> None:
+        await self._run(CONTROL, REMOVE_PRESENCE, self.keys.nodes, (node.uid,))
+        await self._command(CONTROL, b"DEL", self.keys.channels(node.uid))
+
+    def _concerns(self, shard: int) -> Concerns:
+        if not self._receiving.sharded or len(self._layer.hosts) == 1:
+            return lambda channel: True
+        return lambda channel: self._layer.shard(self.keys.group(channel)) == shard
+
+    def _on_message(self, message: Message) -> None:
+        receiver = self._receiver
+        if receiver is None:
+            return
+        kind, channel, record = message["type"], message["channel"], message["record"]
+        if kind == PUBLICATION:
+            offset = message.get("offset", 0)
+            position = StreamPosition(offset, message["epoch"]) if offset else None
+            publication = records.to_publication(record, offset)
+            receiver.on_publication(channel, publication, position)
+        elif kind == JOIN:
+            receiver.on_join(channel, records.to_client(record))
+        elif kind == LEAVE:
+            receiver.on_leave(channel, records.to_client(record))

@@ -1,0 +1,202 @@
+"""Link: one connection to Redis. Commands go out in batches, replies come back in order.
+
+    send ─► unsent ─► one write per turn of the loop ─► Redis
+    reply ◄─ pending, oldest first ◄─ everything that has arrived ◄─ Redis
+
+A reply belongs to the oldest command that has none, so nothing may get between them: a link
+on which a command is not answered in time, or something unexpected arrives, is lost as a
+whole. It says so once, to everyone who waits, and is never used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Self, cast
+
+import hiredis
+
+from realtime.errors import EngineUnavailable
+from realtime.redis.hosts import Host, Timeouts
+
+Argument = bytes | str | int
+Reply = Any
+"""What Redis answers: bytes, an int, None, or a list of those."""
+
+encode: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
+"""The bytes of a command."""
+
+PENDING_LIMIT_BYTES = 16 * 1024 * 1024
+"""Bytes of commands that may wait for answers; past it nothing more is accepted."""
+
+CLOSE_TIMEOUT = 1.0
+"""Seconds to wait until a transport that was aborted is gone."""
+
+MASTER_ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN")
+"""Errors of a server that is not the master now: who connects anew may find the one that is."""
+
+
+class NoScript(EngineUnavailable):
+    """Redis does not know the script, and did nothing."""
+
+
+class Link(asyncio.Protocol):
+    """See the module. Use `open` to get one."""
+
+    def __init__(self, host: Host, timeouts: Timeouts) -> None:
+        self.lost: str | None = None
+        """Why it cannot be used any more."""
+        self.scripts: set[str] = set()
+        """Digests of the scripts that were sent in full, so Redis knows them."""
+        self._host = host
+        self._answer_timeout = timeouts.answer
+        self._loop = asyncio.get_running_loop()
+        self._gone = self._loop.create_future()
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._unsent: list[bytes] = []
+        self._sent_at = 0.0
+        self._pending: deque[tuple[asyncio.Future[Reply], int, float]] = deque()
+        self._pending_bytes = 0
+        self._errors: list[str] = []
+        self._reader = hiredis.Reader(replyError=functools.partial(_note, self._errors))
+
+    @classmethod
+    async def open(cls, host: Host, timeouts: Timeouts) -> Self:
+        """A link that may be used: connected, signed in.
+
+        Raises:
+            EngineUnavailable
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeouts.connect
+        _, link = await host.open(lambda: cls(host, timeouts), timeouts.connect)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await link._shake_hands()
+        except TimeoutError:
+            link.abort("no handshake in time")
+            raise host.unavailable(f"no handshake within {timeouts.connect:g} s") from None
+        except BaseException:
+            link.abort("no handshake")
+            raise
+        return link
+
+    async def _shake_hands(self) -> None:
+        commands = self._host.handshake()
+        replies = [self.send(encode(command)) for command in commands]
+        for command, reply in zip(commands, replies, strict=True):
+            self._host.check(command, await reply)
+
+    def send(self, command: bytes) -> asyncio.Future[Reply]:
+        """Queue an encoded command; it leaves in this turn of the loop.
+
+        The future gives the reply. An EngineUnavailable is given as a value, so nobody is
+        told of an exception that a cancelled caller did not fetch.
+
+        Raises:
+            EngineUnavailable: too much waits for answers.
+        """
+        future = self._loop.create_future()
+        if self.lost is not None:
+            future.set_result(self._host.unavailable(self.lost))
+            return future
+        if self._pending_bytes > PENDING_LIMIT_BYTES:
+            raise self._host.unavailable("too many commands wait for answers")
+        self._write(command)
+        size = len(command)
+        self._pending.append((future, size, self._sent_at))
+        self._pending_bytes += size
+        return future
+
+    def _write(self, command: bytes) -> None:
+        if not self._unsent:
+            self._sent_at = self._loop.time()
+            self._loop.call_soon(self._flush)
+        self._unsent.append(command)
+
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        if self._transport is not None and unsent:
+            self._transport.write(b"".join(unsent))
+            if self._timer is None and self._pending:
+                self._timer = self._loop.call_at(
+                    self._pending[0][2] + self._answer_timeout, self._look_for_late_answer
+                )
+
+    def _look_for_late_answer(self) -> None:
+        self._timer = None
+        if self._pending:
+            deadline = self._pending[0][2] + self._answer_timeout
+            if deadline <= self._loop.time():
+                self.abort(f"no answer within {self._answer_timeout:g} s")
+            else:
+                self._timer = self._loop.call_at(deadline, self._look_for_late_answer)
+
+    def abort(self, reason: str) -> None:
+        """Tell everyone who waits, and close without another word to Redis."""
+        if self.lost is not None:
+            return
+        self.lost = reason
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        self._unsent.clear()
+        while self._pending:
+            future = self._pending.popleft()[0]
+            if not future.done():
+                future.set_result(self._host.unavailable(reason))
+
+    async def close(self, reason: str) -> None:
+        """As `abort`, and wait until the transport is gone."""
+        self.abort(reason)
+        await asyncio.wait([self._gone], timeout=CLOSE_TIMEOUT)
+
+    # called by the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its type
+
+    def data_received(self, data: bytes) -> None:
+        pending, errors, gets = self._pending, self._errors, self._reader.gets
+        elsewhere = None
+        try:
+            self._reader.feed(data)
+            while (reply := gets()) is not False:
+                future, size, _ = pending.popleft()
+                self._pending_bytes -= size
+                if errors:
+                    reply, error = self._refusal()
+                    elsewhere = elsewhere or error
+                if not future.done():
+                    future.set_result(reply)
+        except (hiredis.HiredisError, IndexError) as error:
+            self.abort(f"not a reply of Redis: {error}")
+        if elsewhere is not None:
+            self.abort(elsewhere)
+
+    def _refusal(self) -> tuple[EngineUnavailable, str | None]:
+        """The exception for the reply in which there are errors; why to leave, if it says so."""
+        text = self._errors[0]
+        self._errors.clear()
+        if text.startswith("NOSCRIPT"):
+            return NoScript(str(self._host.unavailable(text))), None
+        error = self._host.unavailable(text)
+        # scripts wrap the error of their commands: "ERR Error running script ...: -READONLY"
+        wrapped = any(f"-{code} " in text for code in MASTER_ELSEWHERE)
+        return error, text if wrapped or text.startswith(MASTER_ELSEWHERE) else None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.abort(f"connection lost: {error}" if error else "connection closed by Redis")
+        self._transport = None
+        if not self._gone.done():
+            self._gone.set_result(None)
+
+
+def _note(errors: list[str], text: str) -> Exception:
+    """What hiredis puts where an error was; noted, because it may be deep inside a reply."""
+    errors.append(text)
+    return hiredis.ReplyError(text)

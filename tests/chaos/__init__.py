@@ -1,0 +1,1 @@
+"""Servers, Redis and connections are cut, killed and frozen while publications come."""

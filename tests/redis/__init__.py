@@ -1,0 +1,1 @@
+"""Tests of `realtime.redis`, against real servers."""

