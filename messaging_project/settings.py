@@ -100,6 +100,18 @@ REALTIME = {
     ],
 }
 
+# The channel layer. The service itself needs no more than SERVICE_REDIS_URL; consumers that are
+# added to the site can use this one, too.
+REDIS_URL = os.environ.get("SERVICE_REDIS_URL", "")
+CHANNEL_LAYERS: dict[str, dict[str, object]] = {
+    "default": {
+        "BACKEND": "realtime.layer.RedisChannelLayer",
+        "CONFIG": {"hosts": REDIS_URL.split(",")},
+    }
+    if REDIS_URL
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+}
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -229,15 +229,20 @@ class Client:
 
     async def _close(self, disconnect: Disconnect | None) -> None:
         """Leave every channel, let what is queued go out, close the transport."""
+        leaving = asyncio.create_task(self._leave_all())
         try:
-            await self._leave_all()
-        finally:
-            self.session.close()
-            self.node.hub.remove(self)
-            self.node.closed(self)
+            # where the engine answers at once, others know before the client does; where it
+            # hangs, the client does not wait for it
+            await asyncio.sleep(0)
             if disconnect is not None:
                 self.outbox.flush()
                 await self.transport.close(disconnect)
+            await leaving
+        finally:
+            leaving.cancel()
+            self.session.close()
+            self.node.hub.remove(self)
+            self.node.closed(self)
             self.outbox.close()
 
     async def _leave_all(self) -> None:

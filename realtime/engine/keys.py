@@ -44,5 +44,6 @@ class Keys:
         return f"{self._prefix}:channels:{node}"
 
     def group(self, channel: ChannelName) -> str:
-        """The layer group of a channel: 32 hex digits."""
-        return hashlib.blake2b(channel.encode(), digest_size=16).hexdigest()
+        """The layer group of a channel: 32 hex digits, which no other prefix has."""
+        name = f"{self._prefix}:{channel}"
+        return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()

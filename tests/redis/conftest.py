@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -13,13 +14,9 @@ from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from tests.redis.scripted_server import ScriptedServer
-from tests.redis_server import RedisServer
+from tests.redis_server import RedisServer, free_low_port
 from tests.server import write_certificate
 from tests.tcp_proxy import TcpProxy
-
-
-def host_of(url: str, **options: Any) -> Host:
-    return Host({"address": url, **options})
 
 
 @pytest.fixture
@@ -69,8 +66,10 @@ async def script_server() -> AsyncIterator[Callable[..., Awaitable[ScriptedServe
     """Start a server that answers as told: `await script_server(lambda command: b"+OK\\r\\n")`."""
     servers: list[ScriptedServer] = []
 
-    async def start(answer: Callable[[list[bytes]], bytes | None]) -> ScriptedServer:
-        servers.append(ScriptedServer(answer))
+    async def start(
+        answer: Callable[[list[bytes]], bytes | None], **arguments: Any
+    ) -> ScriptedServer:
+        servers.append(ScriptedServer(answer, **arguments))
         await servers[-1].start()
         return servers[-1]
 
@@ -90,7 +89,7 @@ class TlsProxy(TcpProxy):
         self._context.load_cert_chain(self.certificate, directory / "key.pem")
 
     async def start(self) -> None:
-        await super().start(ssl=self._context)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context)
 
 
 @pytest.fixture
@@ -100,3 +99,9 @@ async def tls_proxy(redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[
     await proxy.start()
     yield proxy
     await proxy.stop()
+
+
+@pytest.fixture
+def unused_url() -> str:
+    """The URL of a Redis that is not there."""
+    return f"redis://127.0.0.1:{free_low_port()}/0"

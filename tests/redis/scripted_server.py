@@ -13,9 +13,14 @@ OK = b"+OK\r\n"
 class ScriptedServer:
     """For what a real Redis is hard to bring to say, and to see what arrives."""
 
-    def __init__(self, answer: Callable[[list[bytes]], bytes | None]) -> None:
-        """`answer`: command → the reply's bytes; None closes the connection."""
+    def __init__(self, answer: Callable[[list[bytes]], bytes | None], *, drip: bytes = b"") -> None:
+        """
+        Args:
+            answer: command → the reply's bytes; None closes the connection.
+            drip: where the answer is empty, these bytes, one by one.
+        """
         self._answer = answer
+        self._drip = drip
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.commands: list[list[bytes]] = []
@@ -65,3 +70,7 @@ class ScriptedServer:
                 if reply is None:
                     return
                 writer.write(reply)
+                for byte in b"" if reply else self._drip:
+                    writer.write(bytes([byte]))
+                    await writer.drain()
+                    await asyncio.sleep(0.001)  # so it is read by itself
