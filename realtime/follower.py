@@ -9,8 +9,6 @@ Spec: Channel options (history_recover).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.recovery import History
 
@@ -102,7 +100,8 @@ class Follower:
         top = history.position
         if top.epoch != last.epoch:
             raise StreamLost(renew=False)
-        if top.offset < max(last.offset, self._seen) or self._diverged(history, last):
+        # more may have been handed on since it was read, which proves nothing
+        if top.offset < self._seen or self._diverged(history, last):
             raise StreamLost(renew=True)
         for publication in history.publications:
             if publication.offset > last.offset:
@@ -116,8 +115,9 @@ class Follower:
 
     def _diverged(self, history: History, last: StreamPosition) -> bool:
         """Whether another publication stands in the place of the last one handed on."""
-        first: Sequence[Publication] = history.publications[:1]
-        return any(p.offset == last.offset and self._uid not in ("", p.uid) for p in first)
+        return any(
+            p.offset == last.offset and self._uid not in ("", p.uid) for p in history.publications
+        )
 
     def _keep(self, publication: Publication) -> None:
         if len(self._early) >= EARLY_ALLOWED:

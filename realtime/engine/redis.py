@@ -26,6 +26,7 @@ from realtime.engine.scripts import ADD_PRESENCE, PRESENCE, READ, REMOVE_PRESENC
 from realtime.layer import Message, Sending, Step, Stream
 from realtime.options import ChannelOptions
 from realtime.protocol.messages import (
+    UINT64_MAX,
     ChannelName,
     ClientID,
     ClientInfo,
@@ -141,7 +142,8 @@ class RedisStore:
         self, channel: ChannelName, since: int | None
     ) -> tuple[StreamPosition, list[Any]]:
         arguments = (
-            "" if since is None else max(since, 0),
+            # clients choose it, and entry IDs end there
+            "" if since is None else min(max(since, 0), UINT64_MAX),
             self._meta_lifetime,
             new_epoch(),
             int(self._epoch_per_run),

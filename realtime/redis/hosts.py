@@ -20,9 +20,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import redis
-import redis.asyncio
-from redis.asyncio.retry import Retry as AsyncRetry
-from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.backoff import NoBackoff
 from redis.connection import (
     BlockingConnectionPool,
@@ -113,9 +110,16 @@ class Host:
         self._path: str | None = options.get("path")
         self._host = str(options.get("host") or "localhost")
         self._port = int(options.get("port") or 6379)
-        self._sentinels = [(str(host), int(port)) for host, port in options.get("sentinels", ())]
+        sentinels = options.get("sentinels") or ()
+        self._sentinel_places = [(str(host), int(port)) for host, port in sentinels]
         self._sentinel_options = dict(options.get("sentinel_kwargs") or {})
-        self._master = str(options.get("master_name", ""))
+        self.sentinels = [
+            Host({"host": host, "port": port, **self._sentinel_options})
+            for host, port in self._sentinel_places
+        ]
+        """Who knows where the master is; nobody when it is always in the same place."""
+        self.master_name = str(options.get("master_name") or "")
+        """What the Sentinels call this Redis."""
         self._db = int(options.get("db") or 0)
         self._username = _text(options.get("username"))
         self._password = _text(options.get("password"))
@@ -125,9 +129,9 @@ class Host:
         """Where it is, for people; without credentials."""
 
     def _label(self) -> str:
-        if self._sentinels:
-            places = ",".join(_place(*sentinel) for sentinel in self._sentinels)
-            return f"sentinel://{places}/{self._master}/{self._db}"
+        if self.sentinels:
+            places = ",".join(_place(*place) for place in self._sentinel_places)
+            return f"sentinel://{places}/{self.master_name}/{self._db}"
         if self._path is not None:
             return f"unix://{self._path}?db={self._db}"
         scheme = "redis" if self._tls is None else "rediss"
@@ -161,65 +165,47 @@ class Host:
         """
         if reply == b"OK":
             return
-        text = str(reply)
-        if command[0] == "AUTH":
-            raise self.unavailable(f"user or password refused ({text})")
-        name_refused = "NOPERM" in text or "ERR unknown" in text
-        if command[0] != "CLIENT" or not name_refused:  # a name is only for people who look
-            raise self.unavailable(f"{command[0]} refused ({text})")
+        # what is no error may be anything, also the password that was sent
+        refused = isinstance(reply, EngineUnavailable)
+        reason = str(reply).removeprefix(f"{self.label}: ") if refused else "unexpected reply"
+        no_name = reason.startswith(("NOPERM", "ERR unknown"))
+        if command[0] != "CLIENT" or not no_name:  # a name is only for people who look
+            raise self.unavailable(f"{command[0]} refused: {reason}")
 
     async def open(
-        self, protocol_factory: Callable[[], P], timeout: float
+        self,
+        protocol_factory: Callable[[], P],
+        timeout: float,
+        place: tuple[str, int] | None = None,
     ) -> tuple[asyncio.Transport, P]:
-        """Open a connection, to the master of this moment where a Sentinel knows it.
+        """Open a connection, without its handshake.
 
         Args:
             timeout: seconds for everything.
+            place: where the master is, if Sentinels know that.
 
         Raises:
             EngineUnavailable
         """
         try:
             async with asyncio.timeout(timeout):
-                return await self._open(protocol_factory, timeout)
+                return await self._open(protocol_factory, place or (self._host, self._port))
         except TimeoutError:
             raise self.unavailable(f"no connection within {timeout:g} s") from None
-        except EngineUnavailable:
-            raise
         except (OSError, UnicodeError) as error:  # the latter: no possible host name
             raise self.unavailable(f"no connection: {error}") from error
 
     async def _open(
-        self, protocol_factory: Callable[[], P], timeout: float
+        self, protocol_factory: Callable[[], P], place: tuple[str, int]
     ) -> tuple[asyncio.Transport, P]:
         loop = asyncio.get_running_loop()
         if self._path is not None:
             return await loop.create_unix_connection(protocol_factory, self._path)
-        host, port = self._host, self._port
-        if self._sentinels:
-            host, port = await self._find_master(timeout)
         transport, protocol = await loop.create_connection(
-            protocol_factory, host, port, ssl=self.tls_context
+            protocol_factory, *place, ssl=self.tls_context
         )
         _keep_alive(transport.get_extra_info("socket"))
         return transport, protocol
-
-    async def _find_master(self, timeout: float) -> tuple[str, int]:
-        options = self._sentinel_options | {
-            "socket_connect_timeout": timeout,
-            "socket_timeout": timeout,
-            "retry": AsyncRetry(NoBackoff(), 0),
-        }
-        sentinel = AsyncSentinel(self._sentinels, sentinel_kwargs=options)
-        try:
-            host, port = await sentinel.discover_master(self._master)
-            return str(host), int(port)
-        except redis.RedisError:
-            # redis-py's text may hold everything the Sentinel was connected with
-            raise self.unavailable("no Sentinel knows the master") from None
-        finally:
-            for client in sentinel.sentinels:
-                await client.aclose()
 
     @cached_property
     def tls_context(self) -> ssl.SSLContext | None:
@@ -240,6 +226,10 @@ class Host:
         if options.get("ssl_ciphers"):
             context.set_ciphers(options["ssl_ciphers"])
         return context
+
+    def sentinel_share(self, timeout: float) -> float:
+        """The part of the time each Sentinel has; one that hangs leaves the others theirs."""
+        return timeout / (len(self.sentinels) + 1)
 
     # for threads without an event loop
 
@@ -266,14 +256,15 @@ class Host:
             "protocol": 2,
         }
         pool: BlockingConnectionPool
-        if self._sentinels:
+        if self.sentinels:
+            share = self.sentinel_share(timeouts.connect)
+            times = {"socket_connect_timeout": share, "socket_timeout": share}
             sentinel = Sentinel(
-                self._sentinels,
-                sentinel_kwargs=self._sentinel_options | once,
+                self._sentinel_places, sentinel_kwargs=self._sentinel_options | once | times
             )
             kind = SentinelManagedConnection if self._tls is None else SentinelManagedSSLConnection
             options |= self._tls or {}
-            pool = _SentinelPool(self._master, sentinel, connection_class=kind, **options)
+            pool = _SentinelPool(self.master_name, sentinel, connection_class=kind, **options)
         elif self._path is not None:
             pool = BlockingConnectionPool(
                 connection_class=UnixDomainSocketConnection, path=self._path, **options
@@ -290,6 +281,12 @@ class Host:
 
 class _SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
     """The pool for masters that a Sentinel knows, made one that waits for a free connection."""
+
+    def disconnect(self, inuse_connections: bool = True) -> None:
+        # Given False when the master has moved, which redis-py < 7 does not understand here.
+        # Connections that lie idle need no help: their old master refuses them or is gone.
+        if inuse_connections:
+            super().disconnect()
 
 
 def _options(entry: Mapping[str, Any]) -> dict[str, Any]:

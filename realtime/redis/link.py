@@ -72,7 +72,10 @@ class Link(asyncio.Protocol):
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeouts.connect
-        _, link = await host.open(lambda: cls(host, timeouts), timeouts.connect)
+        place = await _find_master(host, timeouts.connect) if host.sentinels else None
+        _, link = await host.open(
+            lambda: cls(host, timeouts), max(0.0, deadline - loop.time()), place
+        )
         try:
             async with asyncio.timeout_at(deadline):
                 await link._shake_hands()
@@ -88,7 +91,10 @@ class Link(asyncio.Protocol):
         commands = self._host.handshake()
         replies = [self.send(encode(command)) for command in commands]
         for command, reply in zip(commands, replies, strict=True):
-            self._host.check(command, await reply)
+            answer = await reply
+            if self.lost is not None:
+                raise self._host.unavailable(self.lost)
+            self._host.check(command, answer)
 
     def send(self, command: bytes) -> asyncio.Future[Reply]:
         """Queue an encoded command; it leaves in this turn of the loop.
@@ -200,3 +206,30 @@ def _note(errors: list[str], text: str) -> Exception:
     """What hiredis puts where an error was; noted, because it may be deep inside a reply."""
     errors.append(text)
     return hiredis.ReplyError(text)
+
+
+async def _find_master(host: Host, timeout: float) -> tuple[str, int]:
+    """Ask the Sentinels where the master is at this moment.
+
+    Raises:
+        EngineUnavailable
+    """
+    share = host.sentinel_share(timeout)
+    question = encode(("SENTINEL", "GET-MASTER-ADDR-BY-NAME", host.master_name))
+    reasons = []
+    for sentinel in host.sentinels:
+        try:
+            async with asyncio.timeout(share):
+                link = await Link.open(sentinel, Timeouts(share, share))
+                try:
+                    reply = await link.send(question)
+                finally:
+                    await link.close("closed here")
+        except TimeoutError:
+            reply = sentinel.unavailable(f"no answer within {share:g} s")
+        except EngineUnavailable as error:
+            reply = error
+        if isinstance(reply, list):
+            return reply[0].decode(), int(reply[1])
+        reasons.append(str(reply or sentinel.unavailable("it does not know this name")))
+    raise host.unavailable(f"no master found; {'; '.join(reasons)}")

@@ -180,8 +180,10 @@ class Subscriptions:
         if feed is not self._feed:
             return
         self._feed = None
-        if self._up:
+        told = any(confirmation.done() for confirmation in self._wanted.values())
+        if self._up or (told and not self._was_up):  # who was told "subscribed" must hear of it
             self._up = False
+            self._was_up = True
             self._failure = str(feed.lost)
             logger.warning("Redis pub/sub was lost: %s: %s", self._host.label, feed.lost)
             self._call(self._on_lost)
