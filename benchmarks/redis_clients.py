@@ -7,9 +7,10 @@ Three questions decide which client carries the hot path of the Redis engine:
   over, because those are the ones that can share a frame;
 - what a publication costs in a plain thread: a WSGI worker, a task, a shell.
 
-Everything runs in this process, one client at a time, in rounds. CPU is that of the process
-with all its threads; Redis is a process of its own and its CPU is a column of its own. Messages
-are published in bursts by a script inside Redis, so that publishing them costs next to nothing.
+One client at a time, in rounds. Every sample is taken in a process of its own, because not
+every client survives a second event loop; CPU is that of this process with all its threads, and
+Redis' CPU is a column of its own. Messages are published in bursts by a script inside Redis, so
+that publishing them costs next to nothing.
 """
 
 from __future__ import annotations
@@ -20,64 +21,45 @@ import contextlib
 import gc
 import itertools
 import logging
+import multiprocessing
 import socket
 import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from multiprocessing.connection import Connection
 from typing import Any
 
-import channels_redis.core
-import channels_redis.pubsub
-import coredis  # type: ignore[import-not-found,unused-ignore]
-import glide  # type: ignore[import-not-found,unused-ignore]
-import hiredis
 import redis
-import redis.asyncio
-from asgiref.sync import async_to_sync
 
 from benchmarks import processes
 from benchmarks.processes import Command, Process, cpu_seconds
+from benchmarks.redis_ways import (
+    CALLERS,
+    CHANNEL,
+    DATA,
+    OUR_CALLER,
+    OUR_CALLERS,
+    OUR_RECEIVER,
+    OUR_THREAD,
+    PUBLICATION,
+    RECEIVERS,
+    THREADS,
+    WAYS,
+    Receiver,
+    Server,
+    Thread,
+    Way,
+)
 from benchmarks.results import Results, Sample
-from realtime.redis.blocking import BlockingRedis
-from realtime.redis.connection import Connection
-from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.script import Script
-from realtime.redis.subscriptions import Subscriptions
+from realtime.redis.link import encode
 
-CALLERS = 50
-"""Tasks that call at once, and commands in an explicit pipeline."""
-CHANNEL = "bench:channel"
-DATA = b"x" * 150
-KEYS = ["bench:meta", "bench:stream"]
-
-PUBLICATION = """
-local offset = redis.call('hincrby', KEYS[1], 's', 1)
-redis.call('xadd', KEYS[2], 'MAXLEN', 100, offset .. '-0', 'd', ARGV[1])
-redis.call('expire', KEYS[2], 300)
-redis.call('publish', ARGV[2], ARGV[1])
-return offset
-"""
 BURST = "for _ = 1, tonumber(ARGV[3]) do redis.call('publish', ARGV[2], ARGV[1]) end"
+LOADS = ((16, 16), (50, 1000))
+"""Messages in a burst, messages outstanding."""
 
-Call = Callable[[], Awaitable[object]]
-OnMessage = Callable[[], None]
-
-
-@dataclass(frozen=True)
-class Server:
-    """The Redis of this run."""
-
-    url: str
-    port: int
-    pid: int
-    sha: str
-    """Of the publication script, which is loaded."""
-    script: Path
+Load = tuple[int, int]
+Take = Callable[[], Sample]
 
 
 class Meter:
@@ -87,17 +69,21 @@ class Meter:
         self._redis = server.pid
         self.count = 0
         self.turns = 0
+        self.going = True
 
     def start(self) -> None:
+        """Everything before was to get warm."""
         self._before = (self.count, self.turns, cpu_seconds(self._redis))
         self._cpu, self._clock = time.process_time(), time.perf_counter()
 
     def stop(self) -> Sample:
+        """What happened since."""
         took, cpu = time.perf_counter() - self._clock, time.process_time() - self._cpu
+        self.going = False
         count, turns, redis_cpu = self._before
         done = self.count - count
         if done == 0:
-            raise RuntimeError("nothing was done: the client does not work")
+            raise RuntimeError("nothing happened: the client does not work")
         return {
             "per_s": done / took,
             "cpu_us": cpu / done * 1e6,
@@ -105,29 +91,38 @@ class Meter:
             "per_turn": done / max(1, self.turns - turns),
         }
 
+    async def window(self, seconds: float) -> Sample:
+        """Get warm, and measure for so long."""
+        await asyncio.sleep(seconds / 4)
+        self.start()
+        await asyncio.sleep(seconds)
+        return self.stop()
+
 
 async def run_commands(server: Server, way: Way, script: bool, seconds: float) -> Sample:
     """One sample of commands."""
     meter = Meter(server)
+    each = CALLERS if way.pipeline else 1
+
     async with way.opened(server, script, way.pipeline) as call:
-        each = CALLERS if way.pipeline else 1
 
         async def caller() -> None:
-            while True:
+            while meter.going:
                 await call()
                 meter.count += each
 
-        async with _running(*(caller() for _ in range(way.callers))):
-            return await _window(meter, seconds)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(way.callers):
+                group.create_task(caller())
+            return await meter.window(seconds)
 
 
-async def run_messages(
-    server: Server, receiver: Any, load: tuple[int, int], seconds: float
-) -> Sample:
-    """One sample of messages; as many are published as were received."""
+async def run_messages(server: Server, receiver: Receiver, load: Load, seconds: float) -> Sample:
+    """One sample of messages: as many are published as have been received."""
     meter = Meter(server)
     loop = asyncio.get_running_loop()
     burst, outstanding = load
+    publish = encode(("EVAL", BURST, 0, DATA, CHANNEL, burst))
     planned = False
 
     def turn() -> None:
@@ -138,26 +133,25 @@ async def run_messages(
     def on_message() -> None:
         nonlocal planned
         meter.count += 1
-        if not planned:  # as an outbox plans its flush
+        if not planned:  # as the flusher of the outboxes does it
             planned = True
             loop.call_soon(turn)
-        if meter.count % burst == 0:
+        if meter.going and meter.count % burst == 0:
             source.send(publish)
 
     with socket.create_connection(("127.0.0.1", server.port)) as source:
-        source.send(hiredis.pack_command(("CLIENT", "REPLY", "OFF")))
-        publish = hiredis.pack_command(("EVAL", BURST, 0, DATA, CHANNEL, burst))
+        source.send(encode(("CLIENT", "REPLY", "OFF")))
         async with receiver(server, on_message):
             for _ in range(outstanding // burst):
                 source.send(publish)
-            return await _window(meter, seconds)
+            return await meter.window(seconds)
 
 
-def run_thread(server: Server, opened: Any, seconds: float) -> Sample:
+def run_thread(server: Server, thread: Thread, seconds: float) -> Sample:
     """One sample of publications in this thread."""
     meter = Meter(server)
-    with opened(server) as publish:
-        for _ in range(5):
+    with thread(server) as publish:
+        for _ in range(3):
             publish()
         meter.start()
         end = time.perf_counter() + seconds
@@ -167,12 +161,52 @@ def run_thread(server: Server, opened: Any, seconds: float) -> Sample:
         return meter.stop()
 
 
-async def _window(meter: Meter, seconds: float) -> Sample:
-    await asyncio.sleep(seconds / 4)
-    meter.start()
-    await asyncio.sleep(seconds)
-    return meter.stop()
+def measure(server: Server, rounds: int, seconds: float, run: Callable[[Any], Sample]) -> Results:
+    """All samples, every client once a round."""
+    takes: list[tuple[str, str, Take]] = []
+    take: Take
+    for script, way in itertools.product((False, True), WAYS):
+        take = partial(_asynchronous, run, run_commands, server, way, script, seconds)
+        takes.append(("script" if script else "PUBLISH", way.name, take))
+    for load, (name, receiver) in itertools.product(LOADS, RECEIVERS.items()):
+        take = partial(_asynchronous, run, run_messages, server, receiver, load, seconds)
+        takes.append((_load_name(load), name, take))
+    for name, thread in THREADS.items():
+        takes.append(("thread", name, partial(run_thread, server, thread, seconds)))
+    results = Results()
+    for number in range(1, rounds + 1):
+        sys.stderr.write(f"round {number} of {rounds}\n")
+        for subject, name, take in takes:
+            sample = _alone(take)
+            if isinstance(sample, int):
+                results.note(f"{subject}, {name}: ended with {sample}")
+            else:
+                results.add(subject, name, sample)
+    return results
 
+
+def _asynchronous(run: Callable[[Any], Sample], function: Any, *args: Any) -> Sample:
+    return run(function(*args))
+
+
+def _alone(take: Take) -> Sample | int:
+    """Take a sample in a process of its own, or give its exit status; negative: the signal."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_take, args=(take, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        sample: Sample = ours.recv()
+    except EOFError:
+        process.join()
+        return process.exitcode or 0
+    process.join()
+    return sample
+
+
+def _take(take: Take, answer: Connection) -> None:
+    answer.send(take())
 
 
 Column = tuple[str, str, str]
@@ -188,7 +222,7 @@ _COMMON: tuple[Column, ...] = (
 def _table(
     results: Results,
     measure: str,
-    references: dict[str, str],
+    references: Mapping[str, str],
     columns: Sequence[Column] = _COMMON,
 ) -> str:
     """One measure; `references` names the way of ours that a cell is compared with."""
@@ -219,38 +253,22 @@ def _table(
     )
 
 
-def _report(results: Results) -> str:
-    alone, together = (f"{OURS}, {callers}" for callers in ("1 caller", "50 callers"))
-    ways = {way.name: alone if way.callers == 1 and not way.pipeline else together for way in WAYS}
-    messages = dict.fromkeys(RECEIVERS, OUR_MESSAGES)
-    handed_over = (*_COMMON, ("a turn", "per_turn", ",.1f"))
+def report(results: Results) -> str:
+    """All tables."""
+    ways = {
+        way.name: OUR_CALLERS if way.callers > 1 or way.pipeline else OUR_CALLER for way in WAYS
+    }
+    messages = dict.fromkeys(RECEIVERS, OUR_RECEIVER)
+    handed_over = (*_COMMON, ("in a turn", "per_turn", ",.1f"))
     tables = [_table(results, measure, ways) for measure in ("PUBLISH", "script")]
     tables += [_table(results, _load_name(load), messages, handed_over) for load in LOADS]
     tables.append(_table(results, "thread", dict.fromkeys(THREADS, OUR_THREAD)))
+    tables += results.notes
     return "\n\n".join(tables) + "\n"
 
 
-def _load_name(load: tuple[int, int]) -> str:
+def _load_name(load: Load) -> str:
     return f"messages, {load[1]} outstanding"
-
-
-def measure(server: Server, rounds: int, seconds: float, run: Callable[[Any], Sample]) -> Results:
-    """All samples, every client once a round."""
-    results = Results()
-    for number in range(1, rounds + 1):
-        sys.stderr.write(f"round {number} of {rounds}\n")
-        for script, way in itertools.product((False, True), WAYS):
-            gc.collect()
-            sample = run(run_commands(server, way, script, seconds))
-            results.add("script" if script else "PUBLISH", way.name, sample)
-        for load, (name, receiver) in itertools.product(LOADS, RECEIVERS.items()):
-            gc.collect()
-            sample = run(run_messages(server, receiver, load, seconds))
-            results.add(_load_name(load), name, sample)
-        for name, opened in THREADS.items():
-            gc.collect()
-            results.add("thread", name, run_thread(server, opened, seconds))
-    return results
 
 
 def main() -> int:
@@ -272,19 +290,17 @@ def main() -> int:
             sample: Sample = runner.run(coroutine)
             return sample
 
+    gc.freeze()  # what every process below shares
     with contextlib.ExitStack() as stack:
         words = [processes.redis_program(), "--port", "{port}", "--bind", "127.0.0.1"]
         process = Process("Redis", Command([*words, "--save", "", "--appendonly", "no"]))
         stack.callback(process.stop)
         process.wait_until_listening()
-        url = f"redis://127.0.0.1:{process.port}/0"
-        script = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "publication.lua"
-        script.write_text(PUBLICATION)
-        with redis.Redis.from_url(url) as client:
-            sha = client.script_load(PUBLICATION)
-        server = Server(url, process.port, process.pid, str(sha), script)
+        server = Server(f"redis://127.0.0.1:{process.port}/0", process.port, process.pid)
+        with redis.Redis.from_url(server.url) as client:
+            client.script_load(PUBLICATION.text)
         results = measure(server, options.rounds, options.seconds, run)
-    sys.stdout.write(_report(results))
+    sys.stdout.write(report(results))
     return 0
 
 

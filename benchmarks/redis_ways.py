@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -44,6 +44,8 @@ return offset
 
 Call = Callable[[], Awaitable[object]]
 OnMessage = Callable[[], None]
+Receiver = Callable[["Server", OnMessage], AbstractAsyncContextManager[None]]
+Thread = Callable[["Server"], AbstractContextManager[Callable[[], object]]]
 
 
 @dataclass(frozen=True)
@@ -53,16 +55,6 @@ class Server:
     url: str
     port: int
     pid: int
-
-
-@contextlib.asynccontextmanager
-async def running(*coroutines: Any) -> AsyncIterator[None]:
-    """Run coroutines for the length of a block, which ends with what goes wrong in them."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(coroutine) for coroutine in coroutines]
-        yield
-        for task in tasks:
-            task.cancel()
 
 
 def _glide_options(server: Server, **options: Any) -> Any:
@@ -114,7 +106,7 @@ async def _coredis(
 @contextlib.asynccontextmanager
 async def _glide(server: Server, script: bool, pipeline: bool) -> AsyncIterator[Call]:
     client = await glide.GlideClient.create(_glide_options(server))
-    loaded = glide.Script(PUBLICATION.text)
+    loaded = glide.Script(PUBLICATION.text)  # type: ignore[no-untyped-call,unused-ignore]
     evalsha: list[str | bytes] = ["EVALSHA", PUBLICATION.sha, "2", *KEYS, DATA, CHANNEL]
 
     def command() -> Any:
@@ -152,6 +144,15 @@ async def _ours(server: Server, script: bool, pipeline: bool) -> AsyncIterator[C
 
 
 @contextlib.asynccontextmanager
+async def _running(receive: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run a receiver for the length of a block, which ends with what goes wrong in it."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(receive)
+        yield
+        task.cancel()
+
+
+@contextlib.asynccontextmanager
 async def _redis_py_messages(
     server: Server, on_message: OnMessage, listen: bool
 ) -> AsyncIterator[None]:
@@ -167,7 +168,7 @@ async def _redis_py_messages(
             if await pubsub.get_message(ignore_subscribe_messages=True, timeout=0.1):
                 on_message()
 
-    async with running(receive()):
+    async with _running(receive()):
         yield
     await pubsub.aclose()  # type: ignore[no-untyped-call,unused-ignore]
     await client.aclose()
@@ -179,7 +180,7 @@ async def _coredis_messages(
 ) -> AsyncIterator[None]:
     async with coredis.Redis.from_url(server.url) as client:
         if handler:
-            handlers = {CHANNEL: lambda _: on_message()}
+            handlers: Any = {CHANNEL: lambda _: on_message()}
             async with client.pubsub(channel_handlers=handlers):
                 yield
             return
@@ -189,7 +190,7 @@ async def _coredis_messages(
                 async for _ in pubsub:
                     on_message()
 
-            async with running(receive()):
+            async with _running(receive()):
                 yield
 
 
@@ -208,13 +209,16 @@ async def _glide_messages(
     )
 
     async def receive() -> None:
-        while not callback:
-            await client.get_pubsub_message()
-            on_message()
+        with contextlib.suppress(glide.ClosingError):
+            while not callback:
+                await client.get_pubsub_message()
+                on_message()
 
-    async with running(receive()):
+    async with _running(receive()):
         yield
-    await client.close()
+        # it completes the futures that `close`, or a cancelled caller, has completed
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
+        await client.close()
 
 
 @contextlib.asynccontextmanager
@@ -272,38 +276,35 @@ class Way:
     pipeline: bool = False
 
 
-OURS = "ours: one connection, pipelining by itself"
+OUR_CALLER, OUR_CALLERS = "ours, 1 caller", "ours, 50 callers, one connection"
 _SINGLE = partial(_coredis, connections=1)
 WAYS = (
     Way("redis.asyncio, 1 caller", _redis_py),
     Way("coredis, 1 caller", _coredis),
     Way("glide, 1 caller", _glide),
-    Way(f"{OURS}, 1 caller", _ours),
+    Way(OUR_CALLER, _ours),
     Way("redis.asyncio, 50 callers, a pool", _redis_py, CALLERS),
     Way("coredis, 50 callers, its pool", _coredis, CALLERS),
     Way("coredis, 50 callers, one connection", _SINGLE, CALLERS),
     Way("glide, 50 callers, one connection", _glide, CALLERS),
-    Way(f"{OURS}, 50 callers", _ours, CALLERS),
+    Way(OUR_CALLERS, _ours, CALLERS),
     Way("redis.asyncio, pipelines of 50", _redis_py, pipeline=True),
     Way("coredis, pipelines of 50", _coredis, pipeline=True),
     Way("glide, batches of 50", _glide, pipeline=True),
 )
 
-OUR_MESSAGES = "ours: Subscriptions"
-RECEIVERS: dict[str, Callable[[Server, OnMessage], AbstractAsyncContextManager[None]]] = {
+OUR_RECEIVER = "ours"
+RECEIVERS: dict[str, Receiver] = {
     "redis.asyncio get_message(timeout=0.1)": partial(_redis_py_messages, listen=False),
     "redis.asyncio listen()": partial(_redis_py_messages, listen=True),
     "coredis async for": partial(_coredis_messages, handler=False),
     "coredis handler": partial(_coredis_messages, handler=True),
     "glide get_pubsub_message()": partial(_glide_messages, callback=False),
     "glide callback": partial(_glide_messages, callback=True),
-    OUR_MESSAGES: _our_messages,
+    OUR_RECEIVER: _our_messages,
 }
-LOADS = ((16, 16), (50, 1000))
-"""Messages in a burst, messages outstanding."""
-
-OUR_THREAD = "ours: BlockingRedis, script"
-THREADS: dict[str, Callable[[Server], AbstractContextManager[Callable[[], object]]]] = {
+OUR_THREAD = "ours, script"
+THREADS: dict[str, Thread] = {
     "redis-py, pool, script": _redis_py_thread,
     OUR_THREAD: _our_thread,
     "async_to_sync, channels_redis.pubsub": partial(

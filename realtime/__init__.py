@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from realtime.errors import Error, NotServing
+    from realtime.errors import EngineUnavailable, Error, NotServing
     from realtime.service import (
         abroadcast,
         achannels,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "EngineUnavailable",
     "Error",
     "NotServing",
     "abroadcast",
@@ -65,7 +66,7 @@ __all__ = [
     "unsubscribe",
 ]
 
-_FROM_ERRORS = ("Error", "NotServing")
+_FROM_ERRORS = ("EngineUnavailable", "Error", "NotServing")
 
 
 def __getattr__(name: str) -> object:

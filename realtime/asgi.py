@@ -26,8 +26,8 @@ logger = logging.getLogger("realtime.asgi")
 
 START_PATIENCE = 2.0
 START_QUIET = 1.0
-"""Seconds a request waits for the node to start, and until the next one waits again: an engine
-that is away must not make the whole site slow."""
+"""Seconds a request waits for the node to start, and until it is tried again. Once it failed
+only clients wait: an engine that is away must not make the whole site slow."""
 
 API_URL_NAME = "realtime_api:commands"
 
@@ -83,7 +83,7 @@ class _Application:
                 await self._django(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        node = await self._start()
+        node = await self._start(wait=not self._failed)
         if node is not None:
             path = _path(scope)
             config = node.config
@@ -114,15 +114,23 @@ class _Application:
             await receive()
             await deny(scope, send, 404, b"Not Found\n")
 
-    async def _start(self) -> Node | None:
-        """The node. A broken configuration must not take the rest of the site down."""
+    async def _start(self, *, wait: bool = True) -> Node | None:
+        """The node. A broken configuration must not take the rest of the site down.
+
+        `wait`: for a node that is not started yet; otherwise the next request may find it.
+        """
         if self._settle_heap:
             self._settle_heap = False
             heap.settle()
         node = serving.node()
         if node is not None:
+            self._failed = False
             return node
         if time.monotonic() < self._quiet_until:
+            return None
+        if not wait:
+            self._quiet_until = time.monotonic() + START_QUIET
+            serving.begin_start()
             return None
         try:
             async with asyncio.timeout(START_PATIENCE):

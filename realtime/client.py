@@ -18,7 +18,7 @@ from typing import Protocol
 
 from realtime import commands
 from realtime.commands.subscribing import Subscribing
-from realtime.errors import Disconnect, DisconnectSlow, Error, MethodNotFound
+from realtime.errors import Disconnect, DisconnectSlow, EngineUnavailable, Error, MethodNotFound
 from realtime.node import Node
 from realtime.outbox import Outbox, Sender
 from realtime.protocol.codec import Codec
@@ -116,8 +116,14 @@ class Client:
             self.reply_error(command, error)
         except Disconnect:
             raise
-        except Exception:
-            logger.exception("Command %s failed", Method(command.method).name.lower())
+        except Exception as failure:
+            # an engine that is away fails every command: a line each is enough
+            logger.error(
+                "Command %s failed: %s",
+                Method(command.method).name.lower(),
+                failure,
+                exc_info=not isinstance(failure, EngineUnavailable),
+            )
             # no variable holds what is raised: its traceback would hold this frame
             if issubclass(handler.failure, Disconnect):
                 raise handler.failure from None

@@ -11,6 +11,7 @@ from realtime.engine.carriers import (
     BlockingCarrier,
     BlockingTwoStepCarrier,
     LayerCarrier,
+    Receiving,
     TwoStepCarrier,
 )
 from realtime.engine.redis import RedisEngine, RedisStore
@@ -31,7 +32,9 @@ def engine(config: Config) -> Engine | None:
     if not is_shared(config):
         return None
     own, foreign = _layers(config)
-    carrier = LayerCarrier(own) if foreign is None else TwoStepCarrier(own, foreign)
+    carrier: Receiving = TwoStepCarrier(own, foreign)
+    if foreign is None:
+        carrier = LayerCarrier(own, owned=not config.channel_layer)
     return RedisEngine(carrier, conf.redis_prefix(), **_options(config))
 
 

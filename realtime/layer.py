@@ -191,6 +191,10 @@ class RedisChannelLayer(RedisPubSubChannelLayer):  # type: ignore[misc]
         layer.watchers[name] = (on_lost, on_restored)
         return name
 
+    async def close_mailbox(self, name: str) -> None:
+        """Receive nothing more in a mailbox, and leave its groups."""
+        await self._get_layer().close_mailbox(name)
+
     async def close(self) -> None:
         """Close the connections of this loop; they are opened again when needed."""
         layer = self._layers.get(asyncio.get_running_loop())
@@ -283,6 +287,17 @@ class _LoopLayer(RedisPubSubLoopLayer):  # type: ignore[misc]
             raise
         return name
 
+    async def close_mailbox(self, name: str) -> None:
+        self.watchers.pop(name, None)
+        if self.channels.pop(name, None) is None:
+            return
+        await self._get_shard(name).unsubscribe(name)
+        for group_channel, members in list(self.groups.items()):
+            members.discard(name)
+            if not members:
+                del self.groups[group_channel]
+                await self._get_shard(group_channel).unsubscribe(group_channel)
+
     def deliver(self, name: str, data: bytes) -> None:
         """Put what arrived on a Redis channel where it belongs."""
         mailbox = self.channels.get(name)
@@ -334,7 +349,8 @@ class _Shard:
 
     def __init__(self, layer: _LoopLayer, index: int, host: Host) -> None:
         timeouts = layer.channel_layer.timeouts
-        self.commands = Connection(host, timeouts)
+        self._connection = functools.partial(Connection, host, timeouts)
+        self.commands = self._connection()
         self._subscriptions = functools.partial(
             Subscriptions,
             host,
@@ -356,5 +372,6 @@ class _Shard:
 
     async def flush(self) -> None:
         pubsub, self._pubsub = self._pubsub, self._subscriptions()
+        commands, self.commands = self.commands, self._connection()
         await pubsub.close()
-        await self.commands.close()
+        await commands.close()

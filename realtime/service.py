@@ -7,7 +7,8 @@ views, for example); called on an event loop they raise RuntimeError.
 All of them raise:
     Error: what the server API would answer with (its code and message are attributes),
         for example `NamespaceNotFound`.
-    NotServing: no node can be reached from this process.
+    NotServing: with the memory engine, in a process that serves no clients.
+    EngineUnavailable: Redis did not do it, or did not answer in time.
 
 Spec: Server HTTP API.
 """

@@ -29,8 +29,10 @@ CALL_TIMEOUT = 10.0
 _nodes: dict[asyncio.AbstractEventLoop, Node] = {}
 _starting: dict[asyncio.AbstractEventLoop, asyncio.Task[Node]] = {}
 _lock = threading.Lock()
-_member: tuple[int, Config, Member] | None = None
-"""Process ID, configuration, and the member this process is besides its nodes."""
+_member: tuple[Config, Member] | None = None
+"""Configuration, and the member this process is besides its nodes."""
+_inherited: list[object] = []
+"""What a forked process had from its parent."""
 
 
 async def start() -> Node:
@@ -43,12 +45,24 @@ async def start() -> Node:
     loop = asyncio.get_running_loop()
     node = _nodes.get(loop)
     if node is None:
-        starting = _starting.get(loop)
-        if starting is None:
-            starting = _starting[loop] = loop.create_task(_start(loop))
-            starting.add_done_callback(_started)
-        node = await asyncio.shield(starting)
+        node = await asyncio.shield(_attempt(loop))
     return node
+
+
+def begin_start() -> None:
+    """Begin what `start` does; returns at once, and says nothing of a failure."""
+    loop = asyncio.get_running_loop()
+    if loop not in _nodes:
+        _attempt(loop)
+
+
+def _attempt(loop: asyncio.AbstractEventLoop) -> asyncio.Task[Node]:
+    """The attempt to start that is under way, or a new one."""
+    starting = _starting.get(loop)
+    if starting is None:
+        starting = _starting[loop] = loop.create_task(_start(loop))
+        starting.add_done_callback(_started)
+    return starting
 
 
 def node() -> Node | None:
@@ -185,9 +199,24 @@ def _run(work: Callable[[Member], Awaitable[T]], config: Config) -> T:
 
 
 def _blocking_member(config: Config) -> Member:
-    """The member this process is; a forked process is another one."""
+    """The member this process is."""
     global _member
     with _lock:
-        if _member is None or _member[0] != os.getpid() or _member[1] is not config:
-            _member = os.getpid(), config, Member(config, engines.blocking_store(config))
-        return _member[2]
+        if _member is None or _member[0] is not config:
+            _member = config, Member(config, engines.blocking_store(config))
+        return _member[1]
+
+
+def _begin_forked() -> None:
+    """A forked process is another member and serves nobody.
+
+    What it had from its parent is kept: the end of a node would be felt by its connections,
+    which the two processes share. A lock may be held by a thread that is not here any more.
+    """
+    global _lock, _member, _nodes, _starting
+    _inherited.append((_member, _nodes, _starting))
+    _lock, _member, _nodes, _starting = threading.Lock(), None, {}, {}
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_forked)

@@ -31,8 +31,24 @@ PURE = (
     "realtime.permissions",
     "realtime.recovery",
     "realtime.session",
+    "realtime.control",
+    "realtime.follower",
+    "realtime.engine.base",
+    "realtime.engine.epochs",
+    "realtime.engine.keys",
+    "realtime.engine.records",
 )
-CORE = ("realtime.node", "realtime.hub", "realtime.outbox", "realtime.timers", "realtime.engine")
+CORE = (
+    "realtime.member",
+    "realtime.node",
+    "realtime.hub",
+    "realtime.outbox",
+    "realtime.timers",
+    "realtime.following",
+    "realtime.engine",
+    "realtime.layer",
+    "realtime.redis",
+)
 APPS = ("api", "admin_panel")
 PACKAGES = ("realtime", *APPS, "messaging_project")
 
@@ -149,7 +165,10 @@ def test_pure_ring_imports_only_itself_and_what_has_no_io() -> None:
 @pytest.mark.parametrize(
     ("library", "places"),
     [
-        ("channels", ("realtime.transports",)),
+        ("channels", ("realtime.transports", "realtime.layer")),
+        ("channels_redis", ("realtime.layer",)),
+        ("redis", ("realtime.redis",)),
+        ("hiredis", ("realtime.redis",)),
         ("django", DJANGO_SIDE),
         ("rest_framework", ()),
         ("daphne", DAPHNE),
@@ -160,7 +179,7 @@ def test_pure_ring_imports_only_itself_and_what_has_no_io() -> None:
 def test_library_is_imported_only_where_it_belongs(library: str, places: tuple[str, ...]) -> None:
     importers = [found for found in IN_REALTIME if within(found.name, library)]
 
-    if library in ("channels", "django"):
+    if library in ("channels", "channels_redis", "django", "redis", "hiredis"):
         assert importers
     assert [str(found) for found in importers if not within(found.by, *places)] == []
 
@@ -184,6 +203,37 @@ def test_environment_is_read_in_one_place() -> None:
     assert readers == {"realtime.conf"}
 
 
+@pytest.mark.parametrize(
+    ("module", "allowed"),
+    [
+        ("realtime.follower", ("realtime.protocol", "realtime.recovery")),
+        ("realtime.redis", ("realtime.errors",)),
+        ("realtime.layer", ("realtime.redis", "realtime.engine.epochs", "realtime.engine.scripts")),
+    ],
+)
+def test_module_knows_no_more_of_the_service(module: str, allowed: tuple[str, ...]) -> None:
+    known = [
+        found
+        for found in IN_REALTIME
+        if within(found.by, module) and within(found.name, "realtime")
+    ]
+
+    assert known
+    assert [str(found) for found in known if not within(found.name, module, *allowed)] == []
+
+
+def test_configuration_in_force_is_read_at_the_rim() -> None:
+    readers = {found.by for found in IN_REALTIME if within(found.name, "realtime.conf")}
+
+    assert readers <= {"realtime.serving", "realtime.engines", *DJANGO_SIDE}
+
+
+def test_only_whoever_finds_the_engine_knows_all_of_them() -> None:
+    choosers = {found.by for found in IN_REALTIME if within(found.name, "realtime.engine.redis")}
+
+    assert choosers == {"realtime.engines"}
+
+
 def test_core_does_not_know_who_uses_it() -> None:
     above = (
         "realtime.client",
@@ -191,6 +241,7 @@ def test_core_does_not_know_who_uses_it() -> None:
         "realtime.transports",
         "realtime.service",
         "realtime.serving",
+        "realtime.engines",
         "realtime.asgi",
     )
     wrong = [

@@ -75,8 +75,10 @@ class LayerCarrier:
 
     sharded = True
 
-    def __init__(self, layer: RedisChannelLayer) -> None:
+    def __init__(self, layer: RedisChannelLayer, *, owned: bool = True) -> None:
+        """`owned`: nobody else uses the layer, so its connections are closed with the carrier."""
         self.layer = layer
+        self._owned = owned
         self.take = layer.take
         self.publish = layer.publish
         self.publish_many = layer.publish_many
@@ -86,7 +88,9 @@ class LayerCarrier:
         self._mailbox = await self.layer.open_mailbox(handler, on_lost, on_restored)
 
     async def close(self) -> None:
-        await self.layer.close()
+        await self.layer.close_mailbox(self._mailbox)
+        if self._owned:
+            await self.layer.close()
 
     async def join(self, group: str) -> None:
         await self.layer.group_add(group, self._mailbox)

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 import msgspec
 from msgspec import Raw, Struct
 
-from realtime.errors import Error, InternalError
+from realtime.errors import EngineUnavailable, Error, InternalError
 from realtime.member import Member
 from realtime.options import Config
 from realtime.payload import escape
@@ -134,6 +134,9 @@ async def _reply(member: Member, command: _Command, method: int) -> bytes:
         result = await methods.run(member, method, bytes(command.params))
     except Error as error:
         return _line(command, b"error", _error(error))
+    except EngineUnavailable as error:
+        logger.error("A command of the server API failed: %s", error)
+        return _line(command, b"error", _error(InternalError()))
     except Exception:
         logger.exception("A command of the server API failed")
         return _line(command, b"error", _error(InternalError()))

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
-from realtime.engine.base import Engine
+from realtime.engine.base import Concerns, Engine, NodeInfo
+from realtime.engine.memory import MemoryEngine
 from realtime.options import ChannelOptions
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
-from tests.unit.parts import data, eventually
+from realtime.timers import Timers
+from tests.unit.parts import Clock, data, eventually
 
 PLAIN = ChannelOptions()
-KEPT = ChannelOptions(history_size=5, history_lifetime=10)
-META_LIFETIME = 100
+KEPT = ChannelOptions(history_size=5, history_lifetime=100)
+META_LIFETIME = 1000
 """Seconds an engine made with a bound keeps the position of an unused channel."""
+NODE = NodeInfo("N1", "first", "1.0", 2, 1, 3, 60)
+NODE_LIFETIME = 1000.0
 
 
 class RecordingReceiver:
@@ -25,32 +31,39 @@ class RecordingReceiver:
         )
         self.joins: dict[str, list[ClientInfo]] = defaultdict(list)
         self.leaves: dict[str, list[ClientInfo]] = defaultdict(list)
+        self.events: list[tuple[str, str]] = []
+        """Kind and channel of everything that was handed over, in order."""
+        self.interruptions: list[Concerns] = []
+        self.resumptions: list[Concerns] = []
 
     def on_publication(
         self, channel: str, publication: Publication, position: StreamPosition | None
     ) -> None:
         self.publications[channel].append((publication, position))
+        self.events.append(("publication", channel))
 
     def on_join(self, channel: str, info: ClientInfo) -> None:
         self.joins[channel].append(info)
+        self.events.append(("join", channel))
 
     def on_leave(self, channel: str, info: ClientInfo) -> None:
         self.leaves[channel].append(info)
+        self.events.append(("leave", channel))
+
+    def on_interrupted(self, concerns: Concerns) -> None:
+        self.interruptions.append(concerns)
+
+    def on_resumed(self, concerns: Concerns) -> None:
+        self.resumptions.append(concerns)
 
 
 class Bench:
     """One engine under test with its receiver, and a way to let time pass."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        forgetful: Engine,
-        elapse: Callable[[float], Awaitable[None]],
-    ) -> None:
+    def __init__(self, engine: Engine, elapse: Callable[[float], Awaitable[None]]) -> None:
         self.engine = engine
-        self.forgetful = forgetful
-        """The same kind of engine, which forgets unused positions after META_LIFETIME."""
         self.elapse = elapse
+        """Let seconds pass, for everything the engine keeps."""
         self.receiver = RecordingReceiver()
 
     async def publish(
@@ -66,7 +79,43 @@ class Bench:
         """The offsets of what is kept."""
         return [p.offset for p in (await self.engine.history(channel)).publications]
 
+    async def kept_values(self, channel: str) -> list[int]:
+        """The data of what is kept."""
+        return [int(p.data.raw) for p in (await self.engine.history(channel)).publications]
+
     async def received(self, channel: str, number: int) -> list[Publication]:
         """The publications handed over, when there are so many."""
         await eventually(lambda: len(self.receiver.publications[channel]) >= number)
         return [publication for publication, _ in self.receiver.publications[channel]]
+
+    def values(self, channel: str) -> list[int]:
+        """The data of the publications handed over so far."""
+        return [int(p.data.raw) for p, _ in self.receiver.publications[channel]]
+
+    async def listed(self, channel: str) -> bool:
+        """Whether a channel is one of those with a subscriber."""
+        return channel in await self.engine.channels()
+
+
+async def comes_true(condition: Callable[[], Awaitable[bool]], timeout: float = 10.0) -> None:
+    """Wait until a condition that has to be asked for holds."""
+    async with asyncio.timeout(timeout):
+        while not await condition():
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def memory_bench(meta_lifetime: int = 0) -> AsyncIterator[Bench]:
+    """The memory engine, started, with the clock of the loop in the test's hands."""
+    loop = asyncio.get_running_loop()
+    clock = Clock(loop)
+    timers = Timers(loop)
+    bench = Bench(MemoryEngine(timers, meta_lifetime=meta_lifetime), clock.advance)
+    try:
+        await bench.engine.start(bench.receiver)
+        await bench.engine.announce(NODE, NODE_LIFETIME)
+        yield bench
+        await bench.engine.stop()
+        timers.close()
+    finally:
+        del loop.time  # type: ignore[method-assign]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any
 
 import pytest
 
-from realtime.engine.memory import MemoryEngine
-from realtime.timers import Timers
-from tests.engine.bench import META_LIFETIME, Bench, RecordingReceiver
+from tests.engine.bench import META_LIFETIME, Bench, memory_bench
+from tests.engine.redis_bench import KINDS, ONE_REDIS, RedisBench, redis_bench
+from tests.redis_server import RedisServer
 from tests.unit.parts import Clock
+
+MEMORY = "memory"
 
 
 @pytest.fixture
@@ -21,17 +25,60 @@ async def clock() -> AsyncIterator[Clock]:
     del loop.time  # type: ignore[method-assign]
 
 
-@pytest.fixture(params=["memory"])
-async def engine(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[Bench]:
-    """Each engine, started, with time in the test's hands."""
-    assert request.param == "memory"
-    timers = Timers(asyncio.get_running_loop())
-    bench = Bench(
-        MemoryEngine(timers), MemoryEngine(timers, meta_lifetime=META_LIFETIME), clock.advance
-    )
-    await bench.engine.start(bench.receiver)
-    await bench.forgetful.start(RecordingReceiver())
-    yield bench
-    await bench.engine.stop()
-    await bench.forgetful.stop()
-    timers.close()
+@pytest.fixture(scope="session")
+def redis_servers(
+    redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[RedisServer]]:
+    """The shared Redis, and another one beside it."""
+    other = RedisServer(tmp_path_factory.mktemp("redis")).start()
+    yield [redis_server, other]
+    other.kill()
+
+
+def open_bench(
+    kind: str, servers: Sequence[RedisServer], meta_lifetime: int = 0
+) -> AbstractAsyncContextManager[Bench]:
+    if kind == MEMORY:
+        return memory_bench(meta_lifetime)
+    return redis_bench(kind, servers, meta_lifetime=meta_lifetime)
+
+
+@pytest.fixture(params=[MEMORY, *KINDS])
+async def engine(
+    request: pytest.FixtureRequest, redis_servers: list[RedisServer]
+) -> AsyncIterator[Bench]:
+    """Each engine, started and announced, with time in the test's hands."""
+    async with open_bench(request.param, redis_servers) as bench:
+        yield bench
+
+
+@pytest.fixture(params=[MEMORY, *KINDS])
+async def forgetful(
+    request: pytest.FixtureRequest, redis_servers: list[RedisServer]
+) -> AsyncIterator[Bench]:
+    """Each engine, so made that it forgets unused positions after META_LIFETIME."""
+    async with open_bench(request.param, redis_servers, META_LIFETIME) as bench:
+        yield bench
+
+
+OpenRedisBench = Callable[..., Any]
+"""As `redis_bench`, with defaults; awaited, it gives a `RedisBench`."""
+
+
+@pytest.fixture
+async def open_redis(redis_servers: list[RedisServer]) -> AsyncIterator[OpenRedisBench]:
+    """Start an engine over Redis: `await open_redis(prefix=..., epoch_per_run=True)`.
+
+    `kind` is one of `redis_bench.KINDS`; `servers` other than the shared ones.
+    """
+    stack = AsyncExitStack()
+
+    async def start(
+        kind: str = ONE_REDIS, servers: Sequence[RedisServer] = (), **arguments: Any
+    ) -> RedisBench:
+        return await stack.enter_async_context(
+            redis_bench(kind, servers or redis_servers, **arguments)
+        )
+
+    yield start
+    await stack.aclose()

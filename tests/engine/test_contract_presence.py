@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from realtime.protocol.messages import ClientInfo
-from tests.engine.bench import KEPT, Bench
+from tests.engine.bench import KEPT, NODE, Bench
 from tests.unit.parts import data
 
 FIRST = ClientInfo("17", "C1", data('{ "a": 1.0 }'), data("2"))
@@ -65,29 +65,29 @@ async def test_removing_a_client_that_is_not_there_is_nothing(
 
 
 async def test_presence_that_is_not_renewed_expires(engine: Bench, unique: str) -> None:
-    await engine.engine.add_presence(unique, [FIRST], 10)
+    await engine.engine.add_presence(unique, [FIRST], 100)
 
-    await engine.elapse(9)
+    await engine.elapse(90)
     assert set(await engine.engine.presence(unique)) == {"C1"}
-    await engine.elapse(1.5)
+    await engine.elapse(111)
 
     assert dict(await engine.engine.presence(unique)) == {}
 
 
 async def test_presence_that_is_renewed_stays(engine: Bench, unique: str) -> None:
     for _ in range(3):
-        await engine.engine.add_presence(unique, [FIRST], 10)
-        await engine.elapse(9)
+        await engine.engine.add_presence(unique, [FIRST], 100)
+        await engine.elapse(90)
 
     assert set(await engine.engine.presence(unique)) == {"C1"}
 
 
 async def test_each_client_expires_by_itself(engine: Bench, unique: str) -> None:
-    await engine.engine.add_presence(unique, [FIRST], 10)
-    await engine.elapse(5)
-    await engine.engine.add_presence(unique, [SECOND], 10)
+    await engine.engine.add_presence(unique, [FIRST], 100)
+    await engine.elapse(50)
+    await engine.engine.add_presence(unique, [SECOND], 100)
 
-    await engine.elapse(6)
+    await engine.elapse(60)
 
     assert set(await engine.engine.presence(unique)) == {"C2"}
 
@@ -95,10 +95,10 @@ async def test_each_client_expires_by_itself(engine: Bench, unique: str) -> None
 async def test_client_with_a_short_lifetime_expires_beside_one_with_a_long(
     engine: Bench, unique: str
 ) -> None:
-    await engine.engine.add_presence(unique, [FIRST], 60)
-    await engine.engine.add_presence(unique, [SECOND], 10)
+    await engine.engine.add_presence(unique, [FIRST], 600)
+    await engine.engine.add_presence(unique, [SECOND], 100)
 
-    await engine.elapse(11)
+    await engine.elapse(111)
 
     assert set(await engine.engine.presence(unique)) == {"C1"}
 
@@ -112,10 +112,10 @@ async def test_renewal_brings_the_info_up_to_date(engine: Bench, unique: str) ->
 
 
 async def test_client_that_expired_may_come_back(engine: Bench, unique: str) -> None:
-    await engine.engine.add_presence(unique, [FIRST], 10)
-    await engine.elapse(11)
+    await engine.engine.add_presence(unique, [FIRST], 100)
+    await engine.elapse(111)
 
-    await engine.engine.add_presence(unique, [FIRST], 10)
+    await engine.engine.add_presence(unique, [FIRST], 100)
 
     assert set(await engine.engine.presence(unique)) == {"C1"}
 
@@ -167,5 +167,21 @@ async def test_channel_is_listed_no_more_when_its_last_subscriber_left(
     assert unique not in await engine.engine.channels()
 
 
-async def test_this_node_is_none_of_the_others(engine: Bench) -> None:
-    assert await engine.engine.other_nodes() == []
+async def test_nodes_are_those_that_announced_themselves_where_nodes_are_shared(
+    engine: Bench,
+) -> None:
+    assert await engine.engine.nodes() == ([NODE] if engine.engine.shared else [])
+
+
+async def test_nothing_is_said_of_a_node_that_withdrew(engine: Bench) -> None:
+    await engine.engine.withdraw(NODE)
+
+    assert await engine.engine.nodes() == []
+
+
+async def test_withdrawing_twice_is_nothing(engine: Bench) -> None:
+    await engine.engine.withdraw(NODE)
+
+    await engine.engine.withdraw(NODE)
+
+    assert await engine.engine.nodes() == []

@@ -13,10 +13,13 @@ import pytest
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
+from tests.redis.listening import Listener
 from tests.redis.scripted_server import ScriptedServer
 from tests.redis_server import RedisServer, free_low_port
 from tests.server import write_certificate
 from tests.tcp_proxy import TcpProxy
+
+DEFAULT = Timeouts()
 
 
 @pytest.fixture
@@ -24,7 +27,7 @@ async def open_connection() -> AsyncIterator[Callable[..., Connection]]:
     """A connection to a URL, or to an entry: `open_connection(redis_server.url)`."""
     connections: list[Connection] = []
 
-    def make(where: str | dict[str, Any], timeouts: Timeouts = Timeouts()) -> Connection:
+    def make(where: str | dict[str, Any], timeouts: Timeouts = DEFAULT) -> Connection:
         host = Host({"address": where} if isinstance(where, str) else where)
         connections.append(Connection(host, timeouts))
         return connections[-1]
@@ -50,7 +53,7 @@ def open_blocking() -> Iterator[Callable[..., BlockingRedis]]:
     clients: list[BlockingRedis] = []
 
     def make(
-        where: str | dict[str, Any], timeouts: Timeouts = Timeouts(), **arguments: Any
+        where: str | dict[str, Any], timeouts: Timeouts = DEFAULT, **arguments: Any
     ) -> BlockingRedis:
         host = Host({"address": where} if isinstance(where, str) else where)
         clients.append(BlockingRedis(host, timeouts, **arguments))
@@ -105,3 +108,21 @@ async def tls_proxy(redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[
 def unused_url() -> str:
     """The URL of a Redis that is not there."""
     return f"redis://127.0.0.1:{free_low_port()}/0"
+
+
+@pytest.fixture
+async def listen() -> AsyncIterator[Callable[..., Listener]]:
+    """Subscriptions to a Redis: `listen(redis_server.url)`; closed when the test ends."""
+    listeners: list[Listener] = []
+
+    def make(
+        url: str,
+        timeouts: Timeouts = DEFAULT,
+        on_message: Callable[[bytes], None] = lambda data: None,
+    ) -> Listener:
+        listeners.append(Listener(url, timeouts, on_message))
+        return listeners[-1]
+
+    yield make
+    for listener in listeners:
+        await listener.close()

@@ -7,7 +7,17 @@ from collections.abc import Callable
 
 import hiredis
 
+TIMEOUT = 15.0
 OK = b"+OK\r\n"
+
+
+def array(*items: bytes | int) -> bytes:
+    """The bytes of an array of a reply."""
+    encoded = (
+        b":%d\r\n" % item if isinstance(item, int) else b"$%d\r\n%b\r\n" % (len(item), item)
+        for item in items
+    )
+    return b"*%d\r\n" % len(items) + b"".join(encoded)
 
 
 class ScriptedServer:
@@ -28,6 +38,7 @@ class ScriptedServer:
         self.chunks: list[bytes] = []
         """What each read gave."""
         self.connections = 0
+        self._asked = asyncio.Condition()
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -45,6 +56,11 @@ class ScriptedServer:
         if self._connections:
             await asyncio.wait(self._connections)
         await self._server.wait_closed()
+
+    async def asked(self, commands: int) -> None:
+        """Wait until this many commands have arrived."""
+        async with asyncio.timeout(TIMEOUT), self._asked:
+            await self._asked.wait_for(lambda: len(self.commands) >= commands)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -66,6 +82,8 @@ class ScriptedServer:
             commands.feed(data)
             while (command := commands.gets()) is not False:
                 self.commands.append(command)
+                async with self._asked:
+                    self._asked.notify_all()
                 reply = self._answer(command)
                 if reply is None:
                     return

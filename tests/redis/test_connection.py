@@ -15,7 +15,7 @@ from realtime.redis import link
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.script import Script
-from tests.redis.scripted_server import OK, ScriptedServer
+from tests.redis.scripted_server import OK, ScriptedServer, array
 from tests.redis_server import RedisServer
 
 ECHO = Script.of("echo", "return {KEYS[1], ARGV[1]}")
@@ -42,7 +42,7 @@ async def test_big_reply_arrives_whole(connection: Connection) -> None:
 async def test_reply_that_arrives_byte_by_byte_is_put_together(
     script_server: Scripting, open_connection: Callable[..., Connection]
 ) -> None:
-    reply = b"*2\r\n$5\r\nhello\r\n:42\r\n"
+    reply = array(b"hello", 42)
     server = await script_server(lambda command: OK if command[0] == b"CLIENT" else b"", drip=reply)
 
     assert await open_connection(server.url).execute("GET", "x") == [b"hello", 42]
@@ -303,13 +303,12 @@ async def test_close_fails_what_waits_and_leaves_nothing_behind(
 
 
 async def test_close_ends_an_attempt_to_connect(
-    own_redis: Callable[..., RedisServer], open_connection: Callable[..., Connection]
+    script_server: Scripting, open_connection: Callable[..., Connection]
 ) -> None:
-    redis = own_redis()
-    redis.freeze()
-    connection = open_connection(redis.url, Timeouts(connect=30))
+    server = await script_server(lambda command: b"")
+    connection = open_connection(server.url, Timeouts(connect=30))
     waiting = asyncio.create_task(connection.execute("PING"))
-    await asyncio.sleep(0.05)  # somewhere in the handshake
+    await server.asked(1)  # the handshake, which is never answered
 
     async with asyncio.timeout(link.CLOSE_TIMEOUT + 1):
         await connection.close()

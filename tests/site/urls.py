@@ -14,6 +14,7 @@ urlpatterns = [
     path("call/sync-view", views.sync_view),
     path("call/thread", views.thread),
     path("call/sync-to-async", views.sync_to_async_to_sync),
+    path("call/forked", views.forked),
     path("call/async-view", views.async_view),
     path("call/task", views.task),
     path("call/async-to-sync", views.async_from_sync),

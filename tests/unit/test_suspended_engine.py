@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from realtime.client import Client
-from realtime.engine.memory import MemoryEngine
-from realtime.errors import Disconnect
 from realtime.node import Node
 from realtime.options import ChannelOptions
 from realtime.options_reader import load
-from realtime.outbox import Frame
-from realtime.protocol.messages import ClientInfo, StreamPosition
-from realtime.recovery import History
 from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.server import SECRET
-from tests.unit.node_parts import publish
+from tests.unit.node_parts import Connection, publish
 from tests.unit.parts import Clock, eventually, turns
+from tests.unit.suspended_engine import SuspendedEngine
 
 PRESENCE_TICK = 25
 SERVER_ERROR = 3004
@@ -35,98 +29,6 @@ OPTIONS = {
     "history_lifetime": 300,
     "history_recover": True,
 }
-
-
-class SuspendedEngine(MemoryEngine):
-    """Waits before it does what it is told, where a test holds it; and may fail then."""
-
-    def __init__(self, timers: Timers) -> None:
-        super().__init__(timers)
-        self._held: dict[str, asyncio.Event] = {}
-        self.failing: set[str] = set()
-        self.waiting: list[str] = []
-
-    def hold(self, method: str) -> None:
-        """Calls of this method wait from now on, until `go_on`."""
-        self._held[method] = asyncio.Event()
-
-    def go_on(self, method: str) -> None:
-        """Let those that wait go on, and all that come."""
-        self._held.pop(method).set()
-
-    async def _wait(self, method: str) -> None:
-        if (held := self._held.get(method)) is not None:
-            self.waiting.append(method)
-            await held.wait()
-            self.waiting.remove(method)
-        else:
-            await asyncio.sleep(0)
-        if method in self.failing:
-            raise ConnectionError("the engine cannot be reached")
-
-    async def subscribe(self, channel: str) -> None:
-        await self._wait("subscribe")
-        await super().subscribe(channel)
-
-    async def add_presence(
-        self, channel: str, clients: Iterable[ClientInfo], lifetime: float
-    ) -> None:
-        await self._wait("add_presence")
-        await super().add_presence(channel, clients, lifetime)
-
-    async def remove_presence(self, channel: str, client: str) -> None:
-        await self._wait("remove_presence")
-        await super().remove_presence(channel, client)
-
-    async def publish_leave(self, channel: str, info: ClientInfo) -> None:
-        await self._wait("publish_leave")
-        await super().publish_leave(channel, info)
-
-    async def history(self, channel: str) -> History:
-        await self._wait("history")
-        return await super().history(channel)
-
-    async def position(self, channel: str) -> StreamPosition:
-        await self._wait("position")
-        return await super().position(channel)
-
-
-class Connection:
-    """A client on a transport that keeps what is sent."""
-
-    name = "websocket"
-
-    def __init__(self, node: Node) -> None:
-        self.ready = True
-        self.messages: list[dict[str, Any]] = []
-        self.closes: list[int] = []
-        self.client = Client(node, self, node.codecs["json"])
-
-    def send(self, frame: Frame) -> int:
-        self.messages.extend(json.loads(line) for line in frame.data.splitlines())
-        return 0
-
-    async def close(self, disconnect: Disconnect) -> None:
-        self.closes.append(disconnect.code)
-
-    def say(self, command_id: int, method: int, **params: Any) -> asyncio.Task[None]:
-        """Begin a command."""
-        command = {"id": command_id, "method": method, "params": params}
-        return asyncio.create_task(self.client.receive(json.dumps(command).encode()))
-
-    def subscribe(self, channel: str = "a") -> asyncio.Task[None]:
-        """Begin to subscribe."""
-        return self.say(2, 1, channel=channel)
-
-    def reply(self, command_id: int) -> dict[str, Any] | None:
-        """The reply to a command, if it has come."""
-        return next((m for m in self.messages if m.get("id") == command_id), None)
-
-    @property
-    def pushes(self) -> list[dict[str, Any]]:
-        """The pushes but for joins and leaves, in order."""
-        results = [message["result"] for message in self.messages if "id" not in message]
-        return [push for push in results if push.get("type") not in (1, 2)]
 
 
 UNSUB = {"type": 3, "channel": "a", "data": {}}

@@ -19,8 +19,11 @@ if not epoch then
   -- a stream whose meta was lost does not continue
   redis.call('DEL', KEYS[1], KEYS[2])
   if ARGV[4] == '0' then
-    redis.call('SET', KEYS[3], ARGV[5], 'NX')
     epoch = redis.call('GET', KEYS[3])
+    if not epoch then
+      epoch = ARGV[5]
+      redis.call('SET', KEYS[3], epoch)
+    end
   else
     epoch = ARGV[5]
   end

@@ -16,8 +16,12 @@ local offset = tonumber(meta[1]) or 0
 local epoch = meta[2]
 if not epoch then
   if ARGV[2] == '0' then
-    redis.call('SET', KEYS[3], ARGV[3], 'NX')
+    -- a full Redis can still be read
     epoch = redis.call('GET', KEYS[3])
+    if not epoch then
+      epoch = ARGV[3]
+      redis.call('SET', KEYS[3], epoch)
+    end
   else
     epoch = ARGV[3]
     redis.call('HSET', KEYS[2], 'e', epoch)

@@ -1,0 +1,94 @@
+"""Engines over Redis on a bench: each kind of carrier, and time that passes inside Redis."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import redis
+from channels_redis.pubsub import RedisPubSubChannelLayer
+
+from realtime.engine.base import NodeInfo
+from realtime.engine.carriers import LayerCarrier, TwoStepCarrier
+from realtime.engine.redis import RedisEngine
+from realtime.layer import RedisChannelLayer
+from tests.conftest import new_word
+from tests.engine.bench import NODE, NODE_LIFETIME, Bench
+from tests.redis_server import RedisServer
+
+ONE_REDIS, TWO_STEPS, SHARDS = "redis", "redis-two-steps", "redis-shards"
+KINDS = (ONE_REDIS, TWO_STEPS, SHARDS)
+
+
+class RedisBench(Bench):
+    """An engine over Redis, and what it left there."""
+
+    engine: RedisEngine
+
+    def __init__(
+        self, servers: Sequence[RedisServer], prefix: str, foreign: Any, **options: Any
+    ) -> None:
+        """`foreign`: another layer that sends, or None. `options`: those of the engine."""
+        self.servers = servers
+        self.prefix = prefix
+        self.foreign = foreign
+        self.layer = RedisChannelLayer(hosts=[server.url for server in servers], prefix=prefix)
+        carrier = (
+            LayerCarrier(self.layer) if foreign is None else TwoStepCarrier(self.layer, foreign)
+        )
+        super().__init__(RedisEngine(carrier, prefix, **options), self._elapse)
+
+    async def _elapse(self, seconds: float) -> None:
+        for server in self.servers:
+            with server.client() as client:
+                age(client, self.prefix, int(seconds * 1000))
+
+    def client(self) -> redis.Redis:
+        """A blocking client of the first Redis, to be closed."""
+        return self.servers[0].client()
+
+    def keys(self) -> set[str]:
+        """The keys below the prefix, on all servers."""
+        stored = set[str]().union(*(server.keys() for server in self.servers))
+        return {key for key in stored if self.prefix in key}
+
+    def group_channel(self, channel: str) -> str:
+        """The Redis channel of a channel's group."""
+        return self.layer.group_channel(self.engine.keys.group(channel))
+
+
+def age(client: redis.Redis, prefix: str, milliseconds: int) -> None:
+    """Make everything below a prefix so much older: what would have expired is gone."""
+    for key in client.scan_iter(f"{prefix}:*"):
+        if b"expiry" in key:
+            for name in client.zrange(key, 0, -1):
+                client.zincrby(key, -milliseconds, name)
+        left = client.pttl(key)
+        if left >= 0:
+            client.pexpire(key, left - milliseconds)
+
+
+@asynccontextmanager
+async def redis_bench(
+    kind: str,
+    servers: Sequence[RedisServer],
+    prefix: str = "",
+    node: NodeInfo = NODE,
+    **options: Any,
+) -> AsyncIterator[RedisBench]:
+    """An engine of this kind, started and announced. `options`: those of the engine."""
+    prefix = prefix or new_word()
+    used = servers if kind == SHARDS else servers[:1]
+    foreign = None
+    if kind == TWO_STEPS:
+        foreign = RedisPubSubChannelLayer(hosts=[servers[0].url], prefix=f"{prefix}-foreign")
+    bench = RedisBench(used, prefix, foreign, **options)
+    try:
+        await bench.engine.start(bench.receiver)
+        await bench.engine.announce(node, NODE_LIFETIME)
+        yield bench
+    finally:
+        await bench.engine.stop()
+        if foreign is not None:
+            await foreign.flush()

@@ -1,0 +1,249 @@
+"""The contract of `engine.base.Engine`, for every engine there is: several at once, and order."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from realtime.options import ChannelOptions
+from realtime.protocol.messages import ChannelName, ClientInfo, Publication
+from tests.engine.bench import PLAIN, Bench, comes_true
+from tests.unit.parts import data, eventually
+
+LONG = ChannelOptions(history_size=1000, history_lifetime=100)
+
+
+def several(
+    channels: Sequence[ChannelName], values: range, options: ChannelOptions
+) -> list[tuple[ChannelName, Publication, ChannelOptions]]:
+    """One publication for each value, the channels taking turns."""
+    return [
+        (channels[value % len(channels)], Publication(data(str(value)), uid=f"u{value}"), options)
+        for value in values
+    ]
+
+
+# several publications
+
+
+@pytest.mark.parametrize("options", [PLAIN, LONG], ids=["without history", "with history"])
+async def test_several_publications_arrive_in_their_order(
+    engine: Bench, unique: str, options: ChannelOptions
+) -> None:
+    names = [f"{unique}-{number}" for number in range(3)]
+    for name in names:
+        await engine.engine.subscribe(name)
+
+    results = await engine.engine.publish_many(several(names, range(60), options))
+
+    assert results == [None] * 60
+    for number, name in enumerate(names):
+        await engine.received(name, 20)
+        assert engine.values(name) == [*range(number, 60, 3)]
+
+
+async def test_several_publications_are_kept_and_numbered_in_their_order(
+    engine: Bench, unique: str
+) -> None:
+    names = [f"{unique}-{number}" for number in range(3)]
+
+    await engine.engine.publish_many(several(names, range(60), LONG))
+
+    for number, name in enumerate(names):
+        assert await engine.kept_values(name) == [*range(number, 60, 3)]
+        assert await engine.kept(name) == [*range(1, 21)]
+
+
+async def test_publishing_nothing_is_nothing(engine: Bench) -> None:
+    assert await engine.engine.publish_many([]) == []
+
+
+async def test_with_and_without_history_may_be_published_together(
+    engine: Bench, unique: str
+) -> None:
+    await engine.engine.subscribe(unique)
+    publications = several([unique], range(3), LONG) + several([unique], range(3, 5), PLAIN)
+
+    assert await engine.engine.publish_many(publications) == [None] * 5
+
+    await engine.received(unique, 5)
+    assert sorted(engine.values(unique)) == [0, 1, 2, 3, 4]
+    assert await engine.kept_values(unique) == [0, 1, 2]
+
+
+async def test_each_of_several_publishers_keeps_its_order(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+
+    await asyncio.gather(
+        *(
+            engine.engine.publish_many(several([unique], range(start, start + 20), LONG))
+            for start in (0, 100, 200)
+        )
+    )
+
+    await engine.received(unique, 60)
+    arrived = engine.values(unique)
+    assert await engine.kept_values(unique) == arrived
+    for start in (0, 100, 200):
+        own = [value for value in arrived if start <= value < start + 20]
+        assert own == [*range(start, start + 20)]
+
+
+# subscribing
+
+
+async def test_nothing_published_after_subscribing_is_missed(engine: Bench, unique: str) -> None:
+    names = [f"{unique}-{number}" for number in range(40)]
+
+    async def subscribe_and_publish(name: str) -> None:
+        await engine.engine.subscribe(name)
+        await engine.publish(name, 1, options=PLAIN)
+
+    await asyncio.gather(*(subscribe_and_publish(name) for name in names))
+
+    for name in names:
+        assert len(await engine.received(name, 1)) == 1
+
+
+@pytest.mark.parametrize("subscribed", [True, False], ids=["subscribed", "unsubscribed"])
+@pytest.mark.parametrize("seed", range(5))
+async def test_subscribing_and_unsubscribing_take_effect_in_their_order(
+    engine: Bench, unique: str, seed: int, subscribed: bool
+) -> None:
+    chance = random.Random(seed)
+    last = f"{unique}-last"
+    changes = [chance.random() < 0.5 for _ in range(chance.randrange(40))] + [subscribed]
+
+    await asyncio.gather(
+        *(
+            (engine.engine.subscribe if change else engine.engine.unsubscribe)(unique)
+            for change in changes
+        )
+    )
+    await engine.engine.subscribe(last)
+    await engine.publish(unique, 1, options=PLAIN)
+    await engine.publish(last, 2, options=PLAIN)
+
+    await engine.received(last, 1)
+    if subscribed:
+        await engine.received(unique, 1)
+    assert engine.values(unique) == ([1] if subscribed else [])
+    await comes_true(lambda: _is(engine, unique, subscribed))
+
+
+@pytest.mark.parametrize("subscribed", [True, False], ids=["subscribed", "unsubscribed"])
+async def test_changes_of_one_channel_that_begin_while_others_are_under_way_come_after_them(
+    engine: Bench, unique: str, subscribed: bool
+) -> None:
+    chance = random.Random(1)
+    under_way = []
+    for _ in range(50):
+        change = chance.choice([engine.engine.subscribe, engine.engine.unsubscribe])
+        under_way.append(asyncio.create_task(change(unique)))
+        for _ in range(chance.randrange(4)):
+            await asyncio.sleep(0)
+
+    final = engine.engine.subscribe if subscribed else engine.engine.unsubscribe
+    await asyncio.gather(*under_way, final(unique))
+
+    await comes_true(lambda: _is(engine, unique, subscribed))
+    await engine.engine.subscribe(f"{unique}-last")
+    await engine.publish(unique, 1, options=PLAIN)
+    await engine.publish(f"{unique}-last", 2, options=PLAIN)
+    await engine.received(f"{unique}-last", 1)
+    if subscribed:
+        await engine.received(unique, 1)
+    assert engine.values(unique) == ([1] if subscribed else [])
+
+
+async def _is(engine: Bench, channel: str, listed: bool) -> bool:
+    return await engine.listed(channel) is listed
+
+
+async def test_second_subscribe_changes_nothing(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+    await engine.engine.subscribe(unique)
+
+    await engine.publish(unique, 1, options=PLAIN)
+    await engine.publish(unique, 2, options=PLAIN)
+
+    await engine.received(unique, 2)
+    assert engine.values(unique) == [1, 2]
+    assert (await engine.engine.channels()).count(unique) == 1
+
+
+async def test_unsubscribing_what_was_not_subscribed_is_nothing(engine: Bench, unique: str) -> None:
+    await engine.engine.unsubscribe(unique)
+
+    assert not await engine.listed(unique)
+
+
+async def test_channel_may_be_subscribed_again(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+    await engine.engine.unsubscribe(unique)
+
+    await engine.engine.subscribe(unique)
+
+    await engine.publish(unique, 1, options=PLAIN)
+    await engine.received(unique, 1)
+    assert engine.values(unique) == [1]
+    assert await engine.listed(unique)
+
+
+# joins and leaves
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        ClientInfo("", "C"),
+        ClientInfo("17", "C", data('{ "a": [1.0, null, "é<"] }')),
+        ClientInfo("17", "C", None, data("null")),
+        ClientInfo("Zoë 🎈", "C", data('""'), data("-1e5")),
+    ],
+    ids=["anonymous", "connection info", "channel info", "both"],
+)
+async def test_join_leave_and_publication_carry_the_info_as_it_is(
+    engine: Bench, unique: str, info: ClientInfo
+) -> None:
+    await engine.engine.subscribe(unique)
+
+    await engine.engine.publish_join(unique, info)
+    await engine.engine.publish(unique, Publication(data("1"), info), LONG)
+    await engine.engine.publish_leave(unique, info)
+
+    await eventually(lambda: bool(engine.receiver.leaves[unique]))
+    assert engine.receiver.joins[unique] == [info]
+    assert engine.receiver.leaves[unique] == [info]
+    assert [p.info for p in await engine.received(unique, 1)] == [info]
+    assert [p.info for p in (await engine.engine.history(unique)).publications] == [info]
+
+
+async def test_joins_leaves_and_publications_arrive_in_the_order_of_publishing(
+    engine: Bench, unique: str
+) -> None:
+    await engine.engine.subscribe(unique)
+    info = ClientInfo("17", "C")
+
+    for _ in range(5):
+        await engine.engine.publish_join(unique, info)
+        await engine.publish(unique, 1, options=PLAIN)
+        await engine.engine.publish_leave(unique, info)
+
+    await eventually(lambda: len(engine.receiver.leaves[unique]) == 5)
+    assert engine.receiver.events == 5 * [
+        ("join", unique),
+        ("publication", unique),
+        ("leave", unique),
+    ]
+
+
+async def test_joins_are_not_kept(engine: Bench, unique: str) -> None:
+    await engine.engine.publish_join(unique, ClientInfo("17", "C"))
+
+    history = await engine.engine.history(unique)
+
+    assert (history.publications, history.position.offset) == ((), 0)

@@ -1,0 +1,301 @@
+"""Engines that share a Redis: what one does, the others see."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from realtime.engine.base import NodeInfo
+from realtime.options import ChannelOptions
+from realtime.protocol.messages import ClientInfo, Publication
+from tests.engine.bench import KEPT, NODE, NODE_LIFETIME, PLAIN, comes_true
+from tests.engine.conftest import OpenRedisBench
+from tests.engine.redis_bench import KINDS, RedisBench
+from tests.unit.parts import data, eventually
+
+SECOND_NODE = NodeInfo("N2", "second", "1.0", 7, 5, 9, 10)
+LONG = ChannelOptions(history_size=1000, history_lifetime=100)
+INFO = ClientInfo("17", "C1", data('{ "a": 1.0 }'), data("2"))
+OTHER_INFO = ClientInfo("18", "C2")
+
+
+class Pair(NamedTuple):
+    """Two nodes of one service."""
+
+    one: RedisBench
+    other: RedisBench
+
+
+@pytest.fixture(params=KINDS)
+async def pair(request: pytest.FixtureRequest, open_redis: OpenRedisBench, unique: str) -> Pair:
+    """Two engines of each kind with the same prefix."""
+    one = await open_redis(request.param, prefix=unique)
+    other = await open_redis(request.param, prefix=unique, node=SECOND_NODE)
+    return Pair(one, other)
+
+
+def test_engines_over_redis_are_shared(pair: Pair) -> None:
+    assert pair.one.engine.shared is True
+
+
+# streams and delivery
+
+
+@pytest.mark.parametrize("options", [PLAIN, KEPT], ids=["without history", "with history"])
+async def test_publication_reaches_every_engine_that_subscribed(
+    pair: Pair, unique: str, options: ChannelOptions
+) -> None:
+    await pair.one.engine.subscribe(unique)
+    await pair.other.engine.subscribe(unique)
+    publication = Publication(data('{ "n": 1.0 }'), INFO, 0, "uid")
+
+    position = await pair.one.engine.publish(unique, publication, options)
+
+    offset = 1 if options.keeps_history else 0
+    for bench in pair:
+        await bench.received(unique, 1)
+        assert bench.receiver.publications[unique] == [
+            (msgspec.structs.replace(publication, offset=offset), position)
+        ]
+
+
+async def test_engines_number_their_publications_together(pair: Pair, unique: str) -> None:
+    for bench in pair:
+        await bench.engine.subscribe(unique)
+
+    positions = await asyncio.gather(
+        *(pair[value % 2].publish(unique, value, options=LONG) for value in range(60))
+    )
+
+    assert sorted(position.offset for position in positions if position) == [*range(1, 61)]
+    assert len({position.epoch for position in positions if position}) == 1
+    history = (await pair.one.engine.history(unique)).publications
+    assert [publication.offset for publication in history] == [*range(1, 61)]
+    for bench in pair:
+        received = await bench.received(unique, 60)
+        assert sorted(received, key=lambda publication: publication.offset) == [*history]
+
+
+async def test_unused_channel_has_the_same_epoch_everywhere(pair: Pair, unique: str) -> None:
+    positions = [await bench.engine.position(unique) for bench in pair]
+
+    published = await pair.other.publish(unique, 1)
+
+    assert published is not None
+    assert {position.epoch for position in positions} == {published.epoch}
+
+
+async def test_history_removed_by_one_is_gone_for_the_other(pair: Pair, unique: str) -> None:
+    await pair.one.publish(unique, 1, 2)
+
+    await pair.other.engine.remove_history(unique)
+
+    assert await pair.one.kept(unique) == []
+    assert (await pair.one.engine.position(unique)).offset == 2
+
+
+async def test_epoch_that_several_nodes_renew_is_renewed_once(pair: Pair, unique: str) -> None:
+    before = await pair.one.publish(unique, 1)
+    assert before is not None
+
+    first = asyncio.create_task(pair.one.engine.renew_epoch(unique, before.epoch))
+    second = asyncio.create_task(pair.other.engine.renew_epoch(unique, before.epoch))
+    await asyncio.wait([first, second], return_when=asyncio.FIRST_COMPLETED)
+    renewed = await pair.one.engine.position(unique)
+    await asyncio.gather(first, second)
+
+    assert renewed.epoch != before.epoch
+    assert [await bench.engine.position(unique) for bench in pair] == [renewed, renewed]
+
+
+async def test_join_and_leave_reach_the_other(pair: Pair, unique: str) -> None:
+    await pair.other.engine.subscribe(unique)
+
+    await pair.one.engine.publish_join(unique, INFO)
+    await pair.one.engine.publish_leave(unique, OTHER_INFO)
+
+    await eventually(lambda: bool(pair.other.receiver.leaves[unique]))
+    assert pair.other.receiver.joins[unique] == [INFO]
+    assert pair.other.receiver.leaves[unique] == [OTHER_INFO]
+
+
+async def test_nothing_the_other_publishes_after_subscribing_is_missed(
+    pair: Pair, unique: str
+) -> None:
+    names = [f"{unique}-{number}" for number in range(40)]
+
+    async def subscribe_and_publish(name: str) -> None:
+        await pair.one.engine.subscribe(name)
+        await pair.other.publish(name, 1, options=PLAIN)
+
+    await asyncio.gather(*(subscribe_and_publish(name) for name in names))
+
+    for name in names:
+        assert len(await pair.one.received(name, 1)) == 1
+
+
+# presence
+
+
+async def test_presence_is_that_of_all_engines(pair: Pair, unique: str) -> None:
+    await pair.one.engine.add_presence(unique, [INFO], 60)
+    await pair.other.engine.add_presence(unique, [OTHER_INFO], 60)
+
+    for bench in pair:
+        assert dict(await bench.engine.presence(unique)) == {"C1": INFO, "C2": OTHER_INFO}
+
+
+async def test_presence_removed_by_one_is_gone_for_the_other(pair: Pair, unique: str) -> None:
+    await pair.one.engine.add_presence(unique, [INFO, OTHER_INFO], 60)
+
+    await pair.other.engine.remove_presence(unique, "C1")
+
+    assert set(await pair.one.engine.presence(unique)) == {"C2"}
+
+
+# channels and nodes
+
+
+async def test_channels_are_those_of_all_engines(pair: Pair, unique: str) -> None:
+    await pair.one.engine.subscribe(f"{unique}-one")
+    await pair.other.engine.subscribe(f"{unique}-other")
+    for bench in pair:
+        await bench.engine.subscribe(f"{unique}-both")
+
+    for bench in pair:
+        names = await bench.engine.channels()
+        assert sorted(names) == [f"{unique}-both", f"{unique}-one", f"{unique}-other"]
+
+
+async def test_channel_is_listed_until_the_last_engine_left_it(pair: Pair, unique: str) -> None:
+    for bench in pair:
+        await bench.engine.subscribe(unique)
+
+    await pair.one.engine.unsubscribe(unique)
+    await pair.one.engine.subscribe(f"{unique}-later")  # written after it
+    assert await pair.one.listed(unique)
+
+    await pair.other.engine.unsubscribe(unique)
+    await comes_true(lambda: _unlisted(pair.one, unique))
+
+
+async def _unlisted(bench: RedisBench, channel: str) -> bool:
+    return not await bench.listed(channel)
+
+
+async def test_channels_of_many_engines_changing_at_once_are_right_in_the_end(
+    pair: Pair, unique: str
+) -> None:
+    chance = random.Random(2)
+    names = [f"{unique}-{number}" for number in range(20)]
+    subscribed: dict[tuple[int, str], bool] = {}
+
+    async def change(number: int) -> None:
+        engine = pair[number].engine
+        for _ in range(100):
+            name = chance.choice(names)
+            subscribed[number, name] = chance.random() < 0.5
+            await (engine.subscribe if subscribed[number, name] else engine.unsubscribe)(name)
+
+    await asyncio.gather(change(0), change(1))
+
+    expected = {name for (_, name), there in subscribed.items() if there}
+    assert 0 < len(expected) < len(names)
+
+    async def right() -> bool:
+        return set(await pair.one.engine.channels()) == expected
+
+    await comes_true(right)
+
+
+async def test_nodes_are_described_as_they_announced_themselves(pair: Pair) -> None:
+    for bench in pair:
+        nodes = await bench.engine.nodes()
+        assert sorted(nodes, key=lambda node: node.uid) == [NODE, SECOND_NODE]
+
+
+async def test_later_announcement_takes_the_place_of_the_earlier(pair: Pair) -> None:
+    later = msgspec.structs.replace(NODE, num_clients=3, num_channels=4, uptime=63)
+
+    await pair.one.engine.announce(later, NODE_LIFETIME)
+
+    nodes = await pair.other.engine.nodes()
+    assert sorted(nodes, key=lambda node: node.uid) == [later, SECOND_NODE]
+
+
+async def test_silent_node_is_forgotten_with_its_channels(pair: Pair, unique: str) -> None:
+    await pair.one.engine.subscribe(f"{unique}-one")
+    await pair.other.engine.subscribe(f"{unique}-other")
+    await pair.one.elapse(NODE_LIFETIME - 100)
+    await pair.other.engine.announce(SECOND_NODE, NODE_LIFETIME)
+    assert len(await pair.other.engine.nodes()) == 2
+
+    await pair.one.elapse(200)
+
+    assert await pair.other.engine.nodes() == [SECOND_NODE]
+    assert await pair.other.engine.channels() == [f"{unique}-other"]
+
+
+async def test_node_that_was_forgotten_comes_back_with_its_channels(
+    pair: Pair, unique: str
+) -> None:
+    await pair.one.engine.subscribe(unique)
+    await pair.one.elapse(NODE_LIFETIME + 1)
+    assert await pair.other.engine.nodes() == []
+
+    await pair.one.engine.announce(NODE, NODE_LIFETIME)
+
+    assert await pair.other.engine.nodes() == [NODE]
+    assert await pair.other.engine.channels() == [unique]
+
+
+async def test_node_that_withdrew_is_gone_with_its_channels(pair: Pair, unique: str) -> None:
+    await pair.one.engine.subscribe(f"{unique}-one")
+    await pair.other.engine.subscribe(f"{unique}-other")
+
+    await pair.one.engine.withdraw(NODE)
+
+    assert await pair.other.engine.nodes() == [SECOND_NODE]
+    assert await pair.other.engine.channels() == [f"{unique}-other"]
+
+
+async def test_engine_that_stopped_leaves_the_other_at_work(pair: Pair, unique: str) -> None:
+    for bench in pair:
+        await bench.engine.subscribe(unique)
+
+    await pair.one.engine.stop()
+    await pair.other.publish(unique, 1)
+
+    assert len(await pair.other.received(unique, 1)) == 1
+    assert pair.one.receiver.publications[unique] == []
+
+
+# services on one Redis
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_services_with_other_prefixes_see_nothing_of_each_other(
+    open_redis: OpenRedisBench, unique: str, kind: str
+) -> None:
+    one = await open_redis(kind, prefix=f"{unique}a")
+    other = await open_redis(kind, prefix=f"{unique}b", node=SECOND_NODE)
+    for bench in (one, other):
+        await bench.engine.subscribe(unique)
+
+    await one.publish(unique, 1, 2)
+    await one.engine.add_presence(unique, [INFO], 60)
+    await one.engine.publish_join(unique, INFO)
+    await other.publish(unique, 3)
+
+    await one.received(unique, 2)
+    await other.received(unique, 1)
+    await eventually(lambda: bool(one.receiver.joins[unique]))
+    assert (one.values(unique), other.values(unique)) == ([1, 2], [3])
+    assert await other.kept_values(unique) == [3]
+    assert dict(await other.engine.presence(unique)) == {}
+    assert other.receiver.joins[unique] == []
+    assert (await one.engine.nodes(), await other.engine.nodes()) == ([NODE], [SECOND_NODE])

@@ -1,0 +1,75 @@
+"""What the tests of several server processes share: their options, and questions to a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.live.configurations import NAMESPACES, Options
+from tests.redis_server import RedisServer
+from tests.server import Server
+
+Cluster = Callable[..., list[Server]]
+OwnRedis = Callable[..., RedisServer]
+
+SERVICE: Options = {
+    "namespaces": NAMESPACES,
+    "v3_use_offset": True,
+    "redis_prefix": "service-of-many-nodes",
+}
+"""One service: whatever is started with these options belongs to it."""
+
+BRIEF: Options = {
+    "namespaces": NAMESPACES,
+    "v3_use_offset": True,
+    "client_presence_ping_interval": 1,
+    "client_presence_expire_interval": 2,
+}
+"""Presence is renewed every second and forgotten after two."""
+
+TWO_NODES = pytest.mark.parametrize(
+    "kinds",
+    [("daphne", "daphne"), ("daphne", "uvicorn"), ("uvicorn", "daphne")],
+    ids=["daphne to daphne", "daphne to uvicorn", "uvicorn to daphne"],
+)
+"""The servers `two_nodes` gives."""
+
+
+def two_nodes(shared_cluster: Cluster, kinds: tuple[str, str]) -> tuple[Server, Server]:
+    """Two nodes of one service, on servers of these kinds."""
+    one = shared_cluster(server=kinds[0], **SERVICE)[0]
+    other = shared_cluster(server=kinds[1], **SERVICE)[1]
+    return one, other
+
+
+def presence(server: Server, channel: str) -> dict[str, Any]:
+    """Connection ID → client info, as a server answers."""
+    entries: dict[str, Any] = server.api("presence", channel=channel)["result"]["presence"]
+    return entries
+
+
+def presence_stats(server: Server, channel: str) -> tuple[int, int]:
+    """Clients and users, as a server answers."""
+    result = server.api("presence_stats", channel=channel)["result"]
+    return result["num_clients"], result["num_users"]
+
+
+def channels(server: Server, word: str) -> list[str]:
+    """The channels with a word in their name that a server lists."""
+    return [name for name in server.api("channels")["result"]["channels"] if word in name]
+
+
+def nodes(server: Server) -> list[dict[str, Any]]:
+    """The nodes a server lists."""
+    entries: list[dict[str, Any]] = server.api("info")["result"]["nodes"]
+    return entries
+
+
+def groups(redis: RedisServer) -> dict[str, int]:
+    """Layer group → how many nodes are in it."""
+    with redis.client() as client:
+        names = [name for name in client.pubsub_channels() if b"__group__" in name]
+        counts = client.pubsub_numsub(*names) if names else []
+    return {name.decode(): count for name, count in counts}

@@ -1,0 +1,211 @@
+"""Unsubscribe and disconnect reach clients on every node. Protocol reference, 3.3 and 6.4."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.live.clusters import (
+    SERVICE,
+    TWO_NODES,
+    Cluster,
+    OwnRedis,
+    channels,
+    presence,
+    presence_stats,
+    two_nodes,
+)
+from tests.live.configurations import CONNECTION_LIMIT, FORCED, Connect, Options
+from tests.redis_server import RedisServer
+from tests.server import wait_until
+from tests.tcp_proxy import TcpProxy
+
+SINGLE: Options = SERVICE | {
+    "redis_prefix": "service-of-single-connections",
+    "user_subscribe_to_personal": True,
+    "user_personal_channel_namespace": "present",
+    "user_personal_single_connection": True,
+}
+"""A user's newest connection is the only one."""
+
+
+def unsub_of(channel: str) -> dict[str, Any]:
+    return {"type": 3, "channel": channel, "data": {}}
+
+
+@TWO_NODES
+async def test_unsubscribe_reaches_the_user_on_every_node_once(
+    shared_cluster: Cluster,
+    connect: Connect,
+    unique: str,
+    format_name: str,
+    kinds: tuple[str, str],
+) -> None:
+    one, other = two_nodes(shared_cluster, kinds)
+    channel, behind = f"present:{unique}", f"{unique}behind"
+    clients = [await connect(server, user=unique) for server in (one, other, other)]
+    bystander = await connect(other)
+    for client in (*clients, bystander):
+        await client.result("subscribe", {"channel": channel})
+
+    one.api("unsubscribe", user=unique, channel=channel)
+    one.api("unsubscribe", user=unique, channel=behind)
+
+    for client in clients:
+        # what nodes are told is told in order, so a second push would come before the last one
+        assert await client.push() == unsub_of(channel)
+        assert await client.push() == unsub_of(behind)
+    wait_until(lambda: list(presence(one, channel)) == [bystander.client])
+    other.publish(channel, 1)
+    assert await bystander.publication() == {"data": 1}
+    for client in clients:
+        await client.quiet()
+
+
+@TWO_NODES
+async def test_unsubscribe_without_channel_ends_all_subscriptions_on_the_other_node(
+    shared_cluster: Cluster,
+    connect: Connect,
+    unique: str,
+    format_name: str,
+    kinds: tuple[str, str],
+) -> None:
+    (one, other), names = two_nodes(shared_cluster, kinds), [f"present:{unique}a", f"{unique}b"]
+    client = await connect(other, user=unique)
+    for name in names:
+        await client.result("subscribe", {"channel": name})
+
+    one.api("unsubscribe", user=unique)
+
+    pushes = [await client.push(), await client.push()]
+    assert sorted(pushes, key=lambda push: push["channel"]) == [unsub_of(name) for name in names]
+    wait_until(lambda: channels(one, unique) == [], what="the end of both channels")
+
+
+@TWO_NODES
+async def test_disconnect_reaches_the_user_on_every_node_and_nobody_else(
+    shared_cluster: Cluster,
+    connect: Connect,
+    unique: str,
+    format_name: str,
+    kinds: tuple[str, str],
+) -> None:
+    (one, other), channel = two_nodes(shared_cluster, kinds), f"present:{unique}"
+    clients = [await connect(server, user=unique) for server in (one, other, other)]
+    bystanders = [await connect(server, user=unique + "not") for server in (one, other)]
+    for client in (*clients, *bystanders):
+        await client.result("subscribe", {"channel": channel})
+
+    one.api("disconnect", user=unique)
+
+    for client in clients:
+        assert await client.closed() == FORCED
+    expected = {client.client for client in bystanders}
+    wait_until(lambda: set(presence(one, channel)) == expected, what="the others alone")
+    for client in bystanders:
+        await client.quiet()
+
+
+@TWO_NODES
+async def test_user_may_come_back_after_a_disconnect(
+    shared_cluster: Cluster, connect: Connect, unique: str, kinds: tuple[str, str]
+) -> None:
+    one, other = two_nodes(shared_cluster, kinds)
+    client = await connect(other, user=unique)
+    one.api("disconnect", user=unique)
+    assert await client.closed() == FORCED
+
+    client = await connect(other, user=unique)
+
+    # a command that was carried out late, or twice, would come before this one
+    one.api("unsubscribe", user=unique, channel=unique)
+    assert await client.push() == unsub_of(unique)
+
+
+async def test_newer_connection_on_the_other_node_replaces_the_older_one(
+    shared_cluster: Cluster, connect: Connect, unique: str, format_name: str
+) -> None:
+    one, other = shared_cluster(**SINGLE)
+    older = await connect(one, user=unique)
+    bystander = await connect(one, user=unique + "not")
+
+    newer = await connect(other, user=unique)
+
+    assert await older.closed() == CONNECTION_LIMIT
+    personal = f"present:#{unique}"
+    wait_until(lambda: list(presence(one, personal)) == [newer.client], what="the newer one alone")
+    one.publish(personal, "for you")
+    assert await newer.publication() == {"data": "for you"}
+    await bystander.quiet()
+
+
+async def test_only_the_last_of_many_connections_stays(
+    shared_cluster: Cluster, connect: Connect, unique: str
+) -> None:
+    nodes = shared_cluster(**SINGLE)
+    clients = []
+
+    for number in range(6):
+        clients.append(await connect(nodes[number % 2], user=unique))
+        for client in clients[:-1][-1:]:
+            assert await client.closed() == CONNECTION_LIMIT
+
+    await clients[-1].quiet()
+    personal = f"present:#{unique}"
+    wait_until(lambda: presence_stats(nodes[0], personal) == (1, 1), what="the last one alone")
+
+
+async def test_disconnect_reaches_a_node_whose_pubsub_connection_is_cut_at_that_moment(
+    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str
+) -> None:
+    redis = own_redis()
+    one, other = cluster(2, redis, **SERVICE)
+    one.api("info")
+
+    for number in range(5):
+        client = await connect(other, user=f"{unique}{number}")
+        wait_until(lambda: redis.pubsub_connections() == 2, what="both nodes at Redis")
+        assert redis.kill_pubsub() == 2
+        one.api("disconnect", user=f"{unique}{number}")
+
+        assert await client.closed() == FORCED
+
+
+@pytest.mark.parametrize("server_name", ["daphne", "uvicorn"])
+async def test_what_a_node_was_told_while_it_was_cut_off_is_done_when_it_is_back(
+    cluster: Cluster,
+    redis_server: RedisServer,
+    connect: Connect,
+    unique: str,
+    server_name: str,
+) -> None:
+    proxy = TcpProxy(redis_server.url)
+    await proxy.start()
+    prefix = {"redis_prefix": unique}
+    try:
+        [one] = await asyncio.to_thread(cluster, 1, redis_server, **SERVICE | prefix)
+        [other] = await asyncio.to_thread(
+            cluster,
+            1,
+            redis_server,
+            server=server_name,
+            **SERVICE | prefix | {"redis_url": proxy.url},
+        )
+        leaver = await connect(other, user=f"{unique}a")
+        stayer = await connect(other, user=f"{unique}b")
+        await stayer.result("subscribe", {"channel": unique})
+
+        proxy.refuse()
+        await asyncio.to_thread(one.api, "disconnect", user=f"{unique}a")
+        await asyncio.to_thread(one.api, "unsubscribe", user=f"{unique}b", channel=unique)
+        await leaver.quiet()
+        await stayer.quiet()
+        proxy.allow()
+
+        assert await leaver.closed() == FORCED
+        assert await stayer.push() == unsub_of(unique)
+        await asyncio.to_thread(other.kill)
+    finally:
+        await proxy.stop()

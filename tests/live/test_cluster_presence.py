@@ -1,0 +1,158 @@
+"""Who is there, over several nodes. Protocol reference, 3.14, 3.16, 4.1 and 6.4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import connection_token
+from tests.live.clusters import TWO_NODES, Cluster, presence, presence_stats, two_nodes
+from tests.live.configurations import Connect, info_of
+from tests.protocol_client import ProtocolClient
+from tests.server import Server, wait_until
+
+
+def join_of(client: ProtocolClient, user: str, channel: str) -> dict[str, Any]:
+    return {"type": 1, "channel": channel, "data": {"info": info_of(client, user)}}
+
+
+def leave_of(client: ProtocolClient, user: str, channel: str) -> dict[str, Any]:
+    return {"type": 2, "channel": channel, "data": {"info": info_of(client, user)}}
+
+
+@TWO_NODES
+async def test_join_and_leave_are_seen_on_the_other_node_once(
+    shared_cluster: Cluster,
+    connect: Connect,
+    unique: str,
+    format_name: str,
+    kinds: tuple[str, str],
+) -> None:
+    (one, other), channel = two_nodes(shared_cluster, kinds), f"joined:{unique}"
+    watcher = await connect(other)
+    await watcher.result("subscribe", {"channel": channel})
+    await watcher.push()
+    client = await connect(one, user=unique)
+
+    await client.result("subscribe", {"channel": channel})
+    assert await watcher.push() == join_of(client, unique, channel)
+    assert await client.push() == join_of(client, unique, channel), "its own, after the reply"
+    await client.result("unsubscribe", {"channel": channel})
+    assert await watcher.push() == leave_of(client, unique, channel)
+
+    one.publish(channel, "behind them")
+    assert await watcher.publication() == {"data": "behind them"}
+
+
+async def end_by_cut(client: ProtocolClient, server: Server, user: str) -> None:
+    await client.abort()
+
+
+async def end_by_close(client: ProtocolClient, server: Server, user: str) -> None:
+    await client.socket.close()
+
+
+async def end_by_disconnect(client: ProtocolClient, server: Server, user: str) -> None:
+    server.api("disconnect", user=user)
+
+
+@pytest.mark.parametrize(
+    "end", [end_by_cut, end_by_close, end_by_disconnect], ids=["cut", "close", "disconnect"]
+)
+@TWO_NODES
+async def test_client_that_ends_is_not_present_on_the_other_node_any_more(
+    shared_cluster: Cluster,
+    connect: Connect,
+    unique: str,
+    kinds: tuple[str, str],
+    end: Any,
+) -> None:
+    (one, other), channel = two_nodes(shared_cluster, kinds), f"joined:{unique}"
+    watcher = await connect(other)
+    await watcher.result("subscribe", {"channel": channel})
+    await watcher.push()
+    client = await connect(one, user=unique)
+    await client.result("subscribe", {"channel": channel})
+    await watcher.push()
+    assert set(presence(other, channel)) == {watcher.client, client.client}
+
+    await end(client, other, unique)
+
+    assert await watcher.push() == leave_of(client, unique, channel)
+    # presence is removed before the leave is published, and would expire only after a minute
+    assert set(presence(other, channel)) == {watcher.client}
+    assert set(presence(one, channel)) == {watcher.client}
+
+
+@TWO_NODES
+async def test_presence_is_that_of_both_nodes_and_users_are_counted_once(
+    shared_cluster: Cluster,
+    connect: Connect,
+    unique: str,
+    format_name: str,
+    kinds: tuple[str, str],
+) -> None:
+    (one, other), channel = two_nodes(shared_cluster, kinds), f"present:{unique}"
+    places = [(one, "a"), (other, "a"), (other, "b")]
+    clients = [await connect(server, user=unique + user) for server, user in places]
+    for client in clients:
+        await client.result("subscribe", {"channel": channel})
+    expected = {
+        client.client: info_of(client, unique + user)
+        for client, (_, user) in zip(clients, places, strict=True)
+    }
+
+    for server in (one, other):
+        assert presence(server, channel) == expected
+        assert presence_stats(server, channel) == (3, 2)
+    for client in clients:
+        result = await client.result("presence", {"channel": channel})
+        assert result == {"presence": expected}
+        stats = await client.result("presence_stats", {"channel": channel})
+        assert stats == {"num_clients": 3, "num_users": 2}
+
+    await clients[0].result("unsubscribe", {"channel": channel})
+    assert presence_stats(other, channel) == (2, 2)
+
+
+async def test_presence_has_the_connection_info_of_a_client_on_the_other_node(
+    shared_cluster: Cluster, connect: Connect, unique: str, format_name: str
+) -> None:
+    (one, other), channel = two_nodes(shared_cluster, ("daphne", "uvicorn")), f"present:{unique}"
+    token = connection_token(unique, info={"name": "Zoë <3"})
+    client = await connect(one, token=token)
+    await client.result("subscribe", {"channel": channel})
+    watcher = await connect(other)
+    await watcher.result("subscribe", {"channel": channel})
+
+    result = await watcher.result("presence", {"channel": channel})
+
+    expected = info_of(client, unique) | {"conn_info": {"name": "Zoë <3"}}
+    assert result["presence"][client.client] == expected
+
+
+@TWO_NODES
+async def test_server_side_subscription_is_seen_on_the_other_node(
+    shared_cluster: Cluster,
+    connect: Connect,
+    unique: str,
+    format_name: str,
+    kinds: tuple[str, str],
+) -> None:
+    (one, other), channel = two_nodes(shared_cluster, kinds), f"joined:{unique}"
+    watcher = await connect(other)
+    await watcher.result("subscribe", {"channel": channel})
+    await watcher.push()
+
+    client = await connect(one, token=connection_token(unique, channels=[channel]))
+
+    assert await watcher.push() == join_of(client, unique, channel)
+    assert presence_stats(other, channel) == (2, 2)
+    other.publish(channel, 1)
+    assert await client.push() == join_of(client, unique, channel)
+    assert await client.publication() == {"data": 1}
+    await client.socket.close()
+    assert await watcher.publication() == {"data": 1}
+    assert await watcher.push() == leave_of(client, unique, channel)
+    wait_until(lambda: presence_stats(other, channel) == (1, 1), what="the end of its presence")

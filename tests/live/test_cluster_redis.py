@@ -1,0 +1,297 @@
+"""One service on every arrangement of Redis: password, TLS, Sentinel, shards.
+
+Design, section 4.5; the options `redis_*`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.clusters import SERVICE, Cluster, OwnRedis, channels, groups, nodes, presence
+from tests.live.configurations import FORCED, Connect
+from tests.protocol_client import ProtocolClient
+from tests.redis.conftest import TlsProxy
+from tests.redis_sentinel import Sentinel
+from tests.redis_server import RedisServer
+from tests.server import Server, wait_until
+
+OwnSentinel = Callable[..., Sentinel]
+
+OK: Mapping[str, Any] = {"result": {}}
+
+
+async def check_everything(
+    connect: Connect, servers: Sequence[Server], names: Sequence[str], user: str
+) -> None:
+    """Publish, history, presence, channels and control work between two nodes, in small.
+
+    `names`: channels of the namespace `recover` that nobody was ever in. `user` is part of each,
+    and of no other channel.
+    """
+    one, other = servers
+    clients = [await connect(server, user=user) for server in servers]
+    stayer = await connect(other, user=user + "not")
+    for client in (*clients, stayer):
+        for name in names:
+            await client.result("subscribe", {"channel": name})
+    for name in names:
+        await asyncio.to_thread(one.publish, name, "from one")
+        await asyncio.to_thread(other.publish, name, "from other")
+    for client in (*clients, stayer):
+        pushes = [await client.push() for _ in range(2 * len(names))]
+        for name in names:
+            mine = [push["data"] for push in pushes if push["channel"] == name]
+            assert [p["data"] for p in mine] == ["from one", "from other"]
+            assert [p["offset"] for p in mine] == [1, 2]
+    everybody = {client.client for client in (*clients, stayer)}
+    for server in servers:
+        for name in names:
+            reply = await asyncio.to_thread(server.api, "history", channel=name)
+            kept = [entry["data"] for entry in reply["result"]["publications"]]
+            assert kept == ["from one", "from other"]
+            assert set(await asyncio.to_thread(presence, server, name)) == everybody
+        assert await asyncio.to_thread(channels, server, user) == sorted(names)
+    await asyncio.to_thread(one.api, "unsubscribe", user=user, channel=names[0])
+    for client in clients:
+        assert await client.push() == {"type": 3, "channel": names[0], "data": {}}
+    await asyncio.to_thread(other.api, "disconnect", user=user)
+    for client in clients:
+        assert await client.closed() == FORCED
+
+    def is_alone(server: Server) -> bool:
+        return all(list(presence(server, name)) == [stayer.client] for name in names)
+
+    for server in servers:
+        await asyncio.to_thread(wait_until, lambda s=server: is_alone(s), what="the end of others")
+    await stayer.quiet()
+    await stayer.socket.close()
+
+
+# password
+
+
+async def test_service_works_with_a_redis_that_wants_a_password(
+    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str
+) -> None:
+    redis = own_redis(password="it's-a-secret!with$signs")
+    where = {
+        "redis_url": "",
+        "redis_host": "127.0.0.1",
+        "redis_port": str(redis.port),
+        "redis_password": redis.password,
+    }
+
+    servers = cluster(2, redis, **SERVICE | where)
+
+    await check_everything(connect, servers, [f"recover:{unique}"], unique)
+    assert all(redis.password not in server.log for server in servers)
+
+
+async def test_password_in_the_url_works_and_is_in_no_log_though_redis_goes_away(
+    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str
+) -> None:
+    redis = own_redis(password="a-secret-word")
+    servers = cluster(2, redis, **SERVICE)
+    await check_everything(connect, servers, [f"recover:{unique}"], unique)
+
+    redis.kill()
+    reply = servers[0].api("publish", channel=unique, data=1)
+
+    assert reply["error"] == {"code": 100, "message": "internal server error"}
+    for server in servers:
+        wait_until(lambda s=server: "was lost" in s.log, what="a word about it")
+        assert redis.password not in server.log
+
+
+# TLS
+
+
+async def test_service_works_over_tls(
+    cluster: Cluster,
+    redis_server: RedisServer,
+    connect: Connect,
+    unique: str,
+    tmp_path: Path,
+) -> None:
+    proxy = TlsProxy(redis_server.url, tmp_path)
+    await proxy.start()
+    options = SERVICE | {
+        "redis_prefix": unique,
+        "redis_url": proxy.url,
+        "redis_tls_skip_verify": True,
+    }
+    try:
+        # the proxy works on this loop, so nothing here may block it
+        servers = await asyncio.to_thread(cluster, 2, redis_server, **options)
+        await check_everything(connect, servers, [f"recover:{unique}"], unique)
+        for server in servers:
+            await asyncio.to_thread(server.kill)
+    finally:
+        await proxy.stop()
+    assert proxy.connections == 4, "each node has a connection for commands and one for pub/sub"
+
+
+# Sentinel
+
+
+async def test_service_goes_on_after_a_failover_and_its_clients_stay(
+    cluster: Cluster,
+    own_sentinel: OwnSentinel,
+    connect: Connect,
+    unique: str,
+) -> None:
+    sentinel = own_sentinel(password="word", sentinel_password="other")
+    where = {
+        "redis_url": "",
+        "redis_sentinels": sentinel.address,
+        "redis_master_name": sentinel.master_name,
+        "redis_password": "word",
+        "redis_sentinel_password": "other",
+    }
+    servers = cluster(2, sentinel.master, **SERVICE | where)
+    one, other = servers
+    await check_everything(connect, servers, [f"recover:{unique}"], unique)
+    channel = f"joined:{unique}"
+    clients = [await connect(server) for server in servers]
+    for client in clients:
+        await client.result("subscribe", {"channel": channel})
+
+    await asyncio.to_thread(sentinel.failover)
+
+    wait_until(
+        lambda: all(s.api("publish", channel=unique, data=1) == OK for s in servers),
+        what="a publication that succeeds",
+    )
+    wait_until(
+        lambda: list(groups(sentinel.master).values()) == [2, 2],
+        what="both nodes in the group of the channel, and in that of their own",
+    )
+    wait_until(lambda: len(nodes(one)) == 2, what="both nodes")
+    everybody = {client.client for client in clients}
+    wait_until(lambda: set(presence(other, channel)) == everybody, what="presence of both")
+    one.publish(channel, "after it")
+    for client in clients:
+        client.pushes.clear()  # the joins
+        while (push := await client.push()).get("type"):
+            pass
+        assert push["data"] == {"data": "after it"}
+    await check_everything(connect, servers, [f"recover:after{unique}"], f"after{unique}")
+
+
+# shards
+
+
+class Shards:
+    """Two Redis servers, and channels that belong to each."""
+
+    def __init__(self, servers: Sequence[RedisServer]) -> None:
+        self.servers = list(servers)
+
+    @property
+    def url(self) -> str:
+        return ",".join(server.url for server in self.servers)
+
+    def holders(self, channel: str) -> list[int]:
+        """The servers that have keys of a channel."""
+        return [
+            number
+            for number, server in enumerate(self.servers)
+            if any(key.endswith(f":{channel}") for key in server.keys())  # noqa: SIM118
+        ]
+
+    @property
+    def control(self) -> int:
+        """The server that holds what concerns the service as a whole."""
+        [number] = [
+            number
+            for number, server in enumerate(self.servers)
+            if f"{SERVICE['redis_prefix']}:nodes" in server.keys()  # noqa: SIM118
+        ]
+        return number
+
+
+@pytest.fixture
+def shards(own_redis: OwnRedis) -> Shards:
+    return Shards([own_redis(), own_redis()])
+
+
+SHARDED = sorted(f"recover:sharded{number}" for number in range(12))
+"""Channels of which each shard has some: which one a channel belongs to never changes."""
+
+
+async def test_channels_are_spread_over_shards_and_everything_works(
+    cluster: Cluster, shards: Shards, connect: Connect
+) -> None:
+    servers = cluster(2, shards.servers[0], **SERVICE | {"redis_url": shards.url})
+
+    await check_everything(connect, servers, SHARDED, "sharded")
+
+    holders = [shards.holders(name) for name in SHARDED]
+    assert all(len(holder) == 1 for holder in holders), "what belongs together is on one shard"
+    assert {number for [number] in holders} == {0, 1}
+
+
+@pytest.mark.parametrize("dead", ["with control", "without control"])
+async def test_channels_of_the_other_shard_are_served_while_one_shard_is_dead(
+    cluster: Cluster, shards: Shards, connect: Connect, unique: str, dead: str
+) -> None:
+    servers = cluster(2, shards.servers[0], **SERVICE | {"redis_url": shards.url})
+    one, other = servers
+    clients: list[ProtocolClient] = [await connect(server, user=unique) for server in servers]
+    for client in clients:
+        for name in SHARDED:
+            await client.result("subscribe", {"channel": name})
+    for name in SHARDED:
+        one.publish(name, 1)
+    for client in clients:
+        for _ in SHARDED:
+            await client.push()
+    victim = shards.control if dead == "with control" else 1 - shards.control
+    living = [name for name in SHARDED if shards.holders(name) == [1 - victim]]
+    lost = [name for name in SHARDED if shards.holders(name) == [victim]]
+
+    shards.servers[victim].kill()
+
+    for number, name in enumerate(living):
+        servers[number % 2].publish(name, 2)
+    for client in clients:
+        pushes = [await client.push() for _ in living]
+        assert {push["channel"]: push["data"] for push in pushes} == {
+            name: {"data": 2, "offset": 2} for name in living
+        }
+    for name in living:
+        kept = other.api("history", channel=name)["result"]["publications"]
+        assert [entry["data"] for entry in kept] == [1, 2]
+        assert set(presence(one, name)) == {client.client for client in clients}
+    for name in lost:
+        reply = one.api("publish", channel=name, data=2)
+        assert reply["error"] == {"code": 100, "message": "internal server error"}
+    for client in clients:
+        await client.quiet()
+
+
+@pytest.mark.parametrize("dead", ["with control", "without control"])
+async def test_client_that_comes_while_one_shard_is_dead_is_served_on_the_other_one(
+    cluster: Cluster, shards: Shards, connect: Connect, unique: str, dead: str
+) -> None:
+    servers = cluster(2, shards.servers[0], **SERVICE | {"redis_url": shards.url})
+    one, other = servers
+    wait_until(lambda: len(nodes(one)) == len(nodes(other)) == 2, what="two nodes")
+    victim = shards.control if dead == "with control" else 1 - shards.control
+
+    shards.servers[victim].kill()
+    living = next(
+        name for name in SHARDED if "error" not in one.api("publish", channel=name, data=1)
+    )
+    client = await connect(other, user=unique)
+    result = await client.result("subscribe", {"channel": living})
+
+    assert result["offset"] == 1
+    assert set(presence(one, living)) == {client.client}
+    one.publish(living, 2)
+    assert await client.publication() == {"data": 2, "offset": 2}

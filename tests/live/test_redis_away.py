@@ -1,0 +1,354 @@
+"""Publishing while Redis is away, frozen or refuses, and in the same process afterwards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from tests.conftest import connection_token, start_server
+from tests.live.processes import (
+    SET_UP,
+    Outcome,
+    Worker,
+    call_view,
+    environment,
+    output,
+    worker,
+)
+from tests.protocol_client import open_client
+from tests.redis_server import RedisServer
+from tests.server import Server, wait_until
+
+PASSWORD = "the-secret-of-redis"
+CONNECT_TIMEOUT = 1
+READ_TIMEOUT = 1
+SLACK = 2.0
+"""Seconds that a busy machine may add to the timeouts."""
+
+OPTIONS = {
+    "redis_prefix": "away",
+    "redis_connect_timeout": CONNECT_TIMEOUT,
+    "redis_read_timeout": READ_TIMEOUT,
+    "namespaces": [
+        {
+            "name": "kept",
+            "presence": True,
+            "history_size": 100,
+            "history_lifetime": 300,
+            "history_recover": True,
+        }
+    ],
+}
+
+Call = Callable[..., Any]
+
+
+# what can be wrong
+
+
+@contextmanager
+def away(server: RedisServer) -> Iterator[None]:
+    """Connections are refused."""
+    server.kill()
+    try:
+        yield
+    finally:
+        server.start()
+
+
+@contextmanager
+def frozen(server: RedisServer) -> Iterator[None]:
+    """Connections are accepted, nothing is answered."""
+    server.freeze()
+    try:
+        yield
+    finally:
+        server.resume()
+
+
+@contextmanager
+def set_to(server: RedisServer, option: str, value: str) -> Iterator[None]:
+    """An option of Redis is another one; old connections are gone."""
+    with server.client() as client:
+        before = client.config_get(option)[option]
+        client.config_set(option, value)
+        client.execute_command("CLIENT", "KILL", "TYPE", "normal")
+        try:
+            yield
+        finally:
+            client.config_set(option, before)
+
+
+@contextmanager
+def read_only(server: RedisServer) -> Iterator[None]:
+    """It is no master any more."""
+    with server.client() as client:
+        client.execute_command("REPLICAOF", "127.0.0.1", "1")
+        try:
+            yield
+        finally:
+            client.execute_command("REPLICAOF", "NO", "ONE")
+
+
+FAULTS: dict[str, Callable[[RedisServer], Any]] = {
+    "away": away,
+    "frozen": frozen,
+    "another password": lambda server: set_to(server, "requirepass", "another-secret"),
+    "too many clients": lambda server: set_to(server, "maxclients", "1"),
+    "out of memory": lambda server: set_to(server, "maxmemory", "1"),
+    "read-only": read_only,
+}
+
+
+# who publishes
+
+CALLERS = [
+    ("worker", "call"),
+    ("worker", "fork"),
+    ("worker", "asyncio-run"),
+    ("server", "sync-view"),
+    ("server", "async-view"),
+]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    directory = tmp_path_factory.mktemp("redis")
+    server = RedisServer(directory, password=PASSWORD, persistent=True).start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def one_worker(tmp_path_factory: pytest.TempPathFactory, own: RedisServer) -> Iterator[Worker]:
+    directory = tmp_path_factory.mktemp("process")
+    with worker(environment(directory, {**OPTIONS, "redis_url": own.url})) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, own: RedisServer) -> Iterator[Server]:
+    process = start_server(tmp_path_factory, **OPTIONS, redis_url=own.url)
+    yield process
+    process.kill()
+    process.stop()
+
+
+@pytest.fixture(params=CALLERS, ids="-".join)
+def call(request: pytest.FixtureRequest, server: Server, one_worker: Worker) -> Call:
+    """Call a function somewhere: {"result"}, or {"error", "message"}."""
+    process, place = request.param
+
+    def call(function: str, *arguments: Any) -> Outcome:
+        if process == "worker":
+            return one_worker.call(place, function, *arguments)
+        return call_view(server, place, function, *arguments)
+
+    return call
+
+
+def check_unavailable(outcome: Outcome, own: RedisServer) -> None:
+    """It was told what is wrong, in time, and without secrets."""
+    assert outcome.get("error") == "EngineUnavailable", outcome
+    assert f"redis://127.0.0.1:{own.port}/0: " in outcome["message"]
+    assert "secret" not in outcome["message"]
+    assert outcome["seconds"] < CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_failed_publish_raises_in_time_and_the_next_one_after_it_succeeds(
+    server: Server, own: RedisServer, call: Call, fault: str, unique: str
+) -> None:
+    channel = f"kept:{unique}"
+    async with open_client(server.socket, token=connection_token("17")) as client:
+        await client.result("subscribe", {"channel": channel})
+        assert call("publish", channel, "before")["result"] is None
+        assert (await client.publication())["data"] == "before"
+
+        with FAULTS[fault](own):
+            check_unavailable(call("publish", channel, "failed"), own)
+
+        after = call("publish", channel, "after")
+        assert "error" not in after, after
+        kept = [entry["data"] for entry in call("history", channel)["result"]]
+        received = ["before"] + [(await client.publication())["data"] for _ in kept[1:]]
+    if fault == "frozen":
+        # it was sent, and done when Redis went on
+        assert [data for data in kept if data != "failed"] == ["before", "after"]
+        assert kept.count("failed") <= 1
+    else:
+        assert kept == ["before", "after"]
+    assert received == kept
+
+
+FUNCTIONS: dict[str, list[Any]] = {
+    "publish": ["kept:a", 1],
+    "broadcast": [["kept:a", "b"], 1],
+    "unsubscribe": ["17", "kept:a"],
+    "disconnect": ["17"],
+    "presence": ["kept:a"],
+    "presence_stats": ["kept:a"],
+    "history": ["kept:a"],
+    "history_remove": ["kept:a"],
+    "channels": [],
+    "info": [],
+}
+
+
+def test_every_function_raises_in_time_and_works_afterwards(own: RedisServer, call: Call) -> None:
+    with away(own):
+        outcomes = [call(name, *arguments) for name, arguments in FUNCTIONS.items()]
+
+    for outcome in outcomes:
+        check_unavailable(outcome, own)
+    for name, arguments in FUNCTIONS.items():
+        outcome = call(name, *arguments)
+        assert "error" not in outcome, (name, outcome)
+
+
+def test_server_logged_no_secret(server: Server, own: RedisServer) -> None:
+    assert "error" not in call_view(server, "async-view", "publish", "a", 1)
+
+    with set_to(own, "requirepass", "another-secret"):
+        assert call_view(server, "async-view", "publish", "a", 1)["error"] == "EngineUnavailable"
+        assert server.api("publish", channel="a", data=1)["error"]["code"] == 100
+
+    assert "invalid username-password pair" in server.log
+    assert "secret" not in server.log
+
+
+# programs of their own
+
+
+def test_password_of_the_address_is_in_no_message(tmp_path: Path, own: RedisServer) -> None:
+    url = f"redis://:wr%40ng-%2Fword@127.0.0.1:{own.port}/0"
+    variables = environment(tmp_path, {**OPTIONS, "redis_url": url})
+
+    finished = subprocess.run(
+        [sys.executable, "-c", SET_UP + "realtime.publish('a', 1)"],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert finished.returncode == 1
+    last = finished.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"realtime.errors.EngineUnavailable: redis://127.0.0.1:{own.port}/0: ")
+    assert "word" not in finished.stderr.replace("password", "")
+
+
+def test_many_threads_fail_in_time_when_redis_is_frozen(tmp_path: Path, own: RedisServer) -> None:
+    """More than there are connections, so some of them wait for one first."""
+    code = """
+import time
+from concurrent.futures import ThreadPoolExecutor
+from realtime.errors import EngineUnavailable
+
+def publish(number):
+    together.wait()
+    began = time.monotonic()
+    try:
+        realtime.publish("kept:threads", number)
+    except EngineUnavailable:
+        return time.monotonic() - began
+    return None
+
+realtime.publish("kept:threads", "before")
+for process in ("frozen", "on"):
+    print(process, flush=True)
+    sys.stdin.readline()
+    together = threading.Barrier(80)
+    with ThreadPoolExecutor(80) as pool:
+        seconds = list(pool.map(publish, range(80)))
+    print(seconds.count(None), max((s for s in seconds if s is not None), default=0), flush=True)
+"""
+    variables = environment(tmp_path, {**OPTIONS, "redis_url": own.url})
+    with subprocess.Popen(
+        [sys.executable, "-c", SET_UP + code],
+        env={**os.environ, **variables},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "frozen\n"
+        own.freeze()
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        published, longest = process.stdout.readline().split()
+        own.resume()
+        assert published == "0"
+        assert float(longest) < 2 * CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
+        assert process.stdout.readline() == "on\n"
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        published, _ = process.stdout.readline().split()
+        assert published == "80"
+
+
+def test_publish_fails_while_redis_loads_and_succeeds_afterwards(
+    tmp_path: Path, own_redis: Callable[..., RedisServer]
+) -> None:
+    # reading a command takes 1 ms, and every 1000 commands whoever asks is told that it loads
+    arguments = ("--key-load-delay", "1000")
+    server = own_redis(persistent=True, arguments=arguments)
+    with worker(environment(tmp_path, {**OPTIONS, "redis_url": server.url})) as process:
+        assert process.call("call", "publish", "kept:a", "before")["result"] is None
+        with server.client() as client:
+            pipeline = client.pipeline(transaction=False)
+            for number in range(5000):
+                pipeline.set(f"load{number}", 1)
+            pipeline.execute()
+        server.stop()
+        starting = threading.Thread(target=server.start)
+        starting.start()
+        wait_until(lambda: _says(server, "LOADING"), 15, "Redis that loads")
+
+        failed = process.call("call", "publish", "kept:a", "failed")
+
+        assert failed.get("error") == "EngineUnavailable", failed
+        starting.join()
+        assert "error" not in process.call("call", "publish", "kept:a", "after")
+        kept = process.call("call", "history", "kept:a")["result"]
+        assert [entry["data"] for entry in kept] == ["before", "after"]
+
+
+def _says(server: RedisServer, word: str) -> bool:
+    """Whether Redis answers a read with this error."""
+    try:
+        with server.client() as client:
+            client.get("x")
+    except redis.exceptions.BusyLoadingError:
+        return word == "LOADING"
+    except redis.RedisError:
+        return False
+    return False
+
+
+def test_process_that_begins_without_redis_publishes_when_it_is_there(
+    tmp_path: Path, own_redis: Callable[..., RedisServer]
+) -> None:
+    server = own_redis()
+    server.kill()
+    variables = environment(tmp_path, {**OPTIONS, "redis_url": server.url})
+    with worker(variables) as process:
+        for way in ("call", "fork", "asyncio-run"):
+            check_unavailable(process.call(way, "publish", "kept:a", "failed"), server)
+        server.start()
+        for way in ("call", "fork", "asyncio-run"):
+            assert "error" not in process.call(way, "publish", "kept:a", way)
+
+    kept = output(SET_UP + "print([e['data'] for e in realtime.history('kept:a')])", variables)
+    assert kept == ["['call', 'fork', 'asyncio-run']"]

@@ -1,0 +1,392 @@
+"""What publishing with Redis does to the process it is done in: forks, threads, event loops.
+
+The programs run in Python's development mode with every warning an error, and must not
+write anything to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.processes import SET_UP, call_view, environment, output
+from tests.redis_server import RedisServer
+from tests.server import Server
+
+CHANNEL = "kept:a"
+OPTIONS = {
+    "namespaces": [{"name": "kept", "history_size": 10_000, "history_lifetime": 300}],
+    "v3_use_offset": True,
+}
+POOL_SIZE = 50
+"""Connections a process without an event loop has to one Redis, at most."""
+
+
+@pytest.fixture
+def redis(own_redis: Callable[..., RedisServer]) -> RedisServer:
+    return own_redis()
+
+
+@pytest.fixture
+def variables(tmp_path: Path, redis: RedisServer) -> dict[str, str]:
+    """The environment of a process of the service."""
+    return environment(tmp_path, {**OPTIONS, "redis_url": redis.url, "redis_prefix": "processes"})
+
+
+def history(variables: dict[str, str]) -> list[Any]:
+    """What is kept in the channel, told by another process: [data, uid, offset] each."""
+    code = f"""
+import json
+for entry in realtime.history({CHANNEL!r}):
+    print(json.dumps([entry["data"], entry["uid"], entry["offset"]]))
+"""
+    return [json.loads(line) for line in output(SET_UP + code, variables)]
+
+
+def check_kept(variables: dict[str, str], expected: Counter[Any]) -> None:
+    """Everything expected is kept once, numbered without a gap, each with a uid of its own."""
+    kept = history(variables)
+    assert Counter(data for data, _, _ in kept) == expected
+    assert [offset for _, _, offset in kept] == list(range(1, expected.total() + 1))
+    assert len({uid for _, uid, _ in kept} - {""}) == len(kept)
+
+
+def connections_opened(redis: RedisServer) -> int:
+    """Connections that were opened so far; asking opens one."""
+    with redis.client() as client:
+        return int(client.info("stats")["total_connections_received"])
+
+
+# forks
+
+FORKED = f"""
+def publish(name, count):
+    for number in range(count):
+        realtime.publish({CHANNEL!r}, f"{{name}}-{{number}}")
+
+def forked(work):
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        work()
+        status = 0
+    finally:
+        os._exit(status)
+
+def ended(*children):
+    for child in children:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+def test_forked_processes_publish_beside_their_parent_with_uids_of_their_own(
+    variables: dict[str, str],
+) -> None:
+    code = """
+def family():
+    publish("child0", 20)
+    grandchild = forked(lambda: publish("grandchild", 20))
+    publish("child0b", 20)
+    ended(grandchild)
+
+publish("before", 5)
+children = [forked(family), forked(lambda: publish("child1", 20))]
+publish("beside", 20)
+ended(*children)
+publish("after", 5)
+"""
+    assert output(SET_UP + FORKED + code, variables) == []
+
+    names = {"before": 5, "after": 5, "beside": 20, "child0": 20, "child0b": 20, "child1": 20}
+    counts = names | {"grandchild": 20}
+    check_kept(variables, Counter(f"{n}-{i}" for n, count in counts.items() for i in range(count)))
+
+
+def test_pool_of_forked_processes_publishes_as_a_task_queue_does(
+    variables: dict[str, str],
+) -> None:
+    code = """
+import multiprocessing
+publish("before", 1)
+with multiprocessing.get_context("fork").Pool(4) as pool:
+    pool.starmap(publish, [(f"task{number}", 5) for number in range(20)])
+    pool.close()
+    pool.join()
+"""
+    assert output(SET_UP + FORKED + code, variables) == []
+
+    tasks = [f"task{number}-{i}" for number in range(20) for i in range(5)]
+    check_kept(variables, Counter(["before-0", *tasks]))
+
+
+def test_process_forked_while_threads_publish_is_not_stuck(variables: dict[str, str]) -> None:
+    """Locks that a thread held at that moment must not stay held in the child."""
+    code = """
+import sys
+sys.setswitchinterval(1e-5)
+going = True
+def go_on():
+    while going:
+        realtime.publish("a", 1)
+threads = [threading.Thread(target=go_on) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for number in range(50):
+    ended(forked(lambda: publish(f"child{number}", 1)))
+going = False
+for thread in threads:
+    thread.join()
+"""
+    assert output(SET_UP + FORKED + code, variables) == []
+
+    check_kept(variables, Counter(f"child{number}-0" for number in range(50)))
+
+
+def test_connection_of_the_parent_outlives_its_forked_children(
+    redis: RedisServer, variables: dict[str, str]
+) -> None:
+    code = """
+publish("parent", 1)
+ended(*(forked(lambda: publish("child", 2)) for _ in range(3)))
+publish("parent", 1)
+"""
+    before = connections_opened(redis)
+
+    assert output(SET_UP + FORKED + code, variables) == []
+
+    assert connections_opened(redis) - before - 1 == 4, "one for each process"
+
+
+def test_view_may_fork_a_process_that_publishes(
+    cluster: Callable[..., list[Server]], redis: RedisServer
+) -> None:
+    """On a server, in whose process there are an event loop, a node and their connections."""
+    (server,) = cluster(1, redis, **OPTIONS)
+    for view in ("forked", "forked", "sync-view", "async-view"):
+        assert call_view(server, view, "publish", CHANNEL, view)["result"] is None
+
+    kept = call_view(server, "async-view", "history", CHANNEL)["result"]
+
+    assert [entry["data"] for entry in kept] == ["forked", "forked", "sync-view", "async-view"]
+    assert len({entry["uid"] for entry in kept}) == 4
+
+
+# threads
+
+
+@pytest.mark.parametrize(
+    ("threads", "each"), [(POOL_SIZE, 100), (4 * POOL_SIZE, 1)], ids=["enough", "too few"]
+)
+def test_many_threads_share_a_bounded_number_of_connections(
+    redis: RedisServer, variables: dict[str, str], threads: int, each: int
+) -> None:
+    code = f"""
+from concurrent.futures import ThreadPoolExecutor
+
+def publish(thread):
+    together.wait()
+    for number in range({each}):
+        realtime.publish({CHANNEL!r}, f"{{thread}}-{{number}}")
+
+for turn in range(2):
+    together = threading.Barrier({threads})
+    with ThreadPoolExecutor({threads}) as pool:
+        list(pool.map(publish, range(turn * {threads}, (turn + 1) * {threads})))
+print(threading.active_count())
+"""
+    before = connections_opened(redis)
+
+    assert output(SET_UP + code, variables) == ["1"]
+
+    assert connections_opened(redis) - before - 1 <= POOL_SIZE
+    check_kept(variables, Counter(f"{t}-{n}" for t in range(2 * threads) for n in range(each)))
+
+
+def test_threads_that_fail_give_their_connections_back(
+    own_redis: Callable[..., RedisServer], tmp_path: Path
+) -> None:
+    """More failures than there are connections do not use them up."""
+    redis = own_redis()
+    variables = environment(
+        tmp_path,
+        {**OPTIONS, "redis_url": redis.url, "redis_connect_timeout": 1, "redis_read_timeout": 1},
+    )
+    code = f"""
+from concurrent.futures import ThreadPoolExecutor
+import redis
+from realtime.errors import EngineUnavailable
+
+def fails(number):
+    try:
+        realtime.publish({CHANNEL!r}, number)
+    except EngineUnavailable as error:
+        assert "No connection available" not in str(error), error
+        return 1
+    return 0
+
+realtime.publish({CHANNEL!r}, "before")
+with redis.Redis.from_url({redis.url!r}) as client:
+    client.config_set("maxmemory", 1)
+    with ThreadPoolExecutor(10) as pool:
+        print(sum(pool.map(fails, range({4 * POOL_SIZE}))))
+    client.config_set("maxmemory", 0)
+realtime.publish({CHANNEL!r}, "after")
+"""
+    assert output(SET_UP + code, variables) == [str(4 * POOL_SIZE)]
+
+    check_kept(variables, Counter(["before", "after"]))
+
+
+# event loops
+
+
+def test_twins_run_in_one_event_loop_after_another(
+    redis: RedisServer, variables: dict[str, str]
+) -> None:
+    code = f"""
+import logging
+logging.getLogger("asyncio").setLevel(logging.ERROR)  # it tells of slow turns of the loop
+for number in range(40):
+    asyncio.run(realtime.apublish({CHANNEL!r}, number))
+assert [e["data"] for e in asyncio.run(realtime.ahistory({CHANNEL!r}))] == list(range(40))
+print(threading.active_count(), len(os.listdir("/proc/self/task")))
+"""
+    before = connections_opened(redis)
+
+    assert output(SET_UP + code, variables) == ["1 1"]
+
+    assert connections_opened(redis) - before - 1 == 1
+    check_kept(variables, Counter(range(40)))
+
+
+def test_many_coroutines_at_once_share_a_bounded_number_of_connections(
+    redis: RedisServer, variables: dict[str, str]
+) -> None:
+    code = f"""
+import logging
+logging.getLogger("asyncio").setLevel(logging.ERROR)
+
+async def main(start):
+    await asyncio.gather(*(realtime.apublish({CHANNEL!r}, start + n) for n in range(500)))
+
+asyncio.run(main(0))
+asyncio.run(main(500))
+"""
+    before = connections_opened(redis)
+
+    assert output(SET_UP + code, variables) == []
+
+    assert connections_opened(redis) - before - 1 <= POOL_SIZE
+    check_kept(variables, Counter(range(1000)))
+
+
+def test_cancelled_twin_does_not_spoil_the_next_one(variables: dict[str, str]) -> None:
+    code = f"""
+async def main():
+    for number in range(50):
+        task = asyncio.create_task(realtime.apublish({CHANNEL!r}, "maybe"))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        await realtime.apublish({CHANNEL!r}, number)
+
+asyncio.run(main())
+"""
+    assert output(SET_UP + code, variables) == []
+
+    kept = [data for data, _, _ in history(variables)]
+    assert [data for data in kept if data != "maybe"] == list(range(50))
+
+
+def test_plain_function_on_an_event_loop_is_an_error_that_names_the_twin(
+    variables: dict[str, str],
+) -> None:
+    code = f"""
+async def main():
+    try:
+        realtime.publish({CHANNEL!r}, 1)
+    except RuntimeError as error:
+        print(error)
+
+asyncio.run(main())
+"""
+    (message,) = output(SET_UP + code, variables)
+
+    assert "await realtime.apublish" in message
+    assert history(variables) == []
+
+
+# transactions
+
+
+def test_what_is_published_on_commit_waits_for_it_and_vanishes_with_a_rollback(
+    variables: dict[str, str],
+) -> None:
+    code = f"""
+from django.db import transaction
+
+def kept():
+    return [entry["data"] for entry in realtime.history({CHANNEL!r})]
+
+class Refused(Exception):
+    pass
+
+def publish(data):
+    transaction.on_commit(lambda: realtime.publish({CHANNEL!r}, data))
+
+with transaction.atomic():
+    publish("committed")
+    print(kept())
+print(kept())
+try:
+    with transaction.atomic():
+        publish("rolled back")
+        raise Refused
+except Refused:
+    print(kept())
+with transaction.atomic():
+    realtime.publish({CHANNEL!r}, "at once")
+    print(kept())
+"""
+    assert output(SET_UP + code, variables) == [
+        "[]",
+        "['committed']",
+        "['committed']",
+        "['committed', 'at once']",
+    ]
+
+
+def test_test_case_of_a_site_sees_what_is_published_on_commit(variables: dict[str, str]) -> None:
+    code = f"""
+import io, unittest
+from django.db import transaction
+from django.test import TestCase
+from django.test.runner import DiscoverRunner
+
+class Publishing(TestCase):
+    def test_on_commit(self):
+        with self.captureOnCommitCallbacks(execute=True) as callbacks:
+            transaction.on_commit(lambda: realtime.publish({CHANNEL!r}, "a"))
+            self.assertEqual(realtime.history({CHANNEL!r}), [])
+        self.assertEqual(len(callbacks), 1)
+        self.assertEqual([e["data"] for e in realtime.history({CHANNEL!r})], ["a"])
+
+    async def test_twin(self):
+        await realtime.apublish("other", 1)
+
+runner = DiscoverRunner(verbosity=0, interactive=False)
+runner.setup_test_environment()
+databases = runner.setup_databases()
+tests = unittest.defaultTestLoader.loadTestsFromTestCase(Publishing)
+result = unittest.TextTestRunner(stream=io.StringIO()).run(tests)
+runner.teardown_databases(databases)
+print(result.testsRun, result.failures, result.errors)
+"""
+    assert output(SET_UP + code, variables) == ["2 [] []"]

@@ -1,0 +1,60 @@
+"""Listener: a `Subscriptions` that keeps what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.subscriptions import Subscriptions
+
+TIMEOUT = 15.0
+
+
+class Listener:
+    """What arrived, in order: messages as (name, data), changes as "lost" and "restored"."""
+
+    def __init__(self, url: str, timeouts: Timeouts, on_message: Callable[[bytes], None]) -> None:
+        self.events: list[tuple[str, bytes] | str] = []
+        self._heard = asyncio.Event()
+        self._check = on_message
+        self.subscriptions = Subscriptions(
+            Host({"address": url}),
+            timeouts,
+            on_message=self._message,
+            on_lost=lambda: self._keep("lost"),
+            on_restored=lambda: self._keep("restored"),
+        )
+        self.subscribe = self.subscriptions.subscribe
+        self.unsubscribe = self.subscriptions.unsubscribe
+        self.close = self.subscriptions.close
+
+    def _message(self, name: str, data: bytes) -> None:
+        self._keep((name, data))
+        self._check(data)
+
+    def _keep(self, event: tuple[str, bytes] | str) -> None:
+        self.events.append(event)
+        self._heard.set()
+
+    @property
+    def messages(self) -> list[tuple[str, bytes]]:
+        return [event for event in self.events if isinstance(event, tuple)]
+
+    @property
+    def changes(self) -> list[str]:
+        return [event for event in self.events if isinstance(event, str)]
+
+    async def hears(self, condition: Callable[[], bool]) -> None:
+        """Wait until what arrived makes this true."""
+        async with asyncio.timeout(TIMEOUT):
+            while not condition():
+                self._heard.clear()
+                await self._heard.wait()
+
+
+async def only_this_task() -> None:
+    """Wait until no other task runs on this loop."""
+    async with asyncio.timeout(TIMEOUT):
+        while asyncio.all_tasks() != {asyncio.current_task()}:
+            await asyncio.sleep(0.01)

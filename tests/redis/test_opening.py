@@ -1,0 +1,261 @@
+"""Opening connections: credentials, unix sockets, TLS, Sentinel."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import hiredis
+import pytest
+
+from realtime.errors import EngineUnavailable
+from realtime.redis.blocking import BlockingRedis
+from realtime.redis.connection import Connection
+from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.subscriptions import Subscriptions
+from tests.redis.conftest import TlsProxy
+from tests.redis.scripted_server import OK, ScriptedServer
+from tests.redis_sentinel import Sentinel
+from tests.redis_server import RedisServer
+
+PASSWORD = "not-for-logs"
+
+Entry = dict[str, Any]
+Ask = Callable[..., Awaitable[Any]]
+
+
+@pytest.fixture(params=["loop", "thread"])
+def ask(
+    request: pytest.FixtureRequest,
+    open_connection: Callable[..., Connection],
+    open_blocking: Callable[..., BlockingRedis],
+) -> Ask:
+    """One command over a connection of its own, on the loop or in a thread."""
+
+    async def ask(entry: Entry | str, *command: str) -> Any:
+        if request.param == "loop":
+            return await open_connection(entry).execute(*command)
+        return await asyncio.to_thread(open_blocking(entry).execute, *command)
+
+    return ask
+
+
+# credentials
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A Redis with a password, and with a user who may not name their connection."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"), password=PASSWORD).start()
+    with server.client() as client:
+        client.execute_command(
+            "ACL", "SETUSER", "ann", "on", f">{PASSWORD}2", "~*", "&*", "+@all", "-client"
+        )
+    yield server
+    server.kill()
+
+
+async def test_password_lets_in(ask: Ask, guarded: RedisServer) -> None:
+    assert await ask(guarded.url, "PING") == b"PONG"
+
+
+async def test_user_who_may_not_name_the_connection_is_let_in(
+    ask: Ask, guarded: RedisServer
+) -> None:
+    url = f"redis://ann:{PASSWORD}2@127.0.0.1:{guarded.port}"
+
+    assert await ask(url, "ACL", "WHOAMI") == b"ann"
+
+
+@pytest.mark.parametrize(
+    ("credentials", "reason"),
+    [
+        pytest.param({"password": f"{PASSWORD}3"}, "WRONGPASS|invalid", id="wrong-password"),
+        pytest.param({"username": "bob", "password": PASSWORD}, "WRONGPASS|invalid", id="user"),
+        pytest.param({}, "NOAUTH|Authentication required", id="none"),
+    ],
+)
+async def test_refused_credentials_are_named_as_refused_and_not_told(
+    ask: Ask,
+    guarded: RedisServer,
+    caplog: pytest.LogCaptureFixture,
+    credentials: Entry,
+    reason: str,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    with pytest.raises(EngineUnavailable, match=reason) as caught:
+        await ask({"host": "127.0.0.1", "port": guarded.port, **credentials}, "GET", "x")
+
+    text = str(caught.value)
+    assert text.startswith(label := f"redis://127.0.0.1:{guarded.port}/0: ")
+    assert text.count(label) == 1
+    assert PASSWORD not in text + caplog.text
+
+
+async def test_password_that_redis_repeats_is_not_told(
+    ask: Ask, script_server: Callable[..., Awaitable[ScriptedServer]]
+) -> None:
+    """A Redis in which AUTH was renamed answers with the arguments of the unknown command."""
+    server = await script_server(
+        lambda command: (
+            f"-ERR unknown command `AUTH`, with args beginning with: `{PASSWORD}`\r\n".encode()
+            if command[0] == b"AUTH"
+            else OK
+        )
+    )
+
+    with pytest.raises(EngineUnavailable, match=r"unknown command.*\*\*\*") as caught:
+        await ask(server.url.replace("//", f"//:{PASSWORD}@"), "PING")
+
+    assert PASSWORD not in str(caught.value)
+
+
+async def test_server_that_sends_everything_back_is_refused_and_the_password_not_told(
+    script_server: Callable[..., Awaitable[ScriptedServer]],
+    open_connection: Callable[..., Connection],
+) -> None:
+    """As a socket does that was connected to itself, in search of a server that is away."""
+    server = await script_server(lambda command: hiredis.pack_command(tuple(command)))
+    password = "it's\\not"
+
+    with pytest.raises(EngineUnavailable, match="AUTH refused: unexpected reply") as caught:
+        await open_connection({"address": server.url, "password": password}).execute("PING")
+
+    assert "not" not in str(caught.value)
+
+
+async def test_db_is_selected(ask: Ask, redis_server: RedisServer, unique: str) -> None:
+    url = redis_server.url.replace("/0", "/3")
+    await ask(url, "SET", unique, "1")
+
+    assert await ask(url, "GET", unique) == b"1"
+    assert await ask(redis_server.url, "GET", unique) is None
+
+
+async def test_db_that_does_not_exist_is_refused(ask: Ask, redis_server: RedisServer) -> None:
+    with pytest.raises(EngineUnavailable, match=r"DB index"):
+        await ask(redis_server.url.replace("/0", "/999"), "PING")
+
+
+async def test_connection_has_a_name_for_operators(connection: Connection) -> None:
+    assert await connection.execute("CLIENT", "GETNAME") == b"realtime"
+
+
+# unix sockets
+
+
+async def test_unix_socket(ask: Ask, own_redis: Callable[..., RedisServer], tmp_path: Path) -> None:
+    path = tmp_path / "r.sock"
+    own_redis(arguments=["--unixsocket", str(path)], password=PASSWORD)
+
+    assert await ask({"path": str(path), "password": PASSWORD}, "PING") == b"PONG"
+    assert await ask(f"unix://:{PASSWORD}@{path}?db=1", "PING") == b"PONG"
+
+
+async def test_unix_socket_that_is_not_there(ask: Ask, tmp_path: Path) -> None:
+    with pytest.raises(EngineUnavailable, match=r"^unix:///.*No such file"):
+        await ask(f"unix://{tmp_path}/r.sock", "PING")
+
+
+# TLS
+
+
+async def test_tls_with_a_known_certificate(ask: Ask, tls_proxy: TlsProxy) -> None:
+    entry = {
+        "address": tls_proxy.url,
+        "ssl_ca_certs": tls_proxy.certificate,
+        "ssl_check_hostname": False,
+    }
+
+    assert await ask(entry, "PING") == b"PONG"
+    assert tls_proxy.connections == 1
+
+
+async def test_tls_without_verification(ask: Ask, tls_proxy: TlsProxy) -> None:
+    assert await ask(f"{tls_proxy.url}?ssl_cert_reqs=none", "PING") == b"PONG"
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["unknown-issuer", "other-host"])
+async def test_tls_refuses_a_certificate_that_proves_nothing(
+    ask: Ask, tls_proxy: TlsProxy, known: bool
+) -> None:
+    options = {"ssl_ca_certs": tls_proxy.certificate} if known else {}
+
+    with pytest.raises(EngineUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
+        await ask({"address": tls_proxy.url, **options}, "PING")
+
+
+async def test_certificate_file_that_is_not_there(ask: Ask, tls_proxy: TlsProxy) -> None:
+    with pytest.raises(EngineUnavailable, match="No such file"):
+        await ask({"address": tls_proxy.url, "ssl_ca_certs": "/none.pem"}, "PING")
+
+
+# Sentinel
+
+
+def entry_of(sentinel: Sentinel, **more: Any) -> Entry:
+    host, port = sentinel.address.split(":")
+    return {"sentinels": [(host, int(port))], "master_name": sentinel.master_name, **more}
+
+
+async def test_sentinel_that_is_not_there(ask: Ask, unused_url: str) -> None:
+    port = int(unused_url.rpartition(":")[2].partition("/")[0])
+    entry = {
+        "sentinels": [("127.0.0.1", port)],
+        "master_name": "m",
+        "password": PASSWORD,
+        "sentinel_kwargs": {"password": PASSWORD},
+    }
+
+    with pytest.raises(EngineUnavailable, match=f"^sentinel://127.0.0.1:{port}/m/0: ") as caught:
+        await ask(entry, "PING")
+
+    assert PASSWORD not in str(caught.value)
+
+
+async def test_sentinel_that_hangs_leaves_time_to_the_next(
+    ask: Ask, own_sentinel: Callable[..., Sentinel]
+) -> None:
+    entry = entry_of(own_sentinel())
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        entry["sentinels"].insert(0, silent.getsockname())
+
+        assert await ask(entry, "PING") == b"PONG"
+
+
+async def test_all_find_the_new_master_after_a_failover(
+    own_sentinel: Callable[..., Sentinel],
+    open_connection: Callable[..., Connection],
+    open_blocking: Callable[..., BlockingRedis],
+) -> None:
+    sentinel = own_sentinel(password=PASSWORD, sentinel_password=f"{PASSWORD}2")
+    entry = entry_of(sentinel, password=PASSWORD, sentinel_kwargs={"password": f"{PASSWORD}2"})
+    connection, blocking = open_connection(entry), open_blocking(entry)
+    received: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+    restored = asyncio.Event()
+    subscriptions = Subscriptions(
+        Host(entry),
+        Timeouts(),
+        on_message=lambda name, data: received.put_nowait((name, data)),
+        on_lost=lambda: None,
+        on_restored=restored.set,
+    )
+    await subscriptions.subscribe("news")
+    await connection.execute("SET", "before", "1")
+    await asyncio.to_thread(blocking.execute, "GET", "before")
+
+    await asyncio.to_thread(sentinel.failover)
+
+    async with asyncio.timeout(15):
+        await restored.wait()
+        assert await connection.execute("SET", "after", "1") == b"OK"
+        assert await asyncio.to_thread(blocking.execute, "PUBLISH", "news", "hello") == 1
+        assert await received.get() == ("news", b"hello")
+    await subscriptions.close()
+    with sentinel.master.client() as client:
+        assert client.get("after") == b"1"
