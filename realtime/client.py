@@ -14,11 +14,19 @@ import asyncio
 import logging
 import time
 import uuid
-from typing import Protocol
+from collections.abc import Awaitable, Coroutine
+from typing import Any, Protocol
 
 from realtime import commands
 from realtime.commands.subscribing import Subscribing
-from realtime.errors import Disconnect, DisconnectSlow, EngineUnavailable, Error, MethodNotFound
+from realtime.errors import (
+    Disconnect,
+    DisconnectSlow,
+    EngineUnavailable,
+    Error,
+    InternalError,
+    MethodNotFound,
+)
 from realtime.node import Node
 from realtime.outbox import Outbox, Sender
 from realtime.protocol.codec import Codec
@@ -27,6 +35,7 @@ from realtime.protocol.messages import (
     ClientID,
     ClientInfo,
     Command,
+    EmptyResult,
     Method,
     Result,
     UserID,
@@ -34,6 +43,9 @@ from realtime.protocol.messages import (
 from realtime.session import Session, Subscription
 
 logger = logging.getLogger("realtime.client")
+
+PUBLISHING_ALLOWED = 64
+"""Publications of one client that may be under way."""
 
 COMMANDS_PER_TURN = 64
 """Commands of one frame that run before other clients get a turn."""
@@ -55,6 +67,7 @@ class Client:
 
     __slots__ = (
         "_closing",
+        "_publishing",
         "_timer",
         "codec",
         "id",
@@ -73,6 +86,8 @@ class Client:
         self.id: ClientID = str(uuid.uuid4())
         self.session = Session(node.config, node.timers.now())
         self._closing = False
+        self._publishing: set[asyncio.Task[None]] | None = None
+        """Publications under way, where the engine takes several at a time."""
         self.outbox = Outbox(
             transport,
             node.flusher,
@@ -110,24 +125,60 @@ class Client:
         except KeyError:
             self.reply_error(command, MethodNotFound())
             return
+        if self._publishing and command.method != Method.PUBLISH:
+            await asyncio.wait(self._publishing)
+        await self._see_through(command, handler.run(self, command), handler.failure)
+
+    async def _see_through(
+        self, command: Command, work: Awaitable[None], failure: type[Error] | type[Disconnect]
+    ) -> None:
+        """Wait for the work of a command; say so when it failed.
+
+        Raises:
+            Disconnect: the connection is to be closed for it.
+        """
         try:
-            await handler.run(self, command)
+            await work
         except Error as error:
             self.reply_error(command, error)
         except Disconnect:
             raise
-        except Exception as failure:
+        except Exception as error:
             # an engine that is away fails every command: a line each is enough
             logger.error(
                 "Command %s failed: %s",
                 Method(command.method).name.lower(),
-                failure,
-                exc_info=not isinstance(failure, EngineUnavailable),
+                error,
+                exc_info=not isinstance(error, EngineUnavailable),
             )
             # no variable holds what is raised: its traceback would hold this frame
-            if issubclass(handler.failure, Disconnect):
-                raise handler.failure from None
-            self.reply_error(command, handler.failure())
+            if issubclass(failure, Disconnect):
+                raise failure from None
+            self.reply_error(command, failure())
+
+    async def overlap(self, command: Command, publishing: Coroutine[Any, Any, None]) -> None:
+        """Reply when a publication is published, and meanwhile go on with the next one.
+
+        Publications are handed to the engine in the order of this; commands of any other
+        kind wait until all are published.
+        """
+        if self._publishing is None:
+            self._publishing = set()
+        elif len(self._publishing) >= PUBLISHING_ALLOWED:
+            await asyncio.wait(self._publishing, return_when=asyncio.FIRST_COMPLETED)
+        task = self.node.spawn(self._publish(command, publishing))
+        self._publishing.add(task)
+        task.add_done_callback(self._publishing.discard)
+
+    async def _publish(self, command: Command, publishing: Coroutine[Any, Any, None]) -> None:
+        async def publish() -> None:
+            await publishing
+            self.reply(command, EmptyResult())
+
+        try:
+            await self._see_through(command, publish(), InternalError)
+        except Disconnect as disconnect:
+            self.close(disconnect.with_traceback(None))
 
     # sending
 

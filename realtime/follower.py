@@ -31,13 +31,15 @@ class StreamLost(Exception):
 class Follower:
     """Follows one stream from a position on."""
 
-    __slots__ = ("_asked", "_doubts", "_early", "_seen", "_settled", "_uid", "position")
+    __slots__ = ("_asked", "_doubts", "_early", "_epoch", "_seen", "_settled", "_uid", "position")
 
     def __init__(self) -> None:
         self.position: StreamPosition | None = None
         """Of the last publication handed on; None until `start`."""
         self._uid = ""
         self._early: dict[int, Publication] = {}
+        self._epoch = ""
+        """Of those that arrived before `start`."""
         self._doubts = 0
         """Occasions on which publications may have been lost; those up to `_settled` were not."""
         self._settled = 0
@@ -55,12 +57,18 @@ class Follower:
         self.position = position
         self._uid = ""
         self._settled = self._asked
+        if self._early and self._epoch != position.epoch:
+            self._early.clear()
+            self.doubt()
         return self._take_early()
 
     def arrived(self, publication: Publication, position: StreamPosition) -> list[Publication]:
         """A publication arrived; returns what is to be handed on now, in order."""
         last = self.position
         if last is None:
+            if position.epoch != self._epoch:
+                self._early.clear()
+                self._epoch = position.epoch
             self._keep(publication)
             return []
         if position.epoch != last.epoch:

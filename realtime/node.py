@@ -91,6 +91,7 @@ class Node(Member):
             self.timers, meta_lifetime=config.memory_history_meta_ttl
         )
         super().__init__(config, self.engine)
+        self.overlaps = self.engine.shared
         self.hub = Hub()
         self.flusher = Flusher(self.loop)
         self.verifier = Verifier(config)
@@ -168,11 +169,12 @@ class Node(Member):
         self.timers.close()
         self.verifier.close()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine beside the caller; an exception is logged, `stop` waits for it."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -20,9 +20,9 @@ class Timer:
 
     __slots__ = ("_callback", "_queued_at", "_timers", "deadline")
 
-    def __init__(self, timers: Timers, callback: Callable[[], None]) -> None:
+    def __init__(self, timers: Timers, callback: Callable[[], object]) -> None:
         self._timers = timers
-        self._callback: Callable[[], None] | None = callback
+        self._callback: Callable[[], object] | None = callback
         self._queued_at: float | None = None
         self.deadline: float | None = None
         """Loop time in seconds; None: not set."""
@@ -76,7 +76,7 @@ class Timers:
         """The loop's clock: monotonic seconds."""
         return self._loop.time()
 
-    def timer(self, callback: Callable[[], None]) -> Timer:
+    def timer(self, callback: Callable[[], object]) -> Timer:
         """A timer that is not set yet. The callback must not raise."""
         return Timer(self, callback)
 

@@ -32,7 +32,11 @@ async def publish(client: Client, command: Command) -> None:
         data = payload.check(raw)
     except ValueError:
         raise BadRequest from None
-    await client.node.publish(channel, data, options, client.info_in(channel))
+    publishing = client.node.publish(channel, data, options, client.info_in(channel))
+    if client.node.overlaps:
+        await client.overlap(command, publishing)
+        return
+    await publishing
     client.reply(command, EmptyResult())
 
 

@@ -30,6 +30,7 @@ from redis.connection import (
 )
 from redis.retry import Retry
 from redis.sentinel import (
+    MasterNotFoundError,
     Sentinel,
     SentinelConnectionPool,
     SentinelManagedConnection,
@@ -259,8 +260,9 @@ class Host:
         if self.sentinels:
             share = self.sentinel_share(timeouts.connect)
             times = {"socket_connect_timeout": share, "socket_timeout": share}
-            sentinel = Sentinel(
-                self._sentinel_places, sentinel_kwargs=self._sentinel_options | once | times
+            raw = {"decode_responses": False}
+            sentinel = _Sentinel(
+                self._sentinel_places, sentinel_kwargs=self._sentinel_options | once | times | raw
             )
             kind = SentinelManagedConnection if self._tls is None else SentinelManagedSSLConnection
             options |= self._tls or {}
@@ -277,6 +279,23 @@ class Host:
         client = redis.Redis(connection_pool=pool)
         client.response_callbacks.clear()
         return client
+
+
+class _Sentinel(Sentinel):
+    """Asks as our own connections do: in a failover the answer changes with the first step."""
+
+    def discover_master(self, service_name: str) -> tuple[str, int]:
+        reasons = []
+        for client in self.sentinels:
+            try:
+                place = client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service_name)
+            except redis.RedisError as error:
+                reasons.append(str(error))
+                continue
+            if place is not None:
+                return place[0].decode(), int(place[1])
+            reasons.append("a Sentinel does not know this name")
+        raise MasterNotFoundError(f"no master found; {'; '.join(reasons)}")
 
 
 class _SentinelPool(SentinelConnectionPool, BlockingConnectionPool):

@@ -29,7 +29,7 @@ _WHITE_SPACE = b" \t\r\n"
 
 MAX_QUERY_FIELDS = 100
 COMMANDS_PER_TURN = 64
-"""Commands of one body that run before the event loop gets a turn."""
+"""Commands of one body that run before the event loop gets a turn, or that overlap."""
 
 
 class Response(NamedTuple):
@@ -118,13 +118,24 @@ async def handle(member: Member, content_type: str, body: bytes) -> Response:
     if not body:
         return BAD_REQUEST
     replies: list[bytes] = []
+    publishing: list[asyncio.Task[bytes]] = []
+    """Publications whose replies come after `replies`."""
     try:
         for command in decode_stream(body, _decode):
+            method = method_number(command.method, methods.METHOD_NUMBERS)
+            overlaps = member.overlaps and method in methods.PUBLISHING
+            if publishing and (not overlaps or len(publishing) == COMMANDS_PER_TURN):
+                replies += await asyncio.gather(*publishing)
+                publishing.clear()
+            if overlaps:
+                publishing.append(asyncio.create_task(_reply(member, command, method)))
+                continue
             if len(replies) % COMMANDS_PER_TURN == COMMANDS_PER_TURN - 1:
                 await asyncio.sleep(0)
-            method = method_number(command.method, methods.METHOD_NUMBERS)
             replies.append(await _reply(member, command, method))
+        replies += await asyncio.gather(*publishing)
     except Malformed:
+        await asyncio.gather(*publishing)
         return BAD_REQUEST
     return Response(200, b"".join(replies), content_type)
 

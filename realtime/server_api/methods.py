@@ -158,6 +158,9 @@ METHODS: tuple[Row[Any], ...] = (
 
 METHOD_NUMBERS = {row.name: number for number, row in enumerate(METHODS)}
 
+PUBLISHING = frozenset((METHOD_NUMBERS["publish"], METHOD_NUMBERS["broadcast"]))
+"""Methods that need not wait for each other, as long as the order of publications is kept."""
+
 
 async def run(member: Member, method: int, params: bytes) -> bytes:
     """Run one command; returns its result as JSON.

@@ -16,22 +16,36 @@ from realtime.engine.redis import RedisEngine
 from realtime.layer import RedisChannelLayer
 from realtime.node import Node
 from realtime.options_reader import load
+from realtime.protocol.messages import Publication
+from tests.engine.bench import RecordingReceiver
 from tests.redis_server import RedisServer
 from tests.unit.node_parts import PLAIN, RECOVERABLE, publish, published, subscribe
-from tests.unit.parts import RecordingClient, eventually
+from tests.unit.parts import RecordingClient, data, eventually
 
 CAPACITY = 5
 """Messages a mailbox of the layers that drop holds; the default is a hundred."""
 
+
+def core(url: str, prefix: str, **options: Any) -> CoreChannelLayer:
+    """The layer of lists. It waits in Redis for longer than redis-py 8 does by itself."""
+    return CoreChannelLayer(
+        hosts=[{"address": url, "socket_timeout": None}], prefix=prefix, **options
+    )
+
+
 LAYERS: dict[str, Callable[[str, str], Any]] = {
     "pubsub": lambda url, prefix: RedisPubSubChannelLayer(hosts=[url], prefix=prefix),
-    "core": lambda url, prefix: CoreChannelLayer(hosts=[url], prefix=prefix),
-    "core that drops": lambda url, prefix: CoreChannelLayer(
-        hosts=[url], prefix=prefix, capacity=CAPACITY
-    ),
+    "core": core,
+    "core that drops": lambda url, prefix: core(url, prefix, capacity=CAPACITY),
     "memory": lambda url, prefix: InMemoryChannelLayer(),
     "memory that drops": lambda url, prefix: InMemoryChannelLayer(capacity=CAPACITY),
 }
+
+
+def two_step_node(server: RedisServer, prefix: str, foreign: Any) -> Node:
+    """A node whose messages another layer sends."""
+    layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
+    return Node(load({}), RedisEngine(TwoStepCarrier(layer, foreign), prefix))
 
 
 @pytest.fixture(params=LAYERS)
@@ -39,21 +53,20 @@ async def nodes(
     request: pytest.FixtureRequest, redis_server: RedisServer, unique: str
 ) -> AsyncIterator[Sequence[Node]]:
     """Two nodes of one service, over each layer."""
-    foreign = LAYERS[request.param](redis_server.url, f"{unique}-foreign")
-    started = []
-    for _ in range(2):
-        layer = RedisChannelLayer(hosts=[redis_server.url], prefix=unique)
-        engine = RedisEngine(TwoStepCarrier(layer, foreign), unique)
-        node = Node(load({}), engine)
+    layers = [LAYERS[request.param](redis_server.url, f"{unique}-foreign") for _ in range(2)]
+    if isinstance(layers[0], InMemoryChannelLayer):
+        layers[1] = layers[0]  # it does not leave its process
+    started = [two_step_node(redis_server, unique, foreign) for foreign in layers]
+    for node in started:
         await node.start()
-        started.append(node)
     yield started
     for node in started:
         await node.stop()
-    if isinstance(foreign, CoreChannelLayer):
-        await foreign.close_pools()
-    elif isinstance(foreign, RedisPubSubChannelLayer):
-        await foreign.flush()
+    for foreign in layers:
+        if isinstance(foreign, CoreChannelLayer):
+            await foreign.close_pools()
+        elif isinstance(foreign, RedisPubSubChannelLayer):
+            await foreign.flush()
 
 
 async def test_publication_reaches_clients_of_both_nodes(
@@ -139,3 +152,82 @@ async def test_user_is_disconnected_from_every_node(nodes: Sequence[Node], uniqu
     await eventually(lambda: client.close_codes == [3012])
     nodes[1].hub.remove(client)
     nodes[1].closed(client)
+
+
+# layers in trouble
+
+
+class TroubledLayer(InMemoryChannelLayer):  # type: ignore[misc]
+    """Fails to receive so many times; lets so many cancellations pass unnoticed."""
+
+    def __init__(self, failures: int = 0, deafness: int = 0) -> None:
+        super().__init__()
+        self.failures = failures
+        self.deafness = deafness
+
+    async def receive(self, channel: str) -> Any:
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError("the layer is troubled")
+        while True:
+            try:
+                return await super().receive(channel)
+            except asyncio.CancelledError:
+                if not self.deafness:
+                    raise
+                self.deafness -= 1
+
+
+async def start_engine(
+    server: RedisServer, prefix: str, foreign: Any
+) -> tuple[RedisEngine, RecordingReceiver]:
+    layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
+    engine = RedisEngine(TwoStepCarrier(layer, foreign), prefix)
+    receiver = RecordingReceiver()
+    await engine.start(receiver)
+    return engine, receiver
+
+
+async def test_layer_that_fails_is_an_interruption_that_ends_when_a_message_arrives(
+    redis_server: RedisServer, unique: str
+) -> None:
+    engine, receiver = await start_engine(redis_server, unique, TroubledLayer(failures=2))
+    await engine.subscribe(unique)
+    await eventually(lambda: bool(receiver.interruptions))
+
+    await engine.publish(unique, Publication(data("1")), PLAIN)
+
+    await eventually(lambda: bool(receiver.publications[unique]))
+    assert (len(receiver.interruptions), len(receiver.resumptions)) == (1, 1)
+    assert receiver.interruptions[0](unique)
+    await engine.stop()
+
+
+async def test_interruption_ends_also_when_nothing_is_published(
+    redis_server: RedisServer, unique: str
+) -> None:
+    """Streams are not read, nor presence renewed, while the end of it is awaited."""
+    engine, receiver = await start_engine(redis_server, unique, TroubledLayer(failures=1))
+    await engine.subscribe(unique)
+    await eventually(lambda: bool(receiver.interruptions))
+
+    await eventually(lambda: bool(receiver.resumptions))
+
+    await engine.stop()
+
+
+async def test_engine_stops_though_the_layer_does_not_notice(
+    redis_server: RedisServer, unique: str
+) -> None:
+    foreign = TroubledLayer(deafness=1)
+    engine, _ = await start_engine(redis_server, unique, foreign)
+    await engine.subscribe(unique)
+
+    stopping = asyncio.create_task(engine.stop())
+    done, _ = await asyncio.wait([stopping], timeout=5)
+    if not done:
+        stopping.cancel()
+        await asyncio.wait([stopping], timeout=5)
+
+    assert done
+    assert foreign.deafness == 0

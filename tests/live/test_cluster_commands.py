@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from tests.conftest import connection_token
 from tests.live.clusters import (
     SERVICE,
     TWO_NODES,
@@ -18,6 +20,7 @@ from tests.live.clusters import (
     two_nodes,
 )
 from tests.live.configurations import CONNECTION_LIMIT, FORCED, Connect, Options
+from tests.protocol_client import Closed
 from tests.redis_server import RedisServer
 from tests.server import wait_until
 from tests.tcp_proxy import TcpProxy
@@ -155,6 +158,33 @@ async def test_only_the_last_of_many_connections_stays(
     await clients[-1].quiet()
     personal = f"present:#{unique}"
     wait_until(lambda: presence_stats(nodes[0], personal) == (1, 1), what="the last one alone")
+
+
+async def test_one_of_two_connections_that_are_made_at_the_same_time_stays(
+    shared_cluster: Cluster, connect: Connect, unique: str
+) -> None:
+    one, other = shared_cluster(**SINGLE)
+
+    for number in range(10):
+        user = f"{unique}{number}"
+        clients = [await connect(server, connected=False) for server in (one, other)]
+        token = {"token": connection_token(user)}
+        pings = [
+            (await client.send_together(("connect", token), ("ping", None)))[1]
+            for client in clients
+        ]
+        for client, ping in zip(clients, pings, strict=True):
+            # its answer says that whatever comes of the connection was told to the other node
+            with suppress(Closed):
+                await client.reply(ping)
+        one.api("unsubscribe", user=user, channel=unique)
+        closes = []
+        for client in clients:
+            try:
+                assert await client.push() == unsub_of(unique)
+            except Closed as closed:
+                closes.append((closed.code, closed.reason))
+        assert closes == [CONNECTION_LIMIT], "of two one is newer, and stays"
 
 
 async def test_disconnect_reaches_a_node_whose_pubsub_connection_is_cut_at_that_moment(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from realtime.node import RESUMED_AT_ONCE
 from tests.conftest import connection_token
-from tests.live.clusters import TWO_NODES, Cluster, two_nodes
+from tests.live.clusters import SERVICE, TWO_NODES, Cluster, OwnRedis, two_nodes
 from tests.live.configurations import Connect, info_of
 from tests.server import Server
 
@@ -256,3 +257,33 @@ async def test_subscribers_of_all_nodes_see_concurrent_publications_in_one_order
     for word in ("one", "other"):
         numbers = [entry["data"][1] for entry in seen[0] if entry["data"][0] == word]
         assert numbers == list(range(50)), "each publisher's own order is kept"
+
+
+async def test_channels_go_on_though_others_end_while_pubsub_is_coming_back(
+    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str
+) -> None:
+    redis = own_redis()
+    one, other = cluster(2, redis, **SERVICE | {"client_channel_limit": 1000})
+    leaver, stayer = await connect(other), await connect(other, max_queue=None)
+    one.api("info")
+
+    for number in range(6):
+        # more than are caught up with side by side; those that end are the first in line
+        ending = [f"long:{unique}{number}ending{n}" for n in range(2 * RESUMED_AT_ONCE)]
+        staying = [f"long:{unique}{number}staying{n}" for n in range(2 * RESUMED_AT_ONCE)]
+        for client, names in ((leaver, ending), (stayer, staying)):
+            calls = [("subscribe", {"channel": name}) for name in names]
+            for reply_id in await client.send_together(*calls):
+                assert "error" not in await client.reply(reply_id)
+
+        redis.kill_pubsub()
+        for name in ending:
+            await leaver.result("unsubscribe", {"channel": name})
+        assert one.api("broadcast", channels=staying, data=number) == {"result": {}}
+
+        pushes = [await stayer.push() for _ in staying]
+        assert {push["channel"] for push in pushes} == set(staying)
+        calls = [("unsubscribe", {"channel": name}) for name in staying]
+        for reply_id in await stayer.send_together(*calls):
+            await stayer.reply(reply_id)
+    assert "Traceback" not in other.log

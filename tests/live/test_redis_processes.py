@@ -178,6 +178,15 @@ def test_view_may_fork_a_process_that_publishes(
     assert len({entry["uid"] for entry in kept}) == 4
 
 
+def test_process_forked_by_a_view_reaches_nobody_without_redis(
+    serve: Callable[..., Server], unique: str
+) -> None:
+    """It has the node of its parent in memory, but not the event loop that runs it."""
+    outcome = call_view(serve(), "forked", "publish", unique, 1)
+
+    assert outcome["error"] == "NotServing", outcome
+
+
 # threads
 
 

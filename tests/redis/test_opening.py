@@ -218,6 +218,15 @@ async def test_sentinel_that_is_not_there(ask: Ask, unused_url: str) -> None:
     assert PASSWORD not in str(caught.value)
 
 
+async def test_sentinel_that_does_not_know_the_name(
+    ask: Ask, own_sentinel: Callable[..., Sentinel]
+) -> None:
+    entry = entry_of(own_sentinel()) | {"master_name": "other"}
+
+    with pytest.raises(EngineUnavailable, match=r"no master found; .*does not know this name"):
+        await ask(entry, "PING")
+
+
 async def test_sentinel_that_hangs_leaves_time_to_the_next(
     ask: Ask, own_sentinel: Callable[..., Sentinel]
 ) -> None:
@@ -245,17 +254,19 @@ async def test_all_find_the_new_master_after_a_failover(
         on_lost=lambda: None,
         on_restored=restored.set,
     )
-    await subscriptions.subscribe("news")
-    await connection.execute("SET", "before", "1")
-    await asyncio.to_thread(blocking.execute, "GET", "before")
+    try:
+        await subscriptions.subscribe("news")
+        await connection.execute("SET", "before", "1")
+        await asyncio.to_thread(blocking.execute, "GET", "before")
 
-    await asyncio.to_thread(sentinel.failover)
+        await asyncio.to_thread(sentinel.failover)
 
-    async with asyncio.timeout(15):
-        await restored.wait()
-        assert await connection.execute("SET", "after", "1") == b"OK"
-        assert await asyncio.to_thread(blocking.execute, "PUBLISH", "news", "hello") == 1
-        assert await received.get() == ("news", b"hello")
-    await subscriptions.close()
+        async with asyncio.timeout(15):
+            await restored.wait()
+            assert await connection.execute("SET", "after", "1") == b"OK"
+            assert await asyncio.to_thread(blocking.execute, "PUBLISH", "news", "hello") == 1
+            assert await received.get() == ("news", b"hello")
+    finally:
+        await subscriptions.close()
     with sentinel.master.client() as client:
         assert client.get("after") == b"1"

@@ -232,7 +232,7 @@ async def test_silent_connection_is_asked_and_stays(
         b"PING": array(b"pong", b""),
     }
     server = await script_server(lambda command: answers[command[0]])
-    listener = listen(server.url, Timeouts(answer=1))
+    listener = listen(server.url, Timeouts(answer=0.4))
     await listener.subscribe("x")
 
     await server.asked(5)
@@ -249,7 +249,7 @@ async def test_silent_connection_without_names_is_asked_and_stays(
     """Redis answers such a PING in another form."""
     monkeypatch.setattr(subscriptions, "PING_INTERVAL", 0.05)
     redis = own_redis()
-    listener = listen(redis.url, Timeouts(answer=1))
+    listener = listen(redis.url, Timeouts(answer=0.4))
     await listener.subscribe("x")
     await listener.unsubscribe("x")
     async with asyncio.timeout(10):
