@@ -284,6 +284,7 @@ class _LoopLayer(RedisPubSubLoopLayer):  # type: ignore[misc]
             await self._get_shard(name).subscribe(name)
         except BaseException:
             del self.channels[name]
+            await self._get_shard(name).unsubscribe(name)
             raise
         return name
 

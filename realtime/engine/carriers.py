@@ -21,6 +21,8 @@ from realtime.layer import Handler, Message, OnShard, Position, RedisChannelLaye
 
 logger = logging.getLogger("realtime.engine")
 
+CLOSE_TIMEOUT = 1.5
+"""Seconds a foreign layer has to let go."""
 RETRY_DELAY = 1.0
 """Seconds between attempts to receive from a layer that fails."""
 GROUP_RENEWAL = 3600.0
@@ -116,6 +118,7 @@ class TwoStepCarrier:
         self._order: asyncio.Lock = asyncio.Lock()
         self._receiver: asyncio.Task[None] | None = None
         self._renewal: asyncio.Task[None] | None = None
+        self._closing = False
 
     async def publish(self, sending: Sending) -> Position | None:
         position = None
@@ -141,14 +144,17 @@ class TwoStepCarrier:
         self._renewal = asyncio.create_task(self._renew())
 
     async def close(self) -> None:
-        for task in (self._receiver, self._renewal):
-            if task is not None:
+        self._closing = True
+        tasks = [task for task in (self._receiver, self._renewal) if task is not None]
+        for _ in range(2):  # some layers swallow a cancellation
+            for task in tasks:
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-        for group in list(self._groups):
-            with contextlib.suppress(Exception):
-                await self.leave(group)
+            if tasks:
+                await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT / 3)
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(CLOSE_TIMEOUT / 3):
+                for group in list(self._groups):
+                    await self.leave(group)
         await self.layer.close()
 
     async def join(self, group: str) -> None:
@@ -163,9 +169,15 @@ class TwoStepCarrier:
 
     async def _receive(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> None:
         failing = False
-        while True:
+        while not self._closing:
+            receiving = asyncio.ensure_future(self._foreign.receive(self._mailbox))
             try:
-                message = await self._foreign.receive(self._mailbox)
+                # silence after a failure is as good as a message
+                await asyncio.wait([receiving], timeout=RETRY_DELAY if failing else None)
+                if failing and not (receiving.done() and receiving.exception()):
+                    failing = False
+                    on_restored(0)
+                message = await receiving
             except Exception:
                 if not failing:
                     logger.exception("The channel layer fails to receive")
@@ -173,9 +185,8 @@ class TwoStepCarrier:
                     on_lost(0)
                 await asyncio.sleep(RETRY_DELAY)
                 continue
-            if failing:
-                failing = False
-                on_restored(0)
+            finally:
+                receiving.cancel()
             try:
                 handler(message)
             except Exception:

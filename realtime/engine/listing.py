@@ -32,6 +32,9 @@ class Listing:
         self._next: asyncio.Future[None] | None = None
         """Done when all changes so far are written."""
         self._writer: asyncio.Task[None] | None = None
+        self._lifetime = 0.0
+        """Seconds the set lives when it is not renewed; 0: not known yet."""
+        self._closed = False
 
     def add(self, name: ChannelName) -> asyncio.Future[None]:
         """Add a name; the future is done when it can be seen, or could not be written."""
@@ -45,38 +48,50 @@ class Listing:
             self._change(name)
 
     async def renew(self, lifetime: float) -> None:
-        """Let the set live for `lifetime` seconds more; write it anew if it is gone.
+        """Let the set live for `lifetime` seconds more; write it anew if Redis lost some of it.
 
         Raises:
             EngineUnavailable
         """
-        failed, self._unwritten = self._unwritten, set()
-        if failed:
-            self._changed |= failed
+        self._lifetime = lifetime
+        if self._unwritten:
+            self._changed |= self._unwritten
+            self._unwritten.clear()
             await asyncio.shield(self._written())
-        if self._names and not await self._expire(lifetime):
+        if not self._names:
+            return
+        await self._expire()
+        if await self._command(b"SCARD", self._key) != len(self._names) and not self._changed:
             self._changed |= self._names
             await asyncio.shield(self._written())
-            await self._expire(lifetime)
 
-    async def _expire(self, lifetime: float) -> bool:
-        return bool(await self._command(b"PEXPIRE", self._key, int(lifetime * 1000)))
-
-    def close(self) -> None:
-        """Write nothing more."""
+    async def close(self) -> None:
+        """Write nothing more, and keep nobody waiting."""
+        self._closed = True
         if self._writer is not None:
             self._writer.cancel()
+            await asyncio.wait([self._writer])
+        self._settle()
 
     def _change(self, name: ChannelName) -> asyncio.Future[None]:
         self._changed.add(name)
         return self._written()
 
     def _written(self) -> asyncio.Future[None]:
+        """Done when all changes so far are written, or could not be."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
-        if self._writer is None:
+        written = self._next
+        if self._closed:
+            self._settle()
+        elif self._writer is None:
             self._writer = asyncio.create_task(self._write())
-        return self._next
+        return written
+
+    def _settle(self) -> None:
+        written, self._next = self._next, None
+        if written is not None and not written.done():
+            written.set_result(None)
 
     async def _write(self) -> None:
         try:
@@ -86,6 +101,8 @@ class Listing:
                 try:
                     await self._send(b"SADD", changed & self._names)
                     await self._send(b"SREM", changed - self._names)
+                    if self._lifetime and self._names:
+                        await self._expire()
                 except Exception as error:
                     self._unwritten |= changed
                     logger.warning("The list of channels could not be written: %s", error)
@@ -94,6 +111,9 @@ class Listing:
                         written.set_result(None)
         finally:
             self._writer = None
+
+    async def _expire(self) -> None:
+        await self._command(b"PEXPIRE", self._key, int(self._lifetime * 1000))
 
     async def _send(self, command: bytes, names: set[ChannelName]) -> None:
         ordered = sorted(names)

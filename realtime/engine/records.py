@@ -16,6 +16,8 @@ from realtime.protocol.messages import ClientInfo, Publication
 
 Record = list[Any]
 
+_NODE_FIELDS = 7
+
 
 def of_publication(publication: Publication) -> Record:
     """[data, uid], or [data, uid, info]. The offset stands beside it."""
@@ -26,7 +28,7 @@ def of_publication(publication: Publication) -> Record:
 
 
 def to_publication(record: Record, offset: int) -> Publication:
-    """Raises ValueError, IndexError or TypeError when this is no such record."""
+    """Raises ValueError, LookupError, AttributeError or TypeError when this is no such record."""
     info = to_client(record[2]) if len(record) > 2 else None
     return Publication(_payload(record[0]), info, offset, record[1])
 
@@ -56,8 +58,8 @@ def of_node(node: NodeInfo) -> Record:
 
 
 def to_node(record: Record) -> NodeInfo:
-    """Raises TypeError when this is no such record."""
-    return NodeInfo(*record)
+    """Raises TypeError when this is no such record. Newer nodes may say more of themselves."""
+    return NodeInfo(*record[:_NODE_FIELDS])
 
 
 def _text(data: Payload | None) -> str | None:

@@ -255,7 +255,7 @@ class RedisEngine(RedisStore):
     async def stop(self) -> None:
         self._receiver = None
         if self._listing is not None:
-            self._listing.close()
+            await self._listing.close()
         await self._receiving.close()
 
     async def subscribe(self, channel: ChannelName) -> None:
@@ -285,6 +285,8 @@ class RedisEngine(RedisStore):
         await self._listing.renew(lifetime)
 
     async def withdraw(self, node: NodeInfo) -> None:
+        if self._listing is not None:
+            await self._listing.close()
         await self._run(CONTROL, REMOVE_PRESENCE, self.keys.nodes, (node.uid,))
         await self._command(CONTROL, b"DEL", self.keys.channels(node.uid))
 

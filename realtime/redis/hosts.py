@@ -302,7 +302,7 @@ class _SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
     """The pool for masters that a Sentinel knows, made one that waits for a free connection."""
 
     def disconnect(self, inuse_connections: bool = True) -> None:
-        # Given False when the master has moved, which redis-py < 7 does not understand here.
+        # Given False when the master has moved, which older redis-py does not understand here.
         # Connections that lie idle need no help: their old master refuses them or is gone.
         if inuse_connections:
             super().disconnect()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from realtime.engine.base import Concerns, Engine, NodeInfo
 from realtime.engine.memory import MemoryEngine
 from realtime.options import ChannelOptions
-from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
+from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
 from tests.unit.parts import Clock, data, eventually
 
@@ -95,6 +95,16 @@ class Bench:
     async def listed(self, channel: str) -> bool:
         """Whether a channel is one of those with a subscriber."""
         return channel in await self.engine.channels()
+
+
+def several(
+    channels: Sequence[ChannelName], values: range, options: ChannelOptions
+) -> list[tuple[ChannelName, Publication, ChannelOptions]]:
+    """One publication for each value, the channels taking turns."""
+    return [
+        (channels[value % len(channels)], Publication(data(str(value)), uid=f"u{value}"), options)
+        for value in values
+    ]
 
 
 async def comes_true(condition: Callable[[], Awaitable[bool]], timeout: float = 10.0) -> None:

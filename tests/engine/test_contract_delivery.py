@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
 
 import pytest
 
 from realtime.options import ChannelOptions
-from realtime.protocol.messages import ChannelName, ClientInfo, Publication
-from tests.engine.bench import PLAIN, Bench, comes_true
+from realtime.protocol.messages import ClientInfo, Publication
+from tests.engine.bench import PLAIN, Bench, comes_true, several
 from tests.unit.parts import data, eventually
 
 LONG = ChannelOptions(history_size=1000, history_lifetime=100)
-
-
-def several(
-    channels: Sequence[ChannelName], values: range, options: ChannelOptions
-) -> list[tuple[ChannelName, Publication, ChannelOptions]]:
-    """One publication for each value, the channels taking turns."""
-    return [
-        (channels[value % len(channels)], Publication(data(str(value)), uid=f"u{value}"), options)
-        for value in values
-    ]
 
 
 # several publications

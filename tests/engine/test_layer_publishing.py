@@ -13,13 +13,13 @@ from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from channels.layers import channel_layers
 from channels.testing import WebsocketCommunicator
 
+from realtime.engine.carriers import LayerCarrier
 from realtime.engine.keys import Keys
 from realtime.engine.redis import RedisEngine
 from realtime.errors import EngineUnavailable
 from realtime.layer import Position, RedisChannelLayer, Sending, Stream
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.engine.bench import KEPT, RecordingReceiver
-from tests.engine.redis_bench import LayerCarrier
 from tests.redis_server import RedisServer
 from tests.unit.parts import data, eventually
 

@@ -64,7 +64,7 @@ async def bench(redis_server: RedisServer, unique: str) -> AsyncIterator[Listing
         bench = ListingBench(Wire(connection), client, f"{unique}:channels:N1")
         yield bench
         bench.wire.open.set()
-        bench.listing.close()
+        await bench.listing.close()
         await connection.close()
 
 
@@ -268,7 +268,7 @@ async def test_renewal_that_fails_says_so(bench: ListingBench) -> None:
 
 async def test_nothing_is_written_after_the_end(bench: ListingBench) -> None:
     await bench.listing.add("a")
-    bench.listing.close()
+    await bench.listing.close()
     bench.wire.commands.clear()
 
     bench.listing.discard("a")
@@ -287,7 +287,7 @@ async def test_nobody_waits_for_ever_after_the_end(bench: ListingBench, under_wa
         await eventually(lambda: bool(bench.wire.commands))
     waiting.append(bench.listing.add("b"))
 
-    bench.listing.close()
+    await bench.listing.close()
 
     done, pending = await asyncio.wait(waiting, timeout=2)
     assert (len(done), len(pending)) == (len(set(waiting)), 0)

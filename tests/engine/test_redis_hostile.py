@@ -10,10 +10,9 @@ import pytest
 from realtime.engine.redis import PUBLICATION
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, StreamPosition
-from tests.engine.bench import KEPT, PLAIN
+from tests.engine.bench import KEPT, PLAIN, several
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import ONE_REDIS, SHARDS, TWO_STEPS, RedisBench
-from tests.engine.test_contract_delivery import several
 from tests.unit.parts import eventually
 
 INFO = ClientInfo("17", "C")

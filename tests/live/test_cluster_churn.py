@@ -6,13 +6,16 @@ import asyncio
 import os
 import random
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
+from websockets.exceptions import ConnectionClosed
+
+from realtime.engine.keys import CONTROL
 from tests.conftest import connection_token
 from tests.live.clusters import Cluster, OwnRedis, channels, groups, nodes
-from tests.protocol_client import ProtocolClient, open_client
+from tests.protocol_client import Closed, ProtocolClient, open_client
 from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
 
@@ -36,9 +39,12 @@ OPTIONS: dict[str, Any] = {
 WARM_UP = 1500
 ROUND = 750
 """Connections until a server has the memory it needs, and of each of the rounds after that."""
+TROUBLED = 400
+"""Connections while others make trouble."""
 AT_ONCE = 40
 NAMES = 100
 """Channels of each namespace."""
+USERS = 50
 
 CONNECTION_BYTES = 17_000
 """What a server needs for a connection with four subscriptions, measured with 400 open ones."""
@@ -57,7 +63,7 @@ class Visitor:
     async def visit(self, number: int) -> None:
         choose = self._random.randrange
         name = choose(NAMES)
-        token = connection_token(f"{choose(50)}", channels=[f"present:side{name}"])
+        token = connection_token(f"{choose(USERS)}", channels=[f"present:side{name}"])
         wanted = [f"plain:{name}", f"present:{name}", f"kept:{name}"]
         async with open_client(self._servers[number % 2].socket, connected=False) as client:
             commands: list[tuple[str, dict[str, Any]]] = [
@@ -78,14 +84,19 @@ class Visitor:
             assert "error" not in reply, reply
 
 
-async def churn(servers: Sequence[Server], visits: int, seed: int) -> None:
+async def churn(
+    servers: Sequence[Server], visits: int, seed: int, *, may_be_closed: bool = False
+) -> None:
     """One round of visits; returns when the servers have noticed the end of each."""
     visitor = Visitor(servers, seed)
     numbers = iter(range(visits))
 
     async def visit_on() -> None:
         for number in numbers:
-            await visitor.visit(number)
+            try:
+                await visitor.visit(number)
+            except (Closed, ConnectionClosed):
+                assert may_be_closed
 
     await asyncio.gather(*(visit_on() for _ in range(AT_ONCE)))
     wait_until(lambda: all(map(is_empty, servers)), what="the end of all connections")
@@ -98,9 +109,22 @@ def is_empty(server: Server) -> bool:
     return counts == [0, 0, 0] and channels(server, "") == []
 
 
+async def make_trouble(servers: Sequence[Server], redis: RedisServer) -> None:
+    """Disconnect and unsubscribe users, cut pub/sub, without end."""
+    for number in count():
+        if number % 20 == 10:
+            await asyncio.to_thread(redis.kill_pubsub)
+        method = ("disconnect", "unsubscribe")[number % 2]
+        user = str(number % USERS)
+        reply = await asyncio.to_thread(servers[number // 2 % 2].api, method, user=user)
+        assert reply == {"result": {}}
+
+
 def lasting_keys(redis: RedisServer) -> set[str]:
-    """Every key but the positions of channels that were published into, which are kept."""
-    return {key for key in redis.keys() if ":meta:kept:" not in key}  # noqa: SIM118
+    """Every key but what is kept on purpose: the positions of channels that were published
+    into, and what nodes told each other."""
+    remains = (":meta:kept:", CONTROL)
+    return {key for key in redis.keys() if not any(r in key for r in remains)}  # noqa: SIM118
 
 
 def connections(redis: RedisServer) -> int:
@@ -146,3 +170,23 @@ async def test_thousands_of_short_connections_leave_nothing_behind(
         growth = [after - before for before, after in pairwise(usage)]
         # a leak shows in every round, what the allocator keeps does not
         assert min(growth) < LEAK_BYTES * ROUND / len(servers), usage
+
+
+async def test_connections_that_end_amid_trouble_leave_nothing_behind(
+    cluster: Cluster, own_redis: OwnRedis
+) -> None:
+    redis = own_redis()
+    options = OPTIONS | {"redis_prefix": "trouble"}
+    servers = [cluster(1, redis, server=kind, **options)[0] for kind in ("daphne", "uvicorn")]
+    wait_until(lambda: [len(nodes(server)) for server in servers] == [2, 2], what="two nodes")
+    began = lasting_keys(redis), groups(redis), connections(redis)
+
+    trouble = asyncio.create_task(make_trouble(servers, redis))
+    await churn(servers, TROUBLED, seed=3, may_be_closed=True)
+    assert not trouble.done(), trouble
+    trouble.cancel()
+
+    wait_until(lambda: lasting_keys(redis) == began[0], what="the end of all other keys")
+    wait_until(lambda: groups(redis) == began[1], what="the end of all other groups")
+    assert connections(redis) == began[2]
+    assert [server.log.count("Traceback") for server in servers] == [0, 0]

@@ -252,6 +252,19 @@ async def test_connection_that_is_refused_for_a_while_comes_back(
     assert redis.pubsub_channels() == {"x"}
 
 
+async def test_connection_on_which_nothing_is_wanted_comes_back_too(
+    listen: Listening, proxy: TcpProxy
+) -> None:
+    listener = listen(proxy.url)
+    await listener.subscribe("x")
+    await listener.unsubscribe("x")
+
+    proxy.cut()
+    await restored(listener)
+
+    assert listener.changes == ["lost", "restored"]
+
+
 async def test_attempts_become_rarer(
     listen: Listening, redis: RedisServer, proxy: TcpProxy
 ) -> None:

@@ -45,7 +45,8 @@ class SuspendedEngine(MemoryEngine):
         """`shared`: whether the node is to speak to others, of which there are none."""
         super().__init__(timers)
         self.shared = shared
-        self._held: dict[str, asyncio.Event] = {}
+        self.held: dict[str, asyncio.Event] = {}
+        """The methods whose calls wait."""
         self._answers_held: set[str] = set()
         self.failing: set[str] = set()
         self.waiting: list[str] = []
@@ -56,7 +57,7 @@ class SuspendedEngine(MemoryEngine):
     def hold(self, *methods: str) -> None:
         """Calls of these methods wait from now on, until `go_on`."""
         for method in methods:
-            self._held[method] = asyncio.Event()
+            self.held[method] = asyncio.Event()
 
     def hold_answer(self, method: str) -> None:
         """As `hold`, but what the call is to do is done before it waits."""
@@ -66,7 +67,7 @@ class SuspendedEngine(MemoryEngine):
     def go_on(self, *methods: str) -> None:
         """Let those that wait go on, and all that come."""
         for method in methods:
-            self._held.pop(method).set()
+            self.held.pop(method).set()
             self._answers_held.discard(method)
 
     async def _through(
@@ -85,7 +86,7 @@ class SuspendedEngine(MemoryEngine):
         return await call(*args, **kwargs)
 
     async def _wait(self, method: str) -> None:
-        if (held := self._held.get(method)) is not None:
+        if (held := self.held.get(method)) is not None:
             self.waiting.append(method)
             try:
                 await held.wait()

@@ -14,23 +14,28 @@
 -- ARGV[6]  "1": epochs end with the run of the server
 -- ARGV[7]  Redis channel to publish to; "": none
 -- returns  {offset, epoch}
-local epoch = redis.call('HGET', KEYS[2], 'e')
+local meta = redis.call('HMGET', KEYS[2], 's', 'e')
+local offset = tonumber(meta[1] or 0)
+if not offset then
+  return redis.error_reply('ERR the top offset of the stream is no number')
+end
+offset = offset + 1
+local epoch = meta[2]
+-- publications of which the meta was lost do not go on: they are forgotten, and so is the epoch
+local lost = offset == 1 and redis.call('DEL', KEYS[1]) == 1
 if not epoch then
-  -- a stream whose meta was lost does not continue
-  redis.call('DEL', KEYS[1], KEYS[2])
-  if ARGV[4] == '0' then
+  if lost or ARGV[4] ~= '0' then
+    epoch = ARGV[5]
+  else
     epoch = redis.call('GET', KEYS[3])
     if not epoch then
       epoch = ARGV[5]
       redis.call('SET', KEYS[3], epoch)
     end
-  else
-    epoch = ARGV[5]
   end
-  redis.call('HSET', KEYS[2], 'e', epoch)
 end
-local offset = redis.call('HINCRBY', KEYS[2], 's', 1)
 redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], string.format('%.0f-0', offset), 'm', ARGV[1])
+redis.call('HSET', KEYS[2], 's', string.format('%.0f', offset), 'e', epoch)
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 if ARGV[4] ~= '0' then
   redis.call('EXPIRE', KEYS[2], ARGV[4])

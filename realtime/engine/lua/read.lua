@@ -15,16 +15,17 @@ local meta = redis.call('HMGET', KEYS[2], 's', 'e')
 local offset = tonumber(meta[1]) or 0
 local epoch = meta[2]
 if not epoch then
-  if ARGV[2] == '0' then
+  if ARGV[2] ~= '0' or redis.call('EXISTS', KEYS[1]) == 1 then
+    -- also for publications of which the meta was lost: they do not go on
+    epoch = ARGV[3]
+    redis.call('HSET', KEYS[2], 'e', epoch)
+  else
     -- a full Redis can still be read
     epoch = redis.call('GET', KEYS[3])
     if not epoch then
       epoch = ARGV[3]
       redis.call('SET', KEYS[3], epoch)
     end
-  else
-    epoch = ARGV[3]
-    redis.call('HSET', KEYS[2], 'e', epoch)
   end
 end
 if ARGV[2] ~= '0' then
