@@ -12,11 +12,11 @@ from pathlib import Path
 
 from benchmarks import machine, processes, report
 from benchmarks.cells import Setup, has_socketio
-from benchmarks.measures import fanout, many, requests
+from benchmarks.measures import cluster, fanout, many, requests
 from benchmarks.measures.run import Run
 from benchmarks.processes import Command, Process, Unavailable
 
-MEASURES = ("fanout", "latency", "memory", "growth", "connections", "commands", "http")
+MEASURES = ("fanout", "latency", "memory", "growth", "connections", "commands", "http", "cluster")
 LEAST_OPEN_FILES = 10_500
 
 
@@ -34,12 +34,12 @@ def main() -> int:
         return 2
     notes: list[str] = []
     with contextlib.ExitStack() as stack:
-        redis, redis_url = _redis(stack, notes)
+        redis_program, redis = _redis(stack, notes)
         node = _node(notes)
         if not has_socketio():
             notes.append("python-socketio: not installed")
-        setup = Setup(options.tree.resolve(), redis_url, node, options.launcher)
-        facts = machine.facts(setup.tree, redis, node)
+        setup = Setup(options.tree.resolve(), redis, node, options.launcher)
+        facts = machine.facts(setup.tree, redis_program, node)
         facts["rounds"] = f"{options.rounds} of {options.seconds:g} s"
         facts["daphne is started with"] = "python -m realtime" if options.launcher else "daphne"
         run = Run(setup, loader, options.rounds, options.seconds)
@@ -53,6 +53,8 @@ def main() -> int:
                 requests.run(run, only)
             if only & {"memory", "growth"}:
                 many.run(run, only)
+            if "cluster" in only and redis is not None:
+                cluster.run(run)
         run.say("done")
     sys.stdout.write(report.text(run.results, facts))
     if options.json:
@@ -94,8 +96,8 @@ def _measures(text: str) -> tuple[str, ...]:
     return names
 
 
-def _redis(stack: contextlib.ExitStack, notes: list[str]) -> tuple[str | None, str | None]:
-    """The Redis program and the URL of a server of our own; None without one."""
+def _redis(stack: contextlib.ExitStack, notes: list[str]) -> tuple[str | None, Process | None]:
+    """The Redis program and a server of our own; None without one."""
     try:
         program = processes.redis_program()
         words = [program, "--port", "{port}", "--bind", "127.0.0.1", "--save", "", "--appendonly"]
@@ -103,9 +105,9 @@ def _redis(stack: contextlib.ExitStack, notes: list[str]) -> tuple[str | None, s
         stack.callback(server.stop)
         server.wait_until_listening()
     except Unavailable as error:
-        notes.append(f"Channels pubsub: {error}")
+        notes.append(f"Channels pubsub, cluster: {error}")
         return None, None
-    return program, f"redis://127.0.0.1:{server.port}"
+    return program, server
 
 
 def _node(notes: list[str]) -> str | None:

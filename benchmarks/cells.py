@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import processes
 from benchmarks.load import Script
-from benchmarks.processes import HERE, Command
+from benchmarks.processes import HERE, Command, Process
 
 OURS_DAPHNE = "ours, daphne"
 OURS_UVICORN = "ours, uvicorn"
@@ -28,6 +28,10 @@ VIEW_DAPHNE = "DRF view, daphne"
 VIEW_UVICORN = "DRF view, uvicorn"
 SHELL_DAPHNE = "ASGI shell, daphne"
 SHELL_UVICORN = "ASGI shell, uvicorn"
+ONE_MEMORY = "ours, 1 process, memory"
+ONE_REDIS = "ours, 1 process, Redis"
+TWO_REDIS = "ours, 2 processes, Redis"
+TWO_PUBSUB = "Channels pubsub, 2 processes"
 
 OURS = (OURS_DAPHNE, OURS_UVICORN)
 PLAIN = (MEMORY_DAPHNE, REDIS_DAPHNE, MEMORY_UVICORN, REDIS_UVICORN)
@@ -82,11 +86,17 @@ API_SCRIPT = Script(http="/api", headers=(f"Authorization: apikey {API_KEY}",))
 
 @dataclass(frozen=True)
 class Cell:
-    """One server to measure."""
+    """One service to measure: one server, or several of the same."""
 
     name: str
     command: Command
     script: Script
+    processes: int = 1
+
+    @property
+    def servers(self) -> list[str]:
+        """A name for each server."""
+        return [f"{self.name} #{number}" for number in range(1, self.processes + 1)]
 
 
 @dataclass(frozen=True)
@@ -95,10 +105,15 @@ class Setup:
 
     tree: Path
     """The repository whose `realtime` is measured."""
-    redis_url: str | None
+    redis: Process | None
     node: str | None
     launcher: bool = True
     """Start the service under daphne with its own `python -m realtime`."""
+
+    @property
+    def redis_url(self) -> str:
+        """Empty when there is no Redis."""
+        return f"redis://127.0.0.1:{self.redis.port}" if self.redis else ""
 
     def python(
         self, server: str, module: str, extra: Mapping[str, str], ping: str = NEVER
@@ -117,27 +132,31 @@ class Setup:
                 " --ws-per-message-deflate false --no-access-log --log-level warning"
                 f" --backlog 4096 --ws-ping-interval {ping}"
             ).split()
-        return Command(
-            [sys.executable, "-m", *words, application],
-            {
-                "PYTHONPATH": os.pathsep.join([str(self.tree), str(HERE / "servers")]),
-                **extra,
-            },
-            self.tree,
-        )
+        return self._python(["-m", *words, application], extra)
 
-    def ours(self, server: str, api: str = "shell", ping: str = NEVER) -> Command:
-        """The service. `client_insecure` lets the loader connect without a token."""
+    def _python(self, words: Sequence[str], extra: Mapping[str, str]) -> Command:
+        search = os.pathsep.join([str(self.tree), str(HERE / "servers")])
+        return Command([sys.executable, *words], {"PYTHONPATH": search, **extra}, self.tree)
+
+    def ours(
+        self, server: str, api: str = "shell", ping: str = NEVER, redis_prefix: str = ""
+    ) -> Command:
+        """The service. `client_insecure` lets the loader connect without a token.
+
+        `redis_prefix`: with the Redis engine, and names that begin with this.
+        """
         if server == "daphne" and self.launcher:
             server = "daphne-launcher"
         extra = {"SERVICE_CLIENT_INSECURE": "1", "BENCH_API": api}
+        if redis_prefix:
+            extra |= {"SERVICE_REDIS_URL": self.redis_url, "SERVICE_REDIS_PREFIX": redis_prefix}
         return self.python(server, "bench_service", extra, ping)
 
     def channels(self, server: str, layer: str) -> Command:
         """Plain Channels consumers."""
         extra = {
             "BENCH_LAYER": layer,
-            "BENCH_REDIS": self.redis_url or "",
+            "BENCH_REDIS": self.redis_url,
             "BENCH_PREFIX": f"bench-{server}",
         }
         return self.python(server, "bench_channels", extra)
@@ -151,7 +170,7 @@ class Setup:
             Cell(MEMORY_UVICORN, self.channels("uvicorn", "memory"), PLAIN_SCRIPT),
             Cell(CFAN, Command([str(processes.compiled("cfan")), "{port}"]), PLAIN_SCRIPT),
         ]
-        if self.redis_url is not None:
+        if self.redis is not None:
             cells[2:2] = [Cell(REDIS_DAPHNE, self.channels("daphne", "redis"), PLAIN_SCRIPT)]
             cells[5:5] = [Cell(REDIS_UVICORN, self.channels("uvicorn", "redis"), PLAIN_SCRIPT)]
         if has_socketio():
@@ -190,6 +209,23 @@ class Setup:
             Cell(OURS_DAPHNE, self.ours("daphne", ping=str(ping)), OUR_SCRIPT),
             Cell(OURS_UVICORN, self.ours("uvicorn", ping=str(ping)), OUR_SCRIPT),
         ]
+
+    def cluster(self) -> list[Cell]:
+        """One process and two behind one Redis, all of them daphne."""
+        one, two = (self.ours("daphne", redis_prefix=f"bench-{number}") for number in (1, 2))
+        return [
+            Cell(ONE_MEMORY, self.ours("daphne"), OUR_SCRIPT),
+            Cell(ONE_REDIS, one, OUR_SCRIPT),
+            Cell(TWO_REDIS, two, OUR_SCRIPT, processes=2),
+            Cell(TWO_PUBSUB, self.channels("daphne", "redis"), PLAIN_SCRIPT, processes=2),
+        ]
+
+    def publisher(self, way: str) -> Command:
+        """A process that publishes; `way` is one of `servers/bench_publish.py`."""
+        return self._python(
+            [str(HERE / "servers" / "bench_publish.py"), way],
+            {"SERVICE_REDIS_URL": self.redis_url, "SERVICE_REDIS_PREFIX": "bench-publish"},
+        )
 
 
 def has_socketio() -> bool:

@@ -1,25 +1,27 @@
-"""The load generator `loader/load.c` as an object: one per server, commands in, figures out."""
+"""Processes that are told what to do line by line, and answer with figures: the load generators."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import selectors
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 Figures = dict[str, float]
 
 GRACE = 45.0
-"""Seconds the loader may take on top of what a command says."""
+"""Seconds a process may take on top of what a command says."""
 
 
 class LoadError(Exception):
-    """The loader did not do what it was told."""
+    """A process did not do what it was told."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +56,28 @@ class Script:
         return [word for option in options for word in option]
 
 
-class Loader:
-    """One loader process for one server. Times are seconds unless a name says otherwise."""
+class Talker:
+    """A process that takes commands on stdin and answers each with a line of JSON."""
 
-    def __init__(self, program: Path, port: int, pid: int, script: Script) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+    ) -> None:
         self._process = subprocess.Popen(
-            [str(program), "--port", str(port), "--pid", str(pid), *script.arguments()],
+            arguments,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env=os.environ | dict(environment or {}),
+            cwd=directory,
             start_new_session=True,
         )
         self._selector = selectors.DefaultSelector()
         assert self._process.stdout is not None
         self._selector.register(self._process.stdout, selectors.EVENT_READ)
 
-    def __enter__(self) -> Loader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -90,7 +99,7 @@ class Loader:
             self._process.stdin.write(command.encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise LoadError(f"the loader ended before: {command}") from None
+            raise LoadError(f"ended before: {command}") from None
         deadline = time.monotonic() + seconds + GRACE
         line = b""
         while not line.endswith(b"\n"):
@@ -98,12 +107,38 @@ class Loader:
                 raise LoadError(f"no answer to: {command}")
             part = self._process.stdout.readline()
             if not part:
-                raise LoadError(f"the loader ended at: {command}")
+                raise LoadError(f"ended at: {command}")
             line += part
         figures: Figures = json.loads(line)
         if "error" in figures:
             raise LoadError(f"{figures['error']}: {command}")
         return figures
+
+    def stop(self) -> None:
+        """End the process."""
+        self._selector.close()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+
+class Loader(Talker):
+    """One load generator (`loader/load.c`) for one service. Times are seconds unless a name says
+    otherwise."""
+
+    def __init__(self, program: Path, servers: Sequence[tuple[int, int]], script: Script) -> None:
+        """`servers`: port and process ID of each server of the service."""
+        addresses = (
+            word for port, pid in servers for word in ("--port", str(port), "--pid", str(pid))
+        )
+        super().__init__([str(program), *addresses, *script.arguments()])
 
     def connect(self, number: int) -> Figures:
         """Open that many more connections; waits until they are ready."""
@@ -150,17 +185,3 @@ class Loader:
         if figures["bad"]:
             raise LoadError(f"{figures['bad']:.0f} bad replies")
         return figures
-
-    def stop(self) -> None:
-        """End the loader."""
-        self._selector.close()
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(2)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()

@@ -93,7 +93,7 @@ class Following:
         `interruption`: the value of `interruptions` then; nothing happens when there was
         another one since.
         """
-        if self._interruption is None or interruption != self.interruptions:
+        if self._stopped or self._interruption is None or interruption != self.interruptions:
             return
         self._interruption.set_result(None)
         self._interruption = None

@@ -44,6 +44,7 @@ from realtime.protocol.codec import Codec
 from realtime.protocol.json import JSONCodec
 from realtime.protocol.messages import (
     ChannelName,
+    ClientID,
     ClientInfo,
     Publication,
     StreamPosition,
@@ -59,7 +60,7 @@ SHUTDOWN_TIMEOUT = 6.0
 FAREWELL_TIMEOUT = 1.0
 """Seconds of these that are left for the engine, when clients took too long."""
 
-CLOSE_AT_ONCE = 100
+CLOSE_AT_ONCE = 20
 CLOSE_INTERVAL = 0.05
 CLOSE_SPREAD = 2.0
 """A node that stops closes so many clients at once, and the others within so many seconds, in
@@ -104,6 +105,8 @@ class Node(Member):
         self._connections: dict[Subscriber, None] = {}
         self._control = Following(self.engine, CONTROL, self._on_control, self._control_lost)
         self._heartbeat = self.timers.timer(lambda: self.spawn(self._beat()))
+        self._newest: set[ClientID] = set()
+        """Clients that are about to close the other connections of their users."""
         self._silent = False
         """Whether the last sign of life failed."""
 
@@ -189,6 +192,7 @@ class Node(Member):
 
     def closed(self, client: Subscriber) -> None:
         """A transport is closed."""
+        self._newest.discard(client.id)
         self._connections.pop(client, None)
 
     # among the other nodes
@@ -224,21 +228,38 @@ class Node(Member):
 
     async def _command(self, command: Control) -> None:
         """Do it here at once, and have the other nodes do it."""
-        await self._obey(command)
-        if self.engine.shared:
+        if not self.engine.shared:
+            await self._obey(command)
+        elif _is_ordered(command):
+            await super()._command(command)
+        else:
+            await self._obey(command)
             await super()._command(command)
 
     async def _obey(self, command: Control) -> None:
         """Do here what every node is to do."""
-        connections = self.hub.connections(command.user)
         match command:
-            case Unsubscribe(channel=channel):
+            case Unsubscribe(user, channel):
+                connections = self.hub.connections(user)
                 await asyncio.gather(*(client.unsubscribe(channel) for client in connections))
-            case DisconnectUser(code=code, keep=keep):
-                disconnect = _DISCONNECTS.get(code, DisconnectForced)
-                for client in connections:
-                    if client.id != keep:
-                        client.close(disconnect())
+            case DisconnectUser():
+                self._disconnect(command)
+
+    def _disconnect(self, command: DisconnectUser) -> None:
+        disconnect = _DISCONNECTS.get(command.code, DisconnectForced)
+        self._newest.discard(command.keep)
+        for client in self.hub.connections(command.user):
+            if client.id == command.keep or (command.keep and client.id in self._newest):
+                continue
+            client.close(disconnect())
+
+    def spare(self, client: Subscriber) -> None:
+        """Let no other connection of the user close this one, until it closes the others.
+
+        Of two connections made at the same time on two nodes, each would close the other.
+        All nodes see both commands in the same order, so the later one decides.
+        """
+        self._newest.add(client.id)
 
     def _on_control(self, publication: Publication) -> None:
         try:
@@ -246,7 +267,10 @@ class Node(Member):
         except msgspec.DecodeError as error:
             logger.warning("Another node says what this one does not understand: %s", error)
             return
-        if command.origin != self.uid:
+        if isinstance(command, DisconnectUser):
+            if command.origin != self.uid or _is_ordered(command):
+                self._disconnect(command)  # at once, for the order matters
+        elif command.origin != self.uid:
             self.spawn(self._obey(command))
 
     def _control_lost(self) -> None:
@@ -405,7 +429,11 @@ class Node(Member):
         """Catch up in every channel; until its turn has come, what arrives in one waits."""
         for start in range(0, len(interrupted), RESUMED_AT_ONCE):
             part = interrupted[start : start + RESUMED_AT_ONCE]
-            await asyncio.gather(*(following.resume(number) for _, following, number in part))
+            # a channel may end meanwhile, which is no reason for the others to wait
+            await asyncio.gather(
+                *(following.resume(number) for _, following, number in part),
+                return_exceptions=True,
+            )
 
     async def _renew_all(self, feeds: list[Feed]) -> None:
         """Be present again, where Redis forgot."""
@@ -465,6 +493,11 @@ class Node(Member):
         if feed.following is not None and feed.following.position is not None:
             await feed.following.check()
             feed.checked_at = self.timers.now()
+
+
+def _is_ordered(command: Control) -> bool:
+    """Whether every node obeys it in its place among the others, the one it comes from too."""
+    return isinstance(command, DisconnectUser) and command.keep != ""
 
 
 _DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}

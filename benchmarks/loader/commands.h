@@ -195,8 +195,8 @@ int main(int argc, char **argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int i = 1; i + 1 < argc; i += 2) {
     const char *name = argv[i], *value = argv[i + 1];
-    if (!strcmp(name, "--port")) port = atoi(value);
-    else if (!strcmp(name, "--pid")) pid = atoi(value);
+    if (!strcmp(name, "--port") && n_ports < MAX_SERVERS) ports[n_ports++] = atoi(value);
+    else if (!strcmp(name, "--pid") && n_pids < MAX_SERVERS) pids[n_pids++] = atoi(value);
     else if (!strcmp(name, "--path")) path = value;
     else if (!strcmp(name, "--ready")) ready_after = atoi(value);
     else if (!strcmp(name, "--publisher-path")) publisher_path = value;
@@ -211,6 +211,10 @@ int main(int argc, char **argv) {
       fprintf(stderr, "load: what is %s?\n", name);
       return 2;
     }
+  }
+  if (!n_ports) {
+    fprintf(stderr, "load: --port is missing\n");
+    return 2;
   }
   epoll = epoll_create1(0);
   fcntl(0, F_SETFL, O_NONBLOCK);

@@ -1,13 +1,15 @@
-/* load: a WebSocket and HTTP load generator for one server on 127.0.0.1. One thread, epoll.
+/* load: a WebSocket and HTTP load generator for a service on 127.0.0.1. One thread, epoll.
  *
  *   cc -O2 -o load load.c
- *   load --port PORT --pid PID [--path PATH] [--greet TEXT]... [--ready N]
+ *   load {--port PORT --pid PID}... [--path PATH] [--greet TEXT]... [--ready N]
  *        [--publisher-path PATH] [--publisher-greet TEXT]... [--publisher-ready N]
  *        [--http PATH] [--header LINE]... [--in-flight N]
  *
  * It is the publisher and all subscribers at once, so it works unchanged against every server.
  * --greet is sent after the handshake; a connection is ready after --ready messages. PID is the
  * server's: its CPU time and memory are reported. With --http connections are plain keep-alive.
+ * A service may be several servers: connections go to each in turn, the publisher to the first,
+ * and CPU time and memory are those of all together.
  *
  * Commands come line by line on stdin, each is answered by one JSON object on stdout:
  *
@@ -46,6 +48,7 @@
 #define BUFFER (1 << 20)
 #define SECOND 1000000000ull
 #define MAX_TEXTS 8
+#define MAX_SERVERS 8
 
 enum state { FREE, CONNECTING, HANDSHAKE, GREETED, READY, DEAD };
 enum { LISTED, ECHOING, SAYING };
@@ -60,7 +63,8 @@ struct connection {
 };
 
 static struct connection all[MAX_CONNECTIONS], publisher;
-static int count, opening, alive, failed, lost_connections, doing, epoll, port, pid, ready_after;
+static int count, opening, alive, failed, lost_connections, doing, epoll, ready_after;
+static int ports[MAX_SERVERS], pids[MAX_SERVERS], n_ports, n_pids;
 static int publisher_ready, in_flight = 64, n_greet, n_publisher_greet, n_headers, echo_repeat = 1;
 static const char *path = "/", *publisher_path, *http, *greet[MAX_TEXTS], *publisher_greet[MAX_TEXTS];
 static const char *headers[MAX_TEXTS];
@@ -86,20 +90,27 @@ static double cpu(clockid_t clock) {
 
 static double server_cpu(void) {
   clockid_t clock;
-  return clock_getcpuclockid(pid, &clock) ? 0 : cpu(clock);
+  double used = 0;
+  for (int i = 0; i < n_pids; i++)
+    if (!clock_getcpuclockid(pids[i], &clock)) used += cpu(clock);
+  return used;
 }
 
 static double server_kib(void) {
-  char name[64];
-  long pages = 0;
-  snprintf(name, sizeof name, "/proc/%d/statm", pid);
-  FILE *file = fopen(name, "r");
-  if (file) {
-    if (fscanf(file, "%*d %ld", &pages) != 1) pages = 0;
+  double kib = 0;
+  for (int i = 0; i < n_pids; i++) {
+    char name[64];
+    long pages = 0;
+    snprintf(name, sizeof name, "/proc/%d/statm", pids[i]);
+    FILE *file = fopen(name, "r");
+    if (!file) continue;
+    if (fscanf(file, "%*d %ld", &pages) == 1) kib += pages * (sysconf(_SC_PAGESIZE) / 1024.0);
     fclose(file);
   }
-  return pages * (sysconf(_SC_PAGESIZE) / 1024.0);
+  return kib;
 }
+
+static int port_of(const struct connection *c) { return ports[c->number % n_ports]; }
 
 /* 64 buckets for each power of two: 1.6 % wide */
 static void sample(uint64_t ns) {
@@ -172,7 +183,7 @@ static void say(struct connection *c, const char *text, uint64_t n, uint64_t rem
   size_t size = fill(line, text, n, remainder, time), head = 0;
   c->sent_at = time;
   if (http) {
-    head = sprintf(out, "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n", http, port);
+    head = sprintf(out, "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n", http, port_of(c));
     for (int i = 0; i < n_headers; i++) head += sprintf(out + head, "%s\r\n", headers[i]);
     head += sprintf(out + head, "Content-Length: %zu\r\n\r\n", (size + 1) * echo_repeat);
     for (int i = 0; i < echo_repeat && head + size + 1 < sizeof out; i++) {
@@ -199,9 +210,10 @@ static void say(struct connection *c, const char *text, uint64_t n, uint64_t rem
 
 static void open_connection(struct connection *c) {
   int one = 1;
-  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   memset(c, 0, sizeof *c);
   c->number = c == &publisher ? 0 : c - all;
+  to.sin_port = htons(port_of(c));
   c->state = CONNECTING;
   opening++;
   c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -227,7 +239,7 @@ static void connected(struct connection *c) {
                    "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
                    "Origin: http://127.0.0.1:%d\r\n\r\n",
-                   c == &publisher ? publisher_path : path, port, port);
+                   c == &publisher ? publisher_path : path, port_of(c), port_of(c));
   c->state = HANDSHAKE;
   put(c, request, n);
 }

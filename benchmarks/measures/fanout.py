@@ -42,7 +42,7 @@ def _subscribe(run: Run, station: Station) -> bool:
         def connect() -> Figures:
             # the publisher first: what the first connection loads is not every connection's
             loader.publication(SUBSCRIBERS, station.cell.script.publication)
-            station.server.settle()
+            station.settle()
             figures = loader.connect(SUBSCRIBERS)
             grown = figures["kib"] - figures["kib_before"]
             return figures | {"kib_per_connection": grown / figures["opened"]}

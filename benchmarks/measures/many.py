@@ -35,7 +35,7 @@ def run(run: Run, parts: frozenset[str]) -> None:
 def _grow(run: Run, station: Station, loader: Loader, steps: tuple[int, ...]) -> Figures | None:
     """Connect step by step; returns what all connections together cost."""
     loader.publication(1, station.cell.script.publication)
-    station.server.settle()
+    station.settle()
     total: Figures = {}
     opened = failed = 0.0
     for step in steps:

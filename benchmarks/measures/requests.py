@@ -36,7 +36,7 @@ def _connections(run: Run, stations: list[Station]) -> None:
         with station.turn() as loader:
             loader.connect(TALKERS)
             loader.close()
-            station.server.settle()
+            station.settle()
     for _ in range(run.rounds):
         for station in stations:
             with station.turn() as loader:
@@ -46,7 +46,7 @@ def _connections(run: Run, stations: list[Station]) -> None:
                     partial(loader.connect, CONNECTIONS),
                 )
                 loader.close()
-                station.server.settle()
+                station.settle()
 
 
 def _commands(run: Run, stations: list[Station]) -> None:

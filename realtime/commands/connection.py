@@ -57,6 +57,10 @@ async def connect(client: Client, command: Command) -> None:
 
     expires_at = _expiry(identity, config)
     client.session.connected(identity.user, identity.info, client.expiry_deadline(expires_at))
+    alone = config.user_personal_single_connection and config.user_subscribe_to_personal
+    alone = alone and identity.user != ""
+    if alone:
+        client.node.spare(client)
     client.node.hub.add(client)
     client.set_timer()
 
@@ -82,8 +86,7 @@ async def connect(client: Client, command: Command) -> None:
         )
     for subscribing in pending.values():
         await subscribing.join()
-    personal = config.user_subscribe_to_personal and identity.user != ""
-    if config.user_personal_single_connection and personal:
+    if alone and not client.is_closing():
         await client.node.disconnect_user(
             identity.user, DisconnectConnectionLimit(), keep=client.id
         )

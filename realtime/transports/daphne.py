@@ -58,20 +58,30 @@ def install() -> bool:
     protocol = importlib.import_module("realtime.transports.daphne_protocol").AdvisingProtocol
     if not issubclass(factory.protocol, protocol):
         factory.protocol = protocol
-        _stop_with_reactor()
+        _live_with_reactor()
     return True
 
 
-def _stop_with_reactor() -> None:
-    """Tell clients to come back later when daphne's reactor begins to stop."""
+def _live_with_reactor() -> None:
+    """Start with daphne's reactor, and tell clients to come back later when it begins to stop."""
     reactor: Any = importlib.import_module("twisted.internet.reactor")
     defer = importlib.import_module("twisted.internet.defer")
+
+    def start() -> None:
+        # the first request waits for it, tries again and logs if it has to
+        asyncio.ensure_future(serving.start()).add_done_callback(_started)
 
     def stop() -> Any:
         serving.begin_stop()
         return defer.Deferred.fromFuture(asyncio.ensure_future(serving.stop()))
 
+    reactor.callWhenRunning(start)
     reactor.addSystemEventTrigger("before", "shutdown", stop)
+
+
+def _started(starting: asyncio.Future[Any]) -> None:
+    if not starting.cancelled() and (error := starting.exception()) is not None:
+        logger.warning("The real-time service did not start with the server: %s", error)
 
 
 def transport(

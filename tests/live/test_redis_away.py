@@ -301,14 +301,14 @@ for process in ("frozen", "on"):
 def test_publish_fails_while_redis_loads_and_succeeds_afterwards(
     tmp_path: Path, own_redis: Callable[..., RedisServer]
 ) -> None:
-    # reading a command takes 1 ms, and every 1000 commands whoever asks is told that it loads
-    arguments = ("--key-load-delay", "1000")
+    # every 1000 commands, that is every 0.2 s, whoever asks is told that it loads
+    arguments = ("--key-load-delay", "150")
     server = own_redis(persistent=True, arguments=arguments)
     with worker(environment(tmp_path, {**OPTIONS, "redis_url": server.url})) as process:
         assert process.call("call", "publish", "kept:a", "before")["result"] is None
         with server.client() as client:
             pipeline = client.pipeline(transaction=False)
-            for number in range(5000):
+            for number in range(30_000):
                 pipeline.set(f"load{number}", 1)
             pipeline.execute()
         server.stop()

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.live.api_client import OPTIONS, line, post
-from tests.live.processes import Worker, call_view, environment, worker, wsgi_site
+from tests.live.processes import SET_UP, Worker, call_view, environment, output, worker, wsgi_site
 from tests.live.site_process import SiteProcess
 from tests.redis_server import RedisServer
 from tests.server import ROOT, Server
@@ -299,3 +299,76 @@ async def test_management_command_reaches_the_clients_of_every_server(
     assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
     for client in clients:
         assert await client.publication() == {"data": 1}
+
+
+# transactions
+
+
+def test_what_is_published_on_commit_waits_for_it_and_vanishes_with_a_rollback(
+    variables: dict[str, str], unique: str
+) -> None:
+    channel = f"kept:{unique}"
+    code = f"""
+from django.db import transaction
+
+def kept():
+    return [entry["data"] for entry in realtime.history({channel!r})]
+
+class Refused(Exception):
+    pass
+
+def publish(data):
+    transaction.on_commit(lambda: realtime.publish({channel!r}, data))
+
+with transaction.atomic():
+    publish("committed")
+    print(kept())
+print(kept())
+try:
+    with transaction.atomic():
+        publish("rolled back")
+        raise Refused
+except Refused:
+    print(kept())
+with transaction.atomic():
+    realtime.publish({channel!r}, "at once")
+    print(kept())
+"""
+    assert output(SET_UP + code, variables) == [
+        "[]",
+        "['committed']",
+        "['committed']",
+        "['committed', 'at once']",
+    ]
+
+
+def test_test_case_of_a_site_sees_what_is_published_on_commit(
+    variables: dict[str, str], unique: str
+) -> None:
+    channel = f"kept:{unique}"
+    code = f"""
+import io, unittest
+from django.db import transaction
+from django.test import TestCase
+from django.test.runner import DiscoverRunner
+
+class Publishing(TestCase):
+    def test_on_commit(self):
+        with self.captureOnCommitCallbacks(execute=True) as callbacks:
+            transaction.on_commit(lambda: realtime.publish({channel!r}, "a"))
+            self.assertEqual(realtime.history({channel!r}), [])
+        self.assertEqual(len(callbacks), 1)
+        self.assertEqual([e["data"] for e in realtime.history({channel!r})], ["a"])
+
+    async def test_twin(self):
+        await realtime.apublish("other", 1)
+
+runner = DiscoverRunner(verbosity=0, interactive=False)
+runner.setup_test_environment()
+databases = runner.setup_databases()
+tests = unittest.defaultTestLoader.loadTestsFromTestCase(Publishing)
+result = unittest.TextTestRunner(stream=io.StringIO()).run(tests)
+runner.teardown_databases(databases)
+print(result.testsRun, result.failures, result.errors)
+"""
+    assert output(SET_UP + code, variables) == ["2 [] []"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from realtime.hub import Feed, Hub
@@ -9,6 +11,7 @@ from realtime.options import ChannelOptions
 from realtime.protocol.json import JSONCodec
 from realtime.protocol.messages import ClientInfo, Publication
 from realtime.protocol.protobuf import ProtobufCodec
+from realtime.timers import Timers
 from tests.unit.parts import RecordingClient, data
 
 OPTIONS = ChannelOptions()
@@ -208,6 +211,35 @@ def test_join_and_leave_reach_live_subscribers_only() -> None:
     assert served.pushed == [served.codec.join("a", INFO), served.codec.leave("a", INFO)]
     assert held.pushed == []
     assert feed.held(held) == []
+
+
+def test_nobody_is_served_any_more_in_a_feed_that_was_cut_off() -> None:
+    feed = Feed("a", OPTIONS)
+    served, held = RecordingClient("C1"), RecordingClient("C2")
+    live(feed, served)
+    feed.hold(held)
+
+    assert set(feed.cut_off()) == {served, held}
+    feed.publish(Publication(data("1")))
+    feed.broadcast(lambda codec: codec.join("a", INFO))
+
+    assert served.pushed == held.pushed == []
+
+
+def test_closed_feed_lets_go_of_its_timer() -> None:
+    loop = asyncio.new_event_loop()
+    timers = Timers(loop)
+    called: list[int] = []
+    feed = Feed("a", OPTIONS)
+    feed.timer = timers.timer(lambda: called.append(1))
+    feed.timer.set(loop.time())
+
+    feed.close()
+    for _ in range(5):
+        loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+
+    assert called == []
 
 
 def test_feed_counts_and_lists_its_subscribers() -> None:

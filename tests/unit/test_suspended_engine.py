@@ -19,7 +19,7 @@ from tests.unit.parts import Clock, eventually, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
 PRESENCE_TICK = 25
-SERVER_ERROR = 3004
+SERVER_ERROR, FORCED = 3004, 3012
 OPTIONS = {
     "token_hmac_secret_key": SECRET,
     "v3_use_offset": True,
@@ -231,6 +231,27 @@ async def test_client_closed_while_it_subscribes_leaves_nothing(
     await turns()
     engine.go_on(step)
     await command
+    await eventually(lambda: not node._tasks)
+
+    assert await engine.presence("a") == {}
+    assert (node.hub.feeds, node.hub.clients) == ({}, {})
+
+
+# closing
+
+
+async def test_client_is_closed_before_an_engine_that_hangs_has_answered(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    connection = await connect()
+    await connection.subscribe()
+    engine.hold("remove_presence")
+
+    await node.disconnect_user("17")
+    await eventually(lambda: "remove_presence" in engine.waiting)
+    await eventually(lambda: connection.closes == [FORCED])
+    assert await engine.presence("a") != {}
+    engine.go_on("remove_presence")
     await eventually(lambda: not node._tasks)
 
     assert await engine.presence("a") == {}
