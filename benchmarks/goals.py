@@ -10,12 +10,23 @@ from benchmarks.cells import (
     MEMORY_DAPHNE,
     MEMORY_UVICORN,
     NODE_SOCKETIO,
+    ONE_MEMORY,
+    ONE_REDIS,
     OURS_DAPHNE,
     OURS_UVICORN,
     PYTHON_SOCKETIO,
     REDIS_DAPHNE,
     STOCK_DAPHNE,
     STOCK_UVICORN,
+    TWO_PUBSUB,
+    TWO_REDIS,
+)
+from benchmarks.measures.cluster import (
+    APUBLISH_KEPT,
+    PUBLISH,
+    REDIS_PY,
+    SEND_CORE,
+    SEND_PUBSUB,
 )
 from benchmarks.results import Results
 
@@ -67,6 +78,15 @@ def _median(
     return value
 
 
+def _spread(window: int, metric: str, peer: str) -> Callable[[Results], float | None]:
+    """Two processes of ours by another service."""
+    return lambda results: results.ratio(f"cluster w{window}", metric, TWO_REDIS, peer)
+
+
+def _calls(ours: str, peer: str) -> Callable[[Results], float | None]:
+    return lambda results: results.ratio("publish", "calls_per_s", ours, peer)
+
+
 def _p99(results: Results) -> float | None:
     return results.ratio("latency", "p99_ms", OURS_DAPHNE, MEMORY_DAPHNE)
 
@@ -114,4 +134,26 @@ GOALS = (
     Goal("uvicorn, connections per CPU: stock", 1.3, _connections(OURS_UVICORN, STOCK_UVICORN)),
     Goal("daphne, pings/s: stock echo", 3, _commands(OURS_DAPHNE, STOCK_DAPHNE)),
     Goal("uvicorn, pings/s: stock echo", 4, _commands(OURS_UVICORN, STOCK_UVICORN)),
+    *(
+        Goal(
+            f"2 processes, w1, CPU per delivery: {name}",
+            limit,
+            _spread(1, "cpu_us_per_delivery", peer),
+            at_most=True,
+        )
+        for name, peer, limit in (
+            ("1 process, memory", ONE_MEMORY, 1.25),
+            ("1 process, Redis", ONE_REDIS, 1.25),
+            ("2 of Channels pubsub", TWO_PUBSUB, 0.07),
+        )
+    ),
+    Goal(
+        "2 processes, w16, messages in a frame",
+        3,
+        _median("cluster w16", TWO_REDIS, "deliveries_per_frame"),
+        unit="",
+    ),
+    Goal("publish, calls/s: group_send, pubsub", 20, _calls(PUBLISH, SEND_PUBSUB)),
+    Goal("publish, calls/s: group_send, core", 20, _calls(PUBLISH, SEND_CORE)),
+    Goal("apublish with history, calls/s: redis.asyncio", 5, _calls(APUBLISH_KEPT, REDIS_PY)),
 )

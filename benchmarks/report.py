@@ -8,16 +8,20 @@ from typing import Any
 
 from benchmarks.cells import (
     CFAN,
+    ONE_MEMORY,
+    ONE_REDIS,
     OURS_DAPHNE,
     OURS_UVICORN,
     SHELL_DAPHNE,
     SHELL_UVICORN,
     STOCK_DAPHNE,
     STOCK_UVICORN,
+    TWO_REDIS,
     VIEW_DAPHNE,
     VIEW_UVICORN,
 )
 from benchmarks.goals import GOALS
+from benchmarks.measures.cluster import APUBLISH_KEPT, PUBLISH, PUBLISH_KEPT
 from benchmarks.results import Results
 
 Column = tuple[str, str, str]
@@ -70,6 +74,8 @@ def text(results: Results, facts: Mapping[str, str]) -> str:
             )
             for batch in (1, 100)
         ),
+        *(_cluster(results, window) for window in (1, 16, 64)),
+        _publish(results),
         _noise(results),
         _goals(results),
         _notes(results),
@@ -254,6 +260,50 @@ def _pairs(
                 + [_ratio(results.ratio(measure, metric, ours, peer)) for _, metric, _ in columns]
             )
     return _table(title, ["server", *(heading for heading, _, _ in columns)], rows)
+
+
+def _cluster(results: Results, window: int) -> str:
+    measure = f"cluster w{window}"
+    rows = [
+        [
+            cell,
+            _number(results.median(measure, cell, "deliveries_per_s"), ",.0f"),
+            _number(results.median(measure, cell, "cpu_us_per_delivery"), ",.2f"),
+            _number(results.median(measure, cell, "deliveries_per_frame"), ",.1f"),
+            _number(results.median(measure, cell, "p99_ms"), ",.0f"),
+            _number(results.median(measure, cell, "server_cpu"), ".2f"),
+            _number(results.median(measure, cell, "redis_cpu"), ".2f"),
+            _number(results.median(measure, cell, "loader_cpu"), ".2f"),
+            _ratio(results.ratio(measure, "deliveries_per_s", TWO_REDIS, cell)),
+            *(
+                _ratio(results.ratio(measure, "cpu_us_per_delivery", cell, one))
+                for one in (ONE_MEMORY, ONE_REDIS)
+            ),
+        ]
+        for cell in results.cells(measure)
+    ]
+    head = ["service", "deliveries/s", "CPU us/delivery", "deliveries/frame", "p99 ms"]
+    head += ["server cores", "Redis cores", "loader cores", "ours, 2 processes / it"]
+    head += ["CPU, it / memory", "CPU, it / 1 with Redis"]
+    title = f"Several processes, 1000 subscribers, {window} publication{'s' * (window > 1)}"
+    return _table(f"{title} outstanding, daphne", head, rows)
+
+
+def _publish(results: Results) -> str:
+    ways = (PUBLISH, PUBLISH_KEPT, APUBLISH_KEPT)
+    rows = [
+        [
+            cell,
+            _number(results.median("publish", cell, "calls_per_s"), ",.0f"),
+            _number(results.median("publish", cell, "cpu_us_per_call"), ",.1f"),
+            _number(results.median("publish", cell, "redis_cpu"), ".2f"),
+            *(_ratio(results.ratio("publish", "calls_per_s", ours, cell)) for ours in ways),
+        ]
+        for cell in results.cells("publish")
+    ]
+    head = ["way", "calls/s", "CPU us/call", "Redis cores"]
+    head += [f"{way} / it" for way in ("publish", "with history", "apublish")]
+    return _table("Publishing from processes without clients", head, rows)
 
 
 def _noise(results: Results) -> str:

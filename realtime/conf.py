@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.signals import setting_changed
 from django.utils.crypto import salted_hmac
 
+from realtime.locks import ForkSafeLock
 from realtime.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, Config, Problem
 from realtime.options_reader import (
     ALIASES,
@@ -34,6 +34,9 @@ from realtime.redis_options import names_redis
 
 DEFAULT_ENV_PREFIX = "SERVICE_"
 _SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE", "CHANNEL_LAYERS")
+
+_current: Config | None = None
+_lock = ForkSafeLock()
 
 OUR_LAYER = "realtime.layer.RedisChannelLayer"
 IN_MEMORY_LAYER = "channels.layers.InMemoryChannelLayer"
@@ -54,7 +57,12 @@ def current() -> Config:
     Raises:
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
-    return _load()
+    global _current
+    config = _current
+    if config is None:
+        with _lock:  # one config for all threads: what is made for it is found by it
+            config = _current = _current or _load()
+    return config
 
 
 def gather() -> Sources:
@@ -141,7 +149,6 @@ def layer_problems(config: Config) -> list[Problem]:
     return []
 
 
-@cache
 def _load() -> Config:
     sources = gather()
     config, problems = read(sources.options)
@@ -197,7 +204,8 @@ def _read_file(prefix: str, problems: list[Problem]) -> Mapping[str, Any]:
 def forget(*, setting: str, **_: object) -> None:
     """Read the configuration again at its next use, if this setting is part of it."""
     if setting in _SETTINGS:
-        _load.cache_clear()
+        global _current
+        _current = None
 
 
 def connect_signals() -> None:

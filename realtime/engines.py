@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from realtime import conf, layer, redis_options
@@ -16,9 +15,10 @@ from realtime.engine.carriers import (
 )
 from realtime.engine.redis import RedisEngine, RedisStore
 from realtime.layer import RedisChannelLayer
+from realtime.locks import ForkSafeLock
 from realtime.options import Config
 
-_lock = threading.Lock()
+_lock = ForkSafeLock()
 _own_layer: tuple[Config, RedisChannelLayer] | None = None
 
 

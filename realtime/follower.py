@@ -54,6 +54,8 @@ class Follower:
 
     def start(self, position: StreamPosition) -> list[Publication]:
         """Follow from a position on; returns what arrived early and follows it."""
+        if self.position is not None:
+            self._early.clear()  # of the stream that was lost
         self.position = position
         self._uid = ""
         self._settled = self._asked
@@ -116,7 +118,7 @@ class Follower:
                 self._early[publication.offset] = publication
         publications = self._take_early()
         if self.position is not None and self.position.offset < top.offset:
-            self._early.clear()
+            self.doubt()
             raise StreamLost(renew=False)
         self._settled = self._asked
         return publications

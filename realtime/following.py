@@ -98,7 +98,8 @@ class Following:
         self._interruption.set_result(None)
         self._interruption = None
         self._follower.doubt()
-        await asyncio.shield(self._settle())
+        if self.position is not None:  # otherwise `start` sees to it
+            await asyncio.shield(self._settle())
 
     async def check(self) -> None:
         """Compare the position with the engine's, and read what is missing.
@@ -141,6 +142,8 @@ class Following:
     def _hand_on(self, publications: list[Publication]) -> None:
         for publication in publications:
             self._deliver(publication)
+        if self._stopped:
+            return
         if self._follower.behind and self.position is not None and self._reader is None:
             self._settle()
 

@@ -167,8 +167,12 @@ class Node(Member):
                 if self.engine.shared:
                     await self.engine.withdraw(self.describe())
         except Exception as error:
-            logger.warning("The other nodes could not be told that this one ends: %s", error)
-        await self.engine.stop()
+            logger.warning("The other nodes could not be told that this one ends: %r", error)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self.engine.stop()
+        except TimeoutError:
+            logger.warning("The engine did not end in time")
         self.timers.close()
         self.verifier.close()
 
@@ -313,6 +317,7 @@ class Node(Member):
             raise
         feed.ready.set_result(None)
         feed.ready = None
+        feed.checked_at = self.timers.now()
         self._watch(feed)
 
     def held(self, channel: ChannelName, client: Subscriber) -> list[Publication]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 
 from realtime import conf, engines
 from realtime.errors import InternalError, NotServing
+from realtime.locks import ForkSafeLock
 from realtime.member import Member
 from realtime.node import Node
 from realtime.options import Config
@@ -28,7 +28,7 @@ CALL_TIMEOUT = 10.0
 
 _nodes: dict[asyncio.AbstractEventLoop, Node] = {}
 _starting: dict[asyncio.AbstractEventLoop, asyncio.Task[Node]] = {}
-_lock = threading.Lock()
+_lock = ForkSafeLock()
 _member: tuple[Config, Member] | None = None
 """Configuration, and the member this process is besides its nodes."""
 _inherited: list[object] = []
@@ -211,11 +211,11 @@ def _begin_forked() -> None:
     """A forked process is another member and serves nobody.
 
     What it had from its parent is kept: the end of a node would be felt by its connections,
-    which the two processes share. A lock may be held by a thread that is not here any more.
+    which the two processes share.
     """
-    global _lock, _member, _nodes, _starting
+    global _member, _nodes, _starting
     _inherited.append((_member, _nodes, _starting))
-    _lock, _member, _nodes, _starting = threading.Lock(), None, {}, {}
+    _member, _nodes, _starting = None, {}, {}
 
 
 if hasattr(os, "register_at_fork"):

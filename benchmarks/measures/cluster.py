@@ -29,12 +29,17 @@ WAYS = {
 
 SHARE = 0.5
 """A publisher is measured for this part of a window: nothing that it does comes in lumps."""
+PLAIN_SECONDS = 4.0
+"""Where the plain consumers are measured once, for longer: their lumps are of seconds."""
 
 
 def run(run: Run) -> None:
     """Needs Redis."""
-    _fan_out(run)
-    _publish(run)
+    with contextlib.ExitStack() as stack:
+        # they start while the servers do
+        publishers = [stack.enter_context(Publisher(run, name)) for name in WAYS]
+        _fan_out(run)
+        _publish(run, publishers)
 
 
 def _fan_out(run: Run) -> None:
@@ -46,14 +51,14 @@ def _fan_out(run: Run) -> None:
             run.say(f"fan-out over processes, {window} publications outstanding")
             for number in range(run.rounds):
                 for station in stations:
-                    if number and window > PLAIN_WINDOW and station.name == TWO_PUBSUB:
-                        continue
+                    seconds = run.seconds
+                    if window > PLAIN_WINDOW and station.name == TWO_PUBSUB:
+                        if number:
+                            continue
+                        seconds = max(seconds, PLAIN_SECONDS)
                     with station.turn() as loader:
-                        run.sample(
-                            f"cluster w{window}",
-                            station,
-                            partial(loader.closed, window, run.warm, run.seconds),
-                        )
+                        closed = partial(loader.closed, window, run.warm, seconds)
+                        run.sample(f"cluster w{window}", station, closed)
 
 
 def _subscribe(run: Run, station: Station) -> bool:
@@ -87,18 +92,16 @@ class Publisher(Talker):
         return self._do(f"{warm} {seconds}", warm + seconds)
 
 
-def _publish(run: Run) -> None:
+def _publish(run: Run, publishers: list[Publisher]) -> None:
     run.say("publishing from other processes")
-    with contextlib.ExitStack() as stack:
-        publishers = [stack.enter_context(Publisher(run, name)) for name in WAYS]
-        ready = []
-        for publisher in publishers:  # the first call of each opens its connections
-            try:
-                publisher.calls(0.01, 0.01)
-                ready.append(publisher)
-            except LoadError as error:
-                run.results.note(f"{publisher.name}: {error}")
-        for _ in range(run.rounds):
-            for publisher in ready:
-                calls = partial(publisher.calls, run.warm * SHARE, run.seconds * SHARE)
-                run.sample("publish", publisher, calls)
+    ready = []
+    for publisher in publishers:  # the first call of each opens its connections
+        try:
+            publisher.calls(0.01, 0.01)
+            ready.append(publisher)
+        except LoadError as error:
+            run.results.note(f"{publisher.name}: {error}")
+    for _ in range(run.rounds):
+        for publisher in ready:
+            calls = partial(publisher.calls, run.warm * SHARE, run.seconds * SHARE)
+            run.sample("publish", publisher, calls)

@@ -149,7 +149,8 @@ def redis_py() -> Take:
     script = client.register_script(APPEND.text)
     keys = [f"{PREFIX}-redis-py:{name}" for name in ("stream", "meta", "epoch")]
     message = json.dumps(DATA)
-    arguments = [message, HISTORY_SIZE, HISTORY_LIFETIME, 0, "epoch", 0, f"{PREFIX}-redis-py"]
+    arguments: list[str | int] = [message, HISTORY_SIZE, HISTORY_LIFETIME, 0, "epoch", 0]
+    arguments.append(f"{PREFIX}-redis-py")  # where it is published
     return on_loop(lambda: script(keys, arguments), 1)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import time
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
@@ -117,6 +118,7 @@ async def handle(member: Member, content_type: str, body: bytes) -> Response:
         return UNAVAILABLE
     if not body:
         return BAD_REQUEST
+    run = _Run(member)
     replies: list[bytes] = []
     publishing: list[asyncio.Task[bytes]] = []
     """Publications whose replies come after `replies`."""
@@ -128,30 +130,48 @@ async def handle(member: Member, content_type: str, body: bytes) -> Response:
                 replies += await asyncio.gather(*publishing)
                 publishing.clear()
             if overlaps:
-                publishing.append(asyncio.create_task(_reply(member, command, method)))
+                publishing.append(asyncio.create_task(run.reply(command, method)))
                 continue
             if len(replies) % COMMANDS_PER_TURN == COMMANDS_PER_TURN - 1:
                 await asyncio.sleep(0)
-            replies.append(await _reply(member, command, method))
-        replies += await asyncio.gather(*publishing)
+            replies.append(await run.reply(command, method))
+        if publishing:
+            replies += await asyncio.gather(*publishing)
     except Malformed:
-        await asyncio.gather(*publishing)
+        if publishing:
+            await asyncio.gather(*publishing)
         return BAD_REQUEST
     return Response(200, b"".join(replies), content_type)
 
 
-async def _reply(member: Member, command: _Command, method: int) -> bytes:
-    try:
-        result = await methods.run(member, method, bytes(command.params))
-    except Error as error:
-        return _line(command, b"error", _error(error))
-    except EngineUnavailable as error:
-        logger.error("A command of the server API failed: %s", error)
-        return _line(command, b"error", _error(InternalError()))
-    except Exception:
-        logger.exception("A command of the server API failed")
-        return _line(command, b"error", _error(InternalError()))
-    return _line(command, b"result", escape(result))
+class _Run:
+    """The run of one body.
+
+    An engine that does not answer fails each command after some seconds; once that time has
+    passed, the commands that are left are not tried any more.
+    """
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._deadline = time.monotonic() + member.config.redis_read_timeout
+        self._away = False
+
+    async def reply(self, command: _Command, method: int) -> bytes:
+        """The line that answers a command."""
+        if self._away and time.monotonic() >= self._deadline:
+            return _line(command, b"error", _error(InternalError()))
+        try:
+            result = await methods.run(self._member, method, bytes(command.params))
+        except Error as error:
+            return _line(command, b"error", _error(error))
+        except EngineUnavailable as error:
+            self._away = True
+            logger.error("A command of the server API failed: %s", error)
+            return _line(command, b"error", _error(InternalError()))
+        except Exception:
+            logger.exception("A command of the server API failed")
+            return _line(command, b"error", _error(InternalError()))
+        return _line(command, b"result", escape(result))
 
 
 def _error(error: Error) -> bytes:

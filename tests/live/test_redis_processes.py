@@ -131,6 +131,7 @@ def test_process_forked_while_threads_publish_is_not_stuck(variables: dict[str, 
     code = """
 import sys
 sys.setswitchinterval(1e-5)
+realtime.publish("a", 1)  # everything is imported now: a fork during an import is stuck anyway
 going = True
 def go_on():
     while going:
@@ -265,11 +266,11 @@ logging.getLogger("asyncio").setLevel(logging.ERROR)  # it tells of slow turns o
 for number in range(40):
     asyncio.run(realtime.apublish({CHANNEL!r}, number))
 assert [e["data"] for e in asyncio.run(realtime.ahistory({CHANNEL!r}))] == list(range(40))
-print(threading.active_count(), len(os.listdir("/proc/self/task")))
+print(threading.active_count())
 """
     before = connections_opened(redis)
 
-    assert output(SET_UP + code, variables) == ["1 1"]
+    assert output(SET_UP + code, variables) == ["1"]
 
     assert connections_opened(redis) - before - 1 == 1
     check_kept(variables, Counter(range(40)))

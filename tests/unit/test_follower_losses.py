@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from realtime.follower import StreamLost
+from realtime.follower import Follower, StreamLost
 from realtime.protocol.messages import StreamPosition
 from realtime.recovery import History
 from tests.unit.follower_parts import OTHER, E, arrive, following, publication, read, start
@@ -172,7 +172,22 @@ def test_publications_of_the_lost_stream_are_not_handed_on_as_those_of_the_new_o
 
     assert start(follower, 3, OTHER) == []
     assert follower.position == StreamPosition(3, OTHER)
-    assert not follower.behind
+
+
+def test_publications_of_the_lost_stream_are_not_handed_on_after_the_new_one_was_heard_of() -> None:
+    follower = Follower()
+    follower.ask()
+    # the first publication of the new stream overtakes the answer that knows the old one only
+    arrive(follower, 1, epoch=OTHER)
+    start(follower, 2)
+    arrive(follower, 4)
+    follower.ask()
+    with pytest.raises(StreamLost):
+        read(follower, 3, 1, 2, 3, epoch=OTHER)
+    follower.ask()
+
+    assert start(follower, 3, OTHER) == []
+    assert follower.position == StreamPosition(3, OTHER)
 
 
 def test_publication_of_the_lost_stream_does_not_make_the_new_one_look_lost() -> None:

@@ -204,27 +204,19 @@ async def test_resume_of_what_was_stopped_meanwhile_is_nothing(line: Line) -> No
     assert line.engine.calls["history"] == 0
 
 
-@pytest.mark.parametrize("waiting", ["resume", "reach"])
-async def test_who_waits_for_what_is_stopped_returns(line: Line, waiting: str) -> None:
+async def test_nobody_waits_any_longer_for_what_is_stopped(line: Line) -> None:
     line.following.interrupt()
     await line.lose(1)
     line.engine.hold("history")
-    if waiting == "resume":
-        waiter = asyncio.create_task(resume(line))
-    else:
-        waiter = asyncio.create_task(line.following.reach(None))
-        await turns()
-        resuming = asyncio.create_task(resume(line))
+    reaching = asyncio.create_task(line.following.reach(None))
+    await turns()
+    resuming = asyncio.create_task(resume(line))
     await eventually(lambda: "history" in line.engine.waiting)
 
     line.following.stop()
-    await asyncio.wait([waiter])
+    await eventually(lambda: reaching.done() and resuming.done())
 
-    # it waits beside others, whom a cancellation would reach
-    assert not waiter.cancelled()
-    assert waiter.exception() is None
-    if waiting == "reach":
-        await asyncio.wait([resuming])
+    assert line.handed_on == []
 
 
 # streams that do not continue

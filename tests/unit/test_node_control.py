@@ -117,6 +117,64 @@ async def test_command_is_done_here_also_where_the_others_cannot_be_told(
     assert client.close_codes == [FORCED]
 
 
+async def test_command_that_keeps_a_connection_is_done_once_by_the_node_that_says_it(
+    node: Node,
+) -> None:
+    older, newer = add(node, "C1"), add(node, "C2")
+
+    await node.disconnect_user("17", keep="C2")
+    await turns(20)
+
+    assert (older.close_codes, newer.closes) == ([FORCED], [])
+
+
+async def test_command_that_keeps_a_connection_waits_for_its_place_among_the_others(
+    node: Node, engine: SharedEngine
+) -> None:
+    older = add(node, "C1")
+    engine.hold("publish")
+    saying = asyncio.create_task(node.disconnect_user("17", keep="C2"))
+    await eventually(lambda: "publish" in engine.waiting)
+    await turns(20)
+    assert older.closes == []
+
+    engine.go_on("publish")
+    await saying
+    await eventually(lambda: older.close_codes == [FORCED])
+
+
+@pytest.mark.parametrize(
+    ("order", "closed"),
+    [(["other", "own"], False), (["own", "other"], True)],
+    ids=["own command last", "other command last"],
+)
+async def test_of_two_connections_that_exclude_each_other_the_one_of_the_last_command_stays(
+    node: Node, engine: SharedEngine, order: list[str], closed: bool
+) -> None:
+    client = add(node, "here")
+    node.spare(client)
+
+    for whose in order:
+        if whose == "own":
+            await node.disconnect_user("17", DisconnectConnectionLimit(), keep="here")
+        else:
+            command = DisconnectUser("17", CONNECTION_LIMIT, keep="there", origin="another")
+            await other_node_says(engine, command)
+        await turns(20)
+
+    assert client.close_codes == ([CONNECTION_LIMIT] if closed else [])
+
+
+async def test_disconnect_that_keeps_nobody_closes_a_new_connection_too(
+    node: Node, engine: SharedEngine
+) -> None:
+    client = add(node)
+    node.spare(client)
+
+    await other_node_says(engine, DisconnectUser("17", FORCED, origin="another"))
+    await eventually(lambda: client.close_codes == [FORCED])
+
+
 async def test_commands_that_were_missed_are_done_after_an_interruption(
     node: Node, engine: SharedEngine
 ) -> None:

@@ -13,7 +13,8 @@ from realtime.engine.base import Receiver
 from realtime.engine.memory import MemoryEngine
 from realtime.errors import NotServing
 from realtime.options_reader import InvalidOptions
-from tests.unit.parts import turns
+from tests.unit.node_parts import OpenedClient
+from tests.unit.parts import eventually, turns
 
 
 class LateEngine(MemoryEngine):
@@ -118,3 +119,66 @@ async def test_caller_that_gives_up_does_not_end_the_start_for_others(
 
     assert await patient is serving.serving_node()
     assert impatient.cancelled()
+
+
+async def test_start_that_was_begun_is_the_one_that_is_waited_for(engine: type[LateEngine]) -> None:
+    engine.gate.clear()
+    serving.begin_start()
+    serving.begin_start()
+    starting = asyncio.create_task(serving.start())
+    await turns()
+    assert serving.node() is None
+
+    engine.gate.set()
+
+    assert await starting is serving.node()
+    assert engine.started == 1
+
+
+async def test_start_that_was_begun_and_failed_is_tried_again_at_the_next_call(
+    engine: type[LateEngine],
+) -> None:
+    engine.failures = 1
+    serving.begin_start()
+    await eventually(lambda: engine.failures == 0)
+    await turns()
+    assert serving.node() is None
+
+    assert await serving.start() is serving.node()
+
+
+async def test_node_is_found_until_it_has_stopped(engine: type[LateEngine]) -> None:
+    node = await serving.start()
+    last_work = asyncio.Event()
+
+    async def work() -> None:
+        await last_work.wait()
+
+    node.spawn(work())
+    stopping = asyncio.create_task(serving.stop())
+    await turns()
+    assert node.stopping
+    assert serving.serving_node() is serving.node() is node
+
+    last_work.set()
+    await stopping
+
+    assert serving.node() is None
+    with pytest.raises(NotServing):
+        serving.serving_node()
+
+
+async def test_clients_are_told_when_the_stop_begins(engine: type[LateEngine]) -> None:
+    node = await serving.start()
+    client = OpenedClient(node)
+
+    serving.begin_stop()
+
+    assert client.close_codes == [3001]
+
+
+async def test_beginning_to_stop_where_nothing_was_started_is_nothing() -> None:
+    serving.begin_stop()
+    await serving.stop()
+
+    assert serving.node() is None
