@@ -435,10 +435,13 @@ class Node(Member):
         for start in range(0, len(interrupted), RESUMED_AT_ONCE):
             part = interrupted[start : start + RESUMED_AT_ONCE]
             # a channel may end meanwhile, which is no reason for the others to wait
-            await asyncio.gather(
+            results = await asyncio.gather(
                 *(following.resume(number) for _, following, number in part),
                 return_exceptions=True,
             )
+            for (channel, *_), error in zip(part, results, strict=True):
+                if isinstance(error, Exception):
+                    logger.error("Catching up failed in channel %r", channel, exc_info=error)
 
     async def _renew_all(self, feeds: list[Feed]) -> None:
         """Be present again, where Redis forgot."""

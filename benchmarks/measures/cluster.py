@@ -27,9 +27,9 @@ WAYS = {
 }
 """Name in the report → way of `servers/bench_publish.py`."""
 
-SHARE = 0.5
+SHARE = 0.4
 """A publisher is measured for this part of a window: nothing that it does comes in lumps."""
-PLAIN_SECONDS = 4.0
+PLAIN_SECONDS = 3.0
 """Where the plain consumers are measured once, for longer: their lumps are of seconds."""
 
 
