@@ -25,7 +25,7 @@ lint: $(VENV)/.installed-dev  ## Format, and mend what can be mended.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.installed-bench  ## Compare with peers; under five minutes.
+bench: $(VENV)/.installed-bench  ## Compare with peers; about five minutes.
 	$(BIN)/python -m benchmarks
 
 schema:  ## Generate the Protobuf module; the generator's version bounds the runtime's.
