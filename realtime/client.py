@@ -226,7 +226,7 @@ class Client:
             if (pending := self.subscribing.get(name)) is not None:
                 pending.unsubscribed = True  # as soon as it is made
                 continue
-            await self.leave(name)
+            await self._leave_anyway(name)
             if not self._closing:
                 self.push(self.codec.unsub(name))
 
@@ -304,7 +304,16 @@ class Client:
 
     async def _leave_all(self) -> None:
         for channel in list(self.session.subscriptions):
-            try:
-                await self.leave(channel)
-            except Exception:
-                logger.exception("A subscription could not be ended cleanly")
+            await self._leave_anyway(channel)
+
+    async def _leave_anyway(self, channel: ChannelName) -> None:
+        """End a subscription here, also when the engine could not be told."""
+        try:
+            await self.leave(channel)
+        except Exception as error:
+            # an engine that is away fails every one: a line each is enough
+            logger.error(
+                "A subscription could not be ended cleanly: %s",
+                error,
+                exc_info=not isinstance(error, EngineUnavailable),
+            )

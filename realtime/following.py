@@ -104,10 +104,13 @@ class Following:
     async def check(self) -> None:
         """Compare the position with the engine's, and read what is missing.
 
+        That takes as long as an interruption does; a caller that does not wait for the end of it
+        loses nothing. Where the stream is being read already, there is nothing to compare.
+
         Raises:
             Exception: the engine failed.
         """
-        if await self._store.position(self._channel) != self.position:
+        if self._reader is None and await self._store.position(self._channel) != self.position:
             await self.reach(None)
 
     async def reach(self, position: StreamPosition | None) -> None:

@@ -87,6 +87,11 @@ class Feed:
     def __bool__(self) -> bool:
         return bool(self._live or self._held)
 
+    @property
+    def failed(self) -> bool:
+        """Whether the engine was asked for what is published here, and refused."""
+        return self.ready is not None and self.ready.done()
+
     def subscribers(self) -> Iterator[Subscriber]:
         """All local subscribers, held ones included."""
         yield from self._held

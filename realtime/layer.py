@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from channels.layers import channel_layers
@@ -37,6 +37,9 @@ from realtime.redis.subscriptions import Subscriptions
 NUMBERED = b"\xc1"
 """First byte of a message that has a position: no serializer begins with it. What follows is
 `offset:epoch:` and the message."""
+
+MANY_BYTES = 1024 * 1024
+"""Bytes of messages that are sent side by side; far less than what may wait for answers."""
 
 Message = dict[str, Any]
 Handler = Callable[[Message], None]
@@ -158,15 +161,27 @@ class RedisChannelLayer(RedisPubSubChannelLayer):  # type: ignore[misc]
         Raises:
             EngineUnavailable: it may have been sent all the same, if the answer was late.
         """
-        return _position(sending, await self.take(self._step(sending)))
+        return await self._publish(sending, self._step(sending))
+
+    async def _publish(self, sending: Sending, step: Step) -> Position | None:
+        return _position(sending, await self.take(step))
 
     async def publish_many(
         self, sendings: Sequence[Sending]
     ) -> list[Position | BaseException | None]:
         """As `publish` for each, in as few round trips as possible."""
-        return await asyncio.gather(
-            *(self.publish(sending) for sending in sendings), return_exceptions=True
-        )
+        results: list[Position | BaseException | None] = []
+        part: list[Awaitable[Position | None]] = []
+        size = 0
+        for sending in sendings:
+            step = self._step(sending)
+            part.append(self._publish(sending, step))
+            size += sum(len(argument) for argument in step.arguments if type(argument) is bytes)
+            if size >= MANY_BYTES:  # a connection takes only so much at once
+                results += await asyncio.gather(*part, return_exceptions=True)
+                part, size = [], 0
+        results += await asyncio.gather(*part, return_exceptions=True)
+        return results
 
     async def take(self, step: Step) -> Any:
         """Make one round trip.

@@ -15,6 +15,7 @@ position. What nodes tell each other is a stream too, followed in the same way.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -34,6 +35,7 @@ from realtime.errors import (
     DisconnectForced,
     DisconnectInsufficientState,
     DisconnectShutdown,
+    EngineUnavailable,
 )
 from realtime.following import Following
 from realtime.hub import Feed, Hub, Subscriber
@@ -75,6 +77,8 @@ REACH_TIMEOUT = 10.0
 
 RESUMED_AT_ONCE = 100
 """Feeds that catch up side by side after an interruption."""
+RESUME_PATIENCE = 1.0
+"""Seconds these have before the next ones begin: a stream that cannot be read holds up nobody."""
 
 
 class Node(Member):
@@ -109,6 +113,8 @@ class Node(Member):
         """Clients that are about to close the other connections of their users."""
         self._silent = False
         """Whether the last sign of life failed."""
+        self._neglecting = False
+        """Whether the last feed whose turn it was could not be seen to."""
 
     # life
 
@@ -229,6 +235,16 @@ class Node(Member):
         finally:
             if not self.stopping:
                 self._heartbeat.set(self.timers.now() + HEARTBEAT_INTERVAL)
+        if not self._silent:
+            await self._check_control()
+
+    async def _check_control(self) -> None:
+        """Notice a command that got lost; and keep the stream's position from being forgotten."""
+        try:
+            async with asyncio.timeout(HEARTBEAT_INTERVAL):
+                await self._control.check()
+        except (EngineUnavailable, TimeoutError) as error:  # the next heartbeat tries again
+            logger.debug("What nodes tell each other could not be checked: %r", error)
 
     async def _command(self, command: Control) -> None:
         """Do it here at once, and have the other nodes do it."""
@@ -291,7 +307,7 @@ class Node(Member):
         """Make a client a subscriber here, held until `release`, and record its presence."""
         first = self.hub.add_subscription(channel, client, options)
         feed = self.hub.feeds[channel]
-        if first:
+        if first or feed.failed:
             await self._open(feed)
         elif feed.ready is not None:
             await asyncio.shield(feed.ready)
@@ -301,7 +317,11 @@ class Node(Member):
             )
 
     async def _open(self, feed: Feed) -> None:
-        """Have the engine hand over what is published in a channel; who comes later waits too."""
+        """Have the engine hand over what is published in a channel; who comes meanwhile waits too.
+
+        When that fails, those who wait are refused; who comes next tries again, because the
+        feed lives on as long as one of the refused is still leaving.
+        """
         feed.ready = self.loop.create_future()
         if feed.options.history_recover:
             feed.following = Following(
@@ -312,7 +332,9 @@ class Node(Member):
             if feed.following is not None:
                 await feed.following.start()
         except BaseException:
-            feed.ready.set_exception(RuntimeError("the engine could not subscribe"))
+            if feed.following is not None:
+                feed.following.stop()
+            feed.ready.set_exception(EngineUnavailable("the engine could not subscribe"))
             feed.ready.exception()  # nobody may be waiting
             raise
         feed.ready.set_result(None)
@@ -328,12 +350,17 @@ class Node(Member):
         """Have a recoverable channel's feed catch up with a position read from its stream.
 
         Raises:
-            TimeoutError: the engine fails.
+            EngineUnavailable: that took too long.
         """
         following = self.hub.feeds[channel].following
         if following is not None:
-            async with asyncio.timeout(REACH_TIMEOUT):
-                await following.reach(position)
+            try:
+                async with asyncio.timeout(REACH_TIMEOUT):
+                    await following.reach(position)
+            except TimeoutError:
+                raise EngineUnavailable(
+                    f"the stream could not be followed within {REACH_TIMEOUT:g} s"
+                ) from None
 
     def position(self, channel: ChannelName) -> StreamPosition | None:
         """Up to where all live subscribers of a recoverable channel have been served."""
@@ -434,14 +461,16 @@ class Node(Member):
         """Catch up in every channel; until its turn has come, what arrives in one waits."""
         for start in range(0, len(interrupted), RESUMED_AT_ONCE):
             part = interrupted[start : start + RESUMED_AT_ONCE]
-            # a channel may end meanwhile, which is no reason for the others to wait
-            results = await asyncio.gather(
-                *(following.resume(number) for _, following, number in part),
-                return_exceptions=True,
-            )
-            for (channel, *_), error in zip(part, results, strict=True):
-                if isinstance(error, Exception):
-                    logger.error("Catching up failed in channel %r", channel, exc_info=error)
+            resuming = {
+                self.loop.create_task(following.resume(number)): channel
+                for channel, following, number in part
+            }
+            done, late = await asyncio.wait(resuming, timeout=RESUME_PATIENCE)
+            for task in late:
+                task.cancel()  # ends the wait; the channel's own reader goes on trying
+            for task in done:  # a channel that ended meanwhile cancels its task
+                if not task.cancelled() and (error := task.exception()) is not None:
+                    logger.error("Catching up failed in channel %r", resuming[task], exc_info=error)
 
     async def _renew_all(self, feeds: list[Feed]) -> None:
         """Be present again, where Redis forgot."""
@@ -478,6 +507,11 @@ class Node(Member):
                 await self._renew_presence(feed)
             if feed.options.history_recover:
                 await self._check_position(feed)
+            self._neglecting = False
+        except EngineUnavailable as error:
+            if not self._neglecting:  # all feeds fail together: one line for them
+                logger.warning("Presence and positions cannot be seen to yet: %s", error)
+            self._neglecting = True
         finally:
             if feed.timer is not None:
                 feed.timer.set(self.timers.now() + self.config.client_presence_ping_interval)
@@ -499,8 +533,11 @@ class Node(Member):
         if delay <= 0 or self.timers.now() - feed.checked_at < delay:
             return
         if feed.following is not None and feed.following.position is not None:
-            await feed.following.check()
-            feed.checked_at = self.timers.now()
+            # a stream that cannot be read must not keep presence from being renewed
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.config.client_presence_ping_interval):
+                    await feed.following.check()
+                    feed.checked_at = self.timers.now()
 
 
 def _is_ordered(command: Control) -> bool:

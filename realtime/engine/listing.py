@@ -32,6 +32,10 @@ class Listing:
         self._next: asyncio.Future[None] | None = None
         """Done when all changes so far are written."""
         self._writer: asyncio.Task[None] | None = None
+        self._made = 0
+        """Changes so far."""
+        self._seen = 0
+        """How many of them are known to be written, or not to be."""
         self._lifetime = 0.0
         """Seconds the set lives when it is not renewed; 0: not known yet."""
         self._closed = False
@@ -61,7 +65,10 @@ class Listing:
         if not self._names:
             return
         await self._expire()
-        if await self._command(b"SCARD", self._key) != len(self._names) and not self._changed:
+        seen = self._seen
+        written = await self._command(b"SCARD", self._key)
+        # changes under way may or may not be counted
+        if abs(written - len(self._names)) > self._made - seen:
             self._changed |= self._names
             await asyncio.shield(self._written())
 
@@ -75,6 +82,7 @@ class Listing:
 
     def _change(self, name: ChannelName) -> asyncio.Future[None]:
         self._changed.add(name)
+        self._made += 1
         return self._written()
 
     def _written(self) -> asyncio.Future[None]:
@@ -98,6 +106,7 @@ class Listing:
             while self._next is not None:
                 changed, self._changed = self._changed, set()
                 written, self._next = self._next, None
+                made = self._made
                 try:
                     await self._send(b"SADD", changed & self._names)
                     await self._send(b"SREM", changed - self._names)
@@ -107,6 +116,7 @@ class Listing:
                     self._unwritten |= changed
                     logger.warning("The list of channels could not be written: %s", error)
                 finally:
+                    self._seen = made
                     if not written.done():
                         written.set_result(None)
         finally:

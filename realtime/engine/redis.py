@@ -45,6 +45,10 @@ LEAVE = "realtime.leave"
 ENTRIES_PER_STEP = 200
 """Clients recorded by one script, which Redis runs while everybody else waits."""
 
+LISTING_PATIENCE = 0.5
+"""Seconds a subscribe waits until its channel is listed. The list is on one shard; when that is
+away, channels of the others must not suffer."""
+
 
 class RedisStore:
     """See `engine.base.Store` for what the methods promise.
@@ -158,7 +162,7 @@ class RedisStore:
     async def add_presence(
         self, channel: ChannelName, clients: Iterable[ClientInfo], lifetime: float
     ) -> None:
-        entries = [(info.client, self._pack(records.of_client(info))) for info in clients]
+        entries = [(info.client, records.of_client(info)) for info in clients]
         await self._add_entries(channel, self.keys.presence(channel), entries, lifetime)
 
     async def remove_presence(self, channel: ChannelName, client: ClientID) -> None:
@@ -172,13 +176,13 @@ class RedisStore:
         self,
         channel: ChannelName,
         keys: tuple[str, str],
-        entries: Sequence[tuple[str, bytes]],
+        entries: Sequence[tuple[str, records.Record]],
         lifetime: float,
     ) -> None:
         for start in range(0, len(entries), ENTRIES_PER_STEP):
             arguments: list[str | bytes | int] = [int(lifetime * 1000)]
-            for entry in entries[start : start + ENTRIES_PER_STEP]:
-                arguments.extend(entry)
+            for name, record in entries[start : start + ENTRIES_PER_STEP]:
+                arguments += (name, self._pack(record))
             await self._run(channel, ADD_PRESENCE, keys, arguments)
 
     async def _entries(
@@ -265,7 +269,7 @@ class RedisEngine(RedisStore):
         try:
             await self._receiving.join(self.keys.group(channel))
             if listed is not None:
-                await asyncio.shield(listed)
+                await asyncio.wait([listed], timeout=LISTING_PATIENCE)
         except BaseException:
             if self._listing is not None:
                 self._listing.discard(channel)
@@ -277,8 +281,8 @@ class RedisEngine(RedisStore):
         await self._receiving.leave(self.keys.group(channel))
 
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
-        packed = self._pack(records.of_node(node))
-        await self._add_entries(CONTROL, self.keys.nodes, [(node.uid, packed)], lifetime)
+        entry = (node.uid, records.of_node(node))
+        await self._add_entries(CONTROL, self.keys.nodes, [entry], lifetime)
         if self._listing is None:
             key = self.keys.channels(node.uid)
             self._listing = Listing(key, lambda *command: self._command(CONTROL, *command))

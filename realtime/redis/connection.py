@@ -8,7 +8,7 @@ twice, because a publish that is repeated is published twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from realtime.errors import EngineUnavailable
 from realtime.redis.hosts import Host, Timeouts
@@ -16,6 +16,9 @@ from realtime.redis.link import Argument, Link, NoScript, Reply, encode
 from realtime.redis.script import Script
 
 __all__ = ["Argument", "Connection", "Reply"]
+
+Send = Callable[[Link], asyncio.Future[Reply]]
+"""Sends a command on a link."""
 
 
 class Connection:
@@ -25,13 +28,16 @@ class Connection:
         self._host = host
         self._timeouts = timeouts
         self._link: Link | None = None
-        self._attempt: asyncio.Task[Link | EngineUnavailable] | None = None
+        self._attempt: asyncio.Task[None] | None = None
+        self._waiting: list[tuple[asyncio.Future[asyncio.Future[Reply]], Send]] = []
+        """Who waits for the attempt, in order, and what each will send."""
         self._closed = False
 
     async def execute(self, *args: Argument) -> Reply:
         """Send a command and wait for its reply.
 
-        While connected, commands leave in the order in which the calls begin.
+        Commands leave in the order in which the calls begin, those that wait for a connection
+        included.
 
         Raises:
             EngineUnavailable: Redis is away, too slow, or refused; with an error anywhere in
@@ -39,8 +45,9 @@ class Connection:
         """
         link = self._link
         if link is None or link.lost is not None:
-            link = await self._connect()
-        reply = await link.send(encode(args))
+            reply = await (await self._connect(lambda link: link.send(encode(args))))
+        else:
+            reply = await link.send(encode(args))
         if isinstance(reply, EngineUnavailable):
             try:
                 raise reply
@@ -54,15 +61,9 @@ class Connection:
         """Run a script. Order and errors as with `execute`."""
         link = self._link
         if link is None or link.lost is not None:
-            link = await self._connect()
-        if script.sha in link.scripts:
-            command = encode(("EVALSHA", script.sha, len(keys), *keys, *args))
+            reply = await (await self._connect(lambda link: _call(link, script, keys, args)))
         else:
-            # the first of each link brings the text, so a thousand callers after a restart
-            # of Redis do not learn one by one that the script is unknown
-            link.scripts.add(script.sha)
-            command = encode(("EVAL", script.text, len(keys), *keys, *args))
-        reply = await link.send(command)
+            reply = await _call(link, script, keys, args)
         if isinstance(reply, NoScript):
             return await self.execute("EVAL", script.text, len(keys), *keys, *args)
         if isinstance(reply, EngineUnavailable):
@@ -79,30 +80,63 @@ class Connection:
         if attempt is not None:
             attempt.cancel()
             await asyncio.wait([attempt])
+        self._refuse(self._host.unavailable("closed here"))
         if link is not None:
             await link.close("closed here")
 
-    async def _connect(self) -> Link:
-        """The link of the attempt that is under way, or of a new one.
+    async def _connect(self, send: Send) -> asyncio.Future[Reply]:
+        """What `send` gives, called with the link of the attempt under way, or of a new one.
 
-        The attempt is a task, because the caller that began it may be cancelled.
+        It is called when the link is there, in the turn of all who wait: were they to send when
+        they wake up, who comes in between would overtake them. The attempt is a task, because
+        the caller that began it may be cancelled.
         """
         if self._closed:
             raise self._host.unavailable("closed here")
-        attempt = self._attempt
-        if attempt is None:
-            attempt = self._attempt = asyncio.create_task(self._open())
-        await asyncio.wait([attempt])
-        result = None if attempt.cancelled() else attempt.result()
-        if isinstance(result, Link):
-            return result
-        raise EngineUnavailable(str(result or self._host.unavailable("closed here")))
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.append((waiting, send))
+        if self._attempt is None:
+            self._attempt = asyncio.create_task(self._open())
+        sent: asyncio.Future[Reply] = await waiting
+        return sent
 
-    async def _open(self) -> Link | EngineUnavailable:
+    async def _open(self) -> None:
         try:
-            self._link = await Link.open(self._host, self._timeouts)
-            return self._link
-        except EngineUnavailable as error:
-            return error
+            self._link = link = await Link.open(self._host, self._timeouts)
+            waiting, self._waiting = self._waiting, []
+            for caller, send in waiting:
+                if caller.done():
+                    continue  # cancelled
+                try:
+                    caller.set_result(send(link))
+                except Exception as error:  # it is the caller's
+                    caller.set_exception(error)
+        except Exception as error:
+            self._refuse(error)
         finally:
             self._attempt = None
+
+    def _refuse(self, error: Exception) -> None:
+        """Give everybody who waits for a link the reason why there is none."""
+        waiting, self._waiting = self._waiting, []
+        for caller, _ in waiting:
+            if caller.done():
+                continue
+            if not isinstance(error, EngineUnavailable):
+                caller.set_exception(error)
+                continue
+            # as a reply, so nobody is told of an exception that a cancelled caller did not fetch
+            reply = caller.get_loop().create_future()
+            reply.set_result(EngineUnavailable(str(error)))
+            caller.set_result(reply)
+
+
+def _call(
+    link: Link, script: Script, keys: Sequence[Argument], args: Sequence[Argument]
+) -> asyncio.Future[Reply]:
+    if script.sha in link.scripts:
+        return link.send(encode(("EVALSHA", script.sha, len(keys), *keys, *args)))
+    # the first of each link brings the text, so a thousand callers after a restart of Redis
+    # do not learn one by one that the script is unknown
+    link.scripts.add(script.sha)
+    return link.send(encode(("EVAL", script.text, len(keys), *keys, *args)))
