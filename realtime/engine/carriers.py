@@ -178,9 +178,9 @@ class TwoStepCarrier:
                     failing = False
                     on_restored(0)
                 message = await receiving
-            except Exception:
+            except Exception as error:
                 if not failing:
-                    logger.exception("The channel layer fails to receive")
+                    logger.warning("The channel layer fails to receive: %r", error)
                     failing = True
                     on_lost(0)
                 await asyncio.sleep(RETRY_DELAY)

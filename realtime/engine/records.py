@@ -40,7 +40,7 @@ def of_client(info: ClientInfo) -> Record:
 
 def to_client(record: Record) -> ClientInfo:
     """Raises ValueError or TypeError when this is no such record."""
-    user, client, conn_info, chan_info = record
+    user, client, conn_info, chan_info = record[:4]  # newer nodes may say more
     return ClientInfo(user, client, _optional(conn_info), _optional(chan_info))
 
 
