@@ -30,8 +30,8 @@ OPTIONS: dict[str, Any] = {
         {"name": "joined", "presence": True, "join_leave": True},
     ],
 }
-HEARTBEAT = (f"{PREFIX}:nodes", f"{PREFIX}:channels:")
-"""What nodes say of themselves every few seconds, whatever is published."""
+HEARTBEAT = (f"{PREFIX}:nodes", f"{PREFIX}:channels:", "control")
+"""What nodes say of themselves, and look at, every few seconds, whatever is published."""
 
 
 @contextmanager
