@@ -20,7 +20,14 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
-from realtime.errors import BadRequest, Error, LimitExceeded, NamespaceNotFound, NotServing
+from realtime.errors import (
+    BadRequest,
+    EngineUnavailable,
+    Error,
+    LimitExceeded,
+    NamespaceNotFound,
+    NotServing,
+)
 from realtime.service import publish
 
 from .forms import PublishForm
@@ -99,11 +106,12 @@ def publish_and_log(request: HttpRequest, form: PublishForm) -> bool:
         with transaction.atomic():
             log(request, channel, data)
             # as it was typed: number spelling and key order reach the clients
-            publish(channel, msgspec.Raw(data.encode()))
+            # and at once: when it fails, nothing is logged
+            publish(channel, msgspec.Raw(data.encode()), on_commit=False)
     except Error as error:
         field = "channel" if isinstance(error, _ERRORS_OF_CHANNEL) else None
         form.add_error(field, f"Error {error.code}: {error.message}.")
-    except NotServing as error:
+    except (EngineUnavailable, NotServing) as error:
         form.add_error(None, str(error))
     except ValueError:
         form.add_error("data", "The service does not accept this as JSON.")

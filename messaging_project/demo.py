@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from realtime import conf, tokens
+from realtime import pages, tokens
 
 CHANNEL = "demo:lobby"
 TOKEN_TTL = 3600
@@ -23,9 +23,7 @@ _SESSION_KEY = "demo_user"
 @require_safe
 @never_cache
 def page(request: HttpRequest) -> HttpResponse:
-    """The page. What it needs to connect stands in the attributes of its main element."""
-    socket = request.build_absolute_uri(conf.current().websocket_handler_prefix)
-    socket = "ws" + socket.removeprefix("http")
+    """The page. What it needs to connect is written by `{% realtime_config %}`."""
     user = demo_user(request)
     command = {"method": "publish", "params": {"channel": CHANNEL, "data": {"text": "Hello"}}}
     response = render(
@@ -33,14 +31,13 @@ def page(request: HttpRequest) -> HttpResponse:
         "messaging_project/demo.html",
         {
             "channel": CHANNEL,
-            "socket": socket,
             "user": user,
             "token": issue_token(user),
             "command": json.dumps(command),
             "api": request.build_absolute_uri(reverse("realtime_api:commands")),
         },
     )
-    response["Content-Security-Policy"] = content_security_policy(socket)
+    response["Content-Security-Policy"] = content_security_policy(pages.endpoint(request))
     return response
 
 
@@ -63,7 +60,7 @@ def demo_user(request: HttpRequest) -> str:
 def issue_token(user: str) -> str:
     """A connection token; others see the name in it beside what this user publishes."""
     name = user.replace("guest-", "Guest ")
-    return tokens.connection_token(conf.current(), user, ttl=TOKEN_TTL, info={"name": name})
+    return tokens.connection_token(user, ttl=TOKEN_TTL, info={"name": name})
 
 
 def content_security_policy(socket: str) -> str:

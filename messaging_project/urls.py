@@ -15,5 +15,6 @@ urlpatterns = [
     path("demo/token", demo.token, name="demo-token"),
     path("favicon.ico", RedirectView.as_view(url=static("messaging_project/icon.svg"))),
     path("api", include("api.urls")),
+    path("centrifuge/", include("realtime.urls")),
     path("admin/", admin.site.urls),
 ]

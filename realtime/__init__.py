@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         apresence,
         apresence_stats,
         apublish,
+        apublish_many,
         aunsubscribe,
         broadcast,
         channels,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         presence,
         presence_stats,
         publish,
+        publish_many,
         unsubscribe,
     )
 
@@ -53,6 +55,7 @@ __all__ = [
     "apresence",
     "apresence_stats",
     "apublish",
+    "apublish_many",
     "aunsubscribe",
     "broadcast",
     "channels",
@@ -63,6 +66,7 @@ __all__ = [
     "presence",
     "presence_stats",
     "publish",
+    "publish_many",
     "unsubscribe",
 ]
 

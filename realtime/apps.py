@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 
 
 class RealtimeConfig(AppConfig):
@@ -13,8 +13,13 @@ class RealtimeConfig(AppConfig):
     verbose_name = "Realtime"
 
     def ready(self) -> None:
-        """Register what has to be registered, and nothing else."""
-        from realtime import checks, conf
+        """Register what has to be registered, and find what the site registers."""
+        from django.utils.module_loading import autodiscover_modules
+
+        from realtime import checks, conf, logins
 
         checks.register()
         conf.connect_signals()
+        if apps.is_installed("django.contrib.auth"):
+            logins.connect_signals()
+        autodiscover_modules("realtime")

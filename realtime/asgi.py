@@ -44,13 +44,17 @@ def application(
     """The site's ASGI application with the service in front of it.
 
     Args:
-        django_application: what `get_asgi_application()` returns.
-        websocket: the site's own WebSocket routes, for every path but ours.
+        django_application: what `get_asgi_application()` returns, or a router of Channels
+            (`ProtocolTypeRouter`) that the site has already.
+        websocket: the site's own WebSocket routes, for every path but ours. Those of a router
+            are found there.
         api: answer the server API here rather than in the REST framework view. Turn it
             off when middleware of the site must see those requests.
         settle_heap: call `realtime.heap.settle` when serving begins; for processes that do
             nothing but serve. `python -m realtime` does it by itself.
     """
+    if websocket is None:
+        websocket = getattr(django_application, "application_mapping", {}).get("websocket")
     return _Application(django_application, websocket, api, settle_heap)
 
 

@@ -6,14 +6,17 @@ The rules themselves are in `options_reader` and `redis_options` (pure), `conf` 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core import checks
+from django.utils.module_loading import import_string
 
-from realtime import conf
+from realtime import conf, origin, pages
+from realtime.hooks.registry import registry
 from realtime.options import Config
 from realtime.options_reader import NO_EFFECT, NOT_USED, read
 from realtime.redis_options import uses_redis
@@ -41,6 +44,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "redis_meta_ttl": "realtime.E017",
     "layer_without_redis": "realtime.E018",
     "layer": "realtime.E019",
+    "proxy_endpoint": "realtime.E020",
 }
 """Rule of a `Problem` → id of the check."""
 
@@ -48,7 +52,7 @@ OPTION_ERRORS: Mapping[str, str] = {
 def check_options(
     app_configs: Sequence[AppConfig] | None = None, **_: Any
 ) -> list[checks.CheckMessage]:
-    """E001 to E009, E011 to E019: options that cannot be used."""
+    """E001 to E009, E011 to E020: options that cannot be used."""
     sources = conf.gather()
     config, problems = read(sources.options)
     return [
@@ -225,6 +229,179 @@ def check_sentinel(
     ]
 
 
+def check_proxies(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W010: clients are refused because the application is to be asked, and nobody answers."""
+    config = _config()
+    messages: list[checks.CheckMessage] = []
+    for kind, endpoint, functions in (
+        ("subscribe", config.proxy_subscribe_endpoint, registry.subscribe),
+        ("publish", config.proxy_publish_endpoint, registry.publish),
+    ):
+        if endpoint:
+            continue
+        messages.extend(
+            checks.Warning(
+                f"proxy_{kind} is on in {place}, and nobody can be asked: clients get error 108.",
+                hint=f"Set proxy_{kind}_endpoint, or register a function with @hooks.{kind} in"
+                " a module realtime.py of an app.",
+                id="realtime.W010",
+            )
+            for place, name, options in (
+                ("the top level", "", config.channel),
+                *((f"namespace {n!r}", n, options) for n, options in config.namespaces.items()),
+            )
+            if getattr(options, f"proxy_{kind}")
+            and not any(_may_match(pattern.text, name, config) for pattern, _ in functions)
+        )
+    return messages
+
+
+def _may_match(pattern: str, namespace: str, config: Config) -> bool:
+    """Whether a pattern may match a channel of a namespace, judged by how it begins."""
+    literal = re.split(r"[*{]", pattern, maxsplit=1)[0]
+    beginning = literal.removeprefix(config.channel_private_prefix)
+    boundary = config.channel_namespace_boundary
+    if not boundary:
+        return not namespace
+    if boundary in beginning:
+        return beginning.partition(boundary)[0] == namespace
+    if not namespace:
+        return True
+    return literal != pattern and f"{namespace}{boundary}".startswith(beginning)
+
+
+def check_token_keys_of_views(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """E030, E031: the views of `realtime.urls` cannot make tokens that are accepted."""
+    config = _config()
+    if pages.find_view("refresh") is None:
+        return []
+    if not config.token_hmac_secret_key:
+        return [
+            checks.Error(
+                "realtime.urls is included, and there is no key to sign tokens with.",
+                hint="Set token_hmac_secret_key; manage.py realtime genconfig makes one.",
+                id="realtime.E030",
+            )
+        ]
+    if config.token_jwks_public_endpoint:
+        return [
+            checks.Error(
+                "realtime.urls is included, and the tokens it makes are refused: with"
+                " token_jwks_public_endpoint only tokens of that key set are accepted.",
+                hint="Remove realtime.urls, or token_jwks_public_endpoint.",
+                id="realtime.E031",
+            )
+        ]
+    return []
+
+
+def check_login_of_views(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W020: the views of `realtime.urls` are asked by users and see nobody."""
+    if pages.find_view("refresh") is None or _has_login():
+        return []
+    return [
+        checks.Warning(
+            "realtime.urls is included, and its views do not know who is logged in.",
+            hint="Add django.contrib.auth.middleware.AuthenticationMiddleware to MIDDLEWARE, or"
+            " silence realtime.W020 if another middleware sets request.user.",
+            id="realtime.W020",
+        )
+    ]
+
+
+def _has_login() -> bool:
+    if not apps.is_installed("django.contrib.auth"):
+        return False
+    from django.contrib.auth.middleware import AuthenticationMiddleware
+
+    middleware = map(import_string, settings.MIDDLEWARE)
+    return any(isinstance(m, type) and issubclass(m, AuthenticationMiddleware) for m in middleware)
+
+
+def check_private_channels(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W021: functions decide about private channels, and nobody asks them."""
+    prefix = _config().channel_private_prefix
+    if not prefix or pages.find_view("subscribe") is not None:
+        return []
+    return [
+        checks.Warning(
+            f"Nobody asks the function for the private channels {pattern.text!r}.",
+            hint='Include the views that do: path("centrifuge/", include("realtime.urls")).',
+            id="realtime.W021",
+        )
+        for pattern, _ in registry.subscribe
+        if pattern.text.startswith(prefix)
+    ]
+
+
+def check_login_sessions(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """E021: clients are to be known by sessions that the site does not have."""
+    needed = ("django.contrib.auth", "django.contrib.sessions")
+    missing = [name for name in needed if not apps.is_installed(name)]
+    if not _config().session_authentication or not missing:
+        return []
+    return [
+        checks.Error(
+            f"session_authentication needs {' and '.join(missing)} in INSTALLED_APPS.",
+            hint="Install it, or let clients bring tokens.",
+            id="realtime.E021",
+        )
+    ]
+
+
+def check_believed_origins(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W011: a page of any site can connect as whoever is logged in."""
+    config = _config()
+    if not config.session_authentication or config.allowed_origins is None:
+        return []
+    if not origin.is_allowed(_SOME_ORIGIN, config.allowed_origins):
+        return []
+    return [
+        checks.Warning(
+            "Browsers send session cookies from pages of any site, and allowed_origins lets all"
+            " of them in: each can connect as whoever is logged in.",
+            hint="Name your own origins in allowed_origins, or none for the same origin only.",
+            id="realtime.W011",
+        )
+    ]
+
+
+_SOME_ORIGIN = "https://somewhere.invalid"
+"""An origin that nobody owns."""
+
+
+def check_secret_length(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W012: the secret that signs tokens is short enough to be guessed."""
+    secret = _config().token_hmac_secret_key
+    if settings.DEBUG or not 0 < len(secret.encode()) < SECRET_LEAST_BYTES:
+        return []
+    return [
+        checks.Warning(
+            f"token_hmac_secret_key is shorter than {SECRET_LEAST_BYTES} bytes.",
+            hint="manage.py realtime genconfig makes a new one; tokens have to be made anew.",
+            id="realtime.W012",
+        )
+    ]
+
+
+SECRET_LEAST_BYTES = 32
+"""As long as the digest of HS256 (RFC 7518, 3.2)."""
+
+
 CHECKS = (
     check_options,
     check_token_keys,
@@ -237,6 +414,13 @@ CHECKS = (
     check_channel_layer,
     check_memory_engine,
     check_sentinel,
+    check_proxies,
+    check_token_keys_of_views,
+    check_login_of_views,
+    check_private_channels,
+    check_login_sessions,
+    check_believed_origins,
+    check_secret_length,
 )
 
 

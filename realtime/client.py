@@ -21,12 +21,14 @@ from realtime import commands
 from realtime.commands.subscribing import Subscribing
 from realtime.errors import (
     Disconnect,
+    DisconnectExpired,
     DisconnectSlow,
     EngineUnavailable,
     Error,
     InternalError,
     MethodNotFound,
 )
+from realtime.hooks.base import NO_HANDSHAKE, Caller, Handshake, Renewal
 from realtime.node import Node
 from realtime.outbox import Outbox, Sender
 from realtime.protocol.codec import Codec
@@ -40,9 +42,12 @@ from realtime.protocol.messages import (
     Result,
     UserID,
 )
-from realtime.session import Session, Subscription
+from realtime.session import Session, State, Subscription
 
 logger = logging.getLogger("realtime.client")
+
+RENEWAL_RETRY = 60.0
+"""Seconds until the site is asked again whether a connection may go on, when it cannot say."""
 
 PUBLISHING_ALLOWED = 64
 """Publications of one client that may be under way."""
@@ -70,6 +75,7 @@ class Client:
         "_publishing",
         "_timer",
         "codec",
+        "handshake",
         "id",
         "node",
         "outbox",
@@ -79,10 +85,13 @@ class Client:
         "transport",
     )
 
-    def __init__(self, node: Node, transport: Transport, codec: Codec) -> None:
+    def __init__(
+        self, node: Node, transport: Transport, codec: Codec, handshake: Handshake = NO_HANDSHAKE
+    ) -> None:
         self.node = node
         self.transport = transport
         self.codec = codec
+        self.handshake = handshake
         self.id: ClientID = str(uuid.uuid4())
         self.session = Session(node.config, node.timers.now())
         self._closing = False
@@ -199,6 +208,15 @@ class Client:
         """User ID; "" before connect and for anonymous users."""
         return self.session.user
 
+    def caller(self) -> Caller:
+        """Who asks, for hooks."""
+        return Caller(self.id, self.session.user, self.handshake)
+
+    @property
+    def login(self) -> str:
+        """The login session the connection belongs to, if there is one."""
+        return self.session.login
+
     def info_in(self, channel: ChannelName) -> ClientInfo:
         """Client info as others in the channel see it."""
         return self.info_with(self.session.subscriptions.get(channel))
@@ -242,8 +260,13 @@ class Client:
                 channel, self, subscription.options, leave=self.info_with(subscription)
             )
         finally:
-            self.session.subscriptions.pop(channel, None)
+            self._left(channel)
         self.set_timer()
+
+    def _left(self, channel: ChannelName) -> None:
+        """Forget a subscription, once."""
+        if self.session.subscriptions.pop(channel, None) is not None:
+            self.node.events.tell("unsubscribed", user=self.user, client=self.id, channel=channel)
 
     # time
 
@@ -258,12 +281,45 @@ class Client:
         return self.node.timers.now() + expires_at - time.time()
 
     def _due(self) -> None:
+        now = self.node.timers.now()
         try:
-            self.session.due(self.node.timers.now())
+            self.session.due(now)
         except Disconnect as disconnect:
             self.close(disconnect)
+            return
+        if self.session.is_to_renew(now):
+            self.session.expiry_deadline = None
+            self.node.spawn(self.renew())
+        self.set_timer()
+
+    async def renew(self) -> None:
+        """Ask the site whether the connection may go on."""
+        try:
+            renewal = await self._ask_for_renewal()
+        except Disconnect as disconnect:
+            self.close(disconnect.with_traceback(None))
+            return
+        except Exception:
+            logger.warning("The site cannot say whether client %s may stay; asking later", self.id)
+            deadline: float | None = self.node.timers.now() + RENEWAL_RETRY
+            info = None
         else:
+            if renewal is None or renewal.expires_at <= time.time():
+                self.close(DisconnectExpired())
+                return
+            deadline = self.expiry_deadline(renewal.expires_at)
+            info = renewal.info
+        self.session.refreshed(info, deadline)
+        if not self._closing:
             self.set_timer()
+
+    async def _ask_for_renewal(self) -> Renewal | None:
+        try:
+            return await self.node.hooks.refresh(self.caller(), self.session.login)
+        except InternalError:
+            raise
+        except Error:
+            return None
 
     # closing
 
@@ -294,9 +350,14 @@ class Client:
             if disconnect is not None:
                 self.outbox.flush()
                 await self.transport.close(disconnect)
-            await leaving
+            await asyncio.wait([leaving])
         finally:
             leaving.cancel()
+            for channel in list(self.session.subscriptions):
+                self._left(channel)  # the engine hangs, and this process is about to end
+            if self.session.state is State.CONNECTED:
+                code = 0 if disconnect is None else disconnect.code
+                self.node.events.tell("disconnected", user=self.user, client=self.id, code=code)
             self.session.close()
             self.node.hub.remove(self)
             self.node.closed(self)

@@ -32,7 +32,17 @@ class DisconnectUser(msgspec.Struct, frozen=True, tag="disconnect", tag_field="d
     origin: str = ""
 
 
-Control = Unsubscribe | DisconnectUser
+class EndLogins(msgspec.Struct, frozen=True, tag="end_logins", tag_field="do"):
+    """Close a user's connections that belong to a login; "" looks again at all their logins."""
+
+    user: UserID
+    login: str
+    code: int = 3012
+    """Of the disconnect; see `errors.DISCONNECTS`."""
+    origin: str = ""
+
+
+Control = Unsubscribe | DisconnectUser | EndLogins
 
 _decoder: msgspec.json.Decoder[Control] = msgspec.json.Decoder(Control)
 

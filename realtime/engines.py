@@ -45,6 +45,11 @@ def blocking_store(config: Config) -> Store:
     return RedisStore(carrier, conf.redis_prefix(), **_options(config))
 
 
+def keeping_layer(config: Config) -> RedisChannelLayer:
+    """The layer whose Redis keeps streams and presence; for a shared engine only."""
+    return _layers(config)[0]
+
+
 def _options(config: Config) -> dict[str, Any]:
     return {
         "meta_lifetime": config.redis_history_meta_ttl,

@@ -21,7 +21,6 @@ Spec: Errors; Disconnect advice.
 from __future__ import annotations
 
 import json
-from typing import ClassVar
 
 CLOSE_REASON_MAX_BYTES = 123
 """Room for the reason in a WebSocket close frame (RFC 6455, 5.5)."""
@@ -38,9 +37,19 @@ class Error(Exception):
     message: str = "internal server error"
 
     def __init__(self, code: int | None = None, message: str | None = None) -> None:
+        """
+        Raises:
+            TypeError, ValueError: code or message could not be sent.
+        """
         if code is not None:
+            if not isinstance(code, int):
+                raise TypeError(f"the code of an error is an integer, not {code!r}")
+            if not 0 <= code < 2**32:
+                raise ValueError(f"{code} is no code of an error")
             self.code = code
         if message is not None:
+            if not isinstance(message, str):
+                raise TypeError(f"the message of an error is text, not {message!r}")
             self.message = message
         super().__init__(self.code, self.message)
 
@@ -126,18 +135,31 @@ class Disconnect(Exception):
     """The connection is closed with `code`; `advice` travels in the close reason.
 
     `reconnect` tells the client whether trying again makes sense.
+
+    Raise a subclass for the codes of the specification; construct `Disconnect` itself only
+    for codes of the application (4000 to 4999).
     Spec: Disconnect advice.
     """
 
     code: int = 3000
     reason: str = "normal"
     reconnect: bool = True
-    advice: ClassVar[str]
+    advice: str
 
     def __init_subclass__(cls) -> None:
         cls.advice = _advice(cls.reason, cls.reconnect)
 
-    def __init__(self) -> None:
+    def __init__(self, code: int | None = None, reason: str = "", reconnect: bool = False) -> None:
+        """Args are for codes of the application; subclasses know theirs.
+
+        Raises:
+            ValueError: the code is none a close frame may carry, or the reason is too long.
+        """
+        if code is not None:
+            if not 3000 <= code <= 4999:
+                raise ValueError(f"{code} is no close code of an application (4000 to 4999)")
+            self.code, self.reason, self.reconnect = code, reason, reconnect
+            self.advice = _advice(reason, reconnect)
         super().__init__(self.code, self.reason)
 
     def __str__(self) -> str:
@@ -150,6 +172,9 @@ def _advice(reason: str, reconnect: bool) -> str:
     if len(text.encode()) > CLOSE_REASON_MAX_BYTES:
         raise ValueError(f"close reason {reason!r} does not fit a close frame")
     return text
+
+
+Disconnect.advice = _advice(Disconnect.reason, Disconnect.reconnect)
 
 
 class DisconnectInvalidToken(Disconnect):

@@ -37,6 +37,15 @@ class Subscriber(Protocol):
     @property
     def user(self) -> UserID: ...
 
+    @property
+    def login(self) -> str:
+        """The login session the connection belongs to, "" for none."""
+        ...
+
+    async def renew(self) -> None:
+        """Ask the site whether the connection may go on."""
+        ...
+
     def push(self, message: bytes) -> None:
         """Queue an encoded message. Must not block and must not raise."""
         ...

@@ -13,7 +13,7 @@ from itertools import count
 import msgspec
 
 from realtime import control
-from realtime.control import Control, DisconnectUser, Unsubscribe
+from realtime.control import Control, DisconnectUser, EndLogins, Unsubscribe
 from realtime.engine.base import NodeInfo, Store
 from realtime.engine.keys import CONTROL
 from realtime.errors import Disconnect, DisconnectForced
@@ -51,11 +51,14 @@ class Member:
         await self.store.publish(channel, self._publication(data, options, info), options)
 
     async def publish_many(
-        self, channels: Sequence[tuple[ChannelName, ChannelOptions]], data: Payload
+        self, publications: Sequence[tuple[ChannelName, Payload, ChannelOptions]]
     ) -> list[BaseException | None]:
-        """Publish the same data into several channels; what failed, by index."""
+        """Publish into several channels; what failed, by index."""
         return await self.store.publish_many(
-            [(name, self._publication(data, options), options) for name, options in channels]
+            [
+                (name, self._publication(data, options), options)
+                for name, data, options in publications
+            ]
         )
 
     def _publication(
@@ -73,6 +76,12 @@ class Member:
     ) -> None:
         """Close a user's connections in every process, but for the one called `keep`."""
         await self._command(DisconnectUser(user, (disconnect or DisconnectForced()).code, keep))
+
+    async def end_logins(
+        self, user: UserID, login: str, disconnect: Disconnect | None = None
+    ) -> None:
+        """Close a user's connections of one login session; "" looks again at all of theirs."""
+        await self._command(EndLogins(user, login, (disconnect or DisconnectForced()).code))
 
     async def nodes(self) -> list[NodeInfo]:
         """Every node that is alive, by name."""

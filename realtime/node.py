@@ -26,7 +26,7 @@ import msgspec
 
 import realtime
 from realtime import control
-from realtime.control import Control, DisconnectUser, Unsubscribe
+from realtime.control import Control, DisconnectUser, EndLogins, Unsubscribe
 from realtime.engine.base import Concerns, Engine, NodeInfo
 from realtime.engine.keys import CONTROL
 from realtime.engine.memory import MemoryEngine
@@ -38,6 +38,7 @@ from realtime.errors import (
     EngineUnavailable,
 )
 from realtime.following import Following
+from realtime.hooks.base import Events, Hooks, NoEvents, NoHooks
 from realtime.hub import Feed, Hub, Subscriber
 from realtime.member import Member
 from realtime.options import ChannelOptions, Config
@@ -84,8 +85,14 @@ RESUME_PATIENCE = 1.0
 class Node(Member):
     """This process among others. Belongs to the event loop it was made on."""
 
-    def __init__(self, config: Config, engine: Engine | None = None) -> None:
-        """`engine` defaults to the memory engine.
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine | None = None,
+        hooks: Hooks | None = None,
+        events: Events | None = None,
+    ) -> None:
+        """`engine` defaults to the memory engine, and without `hooks` the options decide.
 
         Raises:
             InvalidKey: a token key in the options is not one.
@@ -96,6 +103,8 @@ class Node(Member):
             self.timers, meta_lifetime=config.memory_history_meta_ttl
         )
         super().__init__(config, self.engine)
+        self.hooks: Hooks = hooks or NoHooks()
+        self.events: Events = events or NoEvents()
         self.overlaps = self.engine.shared
         self.hub = Hub()
         self.flusher = Flusher(self.loop)
@@ -174,11 +183,16 @@ class Node(Member):
                     await self.engine.withdraw(self.describe())
         except Exception as error:
             logger.warning("The other nodes could not be told that this one ends: %r", error)
+        hearing = self.loop.create_task(self.events.close())  # channels were vacated until here
         try:
             async with asyncio.timeout_at(deadline):
                 await self.engine.stop()
         except TimeoutError:
             logger.warning("The engine did not end in time")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                await hearing
+        await self.hooks.close()
         self.timers.close()
         self.verifier.close()
 
@@ -264,6 +278,14 @@ class Node(Member):
                 await asyncio.gather(*(client.unsubscribe(channel) for client in connections))
             case DisconnectUser():
                 self._disconnect(command)
+            case EndLogins(user=user, login=login, code=code):
+                self.hooks.login_ended(user, login)
+                disconnect = _DISCONNECTS.get(code, DisconnectForced)
+                for client in self.hub.connections(user):
+                    if login and client.login == login:
+                        client.close(disconnect())
+                    elif client.login and not login:
+                        self.spawn(client.renew())
 
     def _disconnect(self, command: DisconnectUser) -> None:
         disconnect = _DISCONNECTS.get(command.code, DisconnectForced)
@@ -436,6 +458,12 @@ class Node(Member):
         feed = self.hub.feeds.get(channel)
         if feed is not None:
             feed.broadcast(lambda codec: codec.leave(channel, info))
+
+    def on_occupied(self, channel: ChannelName) -> None:
+        self.events.tell("channel_occupied", channel=channel)
+
+    def on_vacated(self, channel: ChannelName) -> None:
+        self.events.tell("channel_vacated", channel=channel)
 
     def on_interrupted(self, concerns: Concerns) -> None:
         logger.warning("The engine is interrupted: what is published now may come late")

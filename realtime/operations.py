@@ -14,7 +14,7 @@ from realtime import channel as channels_
 from realtime.engine.base import NodeInfo
 from realtime.errors import BadRequest, Error, NotAvailable
 from realtime.member import Member
-from realtime.options import ChannelOptions
+from realtime.options import ChannelOptions, Config
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
@@ -35,24 +35,36 @@ async def publish(member: Member, channel: ChannelName, data: Payload) -> None:
 
 
 async def broadcast(member: Member, channels: Sequence[ChannelName], data: Payload) -> None:
-    """Publish the same data into several channels.
+    """Publish the same data into several channels; see `publish_many`.
+
+    Raises:
+        BadRequest, NamespaceNotFound
+    """
+    await publish_many(member, [(channel, data) for channel in channels])
+
+
+async def publish_many(member: Member, publications: Sequence[tuple[ChannelName, Payload]]) -> None:
+    """Publish into several channels.
 
     Not atomic: the channels before one that is refused have their publication.
 
     Raises:
         BadRequest, NamespaceNotFound
     """
-    if not channels:
+    if not publications:
         raise BadRequest
-    ready: list[tuple[ChannelName, ChannelOptions]] = []
+    if len(publications) == 1:
+        await publish(member, *publications[0])
+        return
+    ready: list[tuple[ChannelName, Payload, ChannelOptions]] = []
     refused: Error | None = None
-    for channel in channels:
+    for channel, data in publications:
         try:
-            ready.append((channel, _options(member, channel)))
+            ready.append((channel, data, _options(member, channel)))
         except Error as error:
             refused = error
             break
-    for failure in await member.publish_many(ready, data):
+    for failure in await member.publish_many(ready):
         if failure is not None:
             raise failure
     if refused is not None:
@@ -135,8 +147,17 @@ async def info(member: Member) -> list[NodeInfo]:
     return await member.nodes()
 
 
-def _options(member: Member, channel: ChannelName) -> ChannelOptions:
+def check_channel(channel: ChannelName, config: Config) -> ChannelOptions:
+    """The options of a channel the server API names.
+
+    Raises:
+        BadRequest, NamespaceNotFound
+    """
     if not channel:
         raise BadRequest
     channels_.check_characters(channel)
-    return channels_.options_of(channel, member.config)
+    return channels_.options_of(channel, config)
+
+
+def _options(member: Member, channel: ChannelName) -> ChannelOptions:
+    return check_channel(channel, member.config)

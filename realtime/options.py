@@ -163,6 +163,26 @@ class Config:
         "", "Alias in CHANNEL_LAYERS of the layer that delivers; empty: one of our own."
     )
 
+    # the site
+    session_authentication: bool = _option(
+        False, "A client without a token is who its Django session says."
+    )
+    hook_timeout: float = _option(5.0, "Seconds a function of the site may take.")
+    hook_workers: int = _option(8, "Threads for synchronous functions of the site.")
+    proxy_connect_endpoint: str = _option("", "URL that says who a client without a token is.")
+    proxy_refresh_endpoint: str = _option("", "URL that says whether a connection may go on.")
+    proxy_subscribe_endpoint: str = _option("", "URL that decides with proxy_subscribe.")
+    proxy_publish_endpoint: str = _option("", "URL that decides with proxy_publish.")
+    proxy_rpc_endpoint: str = _option("", "URL that answers rpc.")
+    proxy_connect_timeout: float = _option(1.0, "Seconds that URL may take; 0: no limit.")
+    proxy_refresh_timeout: float = _option(1.0, "Seconds that URL may take; 0: no limit.")
+    proxy_subscribe_timeout: float = _option(1.0, "Seconds that URL may take; 0: no limit.")
+    proxy_publish_timeout: float = _option(1.0, "Seconds that URL may take; 0: no limit.")
+    proxy_rpc_timeout: float = _option(1.0, "Seconds that URL may take; 0: no limit.")
+    proxy_extra_http_headers: tuple[str, ...] | None = _option(
+        None, "More headers of the handshake that are passed on to these URLs."
+    )
+
     # transports and process
     allowed_origins: tuple[str, ...] | None = _option(
         None, "Patterns of accepted Origin headers; not set: any; empty: none."
@@ -197,6 +217,7 @@ CONFIG_FIELDS: Mapping[str, Field[Any]] = {
 KIND_WORDS = {
     "bool": "true or false",
     "int": "an integer",
+    "float": "a number",
     "str": "a string",
     "list": "a list of strings",
 }
@@ -204,6 +225,6 @@ KIND_WORDS = {
 
 
 def kind_of(option: Field[Any]) -> str:
-    """The kind of an option's value: "bool", "int", "str" or "list"."""
+    """The kind of an option's value: "bool", "int", "float", "str" or "list"."""
     annotation = str(option.type)
     return annotation if annotation in KIND_WORDS else "list"

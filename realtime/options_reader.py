@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import Field
 from typing import Any
+from urllib.parse import urlsplit
 
 from realtime import origin, redis_options
 from realtime.options import (
@@ -31,8 +32,10 @@ MINIMUM: Mapping[str, float] = {
     "redis_connect_timeout": 1,
     "redis_read_timeout": 1,
     "websocket_message_size_limit": -math.inf,
+    "hook_timeout": 0.1,
+    "hook_workers": 1,
 }
-"""Integer option → its least value; 0 for all others."""
+"""Number option → its least value; 0 for all others."""
 
 
 class InvalidOptions(ValueError):
@@ -76,10 +79,6 @@ _ELSEWHERE: Mapping[str, str] = {
         " nats_dial_timeout nats_write_timeout debug health prometheus"
         " node_info_metrics_aggregate_interval admin_insecure admin_external"
         " sockjs_disable sockjs_handler_prefix sockjs_url sockjs_heartbeat_delay"
-        " proxy_connect_endpoint proxy_refresh_endpoint proxy_rpc_endpoint"
-        " proxy_subscribe_endpoint proxy_publish_endpoint proxy_connect_timeout"
-        " proxy_refresh_timeout proxy_rpc_timeout proxy_subscribe_timeout"
-        " proxy_publish_timeout proxy_extra_http_headers"
     ),
     "streams are always used": "redis_streams",
     "Redis Cluster is not supported, name shards in redis_url": "redis_cluster_addrs",
@@ -140,6 +139,7 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
     _check_personal_channel(config, problems)
     _check_presence_intervals(config, problems)
     _check_origins(config, problems)
+    _check_endpoints(config, problems)
     problems.extend(redis_options.problems(config))
     return config, problems
 
@@ -233,7 +233,7 @@ def _read_value(
         ):
             into[option.name] = ",".join(value)
             return
-        case int() if kind == "int" and not isinstance(value, bool):
+        case int() | float() if _is_number(kind, value):
             least = MINIMUM.get(option.name, 0)
             if value >= least:
                 into[option.name] = value
@@ -250,6 +250,14 @@ def _read_value(
             str(option.metadata["meaning"]),
         )
     )
+
+
+def _is_number(kind: str, value: float) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int):
+        return kind in ("int", "float")
+    return kind == "float" and math.isfinite(value)
 
 
 def _check_recovery(where: str, options: ChannelOptions, problems: list[Problem]) -> None:
@@ -311,6 +319,35 @@ def _check_origins(config: Config, problems: list[Problem]) -> None:
             )
 
 
+def _check_endpoints(config: Config, problems: list[Problem]) -> None:
+    for kind in ("connect", "refresh", "subscribe", "publish", "rpc"):
+        name = f"proxy_{kind}_endpoint"
+        url: str = getattr(config, name)
+        if url and not _is_http_url(url):
+            # the URL itself stays out of the message: it may hold a password
+            problems.append(
+                Problem(
+                    "proxy_endpoint",
+                    f"{name} is no http(s) URL.",
+                    f"For example https://app.example.org/realtime/{kind}.",
+                )
+            )
+
+
+def _is_http_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and url.isprintable()
+            and " " not in url
+        )
+    except ValueError:
+        return False
+
+
 def from_strings(strings: Mapping[str, str]) -> dict[str, object]:
     """Turn option values from the environment into typed ones, as far as their type tells.
 
@@ -334,6 +371,8 @@ def _from_string(kind: str, text: str) -> object:
             return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
         case "int":
             return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
+        case "float":
+            return float(text) if re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,9})?", text) else text
         case "list":
             return text.split()
         case _:

@@ -20,7 +20,7 @@ from typing import Any, NotRequired, TypedDict
 
 import msgspec
 
-from realtime import operations, payload
+from realtime import commits, operations, payload
 from realtime.engine import base as nodes_
 from realtime.payload import Payload
 from realtime.protocol import messages
@@ -64,32 +64,56 @@ class NodeInfo(TypedDict):
     uptime: int
 
 
-def publish(channel: str, data: object) -> None:
+def publish(channel: str, data: object, *, on_commit: bool = True) -> None:
     """Publish JSON-serialisable data into a channel.
+
+    Inside `transaction.atomic()`, of whichever database, it goes out after the commit, and
+    not at all when the transaction is rolled back; `on_commit=False` publishes at once all
+    the same. Channel and data are checked here and now; what fails after the commit is
+    logged, and does not undo anything.
 
     Raises:
         TypeError: the data have no JSON form.
     """
-    encoded = payload.from_object(data)
-    call(lambda member: operations.publish(member, channel, encoded), twin="apublish")
+    sending = commits.Sending(_encoded([(channel, data)]), "apublish")
+    commits.send(sending, on_commit=on_commit)
 
 
 async def apublish(channel: str, data: object) -> None:
-    """Twin of `publish`."""
+    """Twin of `publish`, always at once: Django's transactions belong to threads."""
+    await commits.Sending([(channel, payload.from_object(data))], "apublish").asend()
+
+
+def publish_many(publications: Iterable[tuple[str, object]], *, on_commit: bool = True) -> None:
+    """Publish several (channel, data) pairs, with as few round trips as possible; see `publish`.
+
+    Those into one channel go out in their order. When one of them is refused, none is
+    published; when Redis fails on the way, some may be.
+    """
+    sending = commits.Sending(_encoded(publications))
+    commits.send(sending, on_commit=on_commit)
+
+
+async def apublish_many(publications: Iterable[tuple[str, object]]) -> None:
+    """Twin of `publish_many`, always at once."""
+    await commits.Sending(_encoded(publications)).asend()
+
+
+def _encoded(publications: Iterable[tuple[str, object]]) -> list[tuple[str, Payload]]:
+    return [(channel, payload.from_object(data)) for channel, data in publications]
+
+
+def broadcast(channels: Iterable[str], data: object, *, on_commit: bool = True) -> None:
+    """Publish the same data into several channels; see `publish` and `publish_many`."""
     encoded = payload.from_object(data)
-    await acall(lambda member: operations.publish(member, channel, encoded))
-
-
-def broadcast(channels: Iterable[str], data: object) -> None:
-    """Publish the same data into several channels; see `operations.broadcast`."""
-    names, encoded = tuple(channels), payload.from_object(data)
-    call(lambda member: operations.broadcast(member, names, encoded), twin="abroadcast")
+    sending = commits.Sending([(channel, encoded) for channel in channels], "abroadcast")
+    commits.send(sending, on_commit=on_commit)
 
 
 async def abroadcast(channels: Iterable[str], data: object) -> None:
-    """Twin of `broadcast`."""
-    names, encoded = tuple(channels), payload.from_object(data)
-    await acall(lambda member: operations.broadcast(member, names, encoded))
+    """Twin of `broadcast`, at once."""
+    encoded = payload.from_object(data)
+    await commits.Sending([(channel, encoded) for channel in channels]).asend()
 
 
 def unsubscribe(user: str, channel: str = "") -> None:

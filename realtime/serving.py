@@ -16,6 +16,9 @@ from typing import Any, TypeVar
 
 from realtime import conf, engines
 from realtime.errors import InternalError, NotServing
+from realtime.hooks.events import Events
+from realtime.hooks.registry import registry
+from realtime.hooks.site import SiteHooks, wanted
 from realtime.locks import ForkSafeLock
 from realtime.member import Member
 from realtime.node import Node
@@ -78,7 +81,8 @@ def _started(starting: asyncio.Task[Node]) -> None:
 
 async def _start(loop: asyncio.AbstractEventLoop) -> Node:
     config = conf.current()
-    node = Node(config, engines.engine(config))
+    hooks = SiteHooks(config, registry) if wanted(config, registry) else None
+    node = Node(config, engines.engine(config), hooks, Events())
     await node.start()
     with _lock:
         for closed in [other for other in _nodes if other.is_closed()]:
@@ -119,7 +123,8 @@ def serving_node() -> Node:
                 return node
     raise NotServing(
         "This process serves no clients, and the memory engine reaches no other process."
-        " Call this in the process of the ASGI server, or send the command to its /api."
+        " Call this in the process of the ASGI server, send the command to its /api, or name a"
+        " Redis (SERVICE_REDIS_URL), which connects all processes."
     )
 
 
@@ -150,15 +155,7 @@ def call(work: Callable[[Member], Awaitable[T]], *, twin: str = "") -> T:
         NotServing: with the memory engine, in a process that serves no clients.
         Exception: whatever `work` raises.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        raise RuntimeError(
-            "A synchronous function of realtime was called on an event loop, which it would"
-            f" block{f'; await realtime.{twin} there' if twin else ''}."
-        )
+    refuse_on_loop(twin)
     config = conf.current()
     if engines.is_shared(config):
         return _run(work, config)
@@ -170,6 +167,22 @@ def call(work: Callable[[Member], Awaitable[T]], *, twin: str = "") -> T:
             raise
         future.cancel()
         raise InternalError(message="the serving event loop did not answer in time") from None
+
+
+def refuse_on_loop(twin: str = "") -> None:
+    """Refuse to be called on an event loop. `twin` as for `call`.
+
+    Raises:
+        RuntimeError: there is one.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError(
+        "A synchronous function of realtime was called on an event loop, which it would"
+        f" block{f'; await realtime.{twin} there' if twin else ''}."
+    )
 
 
 def _submit(node: Node, work: Callable[[Member], Awaitable[T]]) -> Future[T]:

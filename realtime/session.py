@@ -70,6 +70,8 @@ class Session:
         "_stale_at",
         "conn_info",
         "expiry_deadline",
+        "login",
+        "renewed",
         "state",
         "subscriptions",
         "user",
@@ -84,6 +86,10 @@ class Session:
         self.conn_info: Payload | None = None
         self.expiry_deadline: float | None = None
         """Monotonic seconds; None: the connection does not expire."""
+        self.renewed = False
+        """Whether the site is asked when the connection expires; otherwise the client refreshes."""
+        self.login = ""
+        """The login session the connection belongs to, if there is one."""
         self.subscriptions: dict[ChannelName, Subscription] = {}
 
     # commands
@@ -100,8 +106,18 @@ class Session:
         if command.id == 0 and command.method != Method.SEND:
             raise DisconnectBadRequest
 
-    def connected(self, user: UserID, info: Payload | None, expiry_deadline: float | None) -> None:
+    def connected(
+        self,
+        user: UserID,
+        info: Payload | None,
+        expiry_deadline: float | None,
+        *,
+        renewed: bool = False,
+        login: str = "",
+    ) -> None:
         """The connect command succeeded."""
+        self.renewed = renewed
+        self.login = login
         self.state = State.CONNECTED
         self._stale_at = None
         self.user = user
@@ -144,12 +160,18 @@ class Session:
         config = self._config
         earliest: float | None = None
         if self.expiry_deadline is not None:
-            earliest = self.expiry_deadline + config.client_expired_close_delay
+            # no delay where nobody waits for the client
+            delay = 0 if self.renewed else config.client_expired_close_delay
+            earliest = self.expiry_deadline + delay
         for subscription in self.subscriptions.values():
             if subscription.expiry_deadline is not None:
                 end = subscription.expiry_deadline + config.client_expired_sub_close_delay
                 earliest = end if earliest is None else min(earliest, end)
         return earliest
+
+    def is_to_renew(self, now: float) -> bool:
+        """Whether the site has to be asked now whether the connection may go on."""
+        return self.renewed and self.expiry_deadline is not None and now >= self.expiry_deadline
 
     def due(self, now: float) -> None:
         """Is anything overdue?
@@ -164,6 +186,7 @@ class Session:
         config = self._config
         if (
             self.expiry_deadline is not None
+            and not self.renewed
             and now >= self.expiry_deadline + config.client_expired_close_delay
         ):
             raise DisconnectExpired

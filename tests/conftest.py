@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from itertools import count
@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from realtime import tokens
 from realtime.options_reader import load
+from realtime.tokens import issue
 from tests.protocol_client import ProtocolClient, open_client
 from tests.redis_sentinel import Sentinel
 from tests.redis_server import RedisServer
@@ -68,6 +68,13 @@ def start_cluster(
         raise
 
 
+def stop_all(servers: Iterable[Server]) -> None:
+    """Stop servers side by side: each takes about a second."""
+    with ThreadPoolExecutor(16) as pool:
+        for stopping in [pool.submit(server.stop) for server in servers]:
+            stopping.result()
+
+
 @pytest.fixture(scope="session")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
     """Start, or find, a server process with these options: `serve(client_insecure=True)`.
@@ -84,8 +91,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Se
         return servers[key]
 
     yield start
-    for server in servers.values():
-        server.stop()
+    stop_all(servers.values())
 
 
 @pytest.fixture
@@ -178,9 +184,7 @@ def shared_cluster(
         return clusters[key]
 
     yield start
-    for servers in clusters.values():
-        for server in servers:
-            server.stop()
+    stop_all(server for servers in clusters.values() for server in servers)
 
 
 _words = count(1)
@@ -234,10 +238,10 @@ async def connect(
 
 
 def connection_token(user: str, **claims: Any) -> str:
-    """A connection token for the servers of `serve`. See `realtime.tokens.connection_token`."""
-    return tokens.connection_token(CONFIG, user, **claims)
+    """A connection token for the servers of `serve`. See `realtime.tokens.issue`."""
+    return issue.connection_token(CONFIG, user, **claims)
 
 
 def subscription_token(client: str, channel: str, **claims: Any) -> str:
     """A subscription token for the servers of `serve`."""
-    return tokens.subscription_token(CONFIG, client, channel, **claims)
+    return issue.subscription_token(CONFIG, client, channel, **claims)

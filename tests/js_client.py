@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,9 +149,19 @@ class Driver:
         )
 
     async def client(
-        self, build: Build, url: str, *, token: str | None = None, **options: Any
+        self,
+        build: Build,
+        url: str,
+        *,
+        token: str | None = None,
+        page: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> JsClient:
-        """A new client, not connected yet. `options` are those of the client's constructor."""
+        """A new client, not connected yet. `options` are those of the client's constructor.
+
+        `page`: `origin` and `cookie` of the page it runs in. It asks for tokens over HTTP
+        then, as it does by default, and not the test.
+        """
         client = JsClient(self, f"client {len(self._clients) + 1}", build)
         self._clients[client.name] = client
         await client.call(
@@ -159,6 +169,7 @@ class Driver:
             module=build.module,
             url=url + "?format=protobuf" if build.protobuf else url,
             token=token,
+            page=page,
             options=RETRY | options,
         )
         return client

@@ -57,7 +57,21 @@ DJANGO_SIDE = (
     "realtime.checks",
     "realtime.apps",
     "realtime.asgi",
+    "realtime.commits",
+    "realtime.console",
+    "realtime.hooks.events",
+    "realtime.hooks.login",
+    "realtime.hooks.requests",
+    "realtime.hooks.running",
+    "realtime.logins",
     "realtime.management",
+    "realtime.pages",
+    "realtime.signals",
+    "realtime.templatetags",
+    "realtime.testing",
+    "realtime.tokens.site",
+    "realtime.urls",
+    "realtime.views",
 )
 
 DAPHNE = tuple(
@@ -225,13 +239,25 @@ def test_module_knows_no_more_of_the_service(module: str, allowed: tuple[str, ..
 def test_configuration_in_force_is_read_at_the_rim() -> None:
     readers = {found.by for found in IN_REALTIME if within(found.name, "realtime.conf")}
 
-    assert readers <= {"realtime.serving", "realtime.engines", *DJANGO_SIDE}
+    rim = ("realtime.serving", "realtime.engines", *DJANGO_SIDE)
+    assert sorted(reader for reader in readers if not within(reader, *rim)) == []
 
 
 def test_only_whoever_finds_the_engine_knows_all_of_them() -> None:
     choosers = {found.by for found in IN_REALTIME if within(found.name, "realtime.engine.redis")}
 
     assert choosers == {"realtime.engines"}
+
+
+def test_of_the_hooks_the_service_knows_the_contract_only() -> None:
+    inside = (*CORE, "realtime.client", "realtime.commands", "realtime.transports")
+    known = {
+        found.name
+        for found in IN_REALTIME
+        if within(found.by, *inside) and within(found.name, "realtime.hooks")
+    }
+
+    assert known == {"realtime.hooks.base"}
 
 
 def test_core_does_not_know_who_uses_it() -> None:

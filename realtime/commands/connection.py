@@ -19,8 +19,10 @@ from realtime.errors import (
     DisconnectConnectionLimit,
     DisconnectExpired,
     DisconnectInvalidToken,
+    Expired,
     TokenExpired,
 )
+from realtime.hooks.base import Identity
 from realtime.options import Config
 from realtime.protocol.codec import requested_offset
 from realtime.protocol.messages import (
@@ -56,12 +58,22 @@ async def connect(client: Client, command: Command) -> None:
         raise DisconnectConnectionLimit
 
     expires_at = _expiry(identity, config)
-    client.session.connected(identity.user, identity.info, client.expiry_deadline(expires_at))
+    if expires_at is not None and expires_at <= time.time():
+        raise Expired
+    renewed = identity.renewed or client.node.hooks.refreshes
+    client.session.connected(
+        identity.user,
+        identity.info,
+        client.expiry_deadline(expires_at),
+        renewed=renewed,
+        login=identity.login,
+    )
     alone = config.user_personal_single_connection and config.user_subscribe_to_personal
     alone = alone and identity.user != ""
     if alone:
         client.node.spare(client)
     client.node.hub.add(client)
+    client.node.events.tell("connected", user=identity.user, client=client.id)
     client.set_timer()
 
     async with AsyncExitStack() as stack:
@@ -79,9 +91,10 @@ async def connect(client: Client, command: Command) -> None:
             ConnectResult(
                 client=client.id,
                 version=realtime.__version__,
-                expires=expires_at is not None,
-                ttl=ttl_of(expires_at),
+                expires=expires_at is not None and not renewed,
+                ttl=0 if renewed else ttl_of(expires_at),
                 subs=subs or None,
+                data=identity.data,
             ),
         )
     for subscribing in pending.values():
@@ -92,19 +105,23 @@ async def connect(client: Client, command: Command) -> None:
         )
 
 
-async def _identify(client: Client, request: ConnectRequest) -> ConnectToken:
+async def _identify(client: Client, request: ConnectRequest) -> Identity:
     """Who is this? A token is always verified and always wins."""
     config = client.node.config
     if request.token:
-        return await _verified(client, request.token, TokenExpired)
+        token = await _verified(client, request.token, TokenExpired)
+        return Identity(token.user, token.info, token.channels, token.expires_at)
+    identity = await client.node.hooks.connect(
+        client.caller(), bytes(request.data), request.name or "", request.version or ""
+    )
+    if identity is not None:
+        return identity
     if config.client_anonymous or config.client_insecure:
-        return ConnectToken(user="")
+        return Identity("")
     raise DisconnectBadRequest
 
 
-def _server_side_channels(
-    identity: ConnectToken, config: Config
-) -> dict[ChannelName, Subscription]:
+def _server_side_channels(identity: Identity, config: Config) -> dict[ChannelName, Subscription]:
     """The channels the server subscribes this client to; client-side rules do not apply.
 
     Raises:
@@ -134,7 +151,7 @@ def _since(request: ConnectRequest, name: ChannelName) -> StreamPosition | None:
 async def refresh(client: Client, command: Command) -> None:
     """Replace the connection's expiry (and info) by those of a renewed token."""
     request = client.codec.params(command, RefreshRequest)
-    if not request.token:
+    if not request.token or client.session.renewed:
         raise DisconnectBadRequest
     token = await _verified(client, request.token, DisconnectExpired)
     expires_at = _expiry(token, client.node.config)
@@ -169,7 +186,7 @@ async def _verified(
         raise when_expired from None
 
 
-def _expiry(token: ConnectToken, config: Config) -> float | None:
+def _expiry(token: ConnectToken | Identity, config: Config) -> float | None:
     """When a connection expires, Unix seconds; with client_insecure it never does."""
     return None if config.client_insecure else token.expires_at
 

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 
 from realtime import channel as channels
 from realtime import payload, permissions
-from realtime.errors import BadRequest, DisconnectBadRequest, NotAvailable
-from realtime.protocol.messages import Command, EmptyResult, PublishRequest, RPCRequest
+from realtime.errors import BadRequest, DisconnectBadRequest, Error
+from realtime.protocol.messages import (
+    Command,
+    EmptyResult,
+    PublishRequest,
+    RPCRequest,
+    RPCResult,
+    SendRequest,
+)
 
 if TYPE_CHECKING:
     from realtime.client import Client
@@ -26,12 +33,11 @@ async def publish(client: Client, command: Command) -> None:
     options = channels.options_of(channel, client.node.config)
     subscribed = channel in client.session.subscriptions
     permissions.check_publish(options, subscribed, client.node.config)
-    if options.proxy_publish:
-        raise NotAvailable
     try:
         data = payload.check(raw)
     except ValueError:
         raise BadRequest from None
+    data = await client.node.hooks.publish(client.caller(), channel, options, data)
     publishing = client.node.publish(channel, data, options, client.info_in(channel))
     if client.node.overlaps:
         await client.overlap(command, publishing)
@@ -41,10 +47,21 @@ async def publish(client: Client, command: Command) -> None:
 
 
 async def rpc(client: Client, command: Command) -> None:
-    """Call a method of the application. None is configured, so this is not available."""
-    client.codec.params(command, RPCRequest)
-    raise NotAvailable
+    """Call a method of the site."""
+    request = client.codec.params(command, RPCRequest)
+    data = await client.node.hooks.rpc(client.caller(), request.method or "", bytes(request.data))
+    client.reply(command, RPCResult(data))
 
 
 async def send(client: Client, command: Command) -> None:
-    """A message to the application, which wants none. Params are not even decoded."""
+    """A message to the site, which gets no answer, not even when it fails.
+
+    Where the site wants none, the params are not even decoded.
+    """
+    hooks = client.node.hooks
+    if not hooks.wants_messages:
+        return
+    try:
+        await hooks.message(client.caller(), bytes(client.codec.params(command, SendRequest).data))
+    except Error as error:
+        client.log_refused("message", error)

@@ -95,6 +95,8 @@ class Subscribing:
         del self._client.subscribing[channel]
         self._client.session.subscriptions[channel] = self._subscription
         self._completed = True
+        client = self._client
+        node.events.tell("subscribed", user=client.user, client=client.id, channel=channel)
         return result
 
     def _recovered(self, position: StreamPosition | None) -> SubscribeResult:
@@ -114,9 +116,10 @@ class Subscribing:
 
     async def join(self) -> None:
         """Say in the channel that the client subscribed; then undo it, if the server wants that."""
-        if self._client.is_closing():
+        client = self._client
+        if client.is_closing():
             return
-        await self._client.node.join(
+        await client.node.join(
             self._channel,
             self._client.info_with(self._subscription),
             self._subscription.options,

@@ -19,7 +19,6 @@ from realtime.errors import (
     DisconnectBadRequest,
     DisconnectInvalidToken,
     Expired,
-    NotAvailable,
     PermissionDenied,
     TokenExpired,
 )
@@ -62,8 +61,12 @@ async def subscribe(client: Client, command: Command) -> None:
         token = await _verified(client, channel, request.token, PermissionDenied)
         subscription.info = token.info
         expires_at = token.expires_at
-    elif options.proxy_subscribe and not channels.is_user_limited(channel, config):
-        raise NotAvailable
+    elif not channels.is_user_limited(channel, config):
+        hooks = client.node.hooks
+        if hooks.decides(channel, options):
+            subscription.info = await hooks.subscribe(client.caller(), channel, request.token or "")
+            if client.is_closing():
+                return
     if expires_at is not None:
         if expires_at <= time.time():
             raise Expired

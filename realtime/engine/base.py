@@ -56,6 +56,14 @@ class Receiver(Protocol):
         """A client unsubscribed, on whichever node."""
         ...
 
+    def on_occupied(self, channel: ChannelName) -> None:
+        """A channel has its first subscriber, counting all nodes; it came to this one."""
+        ...
+
+    def on_vacated(self, channel: ChannelName) -> None:
+        """A channel has lost its last subscriber, counting all nodes; it left this one."""
+        ...
+
     def on_interrupted(self, concerns: Concerns) -> None:
         """What is published from now on into some channels may not arrive."""
         ...

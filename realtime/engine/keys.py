@@ -39,8 +39,8 @@ class Keys:
         """Entries and their expiry."""
         return (f"{self._prefix}:presence:{channel}", f"{self._prefix}:presence.expiry:{channel}")
 
-    def channels(self, node: str) -> str:
-        """The channels subscribed at a node."""
+    def channels(self, node: str = "") -> str:
+        """The channels subscribed at a node; what all these keys begin with, without one."""
         return f"{self._prefix}:channels:{node}"
 
     def group(self, channel: ChannelName) -> str:

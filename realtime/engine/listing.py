@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from realtime.protocol.messages import ChannelName
 
 logger = logging.getLogger("realtime.engine")
 
-NAMES_PER_COMMAND = 1000
+NAMES_PER_STEP = 200
+"""Names changed by one script, which Redis runs while everybody else waits."""
+
+Change = Callable[[Sequence[ChannelName], Sequence[ChannelName], bool], Awaitable[None]]
+"""Called with names to add, names to remove, and whether anybody is to be told."""
 
 
 class Listing:
     """Keeps the set equal to what is subscribed, in as few commands as possible.
 
-    Changes are written together, one batch after another; a name that was added and
-    discarded in between costs nothing. When Redis lost the set it is written anew.
+    Changes are written together, one batch after another; what was undone in between is told
+    to nobody. When Redis lost the set it is written anew, which is nothing new to anybody.
     """
 
-    def __init__(self, key: str, command: Callable[..., Awaitable[Any]]) -> None:
-        """`command`: runs a Redis command, where the set is."""
+    def __init__(self, key: str, command: Callable[..., Awaitable[Any]], change: Change) -> None:
+        """
+        Args:
+            key: of the set.
+            command: runs a Redis command, where the set is.
+            change: adds and removes names, and tells whom it concerns.
+        """
         self._key = key
         self._command = command
+        self._change_set = change
         self._names: set[ChannelName] = set()
-        self._changed: set[ChannelName] = set()
-        self._unwritten: set[ChannelName] = set()
-        """Changes that failed; `renew` writes them again."""
+        self._changed: dict[ChannelName, bool] = {}
+        """Names to write, and whether each was listed as far as others were told."""
+        self._unwritten: dict[ChannelName, bool] = {}
+        """The same for changes that failed; `renew` writes them again."""
         self._next: asyncio.Future[None] | None = None
         """Done when all changes so far are written."""
         self._writer: asyncio.Task[None] | None = None
@@ -42,14 +53,16 @@ class Listing:
 
     def add(self, name: ChannelName) -> asyncio.Future[None]:
         """Add a name; the future is done when it can be seen, or could not be written."""
+        self._change(name)
         self._names.add(name)
-        return self._change(name)
+        return self._written()
 
     def discard(self, name: ChannelName) -> None:
         """Remove a name; soon."""
         if name in self._names:
-            self._names.remove(name)
             self._change(name)
+            self._names.remove(name)
+            self._written()
 
     async def renew(self, lifetime: float) -> None:
         """Let the set live for `lifetime` seconds more; write it anew if Redis lost some of it.
@@ -69,8 +82,15 @@ class Listing:
         written = await self._command(b"SCARD", self._key)
         # changes under way may or may not be counted
         if abs(written - len(self._names)) > self._made - seen:
-            self._changed |= self._names
+            for name in self._names:
+                self._change(name)
             await asyncio.shield(self._written())
+
+    async def finish(self) -> None:
+        """Write what has changed, and nothing more."""
+        if self._writer is not None:
+            await asyncio.wait([self._writer])
+        await self.close()
 
     async def close(self) -> None:
         """Write nothing more, and keep nobody waiting."""
@@ -80,10 +100,11 @@ class Listing:
             await asyncio.wait([self._writer])
         self._settle()
 
-    def _change(self, name: ChannelName) -> asyncio.Future[None]:
-        self._changed.add(name)
+    def _change(self, name: ChannelName) -> None:
+        """Note that a name is to be written, before it changes."""
         self._made += 1
-        return self._written()
+        if name not in self._changed:
+            self._changed[name] = self._unwritten.pop(name, name in self._names)
 
     def _written(self) -> asyncio.Future[None]:
         """Done when all changes so far are written, or could not be."""
@@ -104,16 +125,15 @@ class Listing:
     async def _write(self) -> None:
         try:
             while self._next is not None:
-                changed, self._changed = self._changed, set()
+                changed, self._changed = self._changed, {}
                 written, self._next = self._next, None
                 made = self._made
                 try:
-                    await self._send(b"SADD", changed & self._names)
-                    await self._send(b"SREM", changed - self._names)
+                    await self._send(changed)
                     if self._lifetime and self._names:
                         await self._expire()
                 except Exception as error:
-                    self._unwritten |= changed
+                    self._keep(changed)
                     logger.warning("The list of channels could not be written: %s", error)
                 finally:
                     self._seen = made
@@ -122,10 +142,23 @@ class Listing:
         finally:
             self._writer = None
 
+    def _keep(self, changed: dict[ChannelName, bool]) -> None:
+        """Write these later: what was to be told is not told yet."""
+        for name, listed in changed.items():
+            later = self._changed if name in self._changed else self._unwritten
+            later[name] = listed
+
     async def _expire(self) -> None:
         await self._command(b"PEXPIRE", self._key, int(self._lifetime * 1000))
 
-    async def _send(self, command: bytes, names: set[ChannelName]) -> None:
-        ordered = sorted(names)
-        for start in range(0, len(ordered), NAMES_PER_COMMAND):
-            await self._command(command, self._key, *ordered[start : start + NAMES_PER_COMMAND])
+    async def _send(self, changed: dict[ChannelName, bool]) -> None:
+        """Write changes, in parts; those that are written are taken out."""
+        groups: dict[tuple[bool, bool], list[ChannelName]] = {}
+        for name, listed in changed.items():
+            groups.setdefault((name in self._names, listed), []).append(name)
+        for (add, listed), names in groups.items():
+            for start in range(0, len(names), NAMES_PER_STEP):
+                part = names[start : start + NAMES_PER_STEP]
+                await self._change_set(part if add else (), () if add else part, add != listed)
+                for name in part:
+                    del changed[name]

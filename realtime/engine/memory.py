@@ -92,11 +92,15 @@ class MemoryEngine:
     # delivery
 
     async def subscribe(self, channel: ChannelName) -> None:
+        first = channel not in self._subscribed
         self._subscribed[channel] = self._epoch
         self._resting.pop(channel, None)
+        if first and self._receiver is not None:
+            self._receiver.on_occupied(channel)
 
     async def unsubscribe(self, channel: ChannelName) -> None:
-        self._subscribed.pop(channel, None)
+        if self._subscribed.pop(channel, None) is not None and self._receiver is not None:
+            self._receiver.on_vacated(channel)
         if (stream := self._streams.get(channel)) is not None:
             self._used(channel, stream)
             self._rest(channel, stream)

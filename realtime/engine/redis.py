@@ -12,6 +12,7 @@ Beyond the spec: the model of Centrifugo 2.8 (protocol and promises), with keys 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -22,7 +23,14 @@ from realtime.engine.carriers import Carrier, Receiving
 from realtime.engine.epochs import new_epoch
 from realtime.engine.keys import CONTROL, Keys
 from realtime.engine.listing import Listing
-from realtime.engine.scripts import ADD_PRESENCE, PRESENCE, READ, REMOVE_PRESENCE, RENEW_EPOCH
+from realtime.engine.scripts import (
+    ADD_PRESENCE,
+    LIST_CHANNELS,
+    PRESENCE,
+    READ,
+    REMOVE_PRESENCE,
+    RENEW_EPOCH,
+)
 from realtime.layer import Message, Sending, Step, Stream
 from realtime.options import ChannelOptions
 from realtime.protocol.messages import (
@@ -285,12 +293,44 @@ class RedisEngine(RedisStore):
         await self._add_entries(CONTROL, self.keys.nodes, [entry], lifetime)
         if self._listing is None:
             key = self.keys.channels(node.uid)
-            self._listing = Listing(key, lambda *command: self._command(CONTROL, *command))
+            self._listing = Listing(
+                key,
+                lambda *command: self._command(CONTROL, *command),
+                functools.partial(self._list_channels, node.uid),
+            )
         await self._listing.renew(lifetime)
+
+    async def _list_channels(
+        self,
+        uid: str,
+        added: Sequence[ChannelName],
+        removed: Sequence[ChannelName],
+        told: bool,
+    ) -> None:
+        """Change which channels this node lists; say which are occupied now, and vacated."""
+        key = self.keys.channels(uid)
+        if not told:
+            for command, names in ((b"SADD", added), (b"SREM", removed)):
+                if names:
+                    await self._command(CONTROL, command, key, *names)
+            return
+        occupied, vacated = await self._run(
+            CONTROL,
+            LIST_CHANNELS,
+            (key, self.keys.nodes[1]),
+            (uid, self.keys.channels(), len(added), *added, *removed),
+        )
+        receiver = self._receiver
+        if receiver is None:
+            return
+        for name in occupied:
+            receiver.on_occupied(name.decode())
+        for name in vacated:
+            receiver.on_vacated(name.decode())
 
     async def withdraw(self, node: NodeInfo) -> None:
         if self._listing is not None:
-            await self._listing.close()
+            await self._listing.finish()
         await self._run(CONTROL, REMOVE_PRESENCE, self.keys.nodes, (node.uid,))
         await self._command(CONTROL, b"DEL", self.keys.channels(node.uid))
 

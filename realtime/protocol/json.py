@@ -37,6 +37,7 @@ from realtime.protocol.messages import (
     RefreshResult,
     Request,
     Result,
+    RPCResult,
     SubRefreshResult,
     SubscribeRequest,
     SubscribeResult,
@@ -93,7 +94,12 @@ class _ConnectResult(Struct, omit_defaults=True, kw_only=True, gc=False):
     version: str
     expires: bool = False
     ttl: int = 0
+    data: Raw | None = None
     subs: dict[str, _SubscribeResult] = {}
+
+
+class _RPCResult(Struct, omit_defaults=True, gc=False):
+    data: Raw | None = None
 
 
 class _Expiry(Struct, omit_defaults=True, gc=False):
@@ -195,12 +201,13 @@ class JSONCodec:
                 return _EMPTY
             case SubscribeResult():
                 shape: object = self._subscribe_result(result)
-            case ConnectResult(client, version, expires, ttl, subs):
+            case ConnectResult(client, version, expires, ttl, subs, data):
                 shape = _ConnectResult(
                     client=client,
                     version=version,
                     expires=expires,
                     ttl=ttl,
+                    data=None if data is None else raw(data),
                     subs={
                         channel: self._subscribe_result(sub)
                         for channel, sub in sorted((subs or {}).items())
@@ -216,6 +223,8 @@ class JSONCodec:
                 shape = _ConnectResult(client=client, version=version, expires=expires, ttl=ttl)
             case PresenceStatsResult():
                 shape = result
+            case RPCResult(data):
+                shape = _RPCResult(None if data is None else raw(data))
         return escape(_encode(shape))
 
     def _subscribe_result(self, result: SubscribeResult) -> _SubscribeResult:

@@ -124,6 +124,12 @@ class RPCRequest(Struct, forbid_unknown_fields=True, gc=False):
     data: Raw = ABSENT
 
 
+class SendRequest(Struct, forbid_unknown_fields=True, gc=False):
+    """params of send."""
+
+    data: Raw = ABSENT
+
+
 class EmptyRequest(Struct, gc=False):
     """params of ping: an object in which nothing is looked at."""
 
@@ -134,6 +140,7 @@ Request: TypeAlias = (
     | ChannelRequest
     | PublishRequest
     | RPCRequest
+    | SendRequest
     | RefreshRequest
     | SubRefreshRequest
     | EmptyRequest
@@ -198,6 +205,8 @@ class ConnectResult(Struct, frozen=True):
     expires: bool = False
     ttl: int = 0
     subs: dict[ChannelName, SubscribeResult] | None = None
+    data: Payload | None = None
+    """What the site has for the client."""
 
 
 class RefreshResult(Struct, frozen=True, gc=False):
@@ -240,6 +249,12 @@ class HistoryResult(Struct, frozen=True):
     publications: tuple[Publication, ...]
 
 
+class RPCResult(Struct, frozen=True, gc=False):
+    """result of rpc: what the site answered; None for nothing."""
+
+    data: Payload | None
+
+
 class EmptyResult(Struct, frozen=True, gc=False):
     """result of unsubscribe and publish: an empty object."""
 
@@ -256,6 +271,7 @@ Result: TypeAlias = (
     | PresenceResult
     | PresenceStatsResult
     | HistoryResult
+    | RPCResult
     | EmptyResult
     | NoResult
 )

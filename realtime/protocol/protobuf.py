@@ -34,6 +34,8 @@ from realtime.protocol.messages import (
     RefreshResult,
     Result,
     RPCRequest,
+    RPCResult,
+    SendRequest,
     SubRefreshRequest,
     SubRefreshResult,
     SubscribeRequest,
@@ -129,10 +131,12 @@ class ProtobufCodec:
         match result:
             case SubscribeResult():
                 return self._subscribe_result(result)
-            case ConnectResult(client, version, expires, ttl, subs):
+            case ConnectResult(client, version, expires, ttl, subs, data):
                 connected = pb.ConnectResult(
                     client=client, version=version, expires=expires, ttl=ttl
                 )
+                if data is not None:
+                    connected.data = data.raw
                 for channel, sub in (subs or {}).items():
                     connected.subs[channel].CopyFrom(self._subscribe_result(sub))
                 return connected
@@ -149,6 +153,8 @@ class ProtobufCodec:
                 return pb.PresenceStatsResult(num_clients=num_clients, num_users=num_users)
             case HistoryResult(publications):
                 return pb.HistoryResult(publications=[self._kept(p) for p in publications])
+            case RPCResult(data):
+                return pb.RPCResult(data=b"" if data is None else data.raw)
             case EmptyResult() | NoResult():
                 return pb.PingResult()
 
@@ -247,6 +253,8 @@ def _decode_request(params: bytes, shape: type[Struct]) -> Struct:
     if shape is RPCRequest:
         rpc = pb.RPCRequest.FromString(params)
         return RPCRequest(rpc.method, Raw(rpc.data))
+    if shape is SendRequest:
+        return SendRequest(Raw(pb.SendRequest.FromString(params).data))
     if shape is EmptyRequest:
         return EmptyRequest()
     raise TypeError(f"{shape.__name__} has no Protobuf form")

@@ -1,7 +1,7 @@
 """JSON Web Tokens: who connects, and who may subscribe to a private channel."""
 
 from realtime.tokens.claims import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken
-from realtime.tokens.issue import connection_token, subscription_token
+from realtime.tokens.site import connection_token, subscription_token
 from realtime.tokens.verifier import Verifier
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Make tokens, for the application's side: views, templates, commands, tests.
+"""Make tokens with a given configuration; `tokens.site` does so with the one in force.
 
 Spec: Authentication, Client connection.
 """
@@ -10,8 +10,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import jwt
+import msgspec
 
+from realtime import payload
 from realtime.options import Config
+from realtime.payload import Payload
+
+_encode = jwt.PyJWS().encode
 
 
 def connection_token(
@@ -32,9 +37,10 @@ def connection_token(
 
     Raises:
         ValueError: no `token_hmac_secret_key` is set.
+        TypeError: the info has no JSON form, or the channels are no list of names.
     """
     claims: dict[str, Any] = {"sub": user}
-    if names := list(channels):
+    if names := _names(channels):
         claims["channels"] = names
     return _sign(config, claims, ttl, info)
 
@@ -58,11 +64,22 @@ def subscription_token(
 
     Raises:
         ValueError: no `token_hmac_secret_key` is set.
+        TypeError: the info has no JSON form.
     """
     claims: dict[str, Any] = {"client": client, "channel": channel}
     if keep_subscription:
         claims["eto"] = True
     return _sign(config, claims, ttl, info)
+
+
+def _names(channels: Iterable[str]) -> list[str]:
+    if isinstance(channels, str):
+        raise TypeError("channels is a list of names, not one name")
+    names = list(channels)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"a channel has a name, not {type(name).__name__}")
+    return names
 
 
 def _sign(config: Config, claims: dict[str, Any], ttl: float | None, info: object) -> str:
@@ -71,5 +88,6 @@ def _sign(config: Config, claims: dict[str, Any], ttl: float | None, info: objec
     if ttl is not None:
         claims["exp"] = int(time.time() + ttl)
     if info is not None:
-        claims["info"] = info
-    return jwt.encode(claims, config.token_hmac_secret_key, algorithm="HS256")
+        checked = info if isinstance(info, Payload) else payload.from_object(info)
+        claims["info"] = msgspec.Raw(checked.json)
+    return _encode(msgspec.json.encode(claims), config.token_hmac_secret_key, algorithm="HS256")

@@ -11,7 +11,7 @@ Spec: Client WebSocket protocol; Disconnect advice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -21,6 +21,7 @@ from realtime import origin, serving
 from realtime.asgi_types import ASGIApplication, Receive, Scope, Send
 from realtime.client import Client
 from realtime.errors import DisconnectMessageTooBig
+from realtime.hooks.base import FORWARDED_HEADERS, NO_HANDSHAKE, Handshake
 from realtime.transports import daphne, uvicorn
 from realtime.transports.plain import WebSocketTransport
 
@@ -54,7 +55,10 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
         format_name, subprotocol = _choose_format(scope)
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
         transport = _transport(send, node.config.message_size_limit_bytes)
-        client = Client(node, transport, node.codecs[format_name])
+        handshake = NO_HANDSHAKE
+        if node.hooks.wants_handshake:
+            handshake = _handshake(scope, format_name, node.config.proxy_extra_http_headers)
+        client = Client(node, transport, node.codecs[format_name], handshake)
         transport.when_ready(client.outbox.ready)
         try:
             await self._receive(client, receive)
@@ -108,6 +112,22 @@ def _choose_format(scope: Scope) -> tuple[str, str | None]:
         if offered in SUBPROTOCOLS:
             return ("protobuf" if wants_protobuf else SUBPROTOCOLS[offered]), offered
     return ("protobuf" if wants_protobuf else "json"), None
+
+
+def _handshake(scope: Scope, format_name: str, extra: Sequence[str] | None) -> Handshake:
+    """What hooks may want to know of a connection later."""
+    wanted = {*FORWARDED_HEADERS, *(name.lower() for name in extra or ())}
+    headers: dict[str, str] = {}
+    for key, value in scope["headers"]:
+        name = key.decode("latin-1").lower()
+        if name in wanted:
+            text = value.decode("latin-1")
+            # several of a name are one list (RFC 9110, 5.3); cookies have their own comma
+            separator = "; " if name == "cookie" else ", "
+            headers[name] = f"{headers[name]}{separator}{text}" if name in headers else text
+    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+    encoding = "binary" if query.get("encoding", [""])[0] == "binary" else "json"
+    return Handshake(headers, _header(scope, b"host") or "", format_name, encoding)
 
 
 def _header(scope: Scope, name: bytes) -> str | None:

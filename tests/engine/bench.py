@@ -33,6 +33,10 @@ class RecordingReceiver:
         self.leaves: dict[str, list[ClientInfo]] = defaultdict(list)
         self.events: list[tuple[str, str]] = []
         """Kind and channel of everything that was handed over, in order."""
+        self.occupied: list[str] = []
+        self.vacated: list[str] = []
+        self.occupancy: list[tuple[str, str]] = []
+        """"occupied" or "vacated", and the channel, in order."""
         self.interruptions: list[Concerns] = []
         self.resumptions: list[Concerns] = []
 
@@ -49,6 +53,14 @@ class RecordingReceiver:
     def on_leave(self, channel: str, info: ClientInfo) -> None:
         self.leaves[channel].append(info)
         self.events.append(("leave", channel))
+
+    def on_occupied(self, channel: str) -> None:
+        self.occupied.append(channel)
+        self.occupancy.append(("occupied", channel))
+
+    def on_vacated(self, channel: str) -> None:
+        self.vacated.append(channel)
+        self.occupancy.append(("vacated", channel))
 
     def on_interrupted(self, concerns: Concerns) -> None:
         self.interruptions.append(concerns)

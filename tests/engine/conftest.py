@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from realtime.redis.connection import Connection
+from realtime.redis.hosts import Host, Timeouts
 from tests.engine.bench import META_LIFETIME, Bench, memory_bench
+from tests.engine.listing_bench import ListingBench, Wire
 from tests.engine.redis_bench import KINDS, ONE_REDIS, RedisBench, redis_bench
 from tests.redis_server import RedisServer
 from tests.unit.parts import Clock
@@ -82,3 +85,15 @@ async def open_redis(redis_servers: list[RedisServer]) -> AsyncIterator[OpenRedi
 
     yield start
     await stack.aclose()
+
+
+@pytest.fixture
+async def bench(redis_server: RedisServer, unique: str) -> AsyncIterator[ListingBench]:
+    connection = Connection(Host({"address": redis_server.url}), Timeouts())
+    with redis_server.client() as client:
+        key = f"{unique}:channels:N1"
+        bench = ListingBench(Wire(connection, key), client, key)
+        yield bench
+        bench.wire.open.set()
+        await bench.listing.close()
+        await connection.close()

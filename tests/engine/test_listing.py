@@ -3,69 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
-import redis
 
-from realtime.engine.listing import NAMES_PER_COMMAND, Listing
+from realtime.engine.listing import NAMES_PER_STEP
 from realtime.errors import EngineUnavailable
-from realtime.redis.connection import Connection
-from realtime.redis.hosts import Host, Timeouts
-from tests.redis_server import RedisServer
+from tests.engine.listing_bench import ListingBench
 from tests.unit.parts import eventually, turns
 
 LIFETIME = 60.0
-
-
-class Wire:
-    """Commands to a real Redis that are counted, and can be held up or refused on the way."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self.commands: list[str] = []
-        self.open = asyncio.Event()
-        self.open.set()
-        self.broken = False
-
-    async def __call__(self, *command: Any) -> Any:
-        self.commands.append(command[0].decode())
-        await self.open.wait()
-        if self.broken:
-            raise EngineUnavailable("the wire is broken")
-        return await self._connection.execute(*command)
-
-
-class ListingBench:
-    """A listing, the wire it uses, and what Redis has."""
-
-    def __init__(self, wire: Wire, client: redis.Redis, key: str) -> None:
-        self.wire = wire
-        self.client = client
-        self.key = key
-        self.listing = Listing(key, wire)
-
-    def names(self) -> set[str]:
-        """The names in Redis."""
-        return {name.decode() for name in self.client.smembers(self.key)}
-
-    def lifetime_left(self) -> float:
-        """Seconds the set has left; -1 for ever, -2 when there is none."""
-        left = self.client.pttl(self.key)
-        return left / 1000 if left >= 0 else float(left)
-
-
-@pytest.fixture
-async def bench(redis_server: RedisServer, unique: str) -> AsyncIterator[ListingBench]:
-    connection = Connection(Host({"address": redis_server.url}), Timeouts())
-    with redis_server.client() as client:
-        bench = ListingBench(Wire(connection), client, f"{unique}:channels:N1")
-        yield bench
-        bench.wire.open.set()
-        await bench.listing.close()
-        await connection.close()
 
 
 async def test_name_can_be_seen_when_the_future_is_done(bench: ListingBench) -> None:
@@ -91,7 +37,7 @@ async def test_discarding_an_unknown_name_costs_nothing(bench: ListingBench) -> 
 
 
 async def test_many_names_added_together_are_written_in_one_command(bench: ListingBench) -> None:
-    names = {f"n{number}" for number in range(NAMES_PER_COMMAND)}
+    names = {f"n{number}" for number in range(NAMES_PER_STEP)}
 
     await asyncio.gather(*(bench.listing.add(name) for name in names))
 
@@ -100,7 +46,7 @@ async def test_many_names_added_together_are_written_in_one_command(bench: Listi
 
 
 async def test_more_names_than_one_command_takes_are_all_written(bench: ListingBench) -> None:
-    names = {f"n{number}" for number in range(2 * NAMES_PER_COMMAND + 1)}
+    names = {f"n{number}" for number in range(2 * NAMES_PER_STEP + 1)}
 
     await asyncio.gather(*(bench.listing.add(name) for name in names))
     assert bench.names() == names
@@ -108,8 +54,8 @@ async def test_more_names_than_one_command_takes_are_all_written(bench: ListingB
         bench.listing.discard(name)
 
     await eventually(lambda: bench.names() == {"n7"})
-    counts = Counter(bench.wire.commands)
-    assert (counts["SADD"], counts["SREM"]) == (3, 2)
+    commands = bench.wire.commands
+    assert (commands.count("SADD"), commands.count("SREM")) == (3, 2)
 
 
 async def test_changes_made_while_one_batch_is_written_are_the_next_batch(
@@ -291,3 +237,14 @@ async def test_nobody_waits_for_ever_after_the_end(bench: ListingBench, under_wa
 
     done, pending = await asyncio.wait(waiting, timeout=2)
     assert (len(done), len(pending)) == (len(set(waiting)), 0)
+
+
+async def test_what_has_changed_is_written_at_the_end(bench: ListingBench) -> None:
+    await bench.listing.add("goes")
+    bench.listing.discard("goes")
+    bench.listing.add("comes")
+
+    await bench.listing.finish()
+
+    assert bench.names() == {"comes"}
+    assert sorted(bench.wire.told[1:]) == [("comes", True), ("goes", False)]

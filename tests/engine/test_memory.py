@@ -42,13 +42,14 @@ async def mishaps() -> list[object]:
 
 
 def objects_held(engine: MemoryEngine) -> int:
-    """How many objects can be reached from an engine, its clock and classes aside."""
+    """How many objects can be reached from an engine; clock, node and classes aside."""
     seen: dict[int, object] = {}
     waiting: list[object] = [engine]
     while waiting:
         thing = waiting.pop()
         if id(thing) in seen or isinstance(
-            thing, type | ModuleType | asyncio.AbstractEventLoop | asyncio.Handle
+            thing,
+            type | ModuleType | asyncio.AbstractEventLoop | asyncio.Handle | RecordingReceiver,
         ):
             continue
         seen[id(thing)] = thing

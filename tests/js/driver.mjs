@@ -52,7 +52,7 @@ function plain(value) {
 }
 
 class Driven {
-  constructor(name, { module, url, token, options }) {
+  constructor(name, { module, url, token, page, options }) {
     this.name = name;
     this.binary = module.endsWith('.protobuf.js');
     this.subscriptions = new Map();
@@ -62,8 +62,10 @@ class Driven {
     this.centrifuge = new Centrifuge(url, {
       ...options,
       websocket: countingWebSocket(this.socket),
-      onRefresh: (context, answer) => this.ask('refresh', context, answer),
-      onPrivateSubscribe: (context, answer) => this.ask('private', context.data, answer),
+      ...(page ? { xmlhttprequest: requestsOf(page) } : {
+        onRefresh: (context, answer) => this.ask('refresh', context, answer),
+        onPrivateSubscribe: (context, answer) => this.ask('private', context.data, answer),
+      }),
     });
     if (token !== null) {
       this.centrifuge.setToken(token);
@@ -98,6 +100,49 @@ class Driven {
     ));
     this.subscriptions.set(channel, this.centrifuge.subscribe(channel, handlers));
   }
+}
+
+// XMLHttpRequest as scripts of a page have it: with the page's origin and cookies.
+function requestsOf({ origin, cookie }) {
+  return class {
+    withCredentials = false;
+    readyState = 0;
+    status = 0;
+    responseText = '';
+    #request;
+    #url;
+    #abort = new AbortController();
+
+    open(method, url) {
+      this.#url = new URL(url, origin);
+      this.#request = { method, headers: { origin }, signal: this.#abort.signal };
+    }
+
+    setRequestHeader(name, value) {
+      this.#request.headers[name] = value;
+    }
+
+    abort() {
+      this.#abort.abort();
+    }
+
+    async send(body) {
+      if (this.withCredentials) {
+        this.#request.headers.cookie = cookie;
+      }
+      try {
+        const response = await fetch(this.#url, { ...this.#request, body });
+        this.responseText = await response.text();
+        this.status = response.status;
+      } catch {
+        this.status = 0; // as for any failure of the network
+      }
+      this.readyState = 4;
+      if (!this.#abort.signal.aborted) {
+        this.onreadystatechange();
+      }
+    }
+  };
 }
 
 function countingWebSocket(counts) {

@@ -16,8 +16,8 @@ import pytest
 from websockets.asyncio.client import connect as open_socket
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from realtime import tokens
 from realtime.options_reader import load
+from realtime.tokens import issue
 from tests.live.api_client import connection, line, post, send
 from tests.live.site_process import COMMANDS, LISTENING, SiteProcess, site
 from tests.protocol_client import open_client
@@ -67,7 +67,7 @@ async def test_websocket_routes_of_the_site_are_kept(routed: SiteProcess) -> Non
         open_socket(address, proxy=None) as own,
         open_client(
             routed.socket,
-            token=tokens.connection_token(load({"token_hmac_secret_key": SECRET}), "17"),
+            token=issue.connection_token(load({"token_hmac_secret_key": SECRET}), "17"),
         ) as client,
     ):
         await own.send("h\xe9")
@@ -141,7 +141,7 @@ async def test_site_behind_a_path_prefix_is_served_below_it() -> None:
     # the proxy in front has taken the prefix away
     with site(command, LISTENING["uvicorn"], environment) as process:
         assert post_to(process, line("channels")) == b'{"result":{"channels":[]}}\n'
-        token = tokens.connection_token(load({"token_hmac_secret_key": SECRET}), "17")
+        token = issue.connection_token(load({"token_hmac_secret_key": SECRET}), "17")
         async with open_client(process.socket, token=token) as client:
             await client.quiet()
 
@@ -305,7 +305,7 @@ async def test_ready_site_is_served_by_runserver(tmp_path: Path, unique: str) ->
         key, secret = (
             (tmp_path / name).read_text().strip() for name in ("api_key", "token_hmac_secret_key")
         )
-        token = tokens.connection_token(load({"token_hmac_secret_key": secret}), unique)
+        token = issue.connection_token(load({"token_hmac_secret_key": secret}), unique)
         async with open_client(process.socket, token=token) as client:
             await client.result("subscribe", {"channel": unique})
 
@@ -325,7 +325,7 @@ async def test_ready_site_is_served_by_runserver(tmp_path: Path, unique: str) ->
 async def test_runserver_tells_clients_to_come_back_when_it_ends(tmp_path: Path) -> None:
     process = SiteProcess(RUNSERVER, LISTENING["daphne"], ready_site(tmp_path))
     secret = (tmp_path / "token_hmac_secret_key").read_text().strip()
-    token = tokens.connection_token(load({"token_hmac_secret_key": secret}), "17")
+    token = issue.connection_token(load({"token_hmac_secret_key": secret}), "17")
     async with open_client(process.socket, token=token) as client:
         stopped = asyncio.create_task(asyncio.to_thread(process.stop))
 

@@ -9,8 +9,8 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from realtime import tokens
 from realtime.options_reader import load
+from realtime.tokens import issue
 from tests.browser import console, start_browser, wait_for
 from tests.ready_site import ReadySite
 from tests.server import wait_until
@@ -319,7 +319,7 @@ CONNECT = """
 )
 def test_page_renews_its_token(site: ReadySite, page: Page, ttl: int, method: int) -> None:
     config = load({"token_hmac_secret_key": site.secret("token_hmac_secret_key")})
-    token = tokens.connection_token(config, "17", ttl=ttl)
+    token = issue.connection_token(config, "17", ttl=ttl)
     page.browser.set_script_timeout(20)
 
     result = page.browser.execute_async_script(CONNECT, site.socket, CHANNEL, token, method)

@@ -8,8 +8,8 @@ from html import unescape
 import httpx
 import pytest
 
-from realtime import tokens
 from realtime.options_reader import load
+from realtime.tokens import issue
 from tests.protocol_client import ProtocolClient, open_client
 from tests.ready_site import ReadySite, manage
 
@@ -67,7 +67,7 @@ def send(browser: httpx.Client, path: str, **fields: str) -> httpx.Response:
 async def subscriber(site: ReadySite) -> AsyncIterator[ProtocolClient]:
     """A client to subscribe with."""
     config = load({"token_hmac_secret_key": site.secret("token_hmac_secret_key")})
-    async with open_client(site.socket, token=tokens.connection_token(config, "17")) as client:
+    async with open_client(site.socket, token=issue.connection_token(config, "17")) as client:
         yield client
 
 

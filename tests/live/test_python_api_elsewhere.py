@@ -18,10 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TIMEOUT = 60.0
 
 SET_UP = "import django; django.setup(); import asyncio, realtime\n"
-ADVICE = "Call this in the process of the ASGI server, or send the command to its /api."
+ADVICE = (
+    "Call this in the process of the ASGI server, send the command to its /api, or name a"
+    " Redis (SERVICE_REDIS_URL), which connects all processes."
+)
 
 FUNCTIONS = {
     "publish": "'a', 1",
+    "publish_many": "[('a', 1)]",
     "broadcast": "['a'], 1",
     "unsubscribe": "'17'",
     "disconnect": "'17'",

@@ -331,7 +331,7 @@ try:
 except Refused:
     print(kept())
 with transaction.atomic():
-    realtime.publish({channel!r}, "at once")
+    realtime.publish({channel!r}, "at once", on_commit=False)
     print(kept())
 """
     assert output(SET_UP + code, variables) == [

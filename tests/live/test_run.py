@@ -86,8 +86,7 @@ def test_demo_page_allows_no_script_but_its_own_files(site: ReadySite) -> None:
 def test_demo_user_stays_the_same_within_a_browser_session(site: ReadySite) -> None:
     def users(browser: httpx.Client) -> set[str]:
         return {
-            browser.get("/demo").text.partition('data-user="')[2].partition('"')[0]
-            for _ in range(2)
+            browser.get("/demo").text.partition('"user": "')[2].partition('"')[0] for _ in range(2)
         }
 
     with httpx.Client(base_url=site.address) as browser:

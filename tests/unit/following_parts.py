@@ -70,6 +70,12 @@ class Line:
     def on_join(self, channel: str, info: ClientInfo) -> None:
         raise AssertionError("nobody joins here")
 
+    def on_occupied(self, channel: str) -> None:
+        pass
+
+    def on_vacated(self, channel: str) -> None:
+        pass
+
     def on_leave(self, channel: str, info: ClientInfo) -> None:
         raise AssertionError("nobody leaves here")
 

@@ -78,6 +78,7 @@ def ids(messages: list[CheckMessage]) -> list[str | None]:
             {"engine": "memory", "channel_layer": "ours"}, "realtime.E018", id="layer, no Redis"
         ),
         pytest.param({"channel_layer": "nope"}, "realtime.E019", id="layer that is not there"),
+        pytest.param({"proxy_rpc_endpoint": "app/rpc"}, "realtime.E020", id="endpoint"),
         pytest.param({"redis_cluster_addrs": ["h:1"]}, "realtime.W001", id="not used"),
         pytest.param({"publish": True}, "realtime.W003", id="publish at the top level"),
         pytest.param(
@@ -91,6 +92,7 @@ def ids(messages: list[CheckMessage]) -> list[str | None]:
             {"allowed_origins": ["https://Example.org"]}, "realtime.W006", id="capital in a pattern"
         ),
         pytest.param(SENTINELS, "realtime.W009", id="failover without a new epoch"),
+        pytest.param({"proxy_subscribe": True}, "realtime.W010", id="nobody to be asked"),
     ],
 )
 def test_mistake_is_found_by_its_check(options: dict[str, object], expected: str) -> None:
@@ -179,7 +181,7 @@ def test_variable_that_names_no_option_is_found(monkeypatch: pytest.MonkeyPatch)
     ("variable", "option"),
     [
         ("SERVICE_REDIS_WRITE_TIMEOUT", "redis_write_timeout"),
-        ("SERVICE_PROXY_CONNECT_ENDPOINT", "proxy_connect_endpoint"),
+        ("SERVICE_GRPC_API_KEY", "grpc_api_key"),
     ],
 )
 def test_variable_of_an_option_without_effect_is_found(
@@ -293,6 +295,8 @@ def test_every_id_is_given_by_one_check() -> None:
 
     assert set(given.values()) == {1}
     assert sorted(given) == [
-        *(f"realtime.E{number:03}" for number in range(1, 20)),
-        *(f"realtime.W{number:03}" for number in range(1, 10)),
+        *(f"realtime.E{number:03}" for number in range(1, 22)),
+        *("realtime.E030", "realtime.E031"),
+        *(f"realtime.W{number:03}" for number in range(1, 13)),
+        *("realtime.W020", "realtime.W021"),
     ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,8 @@ from realtime import checks, node, redis_options
 from realtime.checks import OPTION_ERRORS
 from realtime.engine.keys import Keys
 from realtime.errors import DISCONNECTS, ERRORS
-from realtime.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
-from realtime.options_reader import from_strings, load
+from realtime.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, kind_of
+from realtime.options_reader import NOT_USED, from_strings, load
 from realtime.redis.blocking import MAX_CONNECTIONS
 from realtime.redis.hosts import Host
 from realtime.server_api.methods import METHODS
@@ -23,6 +25,13 @@ from realtime.transports import daphne_server
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+TYPES = {
+    "bool": "boolean",
+    "int": "integer",
+    "float": "number",
+    "str": "string",
+    "list": "list of strings",
+}
 WORDS = {True: "on", False: "off", None: "not set", "": "empty"}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 
@@ -32,14 +41,15 @@ def read(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", [*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS])
-def test_option_is_documented_with_its_default(name: str) -> None:
-    default = (CHANNEL_OPTION_FIELDS | CONFIG_FIELDS)[name].default
-    is_word = isinstance(default, bool | None) or default == ""
-    shown = WORDS[default] if is_word else f"`{default}`"
+def test_option_is_documented_with_type_default_and_meaning(name: str) -> None:
+    option = (CHANNEL_OPTION_FIELDS | CONFIG_FIELDS)[name]
+    is_word = isinstance(option.default, bool | None) or option.default == ""
+    default = WORDS[option.default] if is_word else f"`{option.default}`"
+    meaning = option.metadata["meaning"]
 
-    rows = re.findall(rf"^\| `{name}` \| [^|]+ \| ([^|]+) \|", read("options.md"), re.MULTILINE)
+    found = [row for row in rows(read("options.md")) if row.startswith(f"| `{name}` |")]
 
-    assert rows == [shown]
+    assert found == [f"| `{name}` | {TYPES[kind_of(option)]} | {default} | {meaning} |"]
 
 
 WARNINGS = re.findall(r'id="(realtime\.W[0-9]{3})"', inspect.getsource(checks))
@@ -68,6 +78,34 @@ def test_errors_of_the_documented_server_api_exist() -> None:
 
     assert documented
     assert {(code, message.strip()) for code, message in documented} <= existing
+
+
+# moving here
+
+
+def test_config_file_of_the_migration_can_be_used() -> None:
+    (file,) = re.findall(r"^ *```json\n(.*?)^ *```", read("migrating.md"), re.M | re.S)
+
+    config = load(json.loads(file))
+
+    assert config.namespaces["chat"].history_recover
+
+
+@pytest.mark.parametrize("name", sorted(NOT_USED))
+def test_option_without_effect_has_a_row_in_the_migration(name: str) -> None:
+    section = read("migrating.md").partition("### Options without an effect\n")[2]
+    table = rows(section.partition("\n### ")[0])
+    patterns = [pattern for row in table for pattern in re.findall("`([^`]+)`", row.split("|")[1])]
+
+    assert any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def test_rows_about_options_without_effect_name_such_options() -> None:
+    section = read("migrating.md").partition("### Options without an effect\n")[2]
+    for row in rows(section.partition("\n### ")[0])[2:]:
+        for pattern in re.findall("`([^`]+)`", row.split("|")[1]):
+            assert any(fnmatchcase(name, pattern) for name in NOT_USED), pattern
+            assert not any(fnmatchcase(name, pattern) for name in CONFIG_FIELDS), pattern
 
 
 # links and the tree

@@ -18,10 +18,9 @@ from realtime.tokens import (
     InvalidToken,
     SubscribeToken,
     Verifier,
-    connection_token,
-    subscription_token,
 )
 from realtime.tokens.claims import read_connect, read_subscribe
+from realtime.tokens.issue import connection_token, subscription_token
 from tests.unit.jwt_parts import NOW, SECRET, token
 from tests.unit.parts import data, quickly
 

@@ -118,7 +118,7 @@ def describe(base: str) -> str:
 def token_lines() -> str:
     """A token to connect with, ready to copy."""
     try:
-        token = tokens.connection_token(conf.current(), TOKEN_USER, ttl=TOKEN_DAYS * 86400)
+        token = tokens.connection_token(TOKEN_USER, ttl=TOKEN_DAYS * 86400)
     except ValueError as error:
         return f"No connection token: {error}.\n"
     return f"Connection token of user {TOKEN_USER}, valid {TOKEN_DAYS} days:\n  {token}\n\n"

@@ -5,15 +5,16 @@ import { Connection } from "./connection.js";
 const CUT_DELAY = 8_000; // milliseconds to publish something elsewhere
 const LONGEST_LOG = 200;
 
-const demo = document.getElementById("demo");
 const log = byId("log");
-const { socket, channel, user, token, tokenUrl } = demo.dataset;
+const { endpoint, token, refreshEndpoint, channel, user } = JSON.parse(
+  byId("realtime-config").textContent,
+);
 
 const present = new Map(); // connection ID → client info
 let countdown;
 
 const connection = new Connection({
-  url: socket,
+  url: endpoint,
   channel,
   token,
   fetchToken,
@@ -119,7 +120,7 @@ function showHistory() {
 }
 
 async function fetchToken() {
-  const response = await fetch(tokenUrl);
+  const response = await fetch(refreshEndpoint);
   if (!response.ok) throw new Error(`HTTP ${response.status}`);
   return (await response.json()).token;
 }

@@ -1,0 +1,11 @@
+"""What `manage.py realtime` can do; one module for each group of sub-commands.
+
+base           what a sub-command is, and what it answers
+table          all of them
+tokens         gentoken, checktoken
+configuration  checkconfig, genconfig
+calls          the methods of the server API, in this process, through Redis or over HTTP
+remote         HTTP requests to a running service
+websocket      a client just large enough to look at a running service
+doctor         looks at settings, service and Redis, and says what to do
+"""

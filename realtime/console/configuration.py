@@ -1,0 +1,132 @@
+"""checkconfig and genconfig: what is wrong with the options, and options to begin with."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any
+
+from django.core import checks
+from django.core.management.base import CommandParser
+
+from realtime.checks import TAG
+from realtime.console.base import Answer, Options, SubCommand, count
+
+SECRET_BYTES = 32
+"""Of entropy: as many as HMAC SHA-256 has use for (RFC 7518, 3.2)."""
+
+Message = checks.CheckMessage
+
+
+# checkconfig
+
+
+def _add_nothing(parser: CommandParser) -> None:
+    pass
+
+
+def _checkconfig(options: Options) -> Answer:
+    messages = [message for message in checks.run_checks(tags=[TAG]) if not message.is_silenced()]
+    errors = [message for message in messages if message.is_serious()]
+    value = {
+        "ok": not errors,
+        "messages": [
+            {
+                "id": message.id,
+                "level": _level(message),
+                "message": message.msg,
+                "hint": message.hint,
+            }
+            for message in messages
+        ],
+    }
+    text = "\n".join(map(_describe, messages)) or "The configuration is right."
+    failure = f"The configuration has {count(len(errors), 'mistake')}." if errors else ""
+    return Answer(text, value, failure)
+
+
+def _level(message: Message) -> str:
+    return "error" if message.is_serious() else "warning"
+
+
+def _describe(message: Message) -> str:
+    lines = [f"{_level(message)} {message.id}: {message.msg}"]
+    if message.hint:
+        lines.append(f"    {message.hint}")
+    return "\n".join(lines)
+
+
+# genconfig
+
+
+def _add_genconfig(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--format",
+        choices=("python", "json"),
+        default="python",
+        help="python: for settings.py; json: a config.json (default: python)",
+    )
+
+
+def _genconfig(options: Options) -> Answer:
+    config: dict[str, Any] = {
+        "token_hmac_secret_key": secrets.token_urlsafe(SECRET_BYTES),
+        "api_key": secrets.token_urlsafe(SECRET_BYTES),
+        "v3_use_offset": True,
+        "namespaces": [
+            {
+                "name": "chat",
+                "presence": True,
+                "join_leave": True,
+                "history_size": 100,
+                "history_lifetime": 300,
+                "history_recover": True,
+            }
+        ],
+    }
+    if options["format"] == "json":
+        return Answer(json.dumps(config, indent=4), config)
+    return Answer(_as_python(config), config)
+
+
+def _as_python(config: dict[str, Any]) -> str:
+    lines = [
+        "# The real-time service; docs/options.md lists every option. Secrets do not belong in a",
+        "# repository: SERVICE_TOKEN_HMAC_SECRET_KEY and SERVICE_API_KEY in the environment win.",
+        "REALTIME = {",
+    ]
+    for name, value in config.items():
+        if name == "namespaces":
+            lines.append('    "namespaces": [')
+            for namespace in value:
+                lines.append("        {")
+                lines += [
+                    f'            "{key}": {_literal(item)},' for key, item in namespace.items()
+                ]
+                lines.append("        },")
+            lines.append("    ],")
+        else:
+            lines.append(f'    "{name}": {_literal(value)},')
+    return "\n".join([*lines, "}"])
+
+
+def _literal(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+SUB_COMMANDS = (
+    SubCommand(
+        "checkconfig",
+        "Say what is wrong with the options, as the system checks do.",
+        _add_nothing,
+        _checkconfig,
+        "Say what is wrong with the options: the system checks of the service with their ids.\n"
+        "The exit status is 1 when there is an error, 0 when there are only warnings.",
+    ),
+    SubCommand(
+        "genconfig",
+        "Print options to begin with, with new secrets.",
+        _add_genconfig,
+        _genconfig,
+    ),
+)

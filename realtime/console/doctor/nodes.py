@@ -1,0 +1,82 @@
+"""Whether the engine and the number of processes fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import partial
+
+import realtime
+from realtime import engines
+from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
+from realtime.console.doctor.service import Service, nodes_of
+from realtime.errors import EngineUnavailable
+
+CONNECTIONS = 10
+"""New connections after which another process behind the same address has shown itself, most
+likely."""
+
+ONE_PROCESS = (
+    "The memory engine is for one process: clients of the others are not reached. Set redis_url,"
+    " or run one process (uvicorn and granian: --workers 1)."
+)
+
+
+def checks(service: Service) -> Iterator[Check]:
+    """What `info` of the server API tells."""
+    yield Check("processes", partial(processes, service))
+
+
+def processes(service: Service) -> Finding:
+    """Whether the processes of the service know each other, and are those of these settings."""
+    if not service.asks:
+        return skip("the server API is closed, so the processes cannot be counted")
+    if service.info.status != 200:
+        return skip("the server API does not answer, so the processes cannot be counted")
+    listed = nodes_of(service.info)
+    if not listed:
+        return fail(
+            "the service lists no process that serves clients",
+            "It cannot read its own engine: look into its log.",
+        )
+    if engines.is_shared(service.config):
+        return _shared(service, listed)
+    return _memory(service, listed)
+
+
+def _memory(service: Service, listed: dict[str, str]) -> Finding:
+    """With the memory engine, each process lists itself only."""
+    met = dict(listed)
+    for _ in range(CONNECTIONS):
+        if len(met) > 1:
+            break
+        met |= nodes_of(service.ask("info"))
+    if len(listed) > 1:
+        return warn(
+            f"the service has {_processes(listed)} that know each other, but the engine"
+            " here is memory",
+            "Give this process the options of the service (redis_url), to publish from here.",
+        )
+    if len(met) > 1:
+        return fail("several processes answer, and the engine is memory", ONE_PROCESS)
+    return ok("one process, and the memory engine is for one")
+
+
+def _shared(service: Service, listed: dict[str, str]) -> Finding:
+    """With Redis, the service and this process must see the same nodes."""
+    try:
+        here = {node["uid"] for node in realtime.info()}
+    except EngineUnavailable:
+        return skip("Redis cannot be reached from here")
+    if not here & listed.keys():
+        return fail(
+            "the processes of the service are not in the Redis of these settings",
+            "The service has other options: compare redis_url, redis_db, redis_prefix and"
+            " SECRET_KEY, of which the prefix is made.",
+        )
+    alias = service.config.channel_layer
+    layer = f" and the channel layer {alias!r}" if alias else ""
+    return ok(f"{_processes(here)}, one service through Redis{layer}")
+
+
+def _processes(uids: Collection[str]) -> str:
+    return "1 process" if len(uids) == 1 else f"{len(uids)} processes"

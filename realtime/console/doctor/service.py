@@ -1,0 +1,136 @@
+"""Service: a running service, asked once for what several checks want to know."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from realtime.console.remote import Remote, Response, Unreachable
+from realtime.console.websocket import Closed, WebSocket, shake_hands
+from realtime.options import Config
+from realtime.tokens import issue
+
+TOKEN_TTL = 120
+"""Seconds; a minute of skew of the clocks can still be told from a wrong key."""
+
+
+class Connected(NamedTuple):
+    """How the connect command of a client ended. One of `reply` and `closed` is there."""
+
+    reply: dict[str, Any] | None
+    closed: Closed | None
+    expires_at: int
+    """Of the token, Unix seconds of this machine's clock."""
+    answered_at: float
+    seconds: float
+
+
+class Service:
+    """One visit at a service. What is asked raises Unreachable."""
+
+    def __init__(self, remote: Remote, config: Config) -> None:
+        self.remote = remote
+        self.config = config
+        self.path = config.websocket_handler_prefix
+
+    @cached_property
+    def plain(self) -> Response:
+        """The answer to a request for the WebSocket's path that asks for no WebSocket."""
+        return self.remote.request("GET", self.path, {})
+
+    @cached_property
+    def plain_at(self) -> float:
+        """Unix seconds when that answer was there."""
+        _ = self.plain
+        return time.time()
+
+    @cached_property
+    def upgrade(self) -> Response:
+        """The answer to a handshake that comes from no browser."""
+        return self.upgrade_from("")
+
+    def upgrade_from(self, origin: str) -> Response:
+        """The answer to a handshake from a page of an origin."""
+        with shake_hands(self.remote, self.path, origin) as (response, _):
+            return response
+
+    @contextmanager
+    def _connection(self) -> Iterator[WebSocket]:
+        with shake_hands(self.remote, self.path) as (response, socket):
+            if socket is None:
+                raise Unreachable(
+                    f"{self.remote} opened a WebSocket before, and answers {response.status} now"
+                )
+            yield socket
+
+    @property
+    def mints(self) -> bool:
+        """Whether a token made here should be accepted."""
+        config = self.config
+        return bool(config.token_hmac_secret_key) and not config.token_jwks_public_endpoint
+
+    @cached_property
+    def connected(self) -> Connected:
+        """The end of a connect command with a token made here, for a user nobody else is."""
+        expires_at = int(time.time()) + TOKEN_TTL
+        token = issue.connection_token(
+            self.config, f"doctor-{uuid.uuid4().hex}", ttl=expires_at - time.time() + 0.5
+        )
+        with self._connection() as socket:
+            began = time.monotonic()
+            socket.send(json.dumps({"id": 1, "params": {"token": token}}))
+            message = socket.receive()
+            seconds = time.monotonic() - began
+            now = time.time()
+        if isinstance(message, Closed):
+            return Connected(None, message, expires_at, now, seconds)
+        return Connected(_first(message), None, expires_at, now, seconds)
+
+    @cached_property
+    def refusal(self) -> Closed | None:
+        """How the service closes after a frame that is no command; None if it does not."""
+        with self._connection() as socket:
+            socket.send("this is no command")
+            message = socket.receive()
+        return message if isinstance(message, Closed) else None
+
+    def ask(self, method: str, key: str | None = None) -> Response:
+        """Send a command without params to the server API, on a new connection.
+
+        `key`: None for the configured one.
+        """
+        return self.remote.command(method, b"{}", self.config.api_key if key is None else key)
+
+    @cached_property
+    def info(self) -> Response:
+        """The answer to the command `info`."""
+        return self.ask("info")
+
+    @property
+    def asks(self) -> bool:
+        """Whether the server API should answer."""
+        config = self.config
+        return not config.api_disable and bool(config.api_key or config.api_insecure)
+
+
+def nodes_of(response: Response) -> dict[str, str]:
+    """The nodes in an answer to `info`: uid → name. Empty when it is no such answer."""
+    try:
+        reply = json.loads(response.body)
+        return {node["uid"]: node["name"] for node in reply["result"]["nodes"]}
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
+def _first(message: str) -> dict[str, Any]:
+    """The first reply of a frame; {} when it is none."""
+    try:
+        reply = json.loads(message.split("\n", 1)[0])
+    except ValueError:
+        return {}
+    return reply if isinstance(reply, dict) else {}

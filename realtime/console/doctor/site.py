@@ -1,0 +1,147 @@
+"""What the settings of this site say, without asking anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from django.conf import settings
+
+from realtime import origin
+from realtime.console.base import count
+from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
+from realtime.hooks.registry import registry
+from realtime.options import Config
+
+TOKEN_SECRET_MIN = 32
+"""Bytes an HMAC SHA-256 key has at least (RFC 7518, 3.2)."""
+API_KEY_MIN = 16
+"""Bytes that nobody tries out."""
+
+FOREIGN_ORIGIN = "https://elsewhere.invalid"
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+
+
+def checks(config: Config) -> Iterator[Check]:
+    """Everything that the settings can tell."""
+    for name, look in (
+        ("ways in", ways_in),
+        ("secrets", weak_secrets),
+        ("debug", debug),
+        ("origins", origins),
+        ("database", database),
+    ):
+        yield Check(name, partial(look, config))
+
+
+def ways_in(config: Config) -> Finding:
+    """Whether any client can connect."""
+    ways = {
+        "a token": (
+            config.token_hmac_secret_key
+            or config.token_rsa_public_key
+            or config.token_ecdsa_public_key
+            or config.token_jwks_public_endpoint
+        ),
+        "the login session": config.session_authentication,
+        "proxy_connect_endpoint": config.proxy_connect_endpoint,
+        "a connect hook": "connect" in registry.single,
+        "nothing at all": config.client_anonymous or config.client_insecure,
+    }
+    open_ways = [way for way, given in ways.items() if given]
+    if not open_ways:
+        return fail(
+            "no client can connect",
+            "Set token_hmac_secret_key (manage.py realtime genconfig makes one), or turn"
+            " session_authentication on.",
+        )
+    return ok(f"clients connect with {' or '.join(open_ways)}")
+
+
+def weak_secrets(config: Config) -> Finding:
+    """Whether secrets are long enough; they are not shown."""
+    short = [
+        f"{name} has {count(len(value.encode()), 'byte')} and should have {least}"
+        for name, value, least in (
+            ("token_hmac_secret_key", config.token_hmac_secret_key, TOKEN_SECRET_MIN),
+            ("api_key", config.api_key, API_KEY_MIN),
+        )
+        if value and len(value.encode()) < least
+    ]
+    if short:
+        return warn("; ".join(short), "manage.py realtime genconfig makes new ones.")
+    return ok("long enough")
+
+
+def debug(config: Config) -> Finding:
+    """Whether protection is off, and whether this is development."""
+    insecure = [name for name in ("client_insecure", "api_insecure") if getattr(config, name)]
+    if insecure and not settings.DEBUG:
+        return fail(
+            f"{' and '.join(insecure)} outside of DEBUG: anyone may do anything",
+            "Turn that off; both are for development.",
+        )
+    if insecure:
+        return warn(f"DEBUG and {' and '.join(insecure)} are on", "For development only.")
+    if settings.DEBUG:
+        return warn("DEBUG is on", "For development only: Django then keeps every SQL query.")
+    return ok("DEBUG and the insecure options are off")
+
+
+def origins(config: Config) -> Finding:
+    """Whether the pages of this site may connect, and no others that should not."""
+    patterns = config.allowed_origins
+    if patterns is None:
+        if config.session_authentication:
+            return ok("allowed_origins is not set: sessions count for pages of the same host only")
+        return ok("allowed_origins is not set: pages of any origin may connect, with a token")
+    if not patterns:
+        return warn(
+            "allowed_origins is empty: no page of any browser may connect",
+            "List the origins of your pages, for example https://example.org",
+        )
+    if config.session_authentication and origin.is_allowed(FOREIGN_ORIGIN, patterns):
+        return fail(
+            "allowed_origins accepts any origin, and the login session is a credential: every"
+            " page on the web can connect as the user who looks at it",
+            "List the origins of your own pages in allowed_origins.",
+        )
+    refused = [
+        host
+        for host, candidates in _own_origins()
+        if not any(origin.is_allowed(candidate, patterns) for candidate in candidates)
+    ]
+    if refused:
+        return warn(
+            f"allowed_origins accepts no page of {', '.join(refused)}, which this site serves",
+            "Add their origins, if pages from there are to connect.",
+        )
+    return ok("allowed_origins accepts the pages of this site")
+
+
+def _own_origins() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Where this site's pages come from: what the setting says → origins it stands for."""
+    for trusted in settings.CSRF_TRUSTED_ORIGINS:
+        yield trusted, (trusted.replace("*", "www"),)
+    for host in settings.ALLOWED_HOSTS:
+        if host != "*" and host not in LOCAL_HOSTS:
+            name = f"www{host}" if host.startswith(".") else host
+            yield host, (f"https://{name}", f"http://{name}")
+
+
+def database(config: Config) -> Finding:
+    """Whether the threads that run hooks would keep database connections."""
+    if not (registry or config.session_authentication):
+        return skip("no hook and no session is used, so the service opens no database connection")
+    kept = [
+        f"{alias} ({options['CONN_MAX_AGE']})"
+        for alias, options in settings.DATABASES.items()
+        if options.get("CONN_MAX_AGE", 0) != 0
+    ]
+    if kept:
+        return warn(
+            f"CONN_MAX_AGE is set for {', '.join(kept)}: up to"
+            f" {count(config.hook_workers, 'thread')} of each process keep a connection",
+            "Set it to 0, as Django advises under ASGI; where connecting is slow, use a pool.",
+        )
+    return ok("CONN_MAX_AGE is 0: connections are closed after each hook")

@@ -1,0 +1,283 @@
+"""gentoken and checktoken: make and verify tokens with the configured keys.
+
+No key and no secret is ever shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import jwt
+import msgspec
+from django.core.management.base import CommandError, CommandParser
+
+from realtime import conf
+from realtime.console.base import Answer, Options, SubCommand, count, shown
+from realtime.options import Config
+from realtime.tokens import (
+    ConnectToken,
+    ExpiredToken,
+    InvalidToken,
+    SubscribeToken,
+    Verifier,
+    issue,
+)
+from realtime.tokens.keys import KeysUnavailable, configured_keys
+
+DEFAULT_TTL = "7d"
+UNITS: Mapping[str, int] = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+NEVER = "never"
+
+WHY: Mapping[str, str] = {
+    "not in compact form": "It is three parts with dots between them; was all of it copied?",
+    "wrong signature": "It was signed with another key, or changed after it was signed.",
+    "unknown key ID": "The key set has no key of that ID.",
+    "not an RSA token with a key ID": (
+        "With token_jwks_public_endpoint only RSA keys of that set are accepted."
+    ),
+    "exp has passed": "Make a new one; if it is new, the clock of its maker is slow.",
+    "nbf has not come": "Wait, or correct the clock of its maker.",
+    "claims have the wrong types": "sub, client and channel are strings, exp and nbf numbers.",
+}
+"""Why a token is refused → what that means."""
+
+
+def _ttl(text: str) -> int | None:
+    """Seconds; None for never.
+
+    Raises:
+        ValueError: argparse makes a message of it.
+    """
+    if text == NEVER:
+        return None
+    match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
+    if match is None or not int(match[1]):
+        raise ValueError
+    return int(match[1]) * UNITS[match[2]]
+
+
+_ttl.__name__ = "time to live"  # argparse calls a wrong value an "invalid <name> value"
+
+
+# gentoken
+
+
+def _add_gentoken(parser: CommandParser) -> None:
+    parser.add_argument("user", nargs="?", help='user ID; "" for an anonymous user')
+    parser.add_argument("--client", help="connection ID: makes a subscription token for it")
+    parser.add_argument(
+        "--channel",
+        action="append",
+        default=[],
+        metavar="CHANNEL",
+        help="the private channel; in a connection token: subscribe the client to it (repeatable)",
+    )
+    parser.add_argument(
+        "--ttl",
+        type=_ttl,
+        default=DEFAULT_TTL,
+        help=f"time until it expires: 90, 15m, 12h, 7d or {NEVER} (default: {DEFAULT_TTL})",
+    )
+    parser.add_argument("--info", metavar="JSON", help="what others see of this client")
+
+
+def _gentoken(options: Options) -> Answer:
+    config = conf.current()
+    if not config.token_hmac_secret_key:
+        raise CommandError(
+            "Tokens are signed with token_hmac_secret_key, which is not set."
+            " A new one: manage.py realtime genconfig"
+        )
+    user, client = options["user"], options["client"]
+    channels: list[str] = options["channel"]
+    ttl: int | None = options["ttl"]
+    info = _read_info(options["info"])
+    if client is not None:
+        if user is not None or len(channels) != 1 or not client:
+            raise CommandError("A subscription token takes --client and one --channel, no user.")
+        token = issue.subscription_token(config, client, channels[0], ttl=ttl, info=info)
+    elif user is None:
+        raise CommandError(
+            'Say whose token: gentoken USER ("" for an anonymous user), or for a subscription'
+            " gentoken --client ID --channel CHANNEL."
+        )
+    else:
+        token = issue.connection_token(config, user, ttl=ttl, info=info, channels=channels)
+    return Answer(token, {"token": token, "expires_at": _claims(token).get("exp")})
+
+
+def _read_info(text: str | None) -> object:
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        raise CommandError("--info is not JSON. A string has double quotes in it.") from None
+
+
+# checktoken
+
+
+def _add_checktoken(parser: CommandParser) -> None:
+    parser.add_argument("token", help='the token; "-" reads it from standard input')
+
+
+def _checktoken(options: Options) -> Answer:
+    config = conf.current()
+    given: str = options["token"]
+    token = (sys.stdin.readline() if given == "-" else given).strip()
+    try:
+        verified = asyncio.run(_verify(config, token))
+    except ExpiredToken as error:
+        # its signature is right: what it says may be told
+        return _refused(str(error), _dated(_claims(token)))
+    except InvalidToken as error:
+        return _refused(str(error), {}, _why(config, token, str(error)))
+    except KeysUnavailable:
+        raise CommandError(
+            "Nothing can be said of the token: token_jwks_public_endpoint cannot be fetched."
+        ) from None
+    value = {"valid": True, **_described(verified), "algorithm": _algorithm(token)}
+    return Answer(_text(value), value)
+
+
+async def _verify(config: Config, token: str) -> ConnectToken | SubscribeToken:
+    """Verify it as what it seems to be.
+
+    Raises:
+        InvalidToken, ExpiredToken, KeysUnavailable
+    """
+    verifier = Verifier(config)
+    try:
+        claims = _claims(token)
+        if "client" in claims or "channel" in claims:
+            return await verifier.subscribe(token, time.time())
+        return await verifier.connect(token, time.time())
+    finally:
+        verifier.close()
+
+
+def _claims(token: str) -> dict[str, Any]:
+    """The claims of a token, whoever signed it; {} when there are none."""
+    try:
+        claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
+    except (jwt.InvalidTokenError, RecursionError):
+        return {}
+    return claims
+
+
+def _algorithm(token: str) -> str:
+    try:
+        return str(jwt.get_unverified_header(token).get("alg", ""))
+    except (jwt.InvalidTokenError, RecursionError):
+        return ""
+
+
+def _described(token: ConnectToken | SubscribeToken) -> dict[str, object]:
+    info = None if token.info is None else msgspec.Raw(token.info.json)
+    if isinstance(token, ConnectToken):
+        return {
+            "kind": "connection",
+            "user": token.user,
+            "info": info,
+            "channels": token.channels,
+            "expires_at": token.expires_at,
+        }
+    return {
+        "kind": "subscription",
+        "client": token.client,
+        "channel": token.channel,
+        "info": info,
+        "expires_at": token.token_expires_at,
+        "subscription_expires_at": token.expires_at,
+    }
+
+
+def _dated(claims: Mapping[str, Any]) -> dict[str, object]:
+    """Who and when, of a token that is not valid now."""
+    names = {"sub": "user", "client": "client", "channel": "channel"}
+    told: dict[str, object] = {names[name]: claims[name] for name in names if name in claims}
+    told |= {
+        name: float(claims[claim])
+        for claim, name in (("exp", "expires_at"), ("nbf", "not_before"))
+        if claims.get(claim) is not None
+    }
+    return told
+
+
+def _why(config: Config, token: str, reason: str) -> str:
+    if reason != "no key for this algorithm":
+        return WHY.get(reason, "")
+    known = ", ".join(sorted(configured_keys(config))) or "none"
+    return f"It says {shown(_algorithm(token)) or 'none'}; the configured keys are for: {known}."
+
+
+def _refused(reason: str, told: Mapping[str, object], why: str = "") -> Answer:
+    why = why or WHY.get(reason, "")
+    failure = f"The token is not valid: {reason}.{f' {why}' if why else ''}"
+    return Answer(_text(told), {"valid": False, "reason": reason, **told}, failure)
+
+
+def _text(told: Mapping[str, object]) -> str:
+    """One line for each thing that is known."""
+    lines = []
+    if told.get("valid"):
+        lines.append(f"A valid {told['kind']} token ({told['algorithm']}).")
+    for name in ("user", "client", "channel"):
+        if name in told:
+            text = shown(str(told[name]))
+            lines.append(f"{name + ':':<12}{text or '(anonymous)'}")
+    if channels := told.get("channels"):
+        assert isinstance(channels, tuple)
+        lines.append(f"{'channels:':<12}{', '.join(map(shown, channels))}")
+    if isinstance(info := told.get("info"), msgspec.Raw):
+        lines.append(f"{'info:':<12}{shown(bytes(info).decode())}")
+    for name, label in (("not_before", "not before"), ("expires_at", "expires")):
+        if isinstance(moment := told.get(name), float):
+            lines.append(f"{label + ':':<12}{_moment(moment)}")
+    if told.get("valid") and told["expires_at"] is None:
+        lines.append(f"{'expires:':<12}{NEVER}")
+    return "\n".join(lines)
+
+
+def _moment(unix: float) -> str:
+    """A time, and how far away it is."""
+    seconds = abs(unix - time.time())
+    unit, name = next(
+        ((size, name) for size, name in ((86400, "day"), (3600, "hour"), (60, "minute"))
+         if seconds >= size),
+        (1, "second"),
+    )  # fmt: skip
+    distance = count(int(seconds / unit), name)
+    try:
+        text = datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        text = f"{unix:g}"
+    return f"{text} (in {distance})" if unix > time.time() else f"{text} ({distance} ago)"
+
+
+SUB_COMMANDS = (
+    SubCommand(
+        "gentoken",
+        "Make a connection token for a user, or a subscription token.",
+        _add_gentoken,
+        _gentoken,
+        "Make a token, signed with token_hmac_secret_key, and print it.\n\n"
+        "  gentoken 17                             user 17 may connect, for 7 days\n"
+        '  gentoken 17 --ttl 1h --info \'{"name": "Ann"}\'\n'
+        "  gentoken --client ID --channel '$chat:staff'\n"
+        "                                          that connection may subscribe",
+    ),
+    SubCommand(
+        "checktoken",
+        "Verify a token with the configured keys: who, until when, or why not.",
+        _add_checktoken,
+        _checktoken,
+    ),
+)

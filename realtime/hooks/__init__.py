@@ -1,0 +1,62 @@
+"""Hooks: where the site decides. Register functions in a module `realtime.py` of your app.
+
+    # chat/realtime.py
+    from realtime import hooks
+
+    @hooks.subscribe("room:{room}")
+    def may_subscribe(request):
+        return Room.objects.filter(name=request.params["room"], members=request.user).exists()
+
+    @hooks.rpc
+    async def add(request):
+        return request.data["a"] + request.data["b"]
+
+Functions are synchronous (they run on a worker thread and may use the database) or
+coroutines. They have `hook_timeout` seconds. An exception other than `Error` and `Disconnect`
+is error 100 for the client and an entry with its traceback in the log.
+"""
+
+from __future__ import annotations
+
+from realtime.errors import Disconnect, Error, PermissionDenied
+from realtime.hooks.answers import Connected, Data
+from realtime.hooks.registry import (
+    connect,
+    info,
+    message,
+    publish,
+    refresh,
+    rpc,
+    subscribe,
+)
+from realtime.hooks.requests import (
+    ConnectRequest,
+    MessageRequest,
+    PublishRequest,
+    RefreshRequest,
+    Request,
+    RPCRequest,
+    SubscribeRequest,
+)
+
+__all__ = [
+    "ConnectRequest",
+    "Connected",
+    "Data",
+    "Disconnect",
+    "Error",
+    "MessageRequest",
+    "PermissionDenied",
+    "PublishRequest",
+    "RPCRequest",
+    "RefreshRequest",
+    "Request",
+    "SubscribeRequest",
+    "connect",
+    "info",
+    "message",
+    "publish",
+    "refresh",
+    "rpc",
+    "subscribe",
+]

@@ -1,0 +1,127 @@
+"""Sends Django's signals about clients, off the event loop and bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any
+
+from django.dispatch import Signal
+
+from realtime import signals
+from realtime.hooks import running
+
+logger = logging.getLogger("realtime.hooks")
+
+EVENTS_ALLOWED = 10_000
+"""Events that may wait for slow receivers."""
+
+CLOSE_TIMEOUT = 1.0
+"""Seconds in which receivers may still hear what waits, when the process ends."""
+
+SIGNALS: Mapping[str, Signal] = {
+    "connected": signals.connected,
+    "disconnected": signals.disconnected,
+    "subscribed": signals.subscribed,
+    "unsubscribed": signals.unsubscribed,
+    "channel_occupied": signals.channel_occupied,
+    "channel_vacated": signals.channel_vacated,
+}
+
+
+_Event = tuple[str, dict[str, Any]]
+"""Kind and details."""
+
+
+class Events:
+    """Sends signals in the order in which they were told, on one thread.
+
+    The thread begins with the first event that somebody wants to hear. A receiver that never
+    ends does not keep the process from ending.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[_Event | Future[None] | None] = SimpleQueue()
+        """Events; who wants to know when those before it are heard; None at the end."""
+        self._begun = False
+        self._closed = False
+        self._given_up = False
+        self._dropped = 0
+
+    def tell(self, kind: str, **details: Any) -> None:
+        """Send a signal soon. Never waits and never raises."""
+        if self._closed or not SIGNALS[kind].has_listeners(None):
+            return
+        waiting = self._waiting.qsize()
+        if waiting >= EVENTS_ALLOWED:
+            if not self._dropped:
+                logger.error("Receivers of signals are too slow: signals are dropped")
+            self._dropped += 1
+            return
+        if self._dropped and waiting <= EVENTS_ALLOWED // 2:
+            logger.warning("Receivers of signals keep up again; %d were dropped", self._dropped)
+            self._dropped = 0
+        self._waiting.put((kind, details))
+        if not self._begun:
+            self._begin()
+
+    async def heard(self, timeout: float) -> bool:
+        """Wait until receivers heard all that was told, so many seconds at most; if they did."""
+        if not self._begun:
+            return True
+        heard: Future[None] = Future()
+        heard.set_running_or_notify_cancel()  # whoever waits cannot cancel it
+        self._waiting.put(heard)
+        waiting = asyncio.wrap_future(heard)
+        try:
+            await asyncio.wait([waiting], timeout=timeout)
+            return waiting.done()
+        finally:
+            waiting.cancel()
+
+    async def close(self) -> None:
+        """Let receivers hear what waits, for a moment."""
+        self._closed = True
+        heard = False
+        try:
+            heard = await self.heard(CLOSE_TIMEOUT)
+        finally:
+            if not heard:
+                self._given_up = True
+                logger.error("Receivers of signals are too slow: they may not hear the last ones")
+            self._waiting.put(None)
+
+    # the thread
+
+    def _begin(self) -> None:
+        thread = threading.Thread(target=self._run, name="realtime-signals", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            logger.exception("Signals wait for a thread")  # the next event tries again
+        else:
+            self._begun = True
+
+    def _run(self) -> None:
+        while (event := self._waiting.get()) is not None and not self._given_up:
+            if isinstance(event, Future):
+                event.set_result(None)
+            else:
+                _send(*event)
+
+
+def _send(kind: str, details: dict[str, Any]) -> None:
+    try:
+        with running.connections():
+            results = SIGNALS[kind].send_robust(sender=None, **details)
+    except BaseException:  # the thread must go on
+        logger.exception("Signal %s could not be sent to all receivers", kind)
+        return
+    for receiver, result in results:
+        if isinstance(result, Exception):
+            name = running.name_of(receiver)
+            logger.error("Receiver %s of signal %s failed", name, kind, exc_info=result)

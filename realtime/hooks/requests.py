@@ -1,0 +1,92 @@
+"""What a hook is told. All of it comes from clients: believe `user` and `client` only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import parse_cookie
+
+from realtime.hooks.base import Handshake
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Who asks, and how it is connected."""
+
+    client: str
+    """Connection ID."""
+    user: str
+    """User ID; "" for anonymous clients, and before a client is known."""
+    handshake: Handshake
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Some headers of the handshake, by their names in lower case."""
+        return self.handshake.headers
+
+    @property
+    def cookies(self) -> dict[str, str]:
+        """The cookies of the handshake, as a view finds them in `request.COOKIES`."""
+        return parse_cookie(self.headers.get("cookie", ""))
+
+    def get_user(self) -> Any:
+        """The Django user with this ID; AnonymousUser where there is none. Reads the database."""
+        from django.contrib.auth import get_user_model
+        from django.contrib.auth.models import AnonymousUser
+
+        if not self.user:
+            return AnonymousUser()
+        try:
+            return get_user_model()._default_manager.get(pk=self.user)
+        except (get_user_model().DoesNotExist, ValueError, TypeError, OverflowError):
+            return AnonymousUser()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectRequest(Request):
+    """A client connects without a token. `data`: what it sent along, None for nothing."""
+
+    data: Any = None
+    name: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshRequest(Request):
+    """A connection is about to expire."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscribeRequest(Request):
+    """A client wants to subscribe. `token`: what it sent along."""
+
+    channel: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    """The texts of the names in the pattern."""
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishRequest(Request):
+    """A client wants to publish."""
+
+    channel: str
+    data: Any
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RPCRequest(Request):
+    """A client calls a method."""
+
+    method: str
+    data: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRequest(Request):
+    """A client sent something and wants no answer."""
+
+    data: Any = None

@@ -1,0 +1,194 @@
+"""The site's answers: those of its functions, its endpoints and its login sessions.
+
+connect, refresh: the endpoint where one is configured, otherwise the function; then the
+login session, if neither knows a client. Channels and methods: the function that is
+registered for one, otherwise the endpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from realtime import payload
+from realtime.errors import BadRequest, InternalError, MethodNotFound, NotAvailable
+from realtime.hooks import answers
+from realtime.hooks.base import Caller, Identity, Renewal
+from realtime.hooks.endpoints import Endpoints
+from realtime.hooks.login import Logins
+from realtime.hooks.registry import Registry
+from realtime.hooks.requests import (
+    ConnectRequest,
+    MessageRequest,
+    PublishRequest,
+    RefreshRequest,
+    Request,
+    RPCRequest,
+    SubscribeRequest,
+)
+from realtime.hooks.running import Runner, name_of
+from realtime.options import ChannelOptions, Config
+from realtime.payload import Payload
+from realtime.protocol.messages import ChannelName, UserID
+
+logger = logging.getLogger("realtime.hooks")
+
+T = TypeVar("T")
+
+
+class SiteHooks:
+    """See `hooks.base.Hooks`. Belongs to one event loop."""
+
+    wants_handshake = True
+
+    def __init__(self, config: Config, registry: Registry) -> None:
+        self._registry = registry
+        self._runner = Runner(config.hook_workers, config.hook_timeout)
+        self._endpoints = Endpoints(config)
+        self._logins = None
+        if config.session_authentication:
+            self._logins = Logins(
+                self._runner, registry, config.allowed_origins, config.hook_workers
+            )
+        self.refreshes = self._endpoints.has("refresh")
+        self.wants_messages = "message" in registry.single
+
+    # connections
+
+    async def connect(
+        self, caller: Caller, data: bytes, name: str, version: str
+    ) -> Identity | None:
+        identity = None
+        if self._endpoints.has("connect"):
+            identity = await self._endpoints.connect(caller, data, name, version)
+        elif (function := self._registry.single.get("connect")) is not None:
+            request = ConnectRequest(**_of(caller), data=_decoded(data), name=name, version=version)
+            identity = await self._ask(function, request, answers.identity)
+            if identity is not None and "refresh" in self._registry.single:
+                identity = msgspec.structs.replace(identity, renewed=True)
+        if identity is None and self._logins is not None:
+            identity = await self._logins.identify(caller)
+        return identity
+
+    async def refresh(self, caller: Caller, login: str) -> Renewal | None:
+        if login and self._logins is not None:
+            return await self._logins.renew(caller, login)
+        if self._endpoints.has("refresh"):
+            return await self._endpoints.refresh(caller)
+        function = self._registry.single.get("refresh")
+        if function is None:
+            return None
+        return await self._ask(function, RefreshRequest(**_of(caller)), answers.renewal)
+
+    def login_ended(self, user: UserID, login: str) -> None:
+        if self._logins is not None:
+            self._logins.ended(user, login)
+
+    # channels
+
+    def decides(self, channel: ChannelName, options: ChannelOptions) -> bool:
+        return (
+            options.proxy_subscribe
+            or self._registry.find(self._registry.subscribe, channel) is not None
+        )
+
+    async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Payload | None:
+        found = self._registry.find(self._registry.subscribe, channel)
+        if found is None:
+            if self._endpoints.has("subscribe"):
+                return await self._endpoints.subscribe(caller, channel, token)
+            raise NotAvailable
+        function, params = found
+        request = SubscribeRequest(**_of(caller), channel=channel, params=params, token=token)
+        return await self._ask(function, request, answers.channel_info)
+
+    async def publish(
+        self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload
+    ) -> Payload:
+        found = self._registry.find(self._registry.publish, channel)
+        if found is None:
+            if not options.proxy_publish:
+                return data
+            if self._endpoints.has("publish"):
+                return await self._endpoints.publish(caller, channel, data)
+            raise NotAvailable
+        function, params = found
+        request = PublishRequest(
+            **_of(caller), channel=channel, data=_decoded(data.raw), params=params
+        )
+        return await self._ask(function, request, lambda answer: answers.published(answer, data))
+
+    # the rest
+
+    async def rpc(self, caller: Caller, method: str, data: bytes) -> Payload | None:
+        function = self._registry.methods.get(method)
+        if function is None:
+            if self._endpoints.has("rpc"):
+                return await self._endpoints.rpc(caller, method, data)
+            raise MethodNotFound if self._registry.methods else NotAvailable
+        request = RPCRequest(**_of(caller), method=method, data=_decoded(data))
+        return await self._ask(function, request, answers.optional)
+
+    async def message(self, caller: Caller, data: bytes) -> None:
+        function = self._registry.single.get("message")
+        if function is not None:
+            await self._runner.run(function, MessageRequest(**_of(caller), data=_decoded(data)))
+
+    async def close(self) -> None:
+        await self._runner.close()
+        await self._endpoints.close()
+
+    async def _ask(
+        self, function: Callable[..., Any], request: Request, meaning: Callable[[Any], T]
+    ) -> T:
+        """What the answer of a function means.
+
+        Raises:
+            Error, Disconnect: the function refuses.
+            InternalError: it failed, or its answer cannot be used; the log says so.
+        """
+
+        def read(answer: Any) -> T:
+            try:
+                return meaning(answer)
+            except (TypeError, ValueError) as error:
+                name = name_of(function)
+                logger.error("%s answered what cannot be used: %s", name, error)
+                raise InternalError from None
+
+        answer: T = await self._runner.run(function, request, read=read)
+        return answer
+
+
+def _of(caller: Caller) -> dict[str, Any]:
+    return {"client": caller.client, "user": caller.user, "handshake": caller.handshake}
+
+
+def _decoded(data: bytes) -> Any:
+    """What a client sent, as Python has it; None for nothing.
+
+    Raises:
+        BadRequest: it is no JSON.
+    """
+    if not data:
+        return None
+    try:
+        # as JSON clients get it: browsers write halves of surrogate pairs
+        return msgspec.json.decode(payload.check(data).json)
+    except (ValueError, RecursionError):
+        raise BadRequest from None
+
+
+def wanted(config: Config, registry: Registry) -> bool:
+    """Whether the site has anything to say; otherwise the options alone decide."""
+    endpoints = (
+        config.proxy_connect_endpoint,
+        config.proxy_refresh_endpoint,
+        config.proxy_subscribe_endpoint,
+        config.proxy_publish_endpoint,
+        config.proxy_rpc_endpoint,
+    )
+    return bool(registry) or config.session_authentication or any(endpoints)

@@ -1,0 +1,67 @@
+"""Who a client of a test is: what its handshake and its connect command say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from http.cookies import Morsel
+from typing import Any
+
+from realtime.hooks.answers import user_id
+from realtime.options import Config
+from realtime.tokens import issue
+
+
+class Credentials:
+    """Looked at for every connect, so cookies and tokens may change meanwhile."""
+
+    def __init__(
+        self,
+        user: Any,
+        *,
+        token: str | Callable[[], str],
+        info: object,
+        channels: Iterable[str],
+        cookies: Mapping[str, Any] | None,
+        headers: Mapping[str, str] | None,
+    ) -> None:
+        """See `TestService.client`.
+
+        Raises:
+            TypeError: user and token are given, or the user is none.
+        """
+        if user is not None and token:
+            raise TypeError("user and token both say who the client is: give one of them")
+        self._user = None if user is None else user_id(user)
+        self._token = token
+        self._info = info
+        self._channels = list(channels)
+        self._cookies = {} if cookies is None else cookies
+        self._headers = dict(headers or {})
+
+    def token(self, config: Config) -> str:
+        """The connection token; "" for none. May run code of the test.
+
+        Raises:
+            ValueError: none can be made for a user.
+        """
+        if not isinstance(self._token, str):
+            return self._token()
+        if self._token or self._user is None:
+            return self._token
+        if config.token_jwks_public_endpoint:
+            raise ValueError(
+                "token_jwks_public_endpoint is set, so no token can be made for a user here:"
+                " give one of your own, with token=."
+            )
+        return issue.connection_token(config, self._user, info=self._info, channels=self._channels)
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers of the handshake."""
+        headers = {"host": "testserver", **{k.lower(): v for k, v in self._headers.items()}}
+        cookies = [
+            f"{name}={value.coded_value if isinstance(value, Morsel) else value}"
+            for name, value in self._cookies.items()
+        ]
+        if cookies:
+            headers["cookie"] = "; ".join(cookies)
+        return [(name.encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()]

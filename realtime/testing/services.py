@@ -1,0 +1,242 @@
+"""The service of one test: the real one, with the memory engine, on a thread of its own.
+
+It stands beside the test as a server stands beside the code of a site: `publish`, `presence`,
+`disconnect` and the others reach it from every thread and from every event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.core.signals import setting_changed
+
+from realtime import conf, serving
+from realtime.hooks import running
+from realtime.node import Node
+from realtime.options_reader import InvalidOptions
+from realtime.testing import outbox
+from realtime.testing.clients import TestClient
+from realtime.testing.committed import Committed
+from realtime.testing.credentials import Credentials
+from realtime.testing.databases import Databases
+
+T = TypeVar("T")
+
+RECEIVERS_TIMEOUT = 10.0
+"""Seconds until receivers of signals must have heard what happened."""
+
+_SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE")
+
+
+class TestService:
+    """A running service, between `start` and `stop`, or in `with` or `async with`.
+
+    It has the options in force, but always the memory engine; where no key for tokens is
+    set, it sets one. Settings that change restart it: its clients are closed with 3001, and
+    histories are empty.
+    """
+
+    __test__ = False  # for pytest
+
+    def __init__(self) -> None:
+        self.databases = Databases()
+        self._thread: _Thread | None = None
+        self._committed: Committed | None = None
+        self._own_connections = running.connections
+
+    # life
+
+    def start(self) -> None:
+        """Begin to serve.
+
+        Raises:
+            InvalidOptions: the options have mistakes.
+        """
+        self._committed = Committed()
+        self.databases.lend()
+        running.connections = self.databases.borrowed
+        outbox.delivered_to.append(self)
+        setting_changed.connect(self._changed)
+        try:
+            self._serve()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Close every client, and leave nothing behind."""
+        setting_changed.disconnect(self._changed)
+        self._end()
+        conf.override()
+        if self in outbox.delivered_to:
+            outbox.delivered_to.remove(self)
+        running.connections = self._own_connections
+        self.databases.take_back()
+        self._committed = None
+
+    def _serve(self) -> _Thread:
+        if self._thread is None:
+            conf.override(engine="memory", channel_layer="")
+            if not conf.current().token_hmac_secret_key:
+                conf.override(
+                    engine="memory",
+                    channel_layer="",
+                    token_hmac_secret_key=secrets.token_urlsafe(32),
+                )
+            self._thread = _Thread()
+        return self._thread
+
+    def _end(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.stop()
+
+    def _changed(self, *, setting: str, **_: object) -> None:
+        if setting not in _SETTINGS:
+            return
+        self._end()
+        conf.override()
+        with suppress(InvalidOptions):  # told to whoever wants to be served
+            self._serve()
+
+    def __enter__(self) -> TestService:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> TestService:
+        await sync_to_async(self.start)()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await sync_to_async(self.stop)()
+
+    # clients
+
+    def client(
+        self,
+        user: Any = None,
+        *,
+        token: str | Callable[[], str] = "",
+        info: object = None,
+        channels: Iterable[str] = (),
+        cookies: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        data: object = None,
+    ) -> TestClient:
+        """A client that is not connected yet; see `TestClient`.
+
+        Args:
+            user: a Django user, or a user ID; it connects with a token that is made for it.
+            info, channels: what else that token says, as in `tokens.connection_token`.
+            token: one of the site's own, or a function that gets one for every connect.
+            cookies: those of the handshake: a mapping, or `cookies` of Django's test client,
+                which is read at every connect.
+            headers: those of the handshake, `origin` for one.
+            data: what the client sends along for the connect hook.
+
+        Without user and token the client connects without a token, as the options and the
+        connect hook allow.
+        """
+        credentials = Credentials(
+            user,
+            token=token,
+            info=info,
+            channels=channels,
+            cookies=cookies,
+            headers=headers,
+        )
+        return TestClient(self, credentials, data)
+
+    # for clients
+
+    @property
+    def node(self) -> Node:
+        """The node that serves. Belongs to the event loop of the service."""
+        return self._serve().node
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine function in the service and wait, from a thread without a loop."""
+        return self._submit(work).result()
+
+    async def arun(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine function in the service, from a coroutine."""
+        # in the thread where database access of the test happens
+        future = await sync_to_async(self._submit)(work)
+        return await asyncio.wrap_future(future)
+
+    def _submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        if self._committed is None:
+            raise RuntimeError("the service of this client does not run")
+        thread = self._serve()
+        self.databases.lend()
+        self._committed.happen()
+        return asyncio.run_coroutine_threadsafe(_in_order(work, thread.node), thread.loop)
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Run a function of the test where it may use the database."""
+        return await asyncio.to_thread(self.databases.run, work)
+
+
+async def _in_order(work: Callable[[], Coroutine[Any, Any, T]], node: Node) -> T:
+    """Do something between what receivers of signals hear: the test sees what they did."""
+    await node.events.heard(RECEIVERS_TIMEOUT)
+    try:
+        return await work()
+    finally:
+        await node.events.heard(RECEIVERS_TIMEOUT)
+
+
+class _Thread:
+    """A node on an event loop in a thread."""
+
+    loop: asyncio.AbstractEventLoop
+    node: Node
+
+    def __init__(self) -> None:
+        """
+        Raises:
+            Exception: the node could not be started.
+        """
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._run()), name="realtime-test", daemon=True
+        )
+        self._thread.start()
+        self._started.wait()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            self._thread.join()
+            raise self._failure
+
+    async def _run(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        try:
+            self.node = await serving.start()
+        except BaseException as error:
+            self._failure = error
+            return
+        finally:
+            self._started.set()
+        await self._stopped.wait()
+        await serving.stop()
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            # what was told that the connection is closed has its turn to say so
+            await asyncio.wait(others, timeout=1)
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join()

@@ -1,0 +1,66 @@
+"""For test cases of unittest and Django."""
+
+from __future__ import annotations
+
+import unittest
+from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
+
+from realtime.testing.clients import TestClient
+from realtime.testing.outbox import Outbox, capture, matching
+from realtime.testing.services import TestService
+
+if TYPE_CHECKING:
+    _Case = unittest.TestCase
+else:
+    _Case = object
+
+
+class RealtimeTestMixin(_Case):
+    """An outbox and a service for each test: `class ChatTest(RealtimeTestMixin, TestCase)`.
+
+    It stands before the class of Django. `setUp` and `setUpClass` of your own call `super()`.
+    What `setUpTestData` publishes goes nowhere.
+    """
+
+    realtime_outbox: Outbox
+    """What the test published, in all its threads."""
+    realtime_service: TestService
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        captured = capture()
+        captured.__enter__()
+        cls.addClassCleanup(captured.__exit__)
+        super().setUpClass()
+
+    def setUp(self) -> None:
+        super().setUp()
+        captured = capture()
+        self.realtime_outbox = captured.__enter__()
+        self.addCleanup(captured.__exit__)
+        self.realtime_service = TestService()
+        self.realtime_service.start()
+        self.addCleanup(self.realtime_service.stop)
+
+    def realtime_client(self, user: Any = None, **options: Any) -> TestClient:
+        """A client that is not connected yet; see `TestService.client`."""
+        return self.realtime_service.client(user, **options)
+
+    def assertPublished(  # noqa: N802
+        self, channel: str, data: object = ANY, *, count: int | None = None
+    ) -> None:
+        """These data were published into a channel: so often, or at least once."""
+        found = len(matching(self.realtime_outbox, channel, data))
+        if found if count is None else found == count:
+            return
+        what = "anything" if data is ANY else repr(data)
+        wanted = "at least once" if count is None else f"{count} times"
+        self.fail(
+            f"Wanted in {channel!r}: {what}, {wanted}; found {found} times."
+            f" Published: {self.realtime_outbox!r}."
+        )
+
+    def assertNotPublished(self, channel: str, data: object = ANY) -> None:  # noqa: N802
+        """These data were not published into a channel."""
+        self.assertPublished(channel, data, count=0)

@@ -1,0 +1,74 @@
+"""Make tokens as the site does: with the configuration in force, for its users.
+
+Spec: Authentication, Client connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from realtime import conf
+from realtime.hooks.answers import user_id
+from realtime.tokens import issue
+
+DEFAULT_TTL = 3600.0
+"""Seconds. A token cannot be taken back: whoever lost a right keeps it this long at most."""
+
+
+def connection_token(
+    user: Any,
+    *,
+    ttl: float | None = DEFAULT_TTL,
+    info: object = None,
+    channels: Iterable[str] = (),
+) -> str:
+    """A connection token, signed with `token_hmac_secret_key` (HS256).
+
+    Args:
+        user: a Django user, whose primary key is the user ID, or a user ID: text, a whole
+            number or a UUID; "" and AnonymousUser make an anonymous token.
+        ttl: seconds until it expires, and the client has to bring a new one; None for never.
+        info: JSON-serialisable connection info, shown to others as `conn_info`.
+        channels: server-side subscriptions.
+
+    Raises:
+        ValueError: no `token_hmac_secret_key` is set.
+        TypeError: `user` is no user, the info has no JSON form, or the channels are no list
+            of names.
+        InvalidOptions: the options have mistakes; the system checks list them too.
+    """
+    return issue.connection_token(
+        conf.current(), user_id(user), ttl=ttl, info=info, channels=channels
+    )
+
+
+def subscription_token(
+    client: str,
+    channel: str,
+    *,
+    ttl: float | None = DEFAULT_TTL,
+    info: object = None,
+    keep_subscription: bool = False,
+) -> str:
+    """A token that lets one connection subscribe to one private channel.
+
+    Args:
+        client: connection ID, as the client got it in its connect reply.
+        ttl: seconds until token and subscription expire; None for never.
+        info: JSON-serialisable channel info, shown to others as `chan_info`.
+        keep_subscription: only the token expires, not the subscription (claim `eto`).
+
+    Raises:
+        ValueError: no `token_hmac_secret_key` is set.
+        TypeError: the info has no JSON form.
+        InvalidOptions: the options have mistakes; the system checks list them too.
+    """
+    return issue.subscription_token(
+        conf.current(),
+        client,
+        channel,
+        ttl=ttl,
+        info=info,
+        keep_subscription=keep_subscription,
+    )

@@ -1,0 +1,119 @@
+"""The contract of `engine.base.Engine`, for every engine there is: occupied and vacated."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from tests.engine.bench import NODE, Bench
+from tests.unit.parts import eventually, turns
+
+
+async def test_first_subscription_occupies_a_channel_before_it_is_made(
+    engine: Bench, unique: str
+) -> None:
+    await engine.engine.subscribe(unique)
+
+    assert engine.receiver.occupied == [unique]
+    assert engine.receiver.vacated == []
+
+
+async def test_last_unsubscription_vacates_a_channel(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+
+    await engine.engine.unsubscribe(unique)
+
+    await eventually(lambda: engine.receiver.vacated == [unique])
+    assert engine.receiver.occupied == [unique]
+
+
+async def test_channel_can_be_occupied_again(engine: Bench, unique: str) -> None:
+    for number in range(1, 4):
+        await engine.engine.subscribe(unique)
+        assert engine.receiver.occupied == [unique] * number
+        await engine.engine.unsubscribe(unique)
+        await eventually(lambda: len(engine.receiver.vacated) == number)  # noqa: B023
+
+
+async def test_subscribing_twice_occupies_once(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+    await engine.engine.subscribe(unique)
+    await engine.engine.unsubscribe(unique)
+
+    await eventually(lambda: engine.receiver.vacated == [unique])
+    assert engine.receiver.occupied == [unique]
+
+
+async def test_unsubscribing_where_nobody_was_vacates_nothing(engine: Bench, unique: str) -> None:
+    await engine.engine.unsubscribe(unique)
+    await engine.engine.subscribe(f"{unique}-after")
+    await engine.engine.unsubscribe(f"{unique}-after")
+
+    await eventually(lambda: bool(engine.receiver.vacated))
+    assert engine.receiver.vacated == [f"{unique}-after"]
+
+
+async def test_channels_are_occupied_and_vacated_one_by_one(engine: Bench, unique: str) -> None:
+    names = [f"{unique}-{number}" for number in range(500)]  # more than one step takes
+
+    await asyncio.gather(*(engine.engine.subscribe(name) for name in names))
+    await asyncio.gather(*(engine.engine.unsubscribe(name) for name in names))
+
+    await eventually(lambda: len(engine.receiver.vacated) >= len(names))
+    assert sorted(engine.receiver.occupied) == sorted(names)
+    assert sorted(engine.receiver.vacated) == sorted(names)
+
+
+async def test_announcing_tells_nothing_anew(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+
+    for _ in range(3):
+        await engine.engine.announce(NODE, 1000.0)
+
+    assert (engine.receiver.occupied, engine.receiver.vacated) == ([unique], [])
+
+
+async def test_nothing_is_told_after_the_end(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+
+    await engine.engine.stop()
+    try:
+        await engine.engine.unsubscribe(unique)
+    except Exception as error:  # a stopped engine may refuse
+        assert str(error)  # noqa: PT017
+    await turns()
+
+    assert engine.receiver.vacated == []
+
+
+async def test_what_changed_is_told_before_a_node_withdraws(engine: Bench, unique: str) -> None:
+    await engine.engine.subscribe(unique)
+    await engine.engine.unsubscribe(unique)
+
+    await engine.engine.withdraw(NODE)
+
+    assert engine.receiver.vacated == [unique]
+
+
+async def test_occupied_and_vacated_alternate_however_quickly_a_channel_changes(
+    engine: Bench, unique: str
+) -> None:
+    chance = random.Random(3)
+    names = [f"{unique}-{number}" for number in range(10)]
+    subscribed: set[str] = set()
+    for _ in range(300):
+        name = chance.choice(names)
+        if name in subscribed:
+            subscribed.remove(name)
+            await engine.engine.unsubscribe(name)
+        else:
+            subscribed.add(name)
+            await engine.engine.subscribe(name)
+
+    def told(name: str) -> int:
+        return engine.receiver.occupied.count(name) - engine.receiver.vacated.count(name)
+
+    await eventually(lambda: all(told(name) == (name in subscribed) for name in names))
+    for name in names:
+        kinds = [kind for kind, channel in engine.receiver.occupancy if channel == name]
+        assert kinds == (["occupied", "vacated"] * len(kinds))[: len(kinds)]

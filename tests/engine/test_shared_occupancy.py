@@ -1,0 +1,193 @@
+"""Engines that share a Redis: a channel is occupied once and vacated once, counting all nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from tests.engine.bench import NODE, NODE_LIFETIME, Bench
+from tests.engine.conftest import OpenRedisBench
+from tests.engine.redis_bench import KINDS
+from tests.engine.test_shared import SECOND_NODE, Pair
+from tests.unit.parts import eventually
+
+Told = tuple[list[str], list[str]]
+
+
+@pytest.fixture(params=KINDS)
+async def pair(request: pytest.FixtureRequest, open_redis: OpenRedisBench, unique: str) -> Pair:
+    """Two engines of each kind with the same prefix."""
+    one = await open_redis(request.param, prefix=unique)
+    other = await open_redis(request.param, prefix=unique, node=SECOND_NODE)
+    return Pair(one, other)
+
+
+def occupied(pair: Pair) -> Told:
+    return pair.one.receiver.occupied, pair.other.receiver.occupied
+
+
+def vacated(pair: Pair) -> Told:
+    return pair.one.receiver.vacated, pair.other.receiver.vacated
+
+
+async def settled(bench: Bench, unique: str) -> None:
+    """Wait until what a node changed before is written."""
+    await bench.engine.subscribe(f"{unique}-settled")
+
+
+async def test_second_node_does_not_occupy_a_channel(pair: Pair, unique: str) -> None:
+    await pair.one.engine.subscribe(unique)
+    await pair.other.engine.subscribe(unique)
+
+    assert occupied(pair) == ([unique], [])
+
+
+async def test_of_nodes_that_subscribe_at_the_same_time_exactly_one_is_told(
+    pair: Pair, unique: str
+) -> None:
+    names = [f"{unique}-{number}" for number in range(300)]
+
+    await asyncio.gather(
+        *(bench.engine.subscribe(name) for name in names for bench in pair),
+    )
+
+    one, other = occupied(pair)
+    assert sorted([*one, *other]) == sorted(names)
+
+
+async def test_only_the_last_node_that_leaves_vacates_a_channel(pair: Pair, unique: str) -> None:
+    for bench in pair:
+        await bench.engine.subscribe(unique)
+
+    await pair.one.engine.unsubscribe(unique)
+    await settled(pair.one, unique)
+    assert vacated(pair) == ([], [])
+
+    await pair.other.engine.unsubscribe(unique)
+    await eventually(lambda: vacated(pair) == ([], [unique]))
+
+
+async def test_of_nodes_that_leave_at_the_same_time_exactly_one_is_told(
+    pair: Pair, unique: str
+) -> None:
+    names = [f"{unique}-{number}" for number in range(300)]
+    for bench in pair:
+        await asyncio.gather(*(bench.engine.subscribe(name) for name in names))
+
+    await asyncio.gather(*(bench.engine.unsubscribe(name) for name in names for bench in pair))
+
+    for bench in pair:
+        await settled(bench, unique)
+    one, other = vacated(pair)
+    assert sorted([*one, *other]) == sorted(names)
+
+
+async def test_channel_that_is_handed_from_node_to_node_is_occupied_all_the_time(
+    pair: Pair, unique: str
+) -> None:
+    await pair.one.engine.subscribe(unique)
+    for _ in range(3):
+        await pair.other.engine.subscribe(unique)
+        await pair.one.engine.unsubscribe(unique)
+        await settled(pair.one, unique)
+        await pair.one.engine.subscribe(unique)
+        await pair.other.engine.unsubscribe(unique)
+        await settled(pair.other, unique)
+
+    one, other = occupied(pair)
+    assert [name for name in [*one, *other] if name == unique] == [unique]
+    assert vacated(pair) == ([], [])
+
+
+async def test_occupied_and_vacated_are_balanced_however_nodes_come_and_go(
+    pair: Pair, unique: str
+) -> None:
+    chance = random.Random(5)
+    names = [f"{unique}-{number}" for number in range(10)]
+    subscribed: set[tuple[int, str]] = set()
+
+    async def change(number: int) -> None:
+        engine = pair[number].engine
+        for _ in range(200):
+            place = number, chance.choice(names)
+            if place in subscribed:
+                subscribed.remove(place)
+                await engine.unsubscribe(place[1])
+            else:
+                subscribed.add(place)
+                await engine.subscribe(place[1])
+
+    await asyncio.gather(change(0), change(1))
+    for bench in pair:
+        await settled(bench, unique)
+
+    there = {name for _, name in subscribed}
+    assert there
+    for name in names:
+        times = sum(told.count(name) for told in occupied(pair))
+        ends = sum(told.count(name) for told in vacated(pair))
+        assert times - ends == (name in there)
+        assert times > 0
+
+
+async def test_node_that_died_does_not_count(pair: Pair, unique: str) -> None:
+    for bench in pair:
+        await bench.engine.subscribe(f"{unique}-both")
+    await pair.one.engine.subscribe(f"{unique}-one")
+    await pair.one.elapse(NODE_LIFETIME + 1)  # the first says nothing any more
+    await pair.other.engine.announce(SECOND_NODE, NODE_LIFETIME)
+
+    await pair.other.engine.subscribe(f"{unique}-one")
+    await pair.other.engine.unsubscribe(f"{unique}-both")
+
+    await eventually(lambda: pair.other.receiver.vacated == [f"{unique}-both"])
+    assert pair.other.receiver.occupied == [f"{unique}-one"]
+
+
+async def test_node_that_withdrew_does_not_count(pair: Pair, unique: str) -> None:
+    await pair.one.engine.subscribe(unique)
+    await pair.one.engine.withdraw(NODE)
+
+    await pair.other.engine.subscribe(unique)
+
+    assert pair.other.receiver.occupied == [unique]
+
+
+async def test_set_that_redis_lost_is_written_anew_and_nobody_is_told(
+    pair: Pair, unique: str
+) -> None:
+    await pair.one.engine.subscribe(unique)
+    for server in pair.one.servers:
+        with server.client() as client:
+            client.delete(pair.one.engine.keys.channels(NODE.uid))
+
+    await pair.one.engine.announce(NODE, NODE_LIFETIME)
+
+    assert await pair.other.engine.channels() == [unique]
+    assert occupied(pair) == ([unique], [])
+    assert vacated(pair) == ([], [])
+
+
+async def test_channel_left_while_redis_has_lost_it_is_vacated(pair: Pair, unique: str) -> None:
+    await pair.one.engine.subscribe(unique)
+    for server in pair.one.servers:
+        with server.client() as client:
+            client.delete(pair.one.engine.keys.channels(NODE.uid))
+
+    await pair.one.engine.unsubscribe(unique)
+
+    await eventually(lambda: pair.one.receiver.vacated == [unique])
+
+
+async def test_services_with_other_prefixes_occupy_their_own_channels(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    one = await open_redis(prefix=f"{unique}a")
+    other = await open_redis(prefix=f"{unique}b", node=SECOND_NODE)
+
+    for bench in (one, other):
+        await bench.engine.subscribe(unique)
+
+    assert occupied(Pair(one, other)) == ([unique], [unique])

@@ -1,0 +1,177 @@
+"""From the wheel to a message on the page, as docs/quickstart.md tells a developer to do it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+
+import pytest
+from websockets.asyncio.client import connect
+
+from tests.conftest import require
+from tests.install.conftest import OLDEST, Serve, Visit, production
+from tests.install.pages import fences, steps
+from tests.install.running import Running, Visitor
+from tests.install.site import Site
+from tests.protocol_client import open_client
+
+pytestmark = pytest.mark.timeout(300)  # the first test waits for both installations
+
+QUICK_START = "install settings asgi urls prepare run page curl view shell production"
+DOCUMENTED_REDIS = "redis://127.0.0.1:6379/0"
+DOCUMENTED_ADDRESS = "http://127.0.0.1:8000"
+
+
+def test_every_code_block_of_the_quick_start_is_followed_here() -> None:
+    assert list(steps("quickstart.md")) == QUICK_START.split()
+    assert fences("quickstart.md") == len(steps("quickstart.md"))
+
+
+# the installation
+
+
+def test_oldest_supported_django_is_installed(sites: Mapping[str, Site]) -> None:
+    version = sites["oldest"].run("python -m django --version").strip()
+
+    assert version in (OLDEST, f"{OLDEST}.0")
+
+
+def test_service_comes_from_the_wheel(site: Site) -> None:
+    where = site.run('python -c "import realtime; print(realtime.__file__)"').strip()
+
+    assert where.startswith(str(site.environment.bin.parent))
+
+
+def test_check_finds_nothing_to_say(site: Site) -> None:
+    said = site.run("python manage.py check --fail-level WARNING")
+
+    assert said == "System check identified no issues (0 silenced).\n"
+
+
+def test_migrations_of_the_wheel_are_complete(site: Site) -> None:
+    assert site.run("python manage.py makemigrations --check --dry-run") == "No changes detected\n"
+
+
+# messages
+
+
+async def test_message_published_in_a_view_arrives(visitor: Visitor) -> None:
+    async with visitor.listening() as client:
+        response = visitor.post("/api-of-its-own/say", text="from a view")
+
+        assert response.status_code == 204
+        assert (await client.publication())["data"] == {"text": "from a view"}
+
+
+async def test_message_of_the_curl_line_arrives(visitor: Visitor, server: Running) -> None:
+    require("curl", "Debian: apt-get install curl")
+    line = steps("quickstart.md")["curl"]
+    assert DOCUMENTED_ADDRESS in line
+    async with visitor.listening() as client:
+        finished = subprocess.run(
+            ["sh", "-c", line.replace(DOCUMENTED_ADDRESS, server.address)],
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+
+        assert json.loads(finished.stdout) == {"result": {}}, finished.stderr
+        assert (await client.publication())["data"] == {"text": "hi"}
+
+
+async def test_message_of_a_transaction_that_is_rolled_back_never_arrives(
+    visitor: Visitor,
+) -> None:
+    async with visitor.listening() as client:
+        response = visitor.http.get("/api-of-its-own/roll-back", params={"text": "undone"})
+        visitor.post("/api-of-its-own/say", text="a later one")
+
+        assert response.status_code == 204
+        assert (await client.publication())["data"] == {"text": "a later one"}
+        await client.quiet()
+
+
+async def test_message_from_the_shell_arrives_with_redis(
+    site: Site, serve_site: Serve, visit: Visit, redis_variables: Mapping[str, str]
+) -> None:
+    lines = steps("quickstart.md")["shell"]
+    assert DOCUMENTED_REDIS in lines
+    server = serve_site(site, production("daphne"), **redis_variables)
+    async with visit(server).log_in().listening() as client:
+        site.run(lines.replace(DOCUMENTED_REDIS, redis_variables["SERVICE_REDIS_URL"]))
+
+        assert (await client.publication())["data"] == {"text": "hi"}
+
+
+def test_shell_without_redis_says_that_it_serves_nobody_and_what_to_do(site: Site) -> None:
+    said = site.run(steps("quickstart.md")["shell"].splitlines()[-1], check=False)
+
+    last = said.strip().splitlines()[-1]
+    assert "NotServing" in last
+    assert "/api" in last
+
+
+# who is who
+
+
+async def test_client_is_who_is_logged_in(visitor: Visitor) -> None:
+    async with visitor.listening() as client:
+        present = await client.result("presence", {"channel": "chat:lobby"})
+
+        assert present["presence"][client.client]["user"] == "1"
+
+
+async def test_visitor_who_is_not_logged_in_is_refused(server: Running) -> None:
+    async with open_client(server.socket, origin=server.address, connected=False) as client:
+        await client.send("connect")
+
+        assert (await client.closed())[0] == 3003
+
+
+async def test_login_is_not_believed_of_a_page_of_another_site(visitor: Visitor) -> None:
+    headers = visitor.headers | {"Origin": "https://evil.example"}
+    async with open_client(
+        visitor.server.socket, additional_headers=headers, connected=False
+    ) as client:
+        await client.send("connect")
+
+        assert (await client.closed())[0] == 3003
+
+
+# what the site had before
+
+
+def test_own_app_called_api_still_answers(visitor: Visitor) -> None:
+    assert visitor.http.get("/api-of-its-own/who").json() == {"app": "api.views"}
+
+
+def test_page_of_the_quick_start_is_for_people_who_are_logged_in(
+    visitor: Visitor, visit: Visit, server: Running
+) -> None:
+    page = visitor.http.get("/api-of-its-own/page")
+
+    assert page.text.strip() == steps("quickstart.md")["page"].strip()
+    assert visit(server).http.get("/api-of-its-own/page").status_code == 302
+
+
+async def test_own_websocket_route_still_answers(visitor: Visitor, server: Running) -> None:
+    url = f"ws://127.0.0.1:{server.port}/ws/rooms/7/"
+    async with connect(url, additional_headers=visitor.headers, proxy=None) as socket:
+        await socket.send(json.dumps({"text": "hello"}))
+
+        assert json.loads(await socket.recv()) == {"user": "ann", "text": "hello"}
+
+
+async def test_functions_that_replace_that_route_do_the_same(visitor: Visitor) -> None:
+    async with visitor.listening("room:7") as client:
+        await client.result("publish", {"channel": "room:7", "data": {"text": "hello"}})
+
+        assert (await client.publication())["data"] == {"user": "ann", "text": "hello"}
+
+
+async def test_functions_that_replace_that_route_refuse_what_is_no_text(visitor: Visitor) -> None:
+    async with visitor.listening("room:7") as client:
+        error = await client.error("publish", {"channel": "room:7", "data": {"text": 7}})
+
+        assert error == {"code": 1000, "message": "a text is wanted"}

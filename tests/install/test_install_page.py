@@ -1,0 +1,75 @@
+"""The page of the quick start in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+
+from tests.browser import console, start_browser, wait_for
+from tests.install.pages import steps
+from tests.install.running import Running, Visitor
+from tests.install.site import Site
+from tests.server import ROOT, wait_until
+
+pytestmark = pytest.mark.timeout(300)  # the first test waits for both installations
+
+pytest_plugins = ["tests.js_fixtures"]
+
+JS = ROOT / "tests" / "js"
+LIBRARY = r"https://cdn\.jsdelivr\.net/npm/centrifuge@([\d.]+)/dist/(centrifuge\.min\.js)"
+
+
+@pytest.fixture
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """A browser in which nobody is logged in."""
+    browser = start_browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.quit()
+
+
+def test_page_loads_the_client_library_that_is_tested() -> None:
+    tested = json.loads((JS / "package.json").read_text())["dependencies"]["centrifuge"]
+
+    assert [version for version, _ in re.findall(LIBRARY, steps("quickstart.md")["page"])] == [
+        tested
+    ]
+
+
+def test_page_shows_what_is_published(
+    node: str, browser: Chrome, site: Site, server: Running, visitor: Visitor
+) -> None:
+    """With the library from here: a test does not depend on a server elsewhere."""
+    page, replaced = re.subn(LIBRARY, "centrifuge.js", steps("quickstart.md")["page"])
+    assert replaced == 1
+    (site.directory / "api" / "templates" / "offline.html").write_text(page)
+    shutil.copy(
+        JS / "node_modules" / "centrifuge" / "dist" / "centrifuge.min.js",
+        site.directory / "centrifuge.js",
+    )
+
+    browser.get(f"{server.address}/api-of-its-own/who")
+    browser.add_cookie({"name": "sessionid", "value": visitor.http.cookies["sessionid"]})
+    browser.get(f"{server.address}/api-of-its-own/offline")
+    wait_until(lambda: subscribers(server) == 1, what="the page's subscription")
+    visitor.post("/api-of-its-own/say", text="<b>hello</b>")
+
+    def shown() -> list[str]:
+        return [item.text for item in browser.find_elements(By.CSS_SELECTOR, "#messages li")]
+
+    wait_for(browser, lambda: shown() == ["<b>hello</b>"], "the message")
+    assert [entry for entry in console(browser) if "favicon" not in entry] == []
+
+
+def subscribers(server: Running) -> int:
+    """How many clients are subscribed to the channel of the quick start."""
+    (key,) = re.findall(r"Authorization: (apikey [\w-]+)", steps("quickstart.md")["curl"])
+    command = {"method": "presence_stats", "params": {"channel": "chat:lobby"}}
+    answer = httpx.post(f"{server.address}/api", json=command, headers={"Authorization": key})
+    return int(answer.json()["result"]["num_clients"])

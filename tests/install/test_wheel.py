@@ -1,0 +1,79 @@
+"""The wheel: one top-level name, everything the service needs, and nothing else."""
+
+from __future__ import annotations
+
+import configparser
+import importlib
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.server import ROOT
+
+PLACES = {"realtime": "realtime", "api": "realtime/api", "admin_panel": "realtime/admin_panel"}
+"""Package in the repository → where it is in the wheel."""
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> list[str]:
+    """The files in the wheel."""
+    return zipfile.ZipFile(wheel).namelist()
+
+
+def sources() -> set[str]:
+    """Every file of the packages, where it belongs in the wheel."""
+    return {
+        f"{place}/{path.relative_to(ROOT / package)}"
+        for package, place in PLACES.items()
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def test_wheel_has_one_top_level_name(names: list[str]) -> None:
+    top = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
+
+    assert top == {"realtime"}
+
+
+def test_wheel_has_every_file_of_the_packages_and_no_other(names: list[str]) -> None:
+    assert {name for name in names if ".dist-info/" not in name} == sources()
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"realtime/py\.typed",
+        r"realtime/engine/lua/\w+\.lua",
+        r"realtime/protocol/schema/client\.proto",
+        r"realtime/management/commands/realtime\.py",
+        r"realtime/templatetags/realtime\.py",
+        r"realtime/testing/plugin\.py",
+        r"realtime/api/urls\.py",
+        r"realtime/admin_panel/migrations/0001_\w+\.py",
+        r"realtime/admin_panel/templates/admin_panel/\w+\.html",
+        r"realtime/admin_panel/static/admin_panel/\w+\.css",
+        r"[^/]+\.dist-info/licenses/LICENSE",
+    ],
+)
+def test_wheel_has_what_is_no_ordinary_module(names: list[str], pattern: str) -> None:
+    assert [name for name in names if re.fullmatch(pattern, name)]
+
+
+@pytest.mark.parametrize("word", ["tests", "benchmarks", "messaging_project", "__pycache__", "var"])
+def test_wheel_has_nothing_that_only_the_repository_needs(names: list[str], word: str) -> None:
+    assert not [name for name in names if word in name.split("/")]
+
+
+def test_pytest_plugin_is_announced_by_a_name_that_leads_to_it(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+    points = configparser.ConfigParser(delimiters="=")
+    points.read_string(archive.read(name).decode())
+
+    ((_, module),) = points["pytest11"].items()
+
+    assert f"{module.replace('.', '/')}.py" in archive.namelist()
+    assert hasattr(importlib.import_module(module), "realtime_outbox")

@@ -1,0 +1,276 @@
+"""subscribe and publish: the site decides about channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import subscription_token
+from tests.live.hooks_site import OPTIONS, environment
+from tests.server import Server, wait_until
+
+DENIED = {"code": 103, "message": "permission denied"}
+FAILURE = {"code": 100, "message": "internal server error"}
+
+
+@pytest.fixture(scope="module")
+def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """The site whose hooks do what channels are called."""
+    return serve(environment=environment(tmp_path_factory, "strange"), **OPTIONS)
+
+
+# subscribe
+
+
+@pytest.mark.parametrize("answer", ["none", "true"])
+async def test_client_may_subscribe(
+    server: Server, connect: Callable[..., Any], unique: str, answer: str, format_name: str
+) -> None:
+    channel = f"ask:{answer}-{unique}"
+    client = await connect(server)
+
+    assert await client.result("subscribe", {"channel": channel}) == {}
+
+    assert (await client.push())["data"] == {"info": {"user": "17", "client": client.client}}
+
+
+async def test_answer_is_channel_info_in_join_presence_and_publications(
+    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+) -> None:
+    channel = f"ask:info-{unique}"
+    client = await connect(server)
+    info = {
+        "user": "17",
+        "client": client.client,
+        "chan_info": {"params": {"what": "info", "rest": unique}},
+    }
+
+    await client.result("subscribe", {"channel": channel})
+
+    assert (await client.push())["data"] == {"info": info}
+    presence = await client.result("presence", {"channel": channel})
+    assert presence["presence"] == {client.client: info}
+    await client.result("publish", {"channel": channel, "data": {"answer": "none"}})
+    assert (await client.publication())["info"] == info
+
+
+async def test_channel_info_may_be_null(
+    server: Server, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server)
+
+    await client.result("subscribe", {"channel": f"ask:null-{unique}"})
+
+    info = (await client.push())["data"]["info"]
+    assert "chan_info" in info
+    assert info["chan_info"] is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ("false", DENIED),
+        ("denied", DENIED),
+        ("error", {"code": 1020, "message": "full"}),
+        ("failure", FAILURE),
+        ("object", FAILURE),
+    ],
+)
+async def test_client_may_not_subscribe(
+    server: Server,
+    connect: Callable[..., Any],
+    unique: str,
+    answer: str,
+    error: dict[str, Any],
+    format_name: str,
+) -> None:
+    channel = f"ask:{answer}-{unique}"
+    client = await connect(server)
+
+    assert await client.error("subscribe", {"channel": channel}) == error
+
+    assert server.api("presence", channel=channel) == {"result": {"presence": {}}}
+    server.publish(channel, 1)
+    await client.quiet()
+
+
+async def test_subscribe_hook_disconnects_with_its_code(
+    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+) -> None:
+    client = await connect(server)
+
+    await client.send("subscribe", {"channel": f"ask:disconnect-{unique}"})
+
+    assert await client.closed() == (4020, '{"reason":"banned","reconnect":false}')
+
+
+async def test_hook_gets_the_token_the_client_sent(
+    server: Server, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server)
+
+    await client.result("subscribe", {"channel": f"ask:token-{unique}", "token": "abc"})
+
+    assert (await client.push())["data"]["info"]["chan_info"] == {"token": "abc"}
+
+
+async def test_private_channel_is_decided_by_its_token(
+    server: Server, connect: Callable[..., Any], unique: str
+) -> None:
+    channel = f"$ask:{unique}"
+    client = await connect(server)
+    token = subscription_token(client.client, channel)
+
+    assert await client.result("subscribe", {"channel": channel, "token": token}) == {}
+
+
+async def test_user_limited_channel_is_decided_by_its_name(
+    server: Server, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server, user=unique)
+
+    assert await client.result("subscribe", {"channel": f"ask:limited#{unique}"}) == {}
+    assert await client.error("subscribe", {"channel": f"ask:limited#{unique}x"}) == DENIED
+
+
+async def test_options_are_asked_before_the_hook(
+    server: Server, connect: Callable[..., Any], unique: str
+) -> None:
+    """The namespace is server_side, and the hook would answer with an error of its own."""
+    client = await connect(server)
+
+    assert await client.error("subscribe", {"channel": f"closed:{unique}"}) == DENIED
+
+
+async def test_failure_of_a_hook_is_in_the_log_with_its_traceback(
+    server: Server, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server)
+
+    await client.error("subscribe", {"channel": f"ask:failure-{unique}"})
+
+    wait_until(
+        lambda: "tests.site.strange.realtime.subscribe failed" in server.log, what="the entry"
+    )
+    assert "LookupError: the hook is broken" in server.log
+
+
+# publish
+
+
+async def publish(
+    server: Server, connect: Callable[..., Any], unique: str, data: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Publish data that tell the hook what to answer; the client is subscribed. The reply."""
+    client = await connect(server)
+    await client.result("subscribe", {"channel": f"ask:none-{unique}"})
+    await client.push()  # its own join
+    reply = await client.call("publish", {"channel": f"ask:none-{unique}", "data": data})
+    return client, reply
+
+
+@pytest.mark.parametrize(
+    ("answer", "published"),
+    [
+        ("none", {"answer": "none"}),
+        ("true", {"answer": "true"}),
+        ("null", None),
+    ],
+)
+async def test_publication_goes_out_as_the_hook_wants(
+    server: Server,
+    connect: Callable[..., Any],
+    unique: str,
+    answer: str,
+    published: Any,
+    format_name: str,
+) -> None:
+    client, reply = await publish(server, connect, unique, {"answer": answer})
+
+    assert "error" not in reply
+    assert (await client.publication())["data"] == published
+
+
+async def test_publication_is_replaced(
+    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+) -> None:
+    client, _ = await publish(server, connect, unique, {"answer": "other"})
+
+    publication = await client.publication()
+
+    assert publication["data"] == {"instead": {"what": "none", "rest": unique}}
+    assert publication["info"]["user"] == "17"
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ("false", DENIED),
+        ("error", {"code": 1030, "message": "rude"}),
+        ("failure", FAILURE),
+        ("object", FAILURE),
+    ],
+)
+async def test_rejected_publication_reaches_nobody(
+    server: Server,
+    connect: Callable[..., Any],
+    unique: str,
+    answer: str,
+    error: dict[str, Any],
+    format_name: str,
+) -> None:
+    client, reply = await publish(server, connect, unique, {"answer": answer})
+
+    assert reply["error"] == error
+    await client.quiet()
+
+
+async def test_publish_hook_disconnects_with_its_code(
+    server: Server, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server)
+    params = {"channel": f"ask:none-{unique}", "data": {"answer": "disconnect"}}
+
+    await client.send("publish", params)
+
+    assert await client.closed() == (4030, '{"reason":"too rude","reconnect":false}')
+
+
+async def test_half_of_a_character_reaches_the_hook_and_the_subscribers(
+    server: Server, connect: Callable[..., Any], unique: str
+) -> None:
+    """Browsers write halves of surrogate pairs, for text cut inside an emoji."""
+    data = b'{"answer": "none", "text": "\\ud83d"}'
+
+    client, reply = await publish(server, connect, unique, data)
+
+    assert "error" not in reply
+    assert (await client.publication())["data"] == {"answer": "none", "text": "\ufffd"}
+
+
+async def test_option_publish_is_asked_before_the_hook(
+    serve: Callable[..., Server],
+    tmp_path_factory: pytest.TempPathFactory,
+    connect: Callable[..., Any],
+    unique: str,
+) -> None:
+    options = OPTIONS | {"namespaces": [{"name": "ask"}]}
+    server = serve(environment=environment(tmp_path_factory, "strange"), **options)
+    client = await connect(server)
+    params = {"channel": f"ask:none-{unique}", "data": {"answer": "error"}}
+
+    assert await client.error("publish", params) == DENIED
+
+
+async def test_server_api_publishes_without_asking(
+    server: Server, connect: Callable[..., Any], unique: str
+) -> None:
+    client = await connect(server)
+    await client.result("subscribe", {"channel": f"ask:none-{unique}"})
+    await client.push()  # its own join
+
+    server.publish(f"ask:none-{unique}", {"answer": "error"})
+
+    assert (await client.publication())["data"] == {"answer": "error"}

@@ -1,0 +1,173 @@
+"""Publishing in transactions, in views of a site that is served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import new_word
+from tests.live.hooks_site import environment
+from tests.live.listening_site import OPTIONS, do
+from tests.live.processes import environment as of_worker
+from tests.live.processes import worker
+from tests.redis_server import RedisServer
+from tests.server import Server
+
+Connect = Callable[..., Any]
+
+
+@pytest.fixture(scope="module", params=["memory", "redis"])
+def server(
+    request: pytest.FixtureRequest,
+    serve: Callable[..., Server],
+    redis_server: RedisServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Server:
+    """A site with views that publish in transactions, with ATOMIC_REQUESTS off."""
+    return serve(environment=variables(tmp_path_factory), **of_engine(request.param, redis_server))
+
+
+@pytest.fixture(scope="module", params=["memory", "redis"])
+def atomic_server(
+    request: pytest.FixtureRequest,
+    serve: Callable[..., Server],
+    redis_server: RedisServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Server:
+    """The same with ATOMIC_REQUESTS."""
+    return serve(
+        environment=variables(tmp_path_factory) | {"TEST_ATOMIC_REQUESTS": "1"},
+        **of_engine(request.param, redis_server),
+    )
+
+
+def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    nowhere = tmp_path_factory.getbasetemp() / "signals-nobody-reads"
+    return environment(tmp_path_factory, "signals") | {"TEST_SIGNALS": str(nowhere)}
+
+
+def of_engine(engine: str, redis: RedisServer) -> dict[str, Any]:
+    shared = {"redis_url": redis.url, "redis_prefix": "transactions"}
+    return OPTIONS | (shared if engine == "redis" else {})
+
+
+async def test_publications_of_a_transaction_go_out_after_its_commit(
+    server: Server, connect: Connect, unique: str
+) -> None:
+    channel = f"kept:{unique}"
+    client = await connect(server)
+    await client.result("subscribe", {"channel": channel})
+
+    assert do(server, "atomic", channel=channel) == [[], [1, 2, 3]]
+
+    assert [(await client.publication())["data"] for _ in range(3)] == [1, 2, 3]
+    await client.quiet()
+
+
+async def test_publications_of_a_rolled_back_transaction_go_nowhere(
+    server: Server, connect: Connect, unique: str
+) -> None:
+    channel = f"kept:{unique}"
+    client = await connect(server)
+    await client.result("subscribe", {"channel": channel})
+
+    assert do(server, "rolled_back", channel=channel) == []
+
+    await client.quiet()
+
+
+def test_publications_of_a_rolled_back_savepoint_go_nowhere(server: Server, unique: str) -> None:
+    assert do(server, "savepoints", channel=f"kept:{unique}") == [1, 3]
+
+
+def test_publication_that_does_not_wait_is_there_before_the_commit(
+    server: Server, unique: str
+) -> None:
+    assert do(server, "at_once", channel=f"kept:{unique}") == [1]
+
+
+@pytest.mark.parametrize("undo", [False, True], ids=["committed", "rolled back"])
+def test_handler_of_a_saved_row_publishes_what_is_committed(
+    server: Server, unique: str, undo: bool
+) -> None:
+    channel = f"watched:{unique}"
+
+    outcome = do(server, "save", channel=channel, undo=undo)
+
+    published = [] if undo else [{"saved": channel, "created": True}]
+    assert outcome == [[], published]
+
+
+def test_mistakes_in_a_transaction_are_raised_there_and_nothing_is_published(
+    server: Server, unique: str
+) -> None:
+    outcome = do(server, "refused", channel=f"kept:{unique}")
+
+    assert outcome == [["NamespaceNotFound", "BadRequest", "TypeError"], []]
+
+
+# ATOMIC_REQUESTS
+
+
+async def test_publication_of_an_atomic_request_goes_out_at_its_end(
+    atomic_server: Server, connect: Connect, unique: str
+) -> None:
+    channel = f"kept:{unique}"
+    client = await connect(atomic_server)
+    await client.result("subscribe", {"channel": channel})
+
+    assert do(atomic_server, "in_request", channel=channel, fail=False) == []
+
+    assert (await client.publication())["data"] == 1
+
+
+async def test_publication_of_an_atomic_request_that_fails_goes_nowhere(
+    atomic_server: Server, connect: Connect, unique: str
+) -> None:
+    channel = f"kept:{unique}"
+    client = await connect(atomic_server)
+    await client.result("subscribe", {"channel": channel})
+
+    address = f"{atomic_server.address}/do/in_request"
+    answer = httpx.post(address, json={"channel": channel, "fail": True}, timeout=20)
+
+    assert answer.status_code == 500
+    await client.quiet()
+    assert atomic_server.api("history", channel=channel)["result"]["publications"] == []
+
+
+def test_publication_of_a_request_that_is_not_atomic_goes_out_at_once(
+    server: Server, unique: str
+) -> None:
+    assert do(server, "in_request", channel=f"kept:{unique}", fail=False) == [1]
+
+
+# many at a time
+
+
+def test_many_publications_are_few_round_trips_and_keep_their_order(
+    own_redis: Callable[..., RedisServer], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    redis = own_redis()
+    options = {**OPTIONS, "redis_url": redis.url, "redis_prefix": new_word()}
+    of_process = of_worker(tmp_path_factory.mktemp("worker"), options)
+    channels = ["kept:a", "kept:b"]
+    publications = [(channels[number % 2], number) for number in range(100)]
+
+    with redis.client() as client, worker(of_process) as process:
+        assert (
+            process.call("call", "publish", "kept:c", "brings the script along")["result"] is None
+        )
+        before = client.info("stats")["total_reads_processed"]
+        outcome = process.call("call", "publish_many", publications)
+        after = client.info("stats")["total_reads_processed"]
+
+        assert "error" not in outcome, outcome
+        # a round trip each would be a read each; one read is the second question of this test
+        assert after - before <= 10
+        for number, channel in enumerate(channels):
+            kept = process.call("call", "history", channel)["result"]
+            assert [entry["data"] for entry in kept] == [*range(number, 100, 2)]

@@ -1,0 +1,1 @@
+"""An app of the test site that decides what clients may do."""

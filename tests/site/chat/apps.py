@@ -1,0 +1,23 @@
+"""The chat's configuration."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.conf import settings
+
+
+class ChatConfig(AppConfig):
+    """The chat."""
+
+    name = "tests.site.chat"
+    label = "chat"
+
+    def ready(self) -> None:
+        """Make the service look again sooner, where a test wants to see it."""
+        from realtime import client
+        from realtime.hooks import login
+
+        if settings.TEST_CHECK_INTERVAL:
+            login.CHECK_INTERVAL = float(settings.TEST_CHECK_INTERVAL)
+        if settings.TEST_RENEWAL_RETRY:
+            client.RENEWAL_RETRY = float(settings.TEST_RENEWAL_RETRY)

@@ -1,0 +1,1 @@
+"""An app that listens to the signals of the service, and publishes in transactions."""

@@ -1,0 +1,1 @@
+"""The test kit for sites, used as a site uses it."""

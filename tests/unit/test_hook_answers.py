@@ -1,0 +1,162 @@
+"""What the answers of hooks mean."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, User
+
+from realtime import payload
+from realtime.errors import PermissionDenied
+from realtime.hooks import answers
+from realtime.hooks.answers import Connected, Data
+
+SENT = payload.check(b'{"sent": 1}')
+
+USERS = [
+    ("17", "17"),
+    ("", ""),
+    (17, "17"),
+    (UUID(int=5), "00000000-0000-0000-0000-000000000005"),
+    (User(pk=17), "17"),
+    (AnonymousUser(), ""),
+]
+
+
+@pytest.mark.parametrize(("user", "user_id"), USERS)
+def test_user_or_id_becomes_a_user_id(user: Any, user_id: str) -> None:
+    identity = answers.identity(Connected(user=user))
+
+    assert identity is not None
+    assert identity.user == user_id
+
+
+@pytest.mark.parametrize("user", [None, True, 1.5, b"17", 1j, ["17"]], ids=repr)
+def test_what_is_no_user_is_refused(user: Any) -> None:
+    with pytest.raises(TypeError, match="user"):
+        answers.identity(Connected(user=user))
+
+
+def test_connected_carries_everything() -> None:
+    connected = Connected(user="17", info={"a": 1}, channels=("x", "y"), ttl=60, data=[1])
+
+    before = time.time()
+    identity = answers.identity(connected)
+
+    assert identity is not None
+    assert identity.info is not None
+    assert identity.data is not None
+    assert json.loads(identity.info.raw) == {"a": 1}
+    assert json.loads(identity.data.raw) == [1]
+    assert identity.channels == ("x", "y")
+    assert identity.expires_at is not None
+    assert before + 60 <= identity.expires_at <= time.time() + 60
+
+
+def test_connected_without_more_is_anonymous_for_ever() -> None:
+    identity = answers.identity(Connected())
+
+    assert identity is not None
+    assert (identity.user, identity.info, identity.channels) == ("", None, ())
+    assert (identity.expires_at, identity.data) == (None, None)
+
+
+def test_none_is_nobody() -> None:
+    assert answers.identity(None) is None
+
+
+UNUSABLE: dict[str, Any] = {
+    "text": "17",
+    "true": True,
+    "class": Connected,
+    "one channel": Connected(channels="news"),
+    "number as channel": Connected(channels=[1]),  # type: ignore[list-item]
+    "info without JSON form": Connected(info=1j),
+    "data without JSON form": Connected(data=float("nan")),
+    "ttl as text": Connected(ttl="60"),  # type: ignore[arg-type]
+    "ttl true": Connected(ttl=True),
+    "ttl without end": Connected(ttl=float("inf")),
+    "ttl that is no number": Connected(ttl=float("nan")),
+}
+
+
+@pytest.mark.parametrize("answer", UNUSABLE.values(), ids=UNUSABLE)
+def test_unusable_answer_of_connect_is_refused(answer: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        answers.identity(answer)
+
+
+@pytest.mark.parametrize("answer", [None, False])
+def test_refresh_hook_lets_a_connection_expire(answer: Any) -> None:
+    assert answers.renewal(answer) is None
+
+
+def test_refresh_hook_gives_an_expiry() -> None:
+    renewal = answers.renewal(2_000_000_000)
+
+    assert renewal is not None
+    assert (renewal.expires_at, renewal.info) == (2_000_000_000.0, None)
+
+
+def test_refresh_hook_gives_a_ttl_and_new_info() -> None:
+    before = time.time()
+    renewal = answers.renewal(Connected(ttl=60, info={"a": 2}))
+
+    assert renewal is not None
+    assert renewal.info is not None
+    assert before + 60 <= renewal.expires_at <= time.time() + 60
+    assert json.loads(renewal.info.raw) == {"a": 2}
+
+
+@pytest.mark.parametrize(
+    "answer", [True, "soon", Connected(), float("nan"), float("inf"), 1j], ids=repr
+)
+def test_unusable_answer_of_refresh_is_refused(answer: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        answers.renewal(answer)
+
+
+@pytest.mark.parametrize("answer", [None, True])
+def test_subscribe_hook_allows_without_info(answer: Any) -> None:
+    assert answers.channel_info(answer) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "info"),
+    [({}, "{}"), ({"a": 1}, '{"a":1}'), (0, "0"), ("", '""'), ([], "[]"), (Data(False), "false")],
+)
+def test_other_answer_of_subscribe_is_channel_info(answer: Any, info: str) -> None:
+    found = answers.channel_info(answer)
+
+    assert found is not None
+    assert found.raw == info.encode()
+
+
+@pytest.mark.parametrize("meaning", [answers.channel_info, lambda a: answers.published(a, SENT)])
+def test_false_is_a_refusal(meaning: Callable[[Any], Any]) -> None:
+    with pytest.raises(PermissionDenied):
+        meaning(False)
+
+
+@pytest.mark.parametrize("answer", [None, True])
+def test_publish_hook_lets_the_data_through_as_they_were_sent(answer: Any) -> None:
+    assert answers.published(answer, SENT) is SENT
+
+
+@pytest.mark.parametrize(
+    ("answer", "data"),
+    [({"b": 2}, '{"b":2}'), (0, "0"), ([], "[]"), (Data(None), "null"), (Data(True), "true")],
+)
+def test_other_answer_of_publish_replaces_the_data(answer: Any, data: str) -> None:
+    assert answers.published(answer, SENT).raw == data.encode()
+
+
+@pytest.mark.parametrize("meaning", [answers.channel_info, lambda a: answers.published(a, SENT)])
+def test_answer_without_json_form_is_refused(meaning: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError):
+        meaning(1j)

@@ -1,0 +1,114 @@
+"""When a page is of the same origin as the service it connects to."""
+
+from __future__ import annotations
+
+import pytest
+from pytest_django import Settings
+
+from realtime.hooks.login import is_believed, is_same_origin
+
+SAME = [
+    ("http://site.example", "site.example"),
+    ("http://site.example:80", "site.example"),
+    ("http://site.example", "site.example:80"),
+    ("https://site.example", "site.example:443"),
+    ("https://site.example:443", "site.example"),
+    ("http://site.example:8000", "site.example:8000"),
+    ("https://SITE.example", "site.EXAMPLE"),
+    ("http://[::1]:8000", "[::1]:8000"),
+]
+
+OTHER = [
+    ("https://other.example", "site.example"),
+    ("https://site.example.other.example", "site.example"),
+    ("https://other.example/site.example", "site.example"),
+    ("https://site.example@other.example", "site.example"),
+    ("https://other.example#site.example", "site.example"),
+    ("https://sub.site.example", "site.example"),
+    ("http://site.example:8000", "site.example:8001"),
+    ("http://site.example:8000", "site.example"),
+    ("http://site.example", "site.example:443"),
+    ("https://site.example", "site.example:80"),
+    ("https://site.example", ""),
+    ("null", ""),
+    ("null", "null"),
+    ("", ""),
+    ("", "site.example"),
+    ("site.example", "site.example"),
+    ("http://", ""),
+    ("http://[", "["),
+    ("file://", ""),
+]
+
+
+@pytest.mark.parametrize(("page", "host"), SAME)
+def test_page_of_the_same_origin_is_known(page: str, host: str) -> None:
+    assert is_same_origin(page, host)
+
+
+@pytest.mark.parametrize(("page", "host"), OTHER)
+def test_page_of_another_origin_is_known(page: str, host: str) -> None:
+    assert not is_same_origin(page, host)
+
+
+def test_page_without_tls_is_another_origin_where_sessions_travel_by_tls_only(
+    settings: Settings,
+) -> None:
+    """Who can change what travels without TLS could make any page of the host."""
+    settings.SESSION_COOKIE_SECURE = True
+
+    assert not is_same_origin("http://site.example", "site.example")
+    assert is_same_origin("https://site.example", "site.example")
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [["https://elsewhere.example"], ["https://*.example"], ["*", "https://e*"], ["*elsewhere*"]],
+    ids=repr,
+)
+def test_page_of_an_origin_that_a_pattern_names_is_believed(patterns: list[str]) -> None:
+    assert is_believed("https://elsewhere.example", "site.example", patterns)
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [None, [], ["*"], ["**"], ["https://*"], ["http?://*", "*://*"], ["https://*:443"], ["h*://*"]],
+    ids=repr,
+)
+def test_page_is_not_believed_because_of_a_pattern_for_everything(
+    patterns: list[str] | None,
+) -> None:
+    for page in ("https://elsewhere.example", "https://elsewhere.example:443", "null"):
+        assert not is_believed(page, "site.example", patterns)
+    assert is_believed("https://site.example", "site.example", patterns)
+    assert is_believed(None, "site.example", patterns)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "*",
+        "https://*",
+        "http*",
+        "https:*",
+        "[h]*",
+        "{https://site.example,*}",
+        "https://*:[0-9]*",
+        "https://[a-z]*",
+        "https://*:{443,8443}",
+    ],
+)
+@pytest.mark.parametrize("page", ["https://evil.example", "https://evil.example:8443"])
+def test_pattern_that_matches_any_host_hands_out_no_session(pattern: str, page: str) -> None:
+    assert not is_believed(page, "site.example", [pattern])
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["https://shop.example", "https://*.example", "http*://shop.example", "https://shop.example:*",
+     "https://{shop,www}.example", "https://[a-z]hop.example"],
+)  # fmt: skip
+def test_pattern_that_names_a_host_lets_its_pages_use_the_session(pattern: str) -> None:
+    page = "https://shop.example" + (":8443" if pattern.endswith(":*") else "")
+
+    assert is_believed(page, "site.example", [pattern])
