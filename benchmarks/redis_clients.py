@@ -281,7 +281,7 @@ def main() -> int:
     logging.getLogger("coredis").setLevel(logging.CRITICAL)
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     if options.uvloop:
-        import uvloop
+        import uvloop  # type: ignore[import-not-found,unused-ignore]
 
         factory = uvloop.new_event_loop
 

@@ -378,6 +378,26 @@ def check_believed_origins(
     ]
 
 
+def check_origins_of_endpoint(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W013: a page of any site can connect with the cookies of whoever looks at it."""
+    config = _config()
+    if not config.proxy_connect_endpoint:
+        return []
+    if not origin.is_allowed(_SOME_ORIGIN, config.allowed_origins):
+        return []
+    return [
+        checks.Warning(
+            "proxy_connect_endpoint is given the cookies of the handshake, and pages of any site"
+            " may connect: where it knows users by cookies, each can connect as its visitor.",
+            hint="Name your own origins in allowed_origins, or silence realtime.W013 if the"
+            " endpoint looks at no cookies, or at Origin.",
+            id="realtime.W013",
+        )
+    ]
+
+
 _SOME_ORIGIN = "https://somewhere.invalid"
 """An origin that nobody owns."""
 
@@ -420,6 +440,7 @@ CHECKS = (
     check_private_channels,
     check_login_sessions,
     check_believed_origins,
+    check_origins_of_endpoint,
     check_secret_length,
 )
 

@@ -112,15 +112,18 @@ def after_commit(work: Callable[[], None], name: str, using: str | None = None) 
 
 def in_transaction(using: str | None = None) -> bool:
     """Whether a transaction of one database is under way that the code under test began."""
-    return _is_under_way(transaction.get_connection(using))
+    return is_under_way(transaction.get_connection(using))
 
 
 def under_way() -> list[str]:
     """The databases with a transaction that the code under test began in this thread."""
     known = connections.all(initialized_only=True)
-    return [connection.alias for connection in known if _is_under_way(connection)]
+    return [connection.alias for connection in known if is_under_way(connection)]
 
 
-def _is_under_way(connection: Any) -> bool:
-    """Those in which Django's `TestCase` wraps tests are never committed, and do not count."""
+def is_under_way(connection: Any) -> bool:
+    """Whether the code under test began a transaction on a connection.
+
+    Those in which Django's `TestCase` wraps tests are never committed, and do not count.
+    """
     return any(not block._from_testcase for block in connection.atomic_blocks)

@@ -28,7 +28,6 @@ NOT_HERE = (
     " for example with --url http://127.0.0.1:8000, or use Redis (option redis_url)."
 )
 
-
 NODE_HEADING = ("NAME", "UID", "VERSION", "CLIENTS", "USERS", "CHANNELS", "UPTIME")
 
 
@@ -219,9 +218,7 @@ def _show_channels(result: _Channels) -> str:
 def _show_info(result: _Info) -> str:
     if not result.nodes:
         return "No process serves clients."
-    rows: list[tuple[str, ...]] = [
-        ("NAME", "UID", "VERSION", "CLIENTS", "USERS", "CHANNELS", "UPTIME")
-    ]
+    rows: list[tuple[str, ...]] = [NODE_HEADING]
     for node in result.nodes:
         numbers = (node.num_clients, node.num_users, node.num_channels)
         names = (shown(node.name), shown(node.uid), shown(node.version))

@@ -21,6 +21,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.urls import NoReverseMatch, reverse
 
 from realtime.asgi import API_URL_NAME
+from realtime.console.base import shown
 from realtime.options import Config
 
 DEFAULT_TIMEOUT = 5.0
@@ -162,7 +163,8 @@ def explain_api(response: Response, config: Config) -> str:
         case 405:
             return "POST is refused: something else than the service answers there."
         case status if 300 <= status < 400:
-            return f"It redirects; use the address it redirects to: {response.header('Location')}"
+            address = shown(response.header("Location"))
+            return f"It redirects; use the address it redirects to: {address}"
         case _:
             return "Look into the log of the server."
 

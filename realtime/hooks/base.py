@@ -35,6 +35,10 @@ class Handshake(Struct, frozen=True, gc=False):
     """"binary" when payloads need not be JSON."""
     transport: str = "websocket"
 
+    def __repr__(self) -> str:
+        """For logs and error reports: headers hold cookies and other credentials."""
+        return f"<Handshake {self.transport} {self.protocol} {sorted(self.headers)}>"
+
 
 NO_HANDSHAKE = Handshake()
 """Where nobody wants to know."""

@@ -55,9 +55,17 @@ class Logins:
         registry: Registry,
         allowed_origins: Sequence[str] | None,
         workers: int,
+        reader: Runner | None = None,
     ) -> None:
-        """`workers`: threads of the runner; half of them at most look at sessions again."""
+        """
+        Args:
+            runner: for the site's info hook.
+            workers: threads of the reader; half of them at most look at sessions again.
+            reader: reads sessions; by default `runner`. With threads of its own, clients that
+                keep slow hooks busy neither keep others out nor keep a login alive that ended.
+        """
         self._runner = runner
+        self._reader = reader or runner
         self._registry = registry
         self._allowed_origins = allowed_origins
         self._renewing = asyncio.Semaphore(max(1, workers // 2))
@@ -125,7 +133,7 @@ class Logins:
 
     async def _read(self, key: str) -> tuple[str, Payload | None, str] | None:
         """User ID, connection info and login of a session; None when it says nothing."""
-        found = await self._runner.run(_load, key)
+        found = await self._reader.run(_load, key)
         if found is None:
             return None
         user, login = found

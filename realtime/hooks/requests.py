@@ -32,23 +32,27 @@ class Request:
         return parse_cookie(self.headers.get("cookie", ""))
 
     def get_user(self) -> Any:
-        """The Django user with this ID; AnonymousUser where there is none. Reads the database."""
+        """The Django user with this ID; AnonymousUser where there is none. Reads the database.
+
+        Who is not active is nobody, as for Django's own login.
+        """
         from django.contrib.auth import get_user_model
         from django.contrib.auth.models import AnonymousUser
 
         if not self.user:
             return AnonymousUser()
         try:
-            return get_user_model()._default_manager.get(pk=self.user)
+            user = get_user_model()._default_manager.get(pk=self.user)
         except (get_user_model().DoesNotExist, ValueError, TypeError, OverflowError):
             return AnonymousUser()
+        return user if getattr(user, "is_active", True) else AnonymousUser()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectRequest(Request):
     """A client connects without a token. `data`: what it sent along, None for nothing."""
 
-    data: Any = None
+    data: Any = field(default=None, repr=False)
     name: str = ""
     version: str = ""
 
@@ -65,7 +69,7 @@ class SubscribeRequest(Request):
     channel: str
     params: Mapping[str, str] = field(default_factory=dict)
     """The texts of the names in the pattern."""
-    token: str = ""
+    token: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

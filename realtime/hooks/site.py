@@ -49,9 +49,12 @@ class SiteHooks:
         self._runner = Runner(config.hook_workers, config.hook_timeout)
         self._endpoints = Endpoints(config)
         self._logins = None
+        self._reader: Runner | None = None
         if config.session_authentication:
+            workers = max(2, config.hook_workers // 2)
+            self._reader = Runner(workers, config.hook_timeout)
             self._logins = Logins(
-                self._runner, registry, config.allowed_origins, config.hook_workers
+                self._runner, registry, config.allowed_origins, workers, self._reader
             )
         self.refreshes = self._endpoints.has("refresh")
         self.wants_messages = "message" in registry.single
@@ -139,6 +142,8 @@ class SiteHooks:
 
     async def close(self) -> None:
         await self._runner.close()
+        if self._reader is not None:
+            await self._reader.close()
         await self._endpoints.close()
 
     async def _ask(

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db import connections
 
-from realtime.commits import AfterCommit
+from realtime.commits import AfterCommit, is_under_way
 
 logger = logging.getLogger("realtime.testing")
 
@@ -54,17 +54,12 @@ class Committed:
     def _waiting(self) -> Iterator[AfterCommit]:
         here = connections.all(initialized_only=True)
         for connection in {id(known): known for known in [*self._connections, *here]}.values():
-            if in_transaction_of_code(connection):
+            if is_under_way(connection):
                 continue
             waiting: list[Any] = list(connection.run_on_commit)
             for _, work, _ in waiting:
                 if isinstance(work, AfterCommit):
                     yield work
-
-
-def in_transaction_of_code(connection: Any) -> bool:
-    """Whether a transaction is under way that is not the test's own."""
-    return any(not block._from_testcase for block in connection.atomic_blocks)
 
 
 def without_loop(work: Callable[[], None]) -> None:

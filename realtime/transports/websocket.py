@@ -31,6 +31,10 @@ SUBPROTOCOLS: Mapping[str, str] = {
 }
 """Subprotocols that are accepted when offered → format."""
 
+HEADERS_MAX_BYTES = 32 * 1024
+"""Of a handshake: what connections keep of it must not add up. daphne takes half of that,
+uvicorn with websockets-sansio a megabyte."""
+
 
 class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
     """One WebSocket connection."""
@@ -51,6 +55,9 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
             return
         if not origin.is_allowed(_header(scope, b"origin"), node.config.allowed_origins):
             await deny(scope, send, 403, b"Forbidden\n")
+            return
+        if _size_of_headers(scope) > HEADERS_MAX_BYTES:
+            await deny(scope, send, 431, b"Request Header Fields Too Large\n")
             return
         format_name, subprotocol = _choose_format(scope)
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
@@ -112,6 +119,10 @@ def _choose_format(scope: Scope) -> tuple[str, str | None]:
         if offered in SUBPROTOCOLS:
             return ("protobuf" if wants_protobuf else SUBPROTOCOLS[offered]), offered
     return ("protobuf" if wants_protobuf else "json"), None
+
+
+def _size_of_headers(scope: Scope) -> int:
+    return sum(len(name) + len(value) for name, value in scope["headers"])
 
 
 def _handshake(scope: Scope, format_name: str, extra: Sequence[str] | None) -> Handshake:

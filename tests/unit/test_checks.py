@@ -297,6 +297,6 @@ def test_every_id_is_given_by_one_check() -> None:
     assert sorted(given) == [
         *(f"realtime.E{number:03}" for number in range(1, 22)),
         *("realtime.E030", "realtime.E031"),
-        *(f"realtime.W{number:03}" for number in range(1, 13)),
+        *(f"realtime.W{number:03}" for number in range(1, 14)),
         *("realtime.W020", "realtime.W021"),
     ]

@@ -72,3 +72,15 @@ def test_short_secret_is_found(secret: str, expected: list[str]) -> None:
 def test_short_secret_is_for_development() -> None:
     with override_settings(DEBUG=True):
         assert found(token_hmac_secret_key="short") == []
+
+
+ENDPOINT = {"token_hmac_secret_key": SECRET, "proxy_connect_endpoint": "http://127.0.0.1/connect"}
+
+
+@pytest.mark.parametrize("origins", [{}, {"allowed_origins": ["*"]}], ids=["not set", "all"])
+def test_connect_endpoint_that_gets_cookies_from_any_page_is_found(origins: dict[str, Any]) -> None:
+    assert ids(found(**ENDPOINT, **origins)) == ["realtime.W013"]
+
+
+def test_connect_endpoint_behind_named_origins_is_no_mistake() -> None:
+    assert found(**ENDPOINT, allowed_origins=["https://example.org"]) == []

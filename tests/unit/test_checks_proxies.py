@@ -19,7 +19,9 @@ URL = "http://127.0.0.1/ask"
 
 
 def found(**options: object) -> list[CheckMessage]:
-    with override_settings(REALTIME={"token_hmac_secret_key": "k" * 32, **options}):
+    """What the checks say, where pages of other origins cannot connect."""
+    sound = {"token_hmac_secret_key": "k" * 32, "allowed_origins": ["https://example.org"]}
+    with override_settings(REALTIME=sound | options):
         return run_checks(tags=[checks.TAG])
 
 

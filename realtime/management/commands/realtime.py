@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from realtime.console.base import Answer, SubCommand
+from realtime.console.base import Answer, SubCommand, shown
 from realtime.console.table import SUB_COMMANDS
 from realtime.errors import EngineUnavailable, Error
 from realtime.options_reader import InvalidOptions
@@ -72,7 +72,7 @@ def _run(command: SubCommand, options: dict[str, Any]) -> Answer:
     except CommandError as error:
         raise _Refused(str(error)) from error
     except Error as error:
-        text = f"The service answers {error.code}: {error.message}."
+        text = f"The service answers {error.code}: {shown(error.message)}."
         raise _Refused(text, {"code": error.code, "message": error.message}) from error
     except EngineUnavailable as error:
         raise _Refused(f"Redis is not available: {error}") from error

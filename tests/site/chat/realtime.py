@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.models import Group, User
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import Group
 
 import realtime
 from realtime import hooks
@@ -46,8 +47,8 @@ def may_enter(request):
 
 @hooks.subscribe("stock:*")
 async def may_watch(request):
-    user = await User.objects.filter(pk=request.user).afirst()
-    if user is None:
+    user = await sync_to_async(request.get_user)()
+    if not user.is_authenticated:
         raise hooks.Error(1001, "stock is for customers")
 
 
