@@ -342,6 +342,23 @@ def check_private_channels(
     ]
 
 
+def check_patterns(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W022: functions decide about channels of a namespace that is not configured."""
+    config = _config()
+    texts = dict.fromkeys(pattern.text for pattern, _ in (*registry.subscribe, *registry.publish))
+    return [
+        checks.Warning(
+            f"No channel matches the pattern {text!r} of a function: its namespace is unknown.",
+            hint="Add the namespace to namespaces, or correct the pattern.",
+            id="realtime.W022",
+        )
+        for text in texts
+        if not any(_may_match(text, name, config) for name in ("", *config.namespaces))
+    ]
+
+
 def check_login_sessions(
     app_configs: Sequence[AppConfig] | None = None, **_: Any
 ) -> list[checks.CheckMessage]:
@@ -438,6 +455,7 @@ CHECKS = (
     check_token_keys_of_views,
     check_login_of_views,
     check_private_channels,
+    check_patterns,
     check_login_sessions,
     check_believed_origins,
     check_origins_of_endpoint,

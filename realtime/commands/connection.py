@@ -19,6 +19,7 @@ from realtime.errors import (
     DisconnectConnectionLimit,
     DisconnectExpired,
     DisconnectInvalidToken,
+    Error,
     Expired,
     TokenExpired,
 )
@@ -48,7 +49,11 @@ async def connect(client: Client, command: Command) -> None:
     request = client.codec.params(command, ConnectRequest)
     config = client.node.config
     identity = await _identify(client, request)
-    wanted = _server_side_channels(identity, config)
+    try:
+        wanted = _server_side_channels(identity, config)
+    except Error as error:  # the mistake of whoever named them, not of the client
+        client.log_refused("subscription by the server", error)
+        raise
     if client.is_closing():
         return
 

@@ -17,6 +17,10 @@ from django.db import connections
 T = TypeVar("T")
 
 
+RETURN_TIMEOUT = 10.0
+"""Seconds a function of the site has to end with the test."""
+
+
 class Databases:
     """The connections that are lent."""
 
@@ -39,10 +43,21 @@ class Databases:
             self._lent[connection.alias] = connection
 
     def take_back(self) -> None:
-        """Lend none any more."""
-        with self._lock:
+        """Lend none any more.
+
+        Raises:
+            RuntimeError: a function of the site does not give one back.
+        """
+        if not self._lock.acquire(timeout=RETURN_TIMEOUT):
+            raise RuntimeError(
+                "A hook, or a receiver of a signal, uses the database of the test for more than"
+                f" {RETURN_TIMEOUT:g} s after it ended."
+            )
+        try:
             while self._lent:
                 self._lent.popitem()[1].dec_thread_sharing()
+        finally:
+            self._lock.release()
 
     @contextmanager
     def borrowed(self) -> Iterator[None]:

@@ -298,5 +298,5 @@ def test_every_id_is_given_by_one_check() -> None:
         *(f"realtime.E{number:03}" for number in range(1, 22)),
         *("realtime.E030", "realtime.E031"),
         *(f"realtime.W{number:03}" for number in range(1, 14)),
-        *("realtime.W020", "realtime.W021"),
+        *("realtime.W020", "realtime.W021", "realtime.W022"),
     ]

@@ -171,3 +171,30 @@ def test_function_can_be_asked_where_its_pattern_may_match(
 
     # for private channels another check has something to say as well
     assert ("realtime.W010" in ids(messages)) is not matches
+
+
+# W022
+
+
+@pytest.mark.usefixtures("functions")
+@pytest.mark.parametrize("register", [hooks.subscribe, hooks.publish], ids=["subscribe", "publish"])
+@pytest.mark.parametrize(
+    ("pattern", "unknown"),
+    [
+        ("device:*", True),
+        ("$device:{name}", True),
+        ("chat:*", False),
+        ("{kind}:{name}", False),
+        ("ch*", False),
+        ("lobby", False),
+    ],
+)
+def test_pattern_of_an_unknown_namespace_is_found(
+    register: Any, pattern: str, unknown: bool
+) -> None:
+    register(pattern)(answer)
+
+    messages = found(namespaces=[{"name": "chat"}])
+
+    told = [message for message in messages if message.id == "realtime.W022"]
+    assert [repr(pattern) in message.msg for message in told] == [True] * unknown

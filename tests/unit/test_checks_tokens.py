@@ -14,7 +14,7 @@ from django.test import override_settings
 from realtime import checks, hooks
 from realtime.hooks.registry import registry
 
-KEY = {"token_hmac_secret_key": "k" * 32}
+KEY = {"token_hmac_secret_key": "k" * 32, "namespaces": [{"name": "room"}]}
 VIEWS = "tests.unit.site_with_views"
 LOGIN = "django.contrib.auth.middleware.AuthenticationMiddleware"
 
