@@ -25,7 +25,7 @@ from tests.live.configurations import Connect, info_of
 from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
 
-SLACK = 2.0
+SLACK = 4.0
 """Seconds that a busy machine may add."""
 
 

@@ -19,7 +19,7 @@ from tests.server import Server
 
 CONNECT_TIMEOUT = 1
 READ_TIMEOUT = 1
-SLACK = 2.0
+SLACK = 4.0
 """Seconds that a busy machine may add to the timeouts."""
 START_PATIENCE = 2.0
 """Seconds the first request waits for the service to start (`realtime.asgi`)."""
