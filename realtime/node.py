@@ -262,12 +262,9 @@ class Node(Member):
 
     async def _command(self, command: Control) -> None:
         """Do it here at once, and have the other nodes do it."""
-        if not self.engine.shared:
+        if not (self.engine.shared and _is_ordered(command)):
             await self._obey(command)
-        elif _is_ordered(command):
-            await super()._command(command)
-        else:
-            await self._obey(command)
+        if self.engine.shared:
             await super()._command(command)
 
     async def _obey(self, command: Control) -> None:

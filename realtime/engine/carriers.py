@@ -130,13 +130,7 @@ class TwoStepCarrier:
     async def publish_many(
         self, sendings: Sequence[Sending]
     ) -> list[Position | BaseException | None]:
-        results: list[Position | BaseException | None] = []
-        for sending in sendings:  # side by side, those of one channel would change places
-            try:
-                results.append(await self.publish(sending))
-            except Exception as error:
-                results.append(error)
-        return results
+        return await _one_by_one(self, sendings)
 
     async def open(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> None:
         self._mailbox = await self._foreign.new_channel()
@@ -237,13 +231,20 @@ class BlockingTwoStepCarrier(BlockingCarrier):
     async def publish_many(
         self, sendings: Sequence[Sending]
     ) -> list[Position | BaseException | None]:
-        results: list[Position | BaseException | None] = []
-        for sending in sendings:
-            try:
-                results.append(await self.publish(sending))
-            except Exception as error:
-                results.append(error)
-        return results
+        return await _one_by_one(self, sendings)
+
+
+async def _one_by_one(
+    carrier: Carrier, sendings: Sequence[Sending]
+) -> list[Position | BaseException | None]:
+    """Publish several in two steps each; side by side, those of one channel would change places."""
+    results: list[Position | BaseException | None] = []
+    for sending in sendings:
+        try:
+            results.append(await carrier.publish(sending))
+        except Exception as error:
+            results.append(error)
+    return results
 
 
 def _positioned(message: Message, position: Position | None) -> Message:

@@ -15,14 +15,14 @@ from redis.exceptions import BusyLoadingError, MasterDownError, NoScriptError, R
 
 from realtime.errors import EngineUnavailable
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.link import Argument, NoScript, Reply
+from realtime.redis.link import Argument, NoScript, Reply, master_is_elsewhere
 from realtime.redis.script import Script
 
 MAX_CONNECTIONS = 50
 """Threads that can talk to one Redis at once; more wait for one of them."""
 
-MASTER_ELSEWHERE = (ReadOnlyError, BusyLoadingError, MasterDownError)
-"""Errors of a server that is not the master now: who connects anew may find the one that is."""
+_ELSEWHERE = (ReadOnlyError, BusyLoadingError, MasterDownError)
+"""What redis-py makes of `link.MASTER_ELSEWHERE`, unless a script wraps it."""
 
 Command = tuple[Argument, ...]
 Call = tuple[Script | None, Sequence[Argument], Sequence[Argument]]
@@ -102,7 +102,7 @@ class BlockingRedis:
         unavailable = self._host.unavailable(error)
         if isinstance(error, NoScriptError):
             return NoScript(str(unavailable))
-        if isinstance(error, MASTER_ELSEWHERE) or "-READONLY " in str(error):
+        if isinstance(error, _ELSEWHERE) or master_is_elsewhere(str(error)):
             # other threads finish with the old pool, which goes when the last of them has
             self._client = self._host.blocking(self._timeouts, self._max_connections)
         return unavailable

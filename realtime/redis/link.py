@@ -38,6 +38,14 @@ MASTER_ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN")
 """Errors of a server that is not the master now: who connects anew may find the one that is."""
 
 
+def master_is_elsewhere(text: str) -> bool:
+    """Whether an error says so, by itself or in a script: those wrap the errors of their commands,
+    as in "ERR Error running script ...: -READONLY ..."."""
+    return text.startswith(MASTER_ELSEWHERE) or any(
+        f"-{code} " in text for code in MASTER_ELSEWHERE
+    )
+
+
 class NoScript(EngineUnavailable):
     """Redis does not know the script, and did nothing."""
 
@@ -191,9 +199,7 @@ class Link(asyncio.Protocol):
         if text.startswith("NOSCRIPT"):
             return NoScript(str(self._host.unavailable(text))), None
         error = self._host.unavailable(text)
-        # scripts wrap the error of their commands: "ERR Error running script ...: -READONLY"
-        wrapped = any(f"-{code} " in text for code in MASTER_ELSEWHERE)
-        return error, text if wrapped or text.startswith(MASTER_ELSEWHERE) else None
+        return error, text if master_is_elsewhere(text) else None
 
     def connection_lost(self, error: Exception | None) -> None:
         self.abort(f"connection lost: {error}" if error else "connection closed by Redis")
