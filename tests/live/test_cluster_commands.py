@@ -47,17 +47,20 @@ async def test_unsubscribe_reaches_the_user_on_every_node_once(
     kinds: tuple[str, str],
 ) -> None:
     one, other = two_nodes(shared_cluster, kinds)
-    channel, behind = f"present:{unique}", f"{unique}behind"
+    channel, behind = f"present:{unique}", f"present:{unique}behind"
     clients = [await connect(server, user=unique) for server in (one, other, other)]
     bystander = await connect(other)
     for client in (*clients, bystander):
         await client.result("subscribe", {"channel": channel})
+    for client in clients:
+        await client.result("subscribe", {"channel": behind})
 
     one.api("unsubscribe", user=unique, channel=channel)
     one.api("unsubscribe", user=unique, channel=behind)
 
     for client in clients:
-        # what nodes are told is told in order, so a second push would come before the last one
+        # subscriptions of a kind end in the order in which nodes are told to end them, so a
+        # second push of the first would come before that of the last
         assert await client.push() == unsub_of(channel)
         assert await client.push() == unsub_of(behind)
     wait_until(lambda: list(presence(one, channel)) == [bystander.client])
