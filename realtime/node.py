@@ -9,7 +9,7 @@ time, and whenever the engine was interrupted, so that a loss at the end of a st
 noticed without a further publication.
 
 Each feed has one timer: it renews the presence of its local subscribers and checks the
-position. What nodes tell each other is a stream too, followed in the same way.
+position.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ import socket
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
-import msgspec
-
 import realtime
-from realtime import control
 from realtime.control import Control, DisconnectUser, EndLogins, Unsubscribe
 from realtime.engine.base import Concerns, Engine, NodeInfo
 from realtime.engine.keys import CONTROL
@@ -43,6 +40,8 @@ from realtime.hub import Feed, Hub, Subscriber
 from realtime.member import Member
 from realtime.options import ChannelOptions, Config
 from realtime.outbox import Flusher
+from realtime.peers import Peers
+from realtime.post import Post
 from realtime.protocol.codec import Codec
 from realtime.protocol.json import JSONCodec
 from realtime.protocol.messages import (
@@ -68,10 +67,6 @@ CLOSE_INTERVAL = 0.05
 CLOSE_SPREAD = 2.0
 """A node that stops closes so many clients at once, and the others within so many seconds, in
 slices: those that come back to another node come back one after another."""
-
-HEARTBEAT_INTERVAL = 3.0
-HEARTBEAT_LIFETIME = 10.0
-"""Seconds between a node's signs of life, and until a silent one is forgotten."""
 
 REACH_TIMEOUT = 10.0
 """Seconds a subscriber waits for the feed to catch up with the history it was given."""
@@ -116,12 +111,10 @@ class Node(Member):
         self._started_at = self.timers.now()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._connections: dict[Subscriber, None] = {}
-        self._control = Following(self.engine, CONTROL, self._on_control, self._control_lost)
-        self._heartbeat = self.timers.timer(lambda: self.spawn(self._beat()))
+        self.post = Post(self.engine, self.uid, self.spawn)
+        self._peers = Peers(self.engine, self.timers, self.spawn, self.describe, self._on_command)
         self._newest: set[ClientID] = set()
         """Clients that are about to close the other connections of their users."""
-        self._silent = False
-        """Whether the last sign of life failed."""
         self._neglecting = False
         """Whether the last feed whose turn it was could not be seen to."""
 
@@ -137,13 +130,10 @@ class Node(Member):
         if not self.engine.shared:
             return
         try:
-            await self.engine.subscribe(CONTROL)
-            await self._control.start()
-            await self.engine.announce(self.describe(), HEARTBEAT_LIFETIME)
+            await self._peers.start()
         except BaseException:
             await self.engine.stop()
             raise
-        self._heartbeat.set(self.timers.now() + HEARTBEAT_INTERVAL)
 
     def begin_stop(self) -> None:
         """Begin to tell every client to come back elsewhere. Returns at once."""
@@ -164,7 +154,7 @@ class Node(Member):
         """Tell every client to come back elsewhere, and release everything. Bounded in time."""
         deadline = self.loop.time() + SHUTDOWN_TIMEOUT
         self.begin_stop()
-        self._heartbeat.cancel()
+        self._peers.begin_stop()
         while self._connections or self._tasks:
             patience = deadline - FAREWELL_TIMEOUT - self.loop.time()
             if patience <= 0:
@@ -174,7 +164,7 @@ class Node(Member):
             await asyncio.wait(waiting, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
         for task in self._tasks:
             task.cancel()
-        self._control.stop()
+        self._peers.stop()
         for feed in self.hub.feeds.values():
             feed.close()
         try:
@@ -238,28 +228,6 @@ class Node(Member):
         others = await super().nodes()
         return [self.describe(), *(node for node in others if node.uid != self.uid)]
 
-    async def _beat(self) -> None:
-        try:
-            await self.engine.announce(self.describe(), HEARTBEAT_LIFETIME)
-            self._silent = False
-        except Exception as error:
-            if not self._silent:
-                logger.warning("The other nodes cannot be told that this one lives: %s", error)
-            self._silent = True
-        finally:
-            if not self.stopping:
-                self._heartbeat.set(self.timers.now() + HEARTBEAT_INTERVAL)
-        if not self._silent:
-            await self._check_control()
-
-    async def _check_control(self) -> None:
-        """Notice a command that got lost; and keep the stream's position from being forgotten."""
-        try:
-            async with asyncio.timeout(HEARTBEAT_INTERVAL):
-                await self._control.check()
-        except (EngineUnavailable, TimeoutError) as error:  # the next heartbeat tries again
-            logger.debug("What nodes tell each other could not be checked: %r", error)
-
     async def _command(self, command: Control) -> None:
         """Do it here at once, and have the other nodes do it."""
         if not (self.engine.shared and _is_ordered(command)):
@@ -300,23 +268,13 @@ class Node(Member):
         """
         self._newest.add(client.id)
 
-    def _on_control(self, publication: Publication) -> None:
-        try:
-            command = control.decode(publication.data)
-        except msgspec.DecodeError as error:
-            logger.warning("Another node says what this one does not understand: %s", error)
-            return
+    def _on_command(self, command: Control) -> None:
+        """What a node commanded, this one included, in the order that is the same everywhere."""
         if isinstance(command, DisconnectUser):
             if command.origin != self.uid or _is_ordered(command):
                 self._disconnect(command)  # at once, for the order matters
         elif command.origin != self.uid:
             self.spawn(self._obey(command))
-
-    def _control_lost(self) -> None:
-        logger.error(
-            "Redis lost what nodes tell each other: a disconnect or unsubscribe of the last"
-            " moments may not have reached the clients of this node"
-        )
 
     # subscriptions of this process
 
@@ -433,18 +391,23 @@ class Node(Member):
     def on_publication(
         self, channel: ChannelName, publication: Publication, position: StreamPosition | None
     ) -> None:
-        if channel == CONTROL:
-            if position is not None:
-                self._control.arrived(publication, position)
-            return
         feed = self.hub.feeds.get(channel)
         if feed is None:
+            self._on_internal(channel, publication, position)
             return
         if feed.following is None or position is None:
             feed.publish(publication)
             return
         feed.checked_at = self.timers.now()
         feed.following.arrived(publication, position)
+
+    def _on_internal(
+        self, channel: ChannelName, publication: Publication, position: StreamPosition | None
+    ) -> None:
+        if channel == CONTROL and position is not None:
+            self._peers.commands.arrived(publication, position)
+        elif channel == self.post.mailbox:
+            self.post.arrived(publication.data)
 
     def on_join(self, channel: ChannelName, info: ClientInfo) -> None:
         feed = self.hub.feeds.get(channel)
@@ -470,7 +433,7 @@ class Node(Member):
 
     def on_resumed(self, concerns: Concerns) -> None:
         logger.warning("The engine is back")
-        self.spawn(self._beat())
+        self.spawn(self._peers.beat())
         self.spawn(
             self._resume(
                 [
@@ -508,7 +471,7 @@ class Node(Member):
                     return  # each feed's own timer sees to it
 
     def _followings(self) -> Iterator[tuple[ChannelName, Following]]:
-        yield CONTROL, self._control
+        yield CONTROL, self._peers.commands
         for channel, feed in self.hub.feeds.items():
             if feed.following is not None:
                 yield channel, feed.following

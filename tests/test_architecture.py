@@ -41,6 +41,8 @@ PURE = (
 CORE = (
     "realtime.member",
     "realtime.node",
+    "realtime.peers",
+    "realtime.post",
     "realtime.hub",
     "realtime.outbox",
     "realtime.timers",

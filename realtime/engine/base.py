@@ -179,6 +179,18 @@ class Engine(Store, Protocol):
         """This node has no subscriber left in a channel."""
         ...
 
+    async def claim(self, name: str, owner: str, lifetime: float) -> str:
+        """Make the node `owner` the owner of a name for `lifetime` seconds; returns the owner.
+
+        That is another node, when one was first. The owner renews it by claiming again, and
+        lifetime 0 ends it.
+        """
+        ...
+
+    async def owner(self, name: str) -> str | None:
+        """The node that owns a name, if there is one."""
+        ...
+
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
         """Say that this node is alive, for `lifetime` seconds."""
         ...

@@ -6,8 +6,16 @@ import hashlib
 
 from realtime.protocol.messages import ChannelName
 
-CONTROL: ChannelName = "§control"
-"""The stream that tells every node what to do. No client can name it: channel names are ASCII."""
+INTERNAL = "§"
+"""Begins the channels of the service itself. No client can name them: channel names are ASCII."""
+
+CONTROL: ChannelName = f"{INTERNAL}control"
+"""The stream that tells every node what to do."""
+
+
+def mailbox(node: str) -> ChannelName:
+    """The channel of what others say to one node alone."""
+    return f"{INTERNAL}node:{node}"
 
 
 class Keys:
@@ -22,6 +30,7 @@ class Keys:
     | `P:presence.expiry:<channel>` | sorted set: connection ID → ms | the same |
     | `P:nodes`, `P:nodes.expiry` | as presence: node ID → node info | the same |
     | `P:channels:<node ID>` | set: the channels subscribed at a node | as the node |
+    | `P:owner:<name>` | string: the ID of the node that owns a thing | while it is renewed |
 
     Groups of the channel layer are named by digests, because a layer takes few characters.
     """
@@ -42,6 +51,10 @@ class Keys:
     def channels(self, node: str = "") -> str:
         """The channels subscribed at a node; what all these keys begin with, without one."""
         return f"{self._prefix}:channels:{node}"
+
+    def owner(self, name: str) -> str:
+        """Which node owns a thing of which there may be one among all nodes."""
+        return f"{self._prefix}:owner:{name}"
 
     def group(self, channel: ChannelName) -> str:
         """The layer group of a channel: 32 hex digits, which no other prefix has."""

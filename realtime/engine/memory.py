@@ -272,6 +272,12 @@ class MemoryEngine:
     async def nodes(self) -> list[NodeInfo]:
         return []
 
+    async def claim(self, name: str, owner: str, lifetime: float) -> str:
+        return owner  # there is no other node
+
+    async def owner(self, name: str) -> str | None:
+        return None
+
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
         pass
 

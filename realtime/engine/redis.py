@@ -21,10 +21,11 @@ from realtime.engine import records
 from realtime.engine.base import Concerns, NodeInfo, Receiver
 from realtime.engine.carriers import Carrier, Receiving
 from realtime.engine.epochs import new_epoch
-from realtime.engine.keys import CONTROL, Keys
+from realtime.engine.keys import CONTROL, INTERNAL, Keys
 from realtime.engine.listing import Listing
 from realtime.engine.scripts import (
     ADD_PRESENCE,
+    CLAIM,
     LIST_CHANNELS,
     PRESENCE,
     READ,
@@ -272,7 +273,7 @@ class RedisEngine(RedisStore):
 
     async def subscribe(self, channel: ChannelName) -> None:
         listed = None
-        if self._listing is not None and channel != CONTROL:
+        if self._listing is not None and not channel.startswith(INTERNAL):
             listed = self._listing.add(channel)
         try:
             await self._receiving.join(self.keys.group(channel))
@@ -287,6 +288,15 @@ class RedisEngine(RedisStore):
         if self._listing is not None:
             self._listing.discard(channel)
         await self._receiving.leave(self.keys.group(channel))
+
+    async def claim(self, name: str, owner: str, lifetime: float) -> str:
+        arguments = (owner, int(lifetime * 1000))
+        reply: bytes = await self._run(name, CLAIM, (self.keys.owner(name),), arguments)
+        return reply.decode()
+
+    async def owner(self, name: str) -> str | None:
+        reply: bytes | None = await self._command(name, b"GET", self.keys.owner(name))
+        return None if reply is None else reply.decode()
 
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
         entry = (node.uid, records.of_node(node))

@@ -10,7 +10,7 @@ import socket
 import time
 
 import realtime
-from realtime.node import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
+from realtime.peers import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
 from tests.live.clusters import (
     BRIEF,
     SERVICE,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from realtime import checks, node, redis_options
+from realtime import checks, node, peers, redis_options
 from realtime.checks import OPTION_ERRORS
 from realtime.engine.keys import Keys
 from realtime.errors import DISCONNECTS, ERRORS
@@ -224,7 +224,7 @@ def test_documented_times_leave_room_for_those_of_the_code() -> None:
     [
         f"the {node.SHUTDOWN_TIMEOUT:g} seconds a process takes at most to stop",
         f"all of them within {node.CLOSE_SPREAD:g} seconds",
-        f"one that died is listed for {node.HEARTBEAT_LIFETIME:g} seconds",
+        f"one that died is listed for {peers.HEARTBEAT_LIFETIME:g} seconds",
         f"at most {MAX_CONNECTIONS} per process",
         f"({daphne_server.PING_INTERVAL} and {daphne_server.PING_TIMEOUT} seconds",
     ],

@@ -13,8 +13,9 @@ from realtime.engine.base import NodeInfo
 from realtime.engine.keys import CONTROL
 from realtime.errors import DisconnectConnectionLimit
 from realtime.member import CONTROL_OPTIONS
-from realtime.node import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME, SHUTDOWN_TIMEOUT, Node
+from realtime.node import SHUTDOWN_TIMEOUT, Node
 from realtime.options_reader import load
+from realtime.peers import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
 from realtime.protocol.messages import Publication
 from realtime.timers import Timers
 from tests.unit.node_parts import stop
