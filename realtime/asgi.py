@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 
 from django.conf import settings
@@ -19,7 +20,10 @@ from django.urls import NoReverseMatch, reverse
 from realtime import heap, serving
 from realtime.asgi_types import ASGIApplication, Receive, Scope, Send
 from realtime.node import Node
+from realtime.options import Config
 from realtime.server_api import endpoint
+from realtime.transports.http import Exchange, Headers, path_of
+from realtime.transports.sockjs import SockJS, SockJSConsumer
 from realtime.transports.websocket import WebSocketConsumer, deny
 
 logger = logging.getLogger("realtime.asgi")
@@ -30,6 +34,9 @@ START_QUIET = 1.0
 only clients wait: an engine that is away must not make the whole site slow."""
 
 API_URL_NAME = "realtime_api:commands"
+
+_SOCKJS_SOCKET = re.compile(r"/[^/.]+/[^/.]+/websocket")
+"""Below the prefix of SockJS."""
 
 _UPGRADE_EXPECTED = endpoint.Response(400, b"Bad Request\n", "text/plain; charset=utf-8")
 
@@ -69,6 +76,9 @@ class _Application:
         self._django = django
         self._websocket = websocket
         self._consumer = WebSocketConsumer.as_asgi()
+        size_limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        self._sockjs = SockJS(size_limit)
+        self._sockjs_consumer = SockJSConsumer.as_asgi(size_limit=size_limit)
         self._api = api
         self._settle_heap = settle_heap
         self._api_path: str | None = None
@@ -89,26 +99,25 @@ class _Application:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         node = await self._start(wait=not self._failed)
         if node is not None:
-            path = _path(scope)
+            path = path_of(scope)
             config = node.config
             if path == config.websocket_handler_prefix and not config.websocket_disable:
                 headers = [(b"sec-websocket-version", b"13")]
-                await _respond(send, _UPGRADE_EXPECTED, headers)
+                await _respond(Exchange(scope, receive, send), _UPGRADE_EXPECTED, headers)
                 return
             if self._api and path == self._find_api():
-                await _serve_api(node, scope, receive, send)
+                await _serve_api(node, Exchange(scope, receive, send))
+                return
+            if _is_sockjs(path, config):
+                await self._sockjs(node, scope, receive, send)
                 return
         await self._django(scope, receive, send)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         node = await self._start()
-        config = None if node is None else node.config
-        if (
-            config is not None
-            and not config.websocket_disable
-            and _path(scope) == config.websocket_handler_prefix
-        ):
-            await self._consumer(scope, receive, send)
+        consumer = None if node is None else self._find_consumer(path_of(scope), node.config)
+        if consumer is not None:
+            await consumer(scope, receive, send)
         elif self._websocket is not None:
             await self._websocket(scope, receive, send)
         elif node is None:
@@ -117,6 +126,16 @@ class _Application:
         else:
             await receive()
             await deny(scope, send, 404, b"Not Found\n")
+
+    def _find_consumer(self, path: str, config: Config) -> ASGIApplication | None:
+        """Our application for a WebSocket with this path; None when the path is not ours."""
+        if path == config.websocket_handler_prefix and not config.websocket_disable:
+            return self._consumer
+        if _is_sockjs(path, config) and _SOCKJS_SOCKET.fullmatch(
+            path.removeprefix(config.sockjs_handler_prefix)
+        ):
+            return self._sockjs_consumer
+        return None
 
     async def _start(self, *, wait: bool = True) -> Node | None:
         """The node. A broken configuration must not take the rest of the site down.
@@ -169,53 +188,29 @@ class _Application:
         return self._api_path
 
 
-def _path(scope: Scope) -> str:
-    path: str = scope["path"]
-    root: str = scope.get("root_path", "")
-    return path.removeprefix(root) if root else path
+def _is_sockjs(path: str, config: Config) -> bool:
+    prefix = config.sockjs_handler_prefix
+    return not config.sockjs_disable and (path == prefix or path.startswith(f"{prefix}/"))
 
 
 # the server API as plain ASGI
 
 
-async def _serve_api(node: Node, scope: Scope, receive: Receive, send: Send) -> None:
-    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-    query = scope.get("query_string", b"").decode("latin-1")
-    refused = endpoint.refuse(
-        node.config, scope["method"], headers.get(b"authorization", ""), query
-    )
+async def _serve_api(node: Node, exchange: Exchange) -> None:
+    headers = {name: value.decode("latin-1") for name, value in exchange.scope["headers"]}
+    query = exchange.scope.get("query_string", b"").decode("latin-1")
+    authorization = headers.get(b"authorization", "")
+    refused = endpoint.refuse(node.config, exchange.method, authorization, query)
     if refused is not None:
-        await _respond(send, refused)
+        await _respond(exchange, refused)
         return
-    body = await _read_body(receive, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    body = await exchange.body(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
     if body is None:
-        await _respond(send, endpoint.TOO_LARGE)
+        await _respond(exchange, endpoint.TOO_LARGE)
         return
-    await _respond(send, await endpoint.handle(node, headers.get(b"content-type", ""), body))
+    content_type = headers.get(b"content-type", "")
+    await _respond(exchange, await endpoint.handle(node, content_type, body))
 
 
-async def _read_body(receive: Receive, limit: int | None) -> bytes | None:
-    """The body of a request; None when it is larger than `limit` bytes or breaks off."""
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        event = await receive()
-        if event["type"] != "http.request":
-            return None
-        part: bytes = event.get("body", b"")
-        size += len(part)
-        if limit is not None and size > limit:
-            return None
-        parts.append(part)
-        if not event.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-async def _respond(
-    send: Send, response: endpoint.Response, headers: list[tuple[bytes, bytes]] | None = None
-) -> None:
-    headers = [(b"content-length", b"%d" % len(response.body)), *(headers or ())]
-    if response.content_type is not None:
-        headers.append((b"content-type", response.content_type.encode("latin-1")))
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await send({"type": "http.response.body", "body": response.body})
+async def _respond(exchange: Exchange, response: endpoint.Response, headers: Headers = ()) -> None:
+    await exchange.respond(response.status, response.body, response.content_type, headers)

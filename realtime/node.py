@@ -20,7 +20,7 @@ import logging
 import os
 import socket
 from collections.abc import Coroutine, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import realtime
 from realtime.control import Control, DisconnectUser, EndLogins, Unsubscribe
@@ -29,6 +29,7 @@ from realtime.engine.keys import CONTROL
 from realtime.engine.memory import MemoryEngine
 from realtime.errors import (
     DISCONNECTS,
+    Disconnect,
     DisconnectForced,
     DisconnectInsufficientState,
     DisconnectShutdown,
@@ -77,6 +78,17 @@ RESUME_PATIENCE = 1.0
 """Seconds these have before the next ones begin: a stream that cannot be read holds up nobody."""
 
 
+class Connection(Protocol):
+    """What a node has to close before it ends."""
+
+    id: ClientID
+    """"" where it is of a client of another node."""
+
+    def close(self, disconnect: Disconnect | None) -> None:
+        """Begin to close it; returns at once."""
+        ...
+
+
 class Node(Member):
     """This process among others. Belongs to the event loop it was made on."""
 
@@ -110,7 +122,7 @@ class Node(Member):
         }
         self._started_at = self.timers.now()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._connections: dict[Subscriber, None] = {}
+        self._connections: dict[Connection, None] = {}
         self.post = Post(self.engine, self.uid, self.spawn)
         self._peers = Peers(self.engine, self.timers, self.spawn, self.describe, self._on_command)
         self._newest: set[ClientID] = set()
@@ -144,7 +156,7 @@ class Node(Member):
         slices = int(CLOSE_SPREAD / CLOSE_INTERVAL)
         self._close_next(clients, max(CLOSE_AT_ONCE, -(-len(clients) // slices)))
 
-    def _close_next(self, clients: list[Subscriber], number: int) -> None:
+    def _close_next(self, clients: list[Connection], number: int) -> None:
         for client in clients[:number]:
             client.close(DisconnectShutdown())
         if rest := clients[number:]:
@@ -198,16 +210,16 @@ class Node(Member):
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("Work beside a client failed", exc_info=error)
 
-    def opened(self, client: Subscriber) -> None:
-        """A transport was opened. `stop` will close it."""
-        self._connections[client] = None
+    def opened(self, connection: Connection) -> None:
+        """A connection was opened. `stop` will close it."""
+        self._connections[connection] = None
         if self.stopping:
-            client.close(DisconnectShutdown())
+            connection.close(DisconnectShutdown())
 
-    def closed(self, client: Subscriber) -> None:
-        """A transport is closed."""
-        self._newest.discard(client.id)
-        self._connections.pop(client, None)
+    def closed(self, connection: Connection) -> None:
+        """A connection is closed."""
+        self._newest.discard(connection.id)
+        self._connections.pop(connection, None)
 
     # among the other nodes
 

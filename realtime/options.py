@@ -192,6 +192,15 @@ class Config:
     websocket_message_size_limit: int = _option(
         65536, "Largest frame a client may send, bytes; 0: 65536; negative: no limit."
     )
+    sockjs_handler_prefix: str = _option("/connection/sockjs", "Begins the paths of SockJS.")
+    sockjs_disable: bool = _option(False, "Do not serve SockJS.")
+    sockjs_url: str = _option(
+        "https://cdn.jsdelivr.net/npm/sockjs-client@1/dist/sockjs.min.js",
+        "Where the iframe page of SockJS finds the browser's library.",
+    )
+    sockjs_heartbeat_delay: int = _option(
+        25, "Seconds without messages after which a SockJS client gets a heartbeat; 0: never."
+    )
     api_disable: bool = _option(False, "Do not serve the server API.")
     name: str = _option("", "Name of this node; default: host name and process ID.")
 

@@ -78,7 +78,6 @@ _ELSEWHERE: Mapping[str, str] = {
         " graphite_port graphite_prefix graphite_interval broker nats_url nats_prefix"
         " nats_dial_timeout nats_write_timeout debug health prometheus"
         " node_info_metrics_aggregate_interval admin_insecure admin_external"
-        " sockjs_disable sockjs_handler_prefix sockjs_url sockjs_heartbeat_delay"
     ),
     "streams are always used": "redis_streams",
     "Redis Cluster is not supported, name shards in redis_url": "redis_cluster_addrs",

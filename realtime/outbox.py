@@ -23,6 +23,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from realtime.protocol import sockjs
+
 logger = logging.getLogger("realtime.outbox")
 
 TEXT_FRAME = 0x81
@@ -32,13 +34,21 @@ BINARY_FRAME = 0x82
 class Frame:
     """One outgoing WebSocket frame, with the forms different servers want it in."""
 
-    __slots__ = ("_asgi", "_wire", "binary", "data")
+    __slots__ = ("_asgi", "_sockjs", "_wire", "binary", "data")
 
     def __init__(self, data: bytes, binary: bool) -> None:
         self.data = data
         self.binary = binary
         self._asgi: dict[str, Any] | None = None
         self._wire: bytes | None = None
+        self._sockjs: Frame | None = None
+
+    @property
+    def sockjs(self) -> Frame:
+        """The SockJS frame with this one in it; built once."""
+        if self._sockjs is None:
+            self._sockjs = Frame(sockjs.messages(self.data), binary=False)
+        return self._sockjs
 
     @property
     def asgi(self) -> dict[str, Any]:
@@ -99,8 +109,10 @@ class Batch:
 class Sender(Protocol):
     """What an outbox needs of a transport."""
 
-    ready: bool
-    """Whether `send` may be called: the frame before has left."""
+    @property
+    def ready(self) -> bool:
+        """Whether `send` may be called: the frame before has left."""
+        ...
 
     def send(self, frame: Frame) -> int:
         """Send without waiting; returns how many bytes the server still buffers, 0 if unknown."""

@@ -59,13 +59,16 @@ class WebSocketTransport:
         if self._outbox_ready is not None:
             self._outbox_ready()
 
-    async def close(self, disconnect: Disconnect) -> None:
+    async def close(self, disconnect: Disconnect, last: Frame | None = None) -> None:
+        """As any transport. `last`: a frame to send before."""
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 # whatever waits in the outbox follows the frame on its way
                 while self._sending is not None:
                     await asyncio.wait([self._sending])
                     await asyncio.sleep(0)
+                if last is not None:
+                    await self._send(last.asgi)
                 await self._send(
                     {
                         "type": "websocket.close",

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs
 
 from channels.consumer import AsyncConsumer
 
+from realtime import client as clients
 from realtime import origin, serving
 from realtime.asgi_types import ASGIApplication, Receive, Scope, Send
 from realtime.client import Client
-from realtime.errors import DisconnectMessageTooBig
-from realtime.hooks.base import FORWARDED_HEADERS, NO_HANDSHAKE, Handshake
+from realtime.errors import DisconnectBadRequest, DisconnectMessageTooBig
+from realtime.hooks.base import NO_HANDSHAKE
+from realtime.node import Node
 from realtime.transports import daphne, uvicorn
+from realtime.transports.handshake import handshake, has_too_many_headers, header
 from realtime.transports.plain import WebSocketTransport
 
 SUBPROTOCOLS: Mapping[str, str] = {
@@ -31,15 +34,21 @@ SUBPROTOCOLS: Mapping[str, str] = {
 }
 """Subprotocols that are accepted when offered → format."""
 
-HEADERS_MAX_BYTES = 32 * 1024
-"""Of a handshake: what connections keep of it must not add up. daphne takes half of that,
-uvicorn with websockets-sansio a megabyte."""
+
+class Transport(clients.Transport, Protocol):
+    """A transport that has to know when its socket is gone."""
+
+    def closed(self) -> None:
+        """The connection is gone."""
+        ...
 
 
 class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
     """One WebSocket connection."""
 
     channel_layer_alias = None  # sockets have no mailbox of their own
+    refusal: tuple[int, bytes] = 403, b"Forbidden\n"
+    """Status and body for an origin that is not allowed."""
 
     @classmethod
     def as_asgi(cls, **initkwargs: Any) -> ASGIApplication:
@@ -53,35 +62,57 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
         event = await receive()
         if event["type"] != "websocket.connect":
             return
-        if not origin.is_allowed(_header(scope, b"origin"), node.config.allowed_origins):
-            await deny(scope, send, 403, b"Forbidden\n")
+        if not origin.is_allowed(header(scope, b"origin"), node.config.allowed_origins):
+            await deny(scope, send, *self.refusal)
             return
-        if _size_of_headers(scope) > HEADERS_MAX_BYTES:
+        if has_too_many_headers(scope):
             await deny(scope, send, 431, b"Request Header Fields Too Large\n")
             return
-        format_name, subprotocol = _choose_format(scope)
+        format_name, subprotocol = self.format(scope)
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
-        transport = _transport(send, node.config.message_size_limit_bytes)
-        handshake = NO_HANDSHAKE
+        limit = self.size_limit(node)
+        carrier = _carrier(send, limit)
+        transport = self.transport(carrier, node)
+        made = NO_HANDSHAKE
         if node.hooks.wants_handshake:
-            handshake = _handshake(scope, format_name, node.config.proxy_extra_http_headers)
-        client = Client(node, transport, node.codecs[format_name], handshake)
-        transport.when_ready(client.outbox.ready)
+            extra = node.config.proxy_extra_http_headers
+            made = handshake(scope, format_name, extra, transport=transport.name)
+        client = Client(node, transport, node.codecs[format_name], made)
+        carrier.when_ready(client.outbox.ready)
         try:
-            await self._receive(client, receive)
+            await self._receive(client, receive, limit)
         except asyncio.CancelledError:
-            if node.stopping and not transport.abandoned:
+            if node.stopping and not carrier.abandoned:
                 # The server ends its applications; clients are being told, see it through.
-                await self._receive(client, receive)
-            elif not transport.abandoned:
+                await self._receive(client, receive, limit)
+            elif not carrier.abandoned:
                 raise
         finally:
             transport.closed()
             client.close(None)
 
-    async def _receive(self, client: Client, receive: Receive) -> None:
+    def size_limit(self, node: Node) -> int | None:
+        """Bytes a client may send at once, None for no limit."""
+        return node.config.message_size_limit_bytes
+
+    def format(self, scope: Scope) -> tuple[str, str | None]:
+        """The format a handshake asks for, and the subprotocol to answer with."""
+        return _choose_format(scope)
+
+    def transport(self, carrier: WebSocketTransport, node: Node) -> Transport:
+        """What the client sends by."""
+        return carrier
+
+    def frames(self, data: bytes) -> Sequence[bytes]:
+        """The frames of the protocol in what came.
+
+        Raises:
+            ValueError: there are none in it.
+        """
+        return (data,)
+
+    async def _receive(self, client: Client, receive: Receive, limit: int | None) -> None:
         """Hand over frames until the connection is gone."""
-        limit = client.node.config.message_size_limit_bytes
         while True:
             event = await receive()
             if event["type"] != "websocket.receive":
@@ -89,14 +120,20 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
             if client.is_closing():
                 continue
             text = event.get("text")
-            frame: bytes = event["bytes"] if text is None else text.encode()
-            if limit is not None and len(frame) > limit:
+            data: bytes = event["bytes"] if text is None else text.encode()
+            if limit is not None and len(data) > limit:
                 client.close(DisconnectMessageTooBig())
-            else:
+                continue
+            try:
+                frames = self.frames(data)
+            except ValueError:
+                client.close(DisconnectBadRequest())
+                continue
+            for frame in frames:
                 await client.receive(frame)
 
 
-def _transport(send: Send, size_limit: int | None) -> WebSocketTransport:
+def _carrier(send: Send, size_limit: int | None) -> WebSocketTransport:
     """The transport for a server's `send`: one that knows the server, or the plain one."""
     receiving = asyncio.current_task()
     assert receiving is not None
@@ -119,33 +156,6 @@ def _choose_format(scope: Scope) -> tuple[str, str | None]:
         if offered in SUBPROTOCOLS:
             return ("protobuf" if wants_protobuf else SUBPROTOCOLS[offered]), offered
     return ("protobuf" if wants_protobuf else "json"), None
-
-
-def _size_of_headers(scope: Scope) -> int:
-    return sum(len(name) + len(value) for name, value in scope["headers"])
-
-
-def _handshake(scope: Scope, format_name: str, extra: Sequence[str] | None) -> Handshake:
-    """What hooks may want to know of a connection later."""
-    wanted = {*FORWARDED_HEADERS, *(name.lower() for name in extra or ())}
-    headers: dict[str, str] = {}
-    for key, value in scope["headers"]:
-        name = key.decode("latin-1").lower()
-        if name in wanted:
-            text = value.decode("latin-1")
-            # several of a name are one list (RFC 9110, 5.3); cookies have their own comma
-            separator = "; " if name == "cookie" else ", "
-            headers[name] = f"{headers[name]}{separator}{text}" if name in headers else text
-    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-    encoding = "binary" if query.get("encoding", [""])[0] == "binary" else "json"
-    return Handshake(headers, _header(scope, b"host") or "", format_name, encoding)
-
-
-def _header(scope: Scope, name: bytes) -> str | None:
-    for key, value in scope["headers"]:
-        if key == name:
-            return str(value.decode("latin-1"))
-    return None
 
 
 async def deny(scope: Scope, send: Send, status: int, body: bytes) -> None:

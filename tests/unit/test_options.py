@@ -69,6 +69,10 @@ DEFAULTS: Mapping[str, object] = {
     "websocket_handler_prefix": "/connection/websocket",
     "websocket_disable": False,
     "websocket_message_size_limit": 65536,
+    "sockjs_handler_prefix": "/connection/sockjs",
+    "sockjs_disable": False,
+    "sockjs_url": "https://cdn.jsdelivr.net/npm/sockjs-client@1/dist/sockjs.min.js",
+    "sockjs_heartbeat_delay": 25,
     "memory_history_meta_ttl": 0,
 }
 """Documented defaults of the options this service uses; those of Redis have a test file."""
@@ -78,11 +82,9 @@ DOCUMENTED = f"""
 client_concurrency client_ping_interval client_message_write_timeout client_request_max_size
 secret api_handler_prefix grpc_api grpc_api_port grpc_api_key grpc_api_tls grpc_api_tls_disable
 grpc_api_tls_cert grpc_api_tls_key admin_insecure admin_external admin_web_path
-admin_handler_prefix address port internal_address internal_port sockjs_handler_prefix
-sockjs_disable websocket_ping_interval websocket_write_timeout websocket_compression
+admin_handler_prefix address port internal_address internal_port websocket_ping_interval websocket_write_timeout websocket_compression
 websocket_use_write_buffer_pool websocket_compression_level websocket_compression_min_size
-websocket_read_buffer_size websocket_write_buffer_size sockjs_url sockjs_heartbeat_delay
-health prometheus debug health_handler_prefix prometheus_handler_prefix tls tls_external
+websocket_read_buffer_size websocket_write_buffer_size health prometheus debug health_handler_prefix prometheus_handler_prefix tls tls_external
 tls_autocert tls_autocert_force_rsa tls_autocert_http tls_cert tls_key
 tls_autocert_host_whitelist tls_autocert_cache_dir tls_autocert_email tls_autocert_server_name
 tls_autocert_http_addr engine broker redis_host redis_port redis_url redis_password redis_db

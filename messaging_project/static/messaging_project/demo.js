@@ -1,6 +1,6 @@
 // The demo page. Whatever comes from the network enters the page as text, never as markup.
 
-import { Connection } from "./connection.js";
+import { Client } from "../realtime/client.js";
 
 const CUT_DELAY = 8_000; // milliseconds to publish something elsewhere
 const LONGEST_LOG = 200;
@@ -12,44 +12,53 @@ const { endpoint, token, refreshEndpoint, channel, user } = JSON.parse(
 
 const present = new Map(); // connection ID → client info
 let countdown;
+let cutTimer;
 
-const connection = new Connection({
-  url: endpoint,
-  channel,
-  token,
-  fetchToken,
-  on: { state, subscribed, refused, publication, join, leave, unsubscribed },
+const client = new Client(endpoint, { token, getToken });
+client.on("state", showState);
+client.on("error", (error) => note(`Connecting failed: ${error.message} (error ${error.code}).`));
+
+const subscription = client.subscribe(channel);
+subscription.on("subscribe", subscribed);
+subscription.on("unsubscribe", unsubscribed);
+subscription.on("publish", publication);
+subscription.on("join", join);
+subscription.on("leave", leave);
+subscription.on("error", (error) => {
+  note(`Subscribing to ${channel} failed: ${error.message} (error ${error.code}).`);
 });
 
 byId("publish-form").addEventListener("submit", publish);
 byId("cut-button").addEventListener("click", cutOrReturn);
 byId("history-button").addEventListener("click", showHistory);
 byId("history-close").addEventListener("click", () => byId("history-dialog").close());
-connection.open();
+client.connect();
 
-// what the connection tells
+// what the client tells
 
-function state(name, { reason, delay }) {
-  const texts = {
+function showState({ state, reason, delay }) {
+  const cut = reason === "client"; // nobody else calls disconnect()
+  const waiting = cut ? CUT_DELAY : delay;
+  const name = state === "disconnected" ? (waiting === null ? "closed" : "waiting") : state;
+  const text = {
     connecting: "Connecting",
     connected: "Connected",
-    waiting: reason === "cut" ? "Connection cut" : `Disconnected: ${reason}`,
-    closed: `Disconnected: ${reason}`,
-  };
+    disconnected: cut ? "Connection cut" : `Disconnected: ${reason}`,
+  }[state];
   byId("status").dataset.state = name;
-  byId("status-text").textContent = texts[name];
-  byId("client").textContent = name === "connected" ? connection.client : "–";
+  byId("status-text").textContent = text;
+  byId("client").textContent = client.id || "–";
   byId("publish-button").disabled = byId("history-button").disabled = name !== "connected";
   const button = byId("cut-button");
   button.disabled = name === "connecting";
   button.textContent = name === "connected" ? "Cut the connection" : "Connect now";
-  count(name === "waiting" ? delay : 0);
+  count(name === "waiting" ? waiting : 0);
   if (name !== "connected") showPresence([]);
-  if (name === "waiting" || name === "closed") note(`${texts[name]}.`);
+  if (state === "disconnected") note(`${text}.`);
 }
 
-function subscribed({ again, recovered, publications }) {
-  if (again) {
+async function subscribed({ isResubscribe, recovered, publications }) {
+  if (isResubscribe) {
     const missed = publications.length;
     const text = recovered
       ? `Recovered: ${missed} missed ${missed === 1 ? "message" : "messages"}`
@@ -57,69 +66,73 @@ function subscribed({ again, recovered, publications }) {
     byId("recovery").textContent = recovered ? `recovered, ${missed} missed` : "not recovered";
     note(`Reconnected. ${text}.`);
   }
-  for (const each of publications) showPublication(each, again && "missed");
   showPosition();
-  connection.call("presence", {}, (error, result) => {
-    if (error) note(`Presence: ${error.message}`);
-    else showPresence(Object.values(result.presence));
-  });
+  try {
+    showPresence(Object.values(await subscription.presence()));
+  } catch (error) {
+    note(`Presence: ${error.message}`);
+  }
 }
 
-function refused(error) {
-  note(`Subscribing to ${channel} failed: ${error.message} (error ${error.code}).`);
-}
-
-function publication(data) {
-  showPublication(data);
+function publication(received) {
+  showPublication(received, received.recovered && "missed");
   showPosition();
 }
 
 function join({ info }) {
-  if (info.client !== connection.client) note(`${nameOf(info)} joined.`);
+  if (info.client !== client.id) note(`${nameOf(info)} joined.`);
   showPresence([...present.values(), info]);
 }
 
 function leave({ info }) {
-  if (info.client !== connection.client) note(`${nameOf(info)} left.`);
+  if (info.client !== client.id) note(`${nameOf(info)} left.`);
   showPresence([...present.values()].filter((other) => other.client !== info.client));
 }
 
 function unsubscribed() {
+  if (client.state !== "connected") return; // it comes back
   note("The server unsubscribed this page. Reload it to come back.");
   showPresence([]);
 }
 
 // what the visitor does
 
-function publish(event) {
+async function publish(event) {
   event.preventDefault();
   const input = byId("text");
   const text = input.value;
-  connection.call("publish", { data: { text } }, (error) => {
-    byId("publish-error").textContent = error ? `Not published: ${error.message}.` : "";
-    if (!error && input.value === text) input.value = "";
-  });
+  let problem = "";
+  try {
+    await client.publish(channel, { text });
+    if (input.value === text) input.value = "";
+  } catch (error) {
+    problem = `Not published: ${error.message}.`;
+  }
+  byId("publish-error").textContent = problem;
 }
 
 function cutOrReturn() {
-  if (byId("status").dataset.state === "connected") connection.cut(CUT_DELAY);
-  else connection.open();
+  clearTimeout(cutTimer);
+  if (client.state === "connected") {
+    client.disconnect();
+    cutTimer = setTimeout(() => client.connect(), CUT_DELAY);
+  } else {
+    client.connect();
+  }
 }
 
-function showHistory() {
-  connection.call("history", {}, (error, result) => {
-    if (error) {
-      note(`History: ${error.message}.`);
-      return;
-    }
-    const kept = result.publications;
+async function showHistory() {
+  try {
+    const kept = await client.history(channel);
     byId("history-title").textContent = `History: ${kept.length} kept`;
     byId("history-list").replaceChildren(...kept.map((each) => publicationItem(each)));
     byId("history-dialog").showModal();
-  });
+  } catch (error) {
+    note(`History: ${error.message}.`);
+  }
 }
 
-async function fetchToken() {
+async function getToken() {
   const response = await fetch(refreshEndpoint);
   if (!response.ok) throw new Error(`HTTP ${response.status}`);
   return (await response.json()).token;
@@ -166,14 +179,14 @@ function showPresence(infos) {
     ...sorted.map((info) => {
       const item = element("li", "", nameOf(info));
       item.dataset.client = info.client;
-      if (info.client === connection.client) item.append(element("span", "badge", "this page"));
+      if (info.client === client.id) item.append(element("span", "badge", "this page"));
       return item;
     }),
   );
 }
 
 function showPosition() {
-  const position = connection.position;
+  const { position } = subscription;
   byId("position").textContent = position ? `${position.offset} in epoch ${position.epoch}` : "–";
 }
 

@@ -1,0 +1,53 @@
+"""SockJS frames: what is wrapped around the protocol where a browser cannot use WebSocket.
+
+    o               the session is open
+    h               heartbeat
+    a["..","..."]   messages; each is one frame of the protocol
+    c[code,"..."]   the session is closed
+
+Spec: beyond it; SockJS protocol 0.3.4, "Framing and connection state".
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+OPEN = b"o"
+HEARTBEAT = b"h"
+
+_UNSAFE = re.compile(
+    "[\x7f-\x9f\u00ad\u0600-\u0604\u070f\u17b4\u17b5\u200c-\u200f\u2028-\u202f\u2060-\u206f"
+    "\ufeff\ufff0-\uffff]"
+)
+"""Characters that some browsers change or drop on the way; all are below U+10000."""
+
+_text_decoder = msgspec.json.Decoder(str | list[str])
+
+
+def messages(*frames: bytes) -> bytes:
+    """A SockJS frame with frames of the protocol."""
+    text = msgspec.json.encode([frame.decode() for frame in frames])
+    if not text.isascii():
+        unicode = text.decode()
+        text = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", unicode).encode()
+    return b"a" + text
+
+
+def close(code: int, reason: str) -> bytes:
+    """The last SockJS frame of a session."""
+    return b"c" + msgspec.json.encode([code, reason])
+
+
+def decode(body: bytes) -> list[bytes]:
+    """The frames of the protocol that a client sent: a JSON array of strings, or one string.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        content = _text_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ValueError("neither strings nor a string in JSON") from None
+    return [text.encode() for text in ([content] if isinstance(content, str) else content)]

@@ -1,0 +1,1584 @@
+// @ts-check
+// A client of the service for browsers: one connection, any number of channels.
+//
+//   import { Client } from "/static/realtime/client.js";
+//
+//   const client = new Client();
+//   const lobby = client.subscribe("chat:lobby");
+//   lobby.on("publish", ({ data }) => console.log(data));
+//   client.connect();
+//
+// What it does by itself: reconnects with a growing delay, restores subscriptions and recovers
+// what they missed, renews tokens, notices dead connections, and goes by HTTP where something
+// on the way blocks WebSocket.
+//
+// Replies come to functions inside, and become promises only for callers: one frame may hold
+// several messages, and a reply has to be handled before the pushes that follow it. Commands of
+// one turn of the event loop leave in one frame.
+
+const METHOD = {
+  connect: 0,
+  subscribe: 1,
+  unsubscribe: 2,
+  publish: 3,
+  presence: 4,
+  presence_stats: 5,
+  history: 6,
+  ping: 7,
+  send: 8,
+  rpc: 9,
+  refresh: 10,
+  sub_refresh: 11,
+};
+const PUSH = { publication: 0, join: 1, leave: 2, unsub: 3, message: 4, sub: 5 };
+
+/** Codes from 100 on are the server's, and those of the site's functions from 1000 on. */
+export const ErrorCode = Object.freeze({
+  /** No answer in time. A publication may have arrived all the same. */
+  TIMEOUT: 1,
+  /** The connection was lost before the answer came. */
+  CONNECTION_LOST: 2,
+  /** The client is disconnected and does not try to connect. */
+  DISCONNECTED: 3,
+  /** The subscription ended, or was not made. */
+  UNSUBSCRIBED: 4,
+  /** A loop over a subscription is too far behind. */
+  OVERFLOW: 5,
+  /** The application's function for tokens failed. */
+  TOKEN: 6,
+
+  INTERNAL: 100,
+  PERMISSION_DENIED: 103,
+  ALREADY_SUBSCRIBED: 105,
+  TOKEN_EXPIRED: 109,
+});
+
+const DISCONNECT_EXPIRED = 3005;
+const DISCONNECT_INSUFFICIENT_STATE = 3010;
+/** Closed for good, where a server or proxy has dropped the reason that says so. */
+const FINAL_DISCONNECTS = [3002, 3003, 3007, 3012, 3013];
+
+// milliseconds
+const TIMEOUTS = { open: 10_000, command: 5_000, ping: 5_000, token: 10_000 };
+const MIN_DELAY = 500;
+const MAX_DELAY = 20_000;
+const PING_INTERVAL = 25_000;
+const LONGEST_TIMER = 2 ** 31 - 1;
+/** So long a fallback that works is kept before WebSocket is tried first again. */
+const FALLBACK_KEPT = 300_000;
+
+/** Attempts in a row in which WebSocket did not open, until the fallback is tried. */
+const FALLBACK_AFTER = 2;
+/** A frame larger than 65536 bytes is refused; a character has three bytes at most. */
+const FRAME_CHARACTERS = 20_000;
+/** Publications that wait for a slow loop. */
+const LOOP_LIMIT = 1000;
+
+/**
+ * @typedef {"disconnected" | "connecting" | "connected"} State
+ * @typedef {"unsubscribed" | "subscribing" | "subscribed"} SubscriptionState
+ * @typedef {"websocket" | "eventsource"} TransportName
+ *
+ * @typedef {object} Position a place in a channel
+ * @property {number} offset of the last publication seen; 0: none
+ * @property {string} epoch
+ *
+ * @typedef {object} ClientInfo
+ * @property {string} user user ID; "" for anonymous users
+ * @property {string} client connection ID
+ * @property {any} [conn_info]
+ * @property {any} [chan_info]
+ *
+ * @typedef {object} Publication
+ * @property {string} channel
+ * @property {any} data
+ * @property {ClientInfo} [info] the publisher, when it is a client
+ * @property {number} [offset] in channels with history
+ * @property {string} [uid]
+ * @property {boolean} recovered missed, and received after a reconnect
+ *
+ * @typedef {{ client: string, version: string, data: any, transport: TransportName }} ConnectContext
+ * @typedef {{ code: number, reason: string, reconnect: boolean }} DisconnectContext
+ *
+ * @typedef {object} StateContext
+ * @property {State} state
+ * @property {boolean} reconnecting whether the client tries to get a lost connection back
+ * @property {string} reason why it is disconnected; else ""
+ * @property {number | null} delay milliseconds until the next attempt; null: none is planned
+ *
+ * @typedef {object} SubscribeContext
+ * @property {string} channel
+ * @property {boolean} isResubscribe restored after a reconnect
+ * @property {boolean} recoverable
+ * @property {boolean} recovered everything missed is in `publications`
+ * @property {Publication[]} publications oldest first; each is told as event `publish` too
+ *
+ * @typedef {{ channel: string }} UnsubscribeContext
+ * @typedef {{ channel: string, info: ClientInfo }} MemberContext
+ *
+ * @typedef {object} ClientEvents
+ * @property {StateContext} state
+ * @property {ConnectContext} connect
+ * @property {DisconnectContext} disconnect
+ * @property {RealtimeError} error
+ * @property {{ data: any }} message
+ * @property {Publication} publish of channels the server subscribed the client to, as below
+ * @property {MemberContext} join
+ * @property {MemberContext} leave
+ * @property {SubscribeContext} subscribe
+ * @property {UnsubscribeContext} unsubscribe
+ *
+ * @typedef {object} SubscriptionEvents
+ * @property {Publication} publish
+ * @property {MemberContext} join
+ * @property {MemberContext} leave
+ * @property {SubscribeContext} subscribe
+ * @property {UnsubscribeContext} unsubscribe
+ * @property {RealtimeError} error
+ *
+ * @typedef {() => Promise<string | null> | string | null} GetToken empty: nobody may connect
+ *
+ * @callback GetChannelToken
+ * @param {{ client: string, channels: string[] }} asked connection ID and private channels
+ * @returns {Promise<Record<string, string>>} tokens by channel; one left out is denied
+ *
+ * @callback GetSubscriptionToken
+ * @param {{ client: string, channel: string }} asked
+ * @returns {Promise<string | null> | string | null} empty: denied
+ *
+ * @typedef {object} Options
+ * @property {string | null} [token] connection token; "": none is needed, the server knows the
+ *   visitor. Left out, `getToken` is asked first
+ * @property {GetToken} [getToken] gives a connection token, at first and when one expires
+ * @property {GetChannelToken} [getChannelToken] gives tokens of private channels, many at once
+ * @property {any} [data] for the site's function that is asked about connections
+ * @property {string} [name] of this client, for the same
+ * @property {string} [version]
+ * @property {Partial<typeof TIMEOUTS>} [timeouts] milliseconds: `open` a transport, `command`,
+ *   `ping`, `token` (the application's functions)
+ * @property {number} [minDelay] milliseconds before the first attempt to reconnect
+ * @property {number} [maxDelay]
+ * @property {number} [pingInterval] milliseconds of silence, then the connection is tested
+ * @property {boolean | string} [fallback] the SockJS address; true: beside that of WebSocket
+ * @property {TransportName[]} [transports] those that may be used
+ * @property {string} [privateChannelPrefix]
+ *
+ * @typedef {object} SubscriptionOptions
+ * @property {GetSubscriptionToken} [getToken] instead of the client's `getChannelToken`
+ * @property {Position} [since] recover what came after it
+ * @property {any} [data]
+ *
+ * @typedef {object} Listener what a transport tells
+ * @property {() => void} onopen
+ * @property {(frame: string) => void} onframe "" for a heartbeat
+ * @property {(code: number, reason: string) => void} onclose never after `close()`
+ *
+ * @typedef {object} Transport
+ * @property {(frame: string) => void} send
+ * @property {() => void} close
+ *
+ * @typedef {(error: RealtimeError | null, result: any) => void} OnReply
+ * @typedef {ReturnType<typeof setTimeout> | undefined} Timer
+ * @typedef {{ resolve: () => void, reject: (error: RealtimeError) => void }} Waiting
+ * @typedef {IteratorResult<Publication, undefined>} Step
+ * @typedef {{ resolve: (step: Step) => void, reject: (error: RealtimeError) => void }} Reader
+ */
+
+/** Why a command, a subscription or a connection failed. */
+export class RealtimeError extends Error {
+  /**
+   * @param {number} code see ErrorCode
+   * @param {string} message
+   * @param {{ channel?: string, temporary?: boolean, cause?: unknown }} [more]
+   */
+  constructor(code, message, { channel, temporary = false, cause } = {}) {
+    super(message, { cause });
+    this.name = "RealtimeError";
+    this.code = code;
+    this.channel = channel;
+    /** Whether the client tries again by itself. */
+    this.temporary = temporary;
+  }
+}
+
+/**
+ * Functions that get tokens from views of the site, those of `realtime.urls` for example.
+ *
+ * @param {object} urls
+ * @param {string} [urls.refresh] for connection tokens
+ * @param {string} [urls.subscribe] for tokens of private channels
+ * @param {Record<string, string>} [urls.headers] more headers, such as X-CSRFToken
+ * @returns {{ getToken?: GetToken, getChannelToken?: GetChannelToken }}
+ */
+export function tokensFrom({ refresh, subscribe, headers = {} }) {
+  /** @type {(url: string, body: object) => Promise<any>} */
+  async function ask(url, body) {
+    const response = await fetch(url, {
+      method: "POST",
+      credentials: "include",
+      // the views refuse what a foreign page could send without being allowed to
+      headers: {
+        "Content-Type": "application/json",
+        "X-Requested-With": "XMLHttpRequest",
+        ...headers,
+      },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`${url} answered with status ${response.status}`);
+    return response.json();
+  }
+  return {
+    ...(refresh && { getToken: async () => (await ask(refresh, {})).token }),
+    ...(subscribe && {
+      getChannelToken: async (asked) => {
+        const { channels } = await ask(subscribe, asked);
+        return Object.fromEntries(
+          channels.map((/** @type {any} */ { channel, token }) => [channel, token]),
+        );
+      },
+    }),
+  };
+}
+
+/** @template {object} Events */
+class Emitter {
+  /** @type {Map<keyof Events, Set<(context: any) => void>>} */
+  #handlers = new Map();
+
+  /**
+   * Have a function called with every event of a name.
+   *
+   * @template {keyof Events} Name
+   * @param {Name} name
+   * @param {(context: Events[Name]) => void} handler
+   * @returns {() => void} ends it
+   */
+  on(name, handler) {
+    const handlers = this.#handlers.get(name) ?? new Set();
+    this.#handlers.set(name, handlers.add(handler));
+    return () => {
+      handlers.delete(handler);
+    };
+  }
+
+  /**
+   * @internal
+   * @template {keyof Events} Name
+   * @param {Name} name
+   * @param {Events[Name]} context
+   */
+  _emit(name, context) {
+    for (const handler of [...(this.#handlers.get(name) ?? [])]) {
+      try {
+        handler(context);
+      } catch (error) {
+        // a mistake of the page: told to its console and window.onerror, and nobody else's
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  }
+}
+
+/**
+ * A connection that comes back, and its channels.
+ *
+ * @extends {Emitter<ClientEvents>}
+ */
+export class Client extends Emitter {
+  #options;
+  #timeouts;
+  #url;
+  /** @type {string | null} */
+  #fallback;
+  /** @type {string | null | undefined} undefined: `getToken` has to be asked */
+  #token;
+  /** @type {State} */
+  #state = "disconnected";
+  #reconnecting = false;
+  #id = "";
+
+  /** Another object for every attempt: what began in an earlier one has to be dropped. */
+  #life = {};
+  /** @type {Transport | null} */
+  #transport = null;
+  /** @type {TransportName} */
+  #using = "websocket";
+  #worked = false;
+  #blocked = 0;
+  #keepFallbackUntil = 0;
+
+  /** @type {Map<number, { onReply: OnReply, timer: Timer }>} */
+  #calls = new Map();
+  /** @type {Waiting[]} */
+  #waiting = [];
+  /** @type {string[]} */
+  #outgoing = [];
+  /** @type {string[]} Messages not handled yet. */
+  #inbox = [];
+  #answered = false;
+  #paused = false;
+  #lastId = 0;
+
+  /** @type {Map<string, Subscription>} */
+  #subscriptions = new Map();
+  /** @type {Map<string, Stream>} */
+  #serverSide = new Map();
+  /** @type {{ channel: string, resolve: (token: string) => void, reject: (e: unknown) => void }[]} */
+  #asked = [];
+
+  #backOff;
+  #refreshBackOff;
+  /** @type {Timer} */
+  #retryTimer;
+  /** @type {Timer} */
+  #openTimer;
+  /** @type {Timer} */
+  #pingTimer;
+  /** @type {Timer} */
+  #refreshTimer;
+
+  /**
+   * @param {string | URL} [url] of the WebSocket; a path belongs to the page's host
+   * @param {Options} [options]
+   */
+  constructor(url = "/connection/websocket", options = {}) {
+    super();
+    const { fallback = true, transports = ["websocket", "eventsource"] } = options;
+    const socket = new URL(url, globalThis.location?.href);
+    socket.protocol = socket.protocol.replace("http", "ws");
+    this.#url = transports.includes("websocket") ? socket.href : null;
+    const beside = typeof fallback === "string" ? fallback : "sockjs";
+    const sockjs = new URL(beside, socket.href.replace("ws", "http"));
+    this.#fallback =
+      fallback && transports.includes("eventsource") ? sockjs.href.replace(/\/$/, "") : null;
+    this.#options = options;
+    this.#timeouts = { ...TIMEOUTS, ...options.timeouts };
+    this.#token = options.token ?? undefined;
+    this.#backOff = this._newBackOff();
+    this.#refreshBackOff = this._newBackOff();
+  }
+
+  /**
+   * A client for a page with `{% realtime_config %}`, which says where to connect and as whom.
+   *
+   * @param {Options} [options] what they say goes before what the page says
+   */
+  static fromPage(options = {}) {
+    const element = document.getElementById("realtime-config");
+    if (!element) throw new Error("the page has no {% realtime_config %}");
+    const { endpoint, token, refreshEndpoint, subscribeEndpoint } = JSON.parse(
+      element.textContent ?? "",
+    );
+    const views = tokensFrom({ refresh: refreshEndpoint, subscribe: subscribeEndpoint });
+    return new Client(endpoint, { token, ...views, ...options });
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  /** Whether the client tries to get a lost connection back. */
+  get reconnecting() {
+    return this.#reconnecting;
+  }
+
+  /** The connection ID; "" while there is no connection. */
+  get id() {
+    return this.#id;
+  }
+
+  /** What carries the connection; null while there is none. */
+  get transport() {
+    return this.#state === "connected" ? this.#using : null;
+  }
+
+  /** Connect, and stay connected. While the client waits to reconnect, try at once. */
+  connect() {
+    if (this.#state !== "disconnected") return;
+    globalThis.addEventListener?.("online", this.#networkChanged);
+    globalThis.addEventListener?.("offline", this.#networkChanged);
+    this.#attempt();
+  }
+
+  /** End the connection, and do not come back until `connect()` is called. */
+  disconnect() {
+    if (this.#state === "disconnected" && !this.#reconnecting) return;
+    this.#flush();
+    this._lose({ code: ErrorCode.DISCONNECTED, reason: "client", reconnect: false });
+  }
+
+  /** Resolves when the client is connected; rejects when it gives up. @returns {Promise<void>} */
+  ready() {
+    return new Promise((resolve, reject) => {
+      if (this.#state === "connected") resolve();
+      else this.#waiting.push({ resolve, reject });
+    });
+  }
+
+  /** Use another connection token from the next connect on. @param {string} token */
+  setToken(token) {
+    this.#token = token;
+  }
+
+  /**
+   * Subscribe to a channel, on every connection that is made from now on.
+   *
+   * @param {string} channel
+   * @param {SubscriptionOptions} [options] not looked at if the client has the channel already
+   */
+  subscribe(channel, options = {}) {
+    const subscription =
+      this.#subscriptions.get(channel) ?? new Subscription(this, checked(channel), options);
+    subscription.subscribe();
+    return subscription;
+  }
+
+  /** @param {string} channel @param {any} data @returns {Promise<void>} */
+  async publish(channel, data) {
+    if (data === undefined) throw new TypeError("undefined is no data");
+    await this.#request(METHOD.publish, { channel: checked(channel), data });
+  }
+
+  /** Who is there, by connection ID. @param {string} channel */
+  async presence(channel) {
+    const { presence } = await this.#request(METHOD.presence, { channel: checked(channel) });
+    return /** @type {Record<string, ClientInfo>} */ (presence);
+  }
+
+  /** @param {string} channel @returns {Promise<{ num_clients: number, num_users: number }>} */
+  presenceStats(channel) {
+    return this.#request(METHOD.presence_stats, { channel: checked(channel) });
+  }
+
+  /** What is kept, oldest first. @param {string} channel @returns {Promise<Publication[]>} */
+  async history(channel) {
+    const result = await this.#request(METHOD.history, { channel: checked(channel) });
+    return result.publications.map((/** @type {any} */ each) => toPublication(channel, each));
+  }
+
+  /** Call a function of the site. @param {string} method @param {any} [data] @returns {Promise<any>} */
+  async rpc(method, data) {
+    return (await this.#request(METHOD.rpc, { method, data })).data;
+  }
+
+  /** Send something that is not answered; lost with the connection. @param {any} data */
+  send(data) {
+    if (this.#state !== "connected") throw disconnected();
+    this.#queue({ method: METHOD.send, params: { data } });
+  }
+
+  // connecting
+
+  async #attempt() {
+    clearTimeout(this.#retryTimer);
+    const life = (this.#life = {});
+    this.#become("connecting");
+    if (life !== this.#life) return;
+    if (this.#token === undefined && this.#options.getToken) {
+      const renewed = await this.#renewToken((error) => {
+        this._lose({ code: error.code, reason: error.message, reconnect: true });
+        this._emit("error", error);
+      });
+      if (!renewed) return;
+    }
+    const fallbackFirst = this.#fallback && Date.now() < this.#keepFallbackUntil;
+    this.#open(this.#url && !fallbackFirst ? "websocket" : "eventsource");
+  }
+
+  /** @param {TransportName} name */
+  #open(name) {
+    this.#using = name;
+    this.#worked = false;
+    this.#openTimer = setTimeout(
+      () => this.#broken(advice("no answer"), true),
+      this.#timeouts.open,
+    );
+    const listener = {
+      onopen: () => {
+        clearTimeout(this.#openTimer);
+        this.#login();
+      },
+      onframe: (/** @type {string} */ frame) => this.#receive(frame),
+      onclose: (/** @type {number} */ code, /** @type {string} */ reason) => {
+        this.#handle(false);
+        this.#broken(readAdvice(code, reason));
+      },
+    };
+    try {
+      if (name === "websocket") this.#transport = new WebSocketTransport(this.#url ?? "", listener);
+      else this.#transport = new EventSourceTransport(this.#fallback ?? "", listener);
+    } catch (error) {
+      this.#broken(advice(String(error)));
+    }
+  }
+
+  /**
+   * The transport failed. One that has never worked may be blocked, so try the other: at once,
+   * because a server that answers there, and only there, is not simply away.
+   *
+   * @param {DisconnectContext} lost
+   * @param {boolean} [hung] nothing came at all
+   */
+  #broken(lost, hung = false) {
+    if (this.#worked || lost.code >= 3000) {
+      this._lose(lost);
+      return;
+    }
+    if (this.#using === "eventsource") {
+      this.#keepFallbackUntil = 0;
+    } else {
+      this.#blocked = hung ? FALLBACK_AFTER : this.#blocked + 1;
+      if (this.#fallback && this.#blocked >= FALLBACK_AFTER) {
+        this.#drop();
+        this.#open("eventsource");
+        return;
+      }
+    }
+    this._lose(lost);
+  }
+
+  #login() {
+    const { data, name, version } = this.#options;
+    /** @type {Record<string, object>} */
+    const subs = {};
+    for (const [channel, { position }] of this.#serverSide) subs[channel] = recovery(position);
+    const params = { token: this.#token || undefined, data, subs, name, version };
+    this._command(METHOD.connect, params, (error, result) => {
+      if (!error) {
+        this.#connected(result);
+      } else if (error.code === ErrorCode.TIMEOUT) {
+        this.#broken(advice(error.message), true);
+      } else if (error.code !== ErrorCode.CONNECTION_LOST) {
+        const renewable = this.#renewable;
+        if (error.code === ErrorCode.TOKEN_EXPIRED && renewable) this.#token = undefined;
+        error.temporary = error.code !== ErrorCode.TOKEN_EXPIRED || renewable;
+        this._lose({ code: error.code, reason: error.message, reconnect: error.temporary });
+        this._emit("error", error);
+      }
+    });
+  }
+
+  /** @param {any} result */
+  #connected(result) {
+    const life = this.#life;
+    this.#id = result.client;
+    this.#reconnecting = false;
+    this.#backOff.reset();
+    if (this.#using === "eventsource" && Date.now() >= this.#keepFallbackUntil) {
+      this.#keepFallbackUntil = Date.now() + FALLBACK_KEPT;
+    }
+    this.#refreshLater(result);
+    this.#pingLater();
+    this.#become("connected", () => {
+      for (const subscription of this.#subscriptions.values()) subscription._start();
+      for (const { resolve } of this.#waiting.splice(0)) resolve();
+    });
+    if (life !== this.#life) return;
+    const { client, version, data } = result;
+    this._emit("connect", { client, version, data, transport: this.#using });
+    const subs = result.subs ?? {};
+    for (const channel of this.#serverSide.keys()) {
+      if (!Object.hasOwn(subs, channel)) this.#serverSide.delete(channel);
+    }
+    for (const [channel, sub] of Object.entries(subs)) this.#serverSubscribed(channel, sub);
+  }
+
+  /** @type {boolean} */
+  get #renewable() {
+    // whoever connects without a token is known otherwise
+    return this.#options.getToken !== undefined && this.#token !== "";
+  }
+
+  /**
+   * Get a connection token from the application.
+   *
+   * @param {(error: RealtimeError) => void} onFailure
+   * @returns {Promise<boolean>} whether to go on
+   */
+  async #renewToken(onFailure) {
+    const life = this.#life;
+    let token;
+    try {
+      token = await within(() => this.#options.getToken?.(), this.#timeouts.token);
+    } catch (cause) {
+      if (life === this.#life) onFailure(tokenFailed(cause));
+      return false;
+    }
+    if (life !== this.#life) return false;
+    if (!token) {
+      this._lose({ code: ErrorCode.TOKEN, reason: "no token", reconnect: false });
+      return false;
+    }
+    this.#token = token;
+    return true;
+  }
+
+  /** @param {{ expires?: boolean, ttl?: number }} result */
+  #refreshLater({ expires, ttl }) {
+    clearTimeout(this.#refreshTimer);
+    if (expires && this.#renewable) {
+      this.#refreshTimer = setTimeout(() => this.#refresh(), untilRefresh(ttl));
+    }
+  }
+
+  /** A refresh that fails is tried again. Whether to close is the server's decision. */
+  async #refresh() {
+    const life = this.#life;
+    const retry = (/** @type {RealtimeError} */ error) => {
+      error.temporary = true;
+      this.#refreshTimer = setTimeout(() => this.#refresh(), this.#refreshBackOff.next());
+      this._emit("error", error);
+    };
+    if (!(await this.#renewToken(retry))) return;
+    this._command(METHOD.refresh, { token: this.#token }, (error, result) => {
+      if (life !== this.#life) return;
+      if (error) {
+        retry(error);
+      } else {
+        this.#refreshBackOff.reset();
+        this.#refreshLater(result);
+      }
+    });
+  }
+
+  // losing the connection
+
+  /**
+   * Everything that belongs to the connection ends; then the page is told.
+   *
+   * @internal
+   * @param {DisconnectContext} lost
+   */
+  _lose({ code, reason, reconnect }) {
+    const announced = this.#reconnecting; // one event per loss, however many attempts fail
+    const serverSide = this.#id ? [...this.#serverSide.keys()] : [];
+    const left = [...this.#subscriptions.values()].filter((each) => each._lost(!reconnect));
+    this.#life = {};
+    this.#id = "";
+    this.#reconnecting = reconnect;
+    if (code === DISCONNECT_EXPIRED && this.#renewable) this.#token = undefined;
+    clearTimeout(this.#retryTimer);
+    const delay = reconnect ? this.#backOff.next() : null;
+    if (delay !== null) {
+      this.#retryTimer = setTimeout(() => this.#attempt(), delay);
+    } else {
+      globalThis.removeEventListener?.("online", this.#networkChanged);
+      globalThis.removeEventListener?.("offline", this.#networkChanged);
+      for (const { reject } of this.#waiting.splice(0)) reject(disconnected(reason));
+    }
+    this.#drop();
+    this.#become("disconnected", undefined, { reason, delay });
+    for (const each of left) each._emit("unsubscribe", { channel: each.channel });
+    for (const channel of serverSide) this._emit("unsubscribe", { channel });
+    if (!announced) this._emit("disconnect", { code, reason, reconnect });
+  }
+
+  /** Drop the transport and what was sent through it. */
+  #drop() {
+    clearTimeout(this.#openTimer);
+    clearTimeout(this.#pingTimer);
+    clearTimeout(this.#refreshTimer);
+    this.#transport?.close();
+    this.#transport = null;
+    this.#outgoing = [];
+    this.#inbox = [];
+    this.#paused = false;
+    const calls = [...this.#calls.values()];
+    this.#calls.clear();
+    for (const { onReply, timer } of calls) {
+      clearTimeout(timer);
+      onReply(new RealtimeError(ErrorCode.CONNECTION_LOST, "connection lost"), null);
+    }
+  }
+
+  /**
+   * @param {State} state
+   * @param {() => void} [first] what to do in this state before anybody is told
+   * @param {{ reason: string, delay: number | null }} [why]
+   */
+  #become(state, first, { reason, delay } = { reason: "", delay: null }) {
+    this.#state = state;
+    first?.();
+    this._emit("state", { state, reconnecting: this.#reconnecting, reason, delay });
+  }
+
+  #networkChanged = () => {
+    if (this.#state === "connected") this.#ping();
+    else if (this.#reconnecting && globalThis.navigator?.onLine !== false) this.connect();
+  };
+
+  // commands
+
+  /**
+   * Run a command for a caller. It waits for the connection while there is hope.
+   *
+   * @param {number} method
+   * @param {object} params
+   * @returns {Promise<any>}
+   */
+  async #request(method, params) {
+    if (this.#state === "disconnected" && !this.#reconnecting) throw disconnected();
+    if (this.#state !== "connected") await within(() => this.ready(), this.#timeouts.command);
+    return new Promise((resolve, reject) => {
+      this._command(method, params, (error, result) => {
+        this.#answered = true;
+        if (error) reject(error);
+        else resolve(result);
+      });
+    });
+  }
+
+  /**
+   * @internal
+   * @param {number} method
+   * @param {object | undefined} params
+   * @param {OnReply} onReply
+   * @param {number} [timeout] milliseconds
+   */
+  _command(method, params, onReply, timeout = this.#timeouts.command) {
+    const id = ++this.#lastId;
+    this.#queue({ id, method, params });
+    const timer = setTimeout(() => this.#answer(id, timedOut(), null), timeout);
+    this.#calls.set(id, { onReply, timer });
+  }
+
+  /** @param {object} command */
+  #queue(command) {
+    const text = JSON.stringify(command);
+    if (!this.#outgoing.length) queueMicrotask(() => this.#flush());
+    this.#outgoing.push(text);
+  }
+
+  #flush() {
+    let frame = "";
+    for (const command of this.#outgoing.splice(0)) {
+      if (frame && frame.length + command.length > FRAME_CHARACTERS) {
+        this.#transport?.send(frame);
+        frame = "";
+      }
+      frame += frame ? `\n${command}` : command;
+    }
+    if (frame) this.#transport?.send(frame);
+  }
+
+  /** @param {number} id @param {RealtimeError | null} error @param {any} result */
+  #answer(id, error, result) {
+    const call = this.#calls.get(id);
+    if (!call) return;
+    this.#calls.delete(id);
+    clearTimeout(call.timer);
+    call.onReply(error, result);
+  }
+
+  // what comes in
+
+  /** @param {string} frame */
+  #receive(frame) {
+    this.#worked = true;
+    if (this.#using === "websocket") this.#blocked = 0;
+    if (this.#state === "connected") this.#pingLater();
+    this.#inbox.push(...frame.split("\n").filter(Boolean));
+    if (!this.#paused) this.#handle();
+  }
+
+  /** Handle what came, in order. A caller who got a reply goes on before what came after it. */
+  #handle(pausing = true) {
+    for (let line = this.#inbox.shift(); line; line = this.#inbox.shift()) {
+      this.#answered = false;
+      let message;
+      try {
+        message = JSON.parse(line);
+      } catch {
+        this._lose(advice("not understood"));
+        return;
+      }
+      const { id, error, result = {} } = message;
+      if (!id) this.#push(result);
+      else if (error) this.#answer(id, new RealtimeError(error.code, error.message), null);
+      else this.#answer(id, null, result);
+      if (this.#answered && pausing && this.#inbox.length) {
+        const life = this.#life;
+        this.#paused = true;
+        afterPromises(() => {
+          if (life !== this.#life) return;
+          this.#paused = false;
+          this.#handle();
+        });
+        return;
+      }
+    }
+  }
+
+  /** @param {{ type?: number, channel?: string, data: any }} push */
+  #push({ type = 0, channel = "", data }) {
+    const stream = this.#serverSide.get(channel);
+    if (type === PUSH.message) this._emit("message", { data: data.data });
+    else if (type === PUSH.sub) this.#serverSubscribed(channel, data);
+    else if (!stream) this.#subscriptions.get(channel)?._push(type, data);
+    else if (type === PUSH.join) this._emit("join", { channel, info: data.info });
+    else if (type === PUSH.leave) this._emit("leave", { channel, info: data.info });
+    else if (type === PUSH.publication) this.#publication(stream, channel, data);
+    else if (type === PUSH.unsub) {
+      this.#serverSide.delete(channel);
+      this._emit("unsubscribe", { channel });
+    }
+  }
+
+  /** @param {Stream} stream @param {string} channel @param {any} data */
+  #publication(stream, channel, data) {
+    const publication = toPublication(channel, data);
+    const order = stream.follow(publication);
+    if (order === "next") this._emit("publish", publication);
+    else if (order === "gap") this._lose(GAP);
+  }
+
+  /** @param {string} channel @param {any} result */
+  #serverSubscribed(channel, result) {
+    const stream = this.#serverSide.get(channel) ?? new Stream();
+    this.#serverSide.set(channel, stream);
+    const context = stream.begin(channel, result);
+    this._emit("subscribe", context);
+    for (const publication of context.publications) this._emit("publish", publication);
+  }
+
+  // pings
+
+  #pingLater() {
+    clearTimeout(this.#pingTimer);
+    const quiet = this.#options.pingInterval ?? PING_INTERVAL;
+    this.#pingTimer = setTimeout(() => this.#ping(), quiet);
+  }
+
+  #ping() {
+    const life = this.#life;
+    const onReply = (/** @type {RealtimeError | null} */ error) => {
+      if (error && life === this.#life) this._lose(advice("no answer"));
+    };
+    this._command(METHOD.ping, undefined, onReply, this.#timeouts.ping);
+  }
+
+  // for subscriptions
+
+  /** @internal @param {Subscription} subscription */
+  _add(subscription) {
+    const { channel } = subscription;
+    if (this.#subscriptions.has(channel)) {
+      throw new RealtimeError(ErrorCode.ALREADY_SUBSCRIBED, "already subscribed", { channel });
+    }
+    this.#subscriptions.set(channel, subscription);
+  }
+
+  /** @internal @param {Subscription} subscription */
+  _remove({ channel }) {
+    this.#subscriptions.delete(channel);
+  }
+
+  /** @internal */
+  _newBackOff() {
+    const { minDelay = MIN_DELAY, maxDelay = MAX_DELAY } = this.#options;
+    return new BackOff(minDelay, maxDelay);
+  }
+
+  /** @internal @template T @param {() => T} ask @returns {Promise<Awaited<T>>} */
+  _inTime(ask) {
+    return within(ask, this.#timeouts.token);
+  }
+
+  /** @internal */
+  get _commandTimeout() {
+    return this.#timeouts.command;
+  }
+
+  /** @internal @param {string} channel */
+  _asksTokenFor(channel) {
+    const { getChannelToken, privateChannelPrefix = "$" } = this.#options;
+    return getChannelToken !== undefined && channel.startsWith(privateChannelPrefix);
+  }
+
+  /**
+   * A token for a private channel. Those that are wanted in one turn are asked for at once.
+   *
+   * @internal
+   * @param {string} channel
+   * @returns {Promise<string>}
+   */
+  _channelToken(channel) {
+    return new Promise((resolve, reject) => {
+      if (!this.#asked.length) queueMicrotask(() => this.#askForTokens());
+      this.#asked.push({ channel, resolve, reject });
+    });
+  }
+
+  async #askForTokens() {
+    const asked = this.#asked.splice(0);
+    const question = { client: this.#id, channels: asked.map(({ channel }) => channel) };
+    try {
+      const tokens = await this._inTime(() => this.#options.getChannelToken?.(question));
+      for (const { channel, resolve } of asked) resolve(tokens?.[channel] ?? "");
+    } catch (error) {
+      for (const { reject } of asked) reject(error);
+    }
+  }
+}
+
+/**
+ * One channel of a client. `client.subscribe(channel)` makes it.
+ *
+ * @extends {Emitter<SubscriptionEvents>}
+ */
+export class Subscription extends Emitter {
+  #client;
+  #options;
+  /** @type {SubscriptionState} */
+  #state = "unsubscribed";
+  #stream = new Stream();
+  /** @type {object | null} The subscribe of this connection; what an earlier one got is dropped. */
+  #request = null;
+  #backOff;
+  /** @type {Timer} */
+  #timer;
+  /** @type {Waiting[]} */
+  #waiting = [];
+  /** @type {Set<Publications>} */
+  #loops = new Set();
+  /** @type {RealtimeError | null} */
+  #error = null;
+
+  /**
+   * @internal
+   * @param {Client} client
+   * @param {string} channel
+   * @param {SubscriptionOptions} options
+   */
+  constructor(client, channel, options) {
+    super();
+    this.channel = channel;
+    this.#client = client;
+    this.#options = options;
+    this.#stream.position = options.since ?? null;
+    this.#backOff = client._newBackOff();
+  }
+
+  /** "subscribing" also while there is no connection. */
+  get state() {
+    return this.#state;
+  }
+
+  /** The last publication seen, in channels with recovery; null elsewhere. */
+  get position() {
+    return this.#stream.position;
+  }
+
+  /** Subscribe again after `unsubscribe()` or an error; nothing is recovered then. */
+  subscribe() {
+    if (this.#state !== "unsubscribed") return;
+    this.#client._add(this);
+    this.#state = "subscribing";
+    if (this.#client.state === "connected") this._start();
+  }
+
+  /** Unsubscribe at once. What still comes for the channel is ignored. */
+  unsubscribe() {
+    if (this.#state === "unsubscribed") return;
+    if (this.#request) {
+      const { channel } = this;
+      const onReply = (/** @type {RealtimeError | null} */ error) => {
+        if (error?.code === ErrorCode.TIMEOUT) this.#client._lose(advice(error.message));
+      };
+      this.#client._command(METHOD.unsubscribe, { channel }, onReply);
+    }
+    this.#end();
+  }
+
+  /** Resolves when subscribed; rejects when that fails or ends. @returns {Promise<void>} */
+  ready() {
+    return new Promise((resolve, reject) => {
+      if (this.#state === "subscribed") resolve();
+      else if (this.#state === "unsubscribed") reject(this.#error ?? this.#unsubscribed());
+      else this.#waiting.push({ resolve, reject });
+    });
+  }
+
+  /** @param {any} data */
+  publish(data) {
+    return this.#whenReady(() => this.#client.publish(this.channel, data));
+  }
+
+  presence() {
+    return this.#whenReady(() => this.#client.presence(this.channel));
+  }
+
+  presenceStats() {
+    return this.#whenReady(() => this.#client.presenceStats(this.channel));
+  }
+
+  history() {
+    return this.#whenReady(() => this.#client.history(this.channel));
+  }
+
+  /**
+   * Loop over the publications from now on. The loop ends with the subscription or with
+   * `client.disconnect()`, goes on over reconnects, and throws when the subscription fails.
+   *
+   * @param {object} [options]
+   * @param {number} [options.limit] so many wait for a slow loop; one more, and the loop throws
+   *   an error with the code OVERFLOW once it has got them
+   */
+  publications({ limit = LOOP_LIMIT } = {}) {
+    const loop = new Publications(limit, () => this.#loops.delete(loop));
+    if (this.#state === "unsubscribed") loop._finish(this.#error);
+    else this.#loops.add(loop);
+    return loop;
+  }
+
+  [Symbol.asyncIterator]() {
+    return this.publications();
+  }
+
+  // for the client
+
+  /** @internal */
+  async _start() {
+    const request = (this.#request = {});
+    const { channel } = this;
+    const params = { channel, data: this.#options.data, ...recovery(this.#stream.position) };
+    if (this.#hasToken) {
+      try {
+        const token = await this.#token();
+        if (request !== this.#request) return;
+        if (!token) this.#end(denied(channel));
+        else Object.assign(params, { token });
+      } catch (cause) {
+        this.#retry(request, tokenFailed(cause, channel), () => this._start());
+      }
+      if (!("token" in params)) return;
+    }
+    this.#client._command(METHOD.subscribe, params, (error, result) => {
+      if (request !== this.#request) return;
+      if (error) this.#failed(request, error);
+      else this.#subscribed(result);
+    });
+  }
+
+  /**
+   * The connection is lost; returns whether the channel was subscribed.
+   *
+   * @internal
+   * @param {boolean} final nobody comes back by itself
+   */
+  _lost(final) {
+    const active = this.#state === "subscribed";
+    this.#state = "subscribing";
+    this.#request = null;
+    clearTimeout(this.#timer);
+    if (final) this.#tellWaiting(disconnected(), null);
+    return active;
+  }
+
+  /** @internal @param {number} type @param {any} data */
+  _push(type, data) {
+    const { channel } = this;
+    if (type === PUSH.join) this._emit("join", { channel, info: data.info });
+    else if (type === PUSH.leave) this._emit("leave", { channel, info: data.info });
+    else if (type === PUSH.unsub) this.#end();
+    else if (type === PUSH.publication) {
+      const publication = toPublication(channel, data);
+      // without recovery, publications may come before the reply to subscribe
+      const order = this.#state === "subscribed" ? this.#stream.follow(publication) : "next";
+      if (order === "next") this.#deliver(publication);
+      else if (order === "gap") this.#client._lose(GAP);
+    }
+  }
+
+  // subscribing
+
+  /** @param {any} result */
+  #subscribed(result) {
+    const request = this.#request;
+    const context = this.#stream.begin(this.channel, result);
+    this.#state = "subscribed";
+    this.#backOff.reset();
+    this.#refreshLater(result);
+    for (const { resolve } of this.#waiting.splice(0)) resolve();
+    this._emit("subscribe", context);
+    for (const publication of context.publications) {
+      // after a loss the position is already behind these, so they still have to be told
+      if (request !== this.#request && this.state === "unsubscribed") return;
+      this.#deliver(publication);
+    }
+  }
+
+  /** @param {object} request @param {RealtimeError} error */
+  #failed(request, error) {
+    error.channel = this.channel;
+    if (error.code === ErrorCode.TIMEOUT) {
+      this.#client._lose(advice(error.message));
+    } else if (error.code === ErrorCode.INTERNAL) {
+      // the specification wants a new connection; the delay spares the other channels
+      this.#retry(request, error, () => this.#client._lose(advice(error.message)));
+    } else if (error.code === ErrorCode.TOKEN_EXPIRED && this.#hasToken) {
+      this.#retry(request, error, () => this._start());
+    } else {
+      this.#end(error);
+    }
+  }
+
+  /** @param {object | null} request @param {RealtimeError} error @param {() => void} again */
+  #retry(request, error, again) {
+    if (request !== this.#request) return;
+    error.temporary = true;
+    this.#timer = setTimeout(again, this.#backOff.next());
+    this._emit("error", error);
+  }
+
+  get #hasToken() {
+    return this.#options.getToken !== undefined || this.#client._asksTokenFor(this.channel);
+  }
+
+  #token() {
+    const { getToken } = this.#options;
+    const asked = { client: this.#client.id, channel: this.channel };
+    return getToken
+      ? this.#client._inTime(() => getToken(asked))
+      : this.#client._channelToken(this.channel);
+  }
+
+  /** @param {{ expires?: boolean, ttl?: number }} result */
+  #refreshLater({ expires, ttl }) {
+    if (!expires || !this.#hasToken) return;
+    this.#timer = setTimeout(() => this.#refresh(), untilRefresh(ttl));
+  }
+
+  async #refresh() {
+    const request = this.#request;
+    const { channel } = this;
+    const again = () => this.#refresh();
+    let token;
+    try {
+      token = await this.#token();
+    } catch (cause) {
+      this.#retry(request, tokenFailed(cause, channel), again);
+      return;
+    }
+    if (request !== this.#request) return;
+    if (!token) {
+      this.unsubscribe();
+      this._emit("error", denied(channel));
+      return;
+    }
+    this.#client._command(METHOD.sub_refresh, { channel, token }, (error, result) => {
+      if (request !== this.#request) return;
+      if (error) {
+        this.#retry(request, error, again);
+      } else {
+        this.#backOff.reset();
+        this.#refreshLater(result);
+      }
+    });
+  }
+
+  // the rest
+
+  /** @param {Publication} publication */
+  #deliver(publication) {
+    for (const loop of this.#loops) loop._add(publication);
+    this._emit("publish", publication);
+  }
+
+  /** @param {RealtimeError | null} [error] why the subscription was not made */
+  #end(error = null) {
+    const { channel } = this;
+    const active = this.#state === "subscribed";
+    this.#client._remove(this);
+    this.#state = "unsubscribed";
+    this.#stream = new Stream();
+    this.#request = null;
+    this.#error = error;
+    clearTimeout(this.#timer);
+    this.#tellWaiting(error ?? this.#unsubscribed(), error);
+    if (active) this._emit("unsubscribe", { channel });
+    if (error) this._emit("error", error);
+  }
+
+  /** @param {RealtimeError} error @param {RealtimeError | null} loopError null: loops just end */
+  #tellWaiting(error, loopError) {
+    for (const { reject } of this.#waiting.splice(0)) reject(error);
+    for (const loop of [...this.#loops]) loop._finish(loopError);
+  }
+
+  #unsubscribed() {
+    const { channel } = this;
+    return new RealtimeError(ErrorCode.UNSUBSCRIBED, "not subscribed", { channel });
+  }
+
+  /** @template T @param {() => Promise<T>} run @returns {Promise<T>} */
+  async #whenReady(run) {
+    if (this.#state !== "subscribed") {
+      await within(() => this.ready(), this.#client._commandTimeout);
+    }
+    return run();
+  }
+}
+
+/**
+ * The publications of a channel for one `for await` loop.
+ *
+ * @implements {AsyncIterableIterator<Publication>}
+ */
+class Publications {
+  #limit;
+  #forget;
+  /** @type {Publication[]} */
+  #buffer = [];
+  /** @type {Reader[]} */
+  #readers = [];
+  /** @type {RealtimeError | null} */
+  #error = null;
+  #finished = false;
+
+  /** @param {number} limit @param {() => void} forget called at the end */
+  constructor(limit, forget) {
+    this.#limit = limit;
+    this.#forget = forget;
+  }
+
+  /** @internal @param {Publication} publication */
+  _add(publication) {
+    const reader = this.#readers.shift();
+    if (reader) reader.resolve({ value: publication, done: false });
+    else if (this.#buffer.length < this.#limit) this.#buffer.push(publication);
+    else this._finish(new RealtimeError(ErrorCode.OVERFLOW, "the loop is too slow"));
+  }
+
+  /** @internal @param {RealtimeError | null} error */
+  _finish(error) {
+    this.#finished = true;
+    this.#error = error;
+    this.#forget();
+    for (const reader of this.#readers.splice(0)) this.#last(reader);
+  }
+
+  /** @param {Reader} reader */
+  #last({ resolve, reject }) {
+    const error = this.#error;
+    this.#error = null;
+    if (error) reject(error);
+    else resolve({ value: undefined, done: true });
+  }
+
+  /** @returns {Promise<Step>} */
+  next() {
+    return new Promise((resolve, reject) => {
+      const value = this.#buffer.shift();
+      if (value) resolve({ value, done: false });
+      else if (this.#finished) this.#last({ resolve, reject });
+      else this.#readers.push({ resolve, reject });
+    });
+  }
+
+  /** @returns {Promise<Step>} */
+  async return() {
+    this.#buffer = [];
+    this._finish(null);
+    return { value: undefined, done: true };
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+}
+
+/** How far a channel has been seen. */
+class Stream {
+  /** @type {Position | null} null where nothing can be recovered */
+  position = null;
+  #begun = false;
+
+  /**
+   * A subscription begins, or begins again.
+   *
+   * @param {string} channel
+   * @param {any} result
+   * @returns {SubscribeContext}
+   */
+  begin(channel, result) {
+    const isResubscribe = this.#begun;
+    this.#begun = true;
+    const recoverable = result.recoverable === true;
+    this.position = recoverable ? { offset: offsetOf(result), epoch: result.epoch ?? "" } : null;
+    /** @type {Publication[]} */
+    const publications = (result.publications ?? []).map((/** @type {any} */ each) =>
+      toPublication(channel, each, true),
+    );
+    // where positions are seq and gen, the newest one comes first
+    publications.sort((a, b) => (a.offset ?? 0) - (b.offset ?? 0));
+    const recovered = result.recovered === true;
+    return { channel, isResubscribe, recoverable, recovered, publications };
+  }
+
+  /**
+   * A publication comes; without gaps, or something got lost on the way.
+   *
+   * @param {Publication} publication
+   * @returns {"next" | "seen" | "gap"}
+   */
+  follow({ offset }) {
+    if (!this.position || !offset) return "next";
+    const distance = offset - this.position.offset;
+    if (distance === 1) this.position = { ...this.position, offset };
+    return distance === 1 ? "next" : distance < 1 ? "seen" : "gap";
+  }
+}
+
+/** @implements {Transport} */
+class WebSocketTransport {
+  #socket;
+
+  /** @param {string} url @param {Listener} listener */
+  constructor(url, listener) {
+    const socket = new WebSocket(url);
+    socket.onopen = listener.onopen;
+    socket.onmessage = ({ data }) => listener.onframe(data);
+    socket.onclose = ({ code, reason }) => listener.onclose(code, reason);
+    this.#socket = socket;
+  }
+
+  /** @param {string} frame */
+  send(frame) {
+    this.#socket.send(frame);
+  }
+
+  close() {
+    const socket = this.#socket;
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    socket.close();
+  }
+}
+
+/**
+ * SockJS: server-sent events one way, POST requests the other.
+ *
+ * @implements {Transport}
+ */
+class EventSourceTransport {
+  #url;
+  /** @type {Listener | null} */
+  #listener;
+  /** @type {EventSource | undefined} */
+  #source;
+  #opened = false;
+  /** @type {string[]} */
+  #unsent = [];
+  #sending = false;
+
+  /** @param {string} prefix @param {Listener} listener */
+  constructor(prefix, listener) {
+    const server = String(Math.floor(Math.random() * 1000)).padStart(3, "0");
+    const session = crypto
+      .getRandomValues(new Uint8Array(16))
+      .reduce((word, byte) => word + byte.toString(16).padStart(2, "0"), "");
+    this.#url = `${prefix}/${server}/${session}`;
+    this.#listener = listener;
+    this.#attach();
+  }
+
+  /** @param {string} frame */
+  send(frame) {
+    this.#unsent.push(frame);
+    if (!this.#sending) this.#post();
+  }
+
+  close() {
+    this.#listener = null;
+    this.#source?.close();
+  }
+
+  #attach() {
+    const source = new EventSource(`${this.#url}/eventsource`, { withCredentials: true });
+    let heard = false;
+    source.onmessage = ({ data }) => {
+      heard = true;
+      this.#take(data);
+    };
+    source.onerror = () => {
+      source.close();
+      // a response ends after some time, and the session goes on in the next one
+      if (heard && this.#listener) this.#attach();
+      else this.#end(0, "");
+    };
+    this.#source = source;
+  }
+
+  /** @param {string} frame */
+  #take(frame) {
+    const content = frame.slice(1);
+    if (frame[0] === "o") {
+      // a second time: the server has forgotten the session
+      if (this.#opened) this.#end(0, "");
+      else this.#listener?.onopen();
+      this.#opened = true;
+    } else if (frame[0] === "h") {
+      this.#listener?.onframe("");
+    } else if (frame[0] === "a") {
+      for (const each of JSON.parse(content)) this.#listener?.onframe(each);
+    } else if (frame[0] === "c") {
+      const [code, reason] = JSON.parse(content);
+      this.#end(code, reason);
+    }
+  }
+
+  /** One request after the other, for the order. */
+  async #post() {
+    this.#sending = true;
+    try {
+      while (this.#unsent.length) {
+        const response = await fetch(`${this.#url}/xhr_send`, {
+          method: "POST",
+          credentials: "include",
+          headers: { "Content-Type": "text/plain;charset=UTF-8" },
+          body: JSON.stringify(this.#unsent.splice(0)),
+        });
+        if (!response.ok) throw new Error(`status ${response.status}`);
+      }
+      this.#sending = false;
+    } catch (error) {
+      this.#end(0, String(error));
+    }
+  }
+
+  /** @param {number} code @param {string} reason */
+  #end(code, reason) {
+    const listener = this.#listener;
+    this.close();
+    listener?.onclose(code, reason);
+  }
+}
+
+/** Delays that grow; the random half keeps many clients from coming back at once. */
+class BackOff {
+  #failures = 0;
+  #min;
+  #max;
+
+  /** @param {number} min milliseconds @param {number} max milliseconds */
+  constructor(min, max) {
+    this.#min = min;
+    this.#max = max;
+  }
+
+  next() {
+    const longest = Math.min(this.#max, this.#min * 2 ** this.#failures++);
+    return longest / 2 + (Math.random() * longest) / 2;
+  }
+
+  reset() {
+    this.#failures = 0;
+  }
+}
+
+/** @type {DisconnectContext} */
+const GAP = { code: DISCONNECT_INSUFFICIENT_STATE, reason: "insufficient state", reconnect: true };
+
+/** @param {string} reason @returns {DisconnectContext} */
+function advice(reason) {
+  return { code: 0, reason, reconnect: true };
+}
+
+/**
+ * The disconnect advice in the reason of a close; without one, come back.
+ *
+ * @param {number} code
+ * @param {string} text
+ * @returns {DisconnectContext}
+ */
+function readAdvice(code, text) {
+  try {
+    const { reason, reconnect } = JSON.parse(text);
+    return { code, reason: String(reason), reconnect: reconnect === true };
+  } catch {
+    const reconnect = !FINAL_DISCONNECTS.includes(code);
+    return { code, reason: text || "connection lost", reconnect };
+  }
+}
+
+/** Both kinds of positions as one number. @param {any} position @returns {number} 0: none */
+function offsetOf({ offset, seq = 0, gen = 0 }) {
+  return offset ?? gen * 2 ** 32 + seq;
+}
+
+/**
+ * @param {string} channel
+ * @param {any} raw
+ * @param {boolean} [recovered]
+ * @returns {Publication}
+ */
+function toPublication(channel, raw, recovered = false) {
+  const { data, info, uid } = raw;
+  return { channel, data, info, offset: offsetOf(raw) || undefined, uid, recovered };
+}
+
+/** What asks for recovery. A server that writes seq and gen understands an offset, too.
+ * @param {Position | null} position */
+function recovery(position) {
+  return position ? { recover: true, offset: position.offset, epoch: position.epoch } : {};
+}
+
+/** Milliseconds. @param {number} [ttl] seconds */
+function untilRefresh(ttl = 0) {
+  return Math.min(Math.max(ttl, 1) * 1000, LONGEST_TIMER);
+}
+
+/** An empty name would end the connection. @param {string} channel */
+function checked(channel) {
+  if (typeof channel !== "string" || !channel) throw new TypeError("a channel needs a name");
+  return channel;
+}
+
+/**
+ * The result of a function, or an error when it takes longer.
+ *
+ * @template T
+ * @param {() => T} run
+ * @param {number} timeout milliseconds
+ * @returns {Promise<Awaited<T>>}
+ */
+function within(run, timeout) {
+  /** @type {Timer} */
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(timedOut()), timeout);
+  });
+  const running = new Promise((resolve) => resolve(run()));
+  return Promise.race([running, late]).finally(() => clearTimeout(timer));
+}
+
+/** Not a timer: those are slow in pages that nobody looks at. @param {() => void} run */
+function afterPromises(run) {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => {
+    port1.close();
+    run();
+  };
+  port2.postMessage(null);
+}
+
+function timedOut() {
+  return new RealtimeError(ErrorCode.TIMEOUT, "no answer");
+}
+
+function disconnected(reason = "disconnected") {
+  return new RealtimeError(ErrorCode.DISCONNECTED, reason);
+}
+
+/** @param {string} channel */
+function denied(channel) {
+  return new RealtimeError(ErrorCode.PERMISSION_DENIED, "permission denied", { channel });
+}
+
+/** @param {unknown} cause @param {string} [channel] */
+function tokenFailed(cause, channel) {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new RealtimeError(ErrorCode.TOKEN, message, { channel, temporary: true, cause });
+}

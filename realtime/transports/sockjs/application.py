@@ -1,0 +1,313 @@
+"""SockJS over plain ASGI: which request is what.
+
+    GET  /                        a greeting
+    GET  /info                    what this server can do
+    GET  /iframe.html             the page for requests from another origin
+    POST /<srv>/<sess>/xhr        one frame of a session, which begins here
+    POST /<srv>/<sess>/xhr_send   frames of the client
+    ...
+
+The name of a session is its middle part alone; what stands before it is for balancers.
+
+Spec: beyond it; SockJS protocol 0.3.4 and Centrifugo 2.8.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from time import time
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from realtime import origin
+from realtime.asgi_types import Receive, Scope, Send
+from realtime.errors import EngineUnavailable
+from realtime.hooks.base import NO_HANDSHAKE, Handshake
+from realtime.node import Node
+from realtime.protocol import sockjs
+from realtime.transports.handshake import handshake, has_too_many_headers, header
+from realtime.transports.http import Exchange, Headers, path_of
+from realtime.transports.sockjs import callback, iframe, jsonp
+from realtime.transports.sockjs.eventsource import EVENTSOURCE
+from realtime.transports.sockjs.htmlfile import htmlfile
+from realtime.transports.sockjs.receiver import ReceivingTransport, Response
+from realtime.transports.sockjs.sessions import Sessions
+from realtime.transports.sockjs.xhr import XHR, XHR_STREAMING
+
+GREETING = b"Welcome to SockJS!\n"
+TEXT = "text/plain; charset=UTF-8"
+HTML = "text/html; charset=UTF-8"
+JSON = "application/json; charset=UTF-8"
+
+YEAR = 365 * 24 * 3600
+NEVER_CACHED = (
+    (b"cache-control", b"no-store, no-cache, no-transform, must-revalidate, max-age=0"),
+    (b"x-content-type-options", b"nosniff"),
+)
+
+_IFRAME = re.compile(r"/iframe[-0-9a-z_.]*\.html")
+_SESSION = re.compile(r"/[^/.]+/(?P<session>[^/.]{1,128})/(?P<transport>[a-z_]+)")
+"""Below the prefix. A longer name is none that any client makes."""
+
+Endpoint = Callable[["Visit"], Awaitable[None]]
+
+
+class SockJS:
+    """Answers every HTTP request below the prefix."""
+
+    def __init__(self, size_limit: int | None) -> None:
+        """`size_limit`: of what a client sends at once, bytes; None: no limit."""
+        self._size_limit = size_limit
+        self._sessions: WeakKeyDictionary[Node, Sessions] = WeakKeyDictionary()
+
+    async def __call__(self, node: Node, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = Exchange(scope, receive, send)
+        if has_too_many_headers(scope):
+            await exchange.respond(431, b"Request Header Fields Too Large\n", TEXT)
+            return
+        sessions = self._sessions.get(node)
+        if sessions is None:
+            sessions = self._sessions[node] = Sessions(node)
+        visit = Visit(node, sessions, exchange, self._size_limit)
+        endpoints = _find(visit)
+        endpoint = endpoints.get(exchange.method)
+        if endpoint is not None:
+            await endpoint(visit)
+        elif endpoints:
+            allowed = ", ".join(sorted(endpoints, reverse=True))
+            await exchange.respond(405, headers=[(b"allow", allowed.encode())])
+        else:
+            await exchange.respond(404, b"Not Found\n", TEXT)
+
+
+class Visit:
+    """One request, and what is needed to answer it."""
+
+    def __init__(
+        self, node: Node, sessions: Sessions, exchange: Exchange, size_limit: int | None
+    ) -> None:
+        self.size_limit = size_limit
+        self.node = node
+        self.sessions = sessions
+        self.exchange = exchange
+        self.path = path_of(exchange.scope).removeprefix(node.config.sockjs_handler_prefix)
+        self.session = ""
+        self.query = exchange.scope.get("query_string", b"").decode("latin-1")
+
+    def cors(self) -> list[tuple[bytes, bytes]]:
+        """What lets a page of another origin read the response; nothing where it may not."""
+        scope = self.exchange.scope
+        asking = header(scope, b"origin")
+        headers = [(b"vary", b"Origin")]
+        if origin.is_allowed(asking, self.node.config.allowed_origins):
+            headers.append((b"access-control-allow-origin", (asking or "*").encode("latin-1")))
+            headers.append((b"access-control-allow-credentials", b"true"))
+            wanted = header(scope, b"access-control-request-headers")
+            if wanted:
+                headers.append((b"access-control-allow-headers", wanted.encode("latin-1")))
+        return headers
+
+    def handshake(self, *, readable_anywhere: bool) -> Handshake:
+        """What hooks may want to know of a client whose session begins with this request.
+
+        `readable_anywhere`: a page of any origin can read the response, as a script or a frame,
+        and such requests do not say whose they are. So nobody must take cookies for a proof.
+        """
+        node, scope = self.node, self.exchange.scope
+        if not node.hooks.wants_handshake:
+            return NO_HANDSHAKE
+        made = handshake(scope, "json", node.config.proxy_extra_http_headers, transport="sockjs")
+        if (
+            readable_anywhere
+            and "origin" not in made.headers
+            and header(scope, b"sec-fetch-site") not in ("same-origin", "none")
+        ):
+            return msgspec.structs.replace(made, headers={**made.headers, "origin": "null"})
+        return made
+
+
+def _find(visit: Visit) -> dict[str, Endpoint]:
+    """Method → endpoint, for the path of a request; empty for one that is not known."""
+    path = visit.path
+    if path in _PLACES:
+        return _PLACES[path]
+    if _IFRAME.fullmatch(path):
+        return {"GET": _iframe}
+    found = _SESSION.fullmatch(path)
+    if found is None:
+        return {}
+    visit.session = found["session"]
+    return _OF_SESSIONS.get(found["transport"], {})
+
+
+# about the server
+
+
+async def _redirect(visit: Visit) -> None:
+    scope = visit.exchange.scope
+    location = f"{scope.get('root_path', '')}{visit.node.config.sockjs_handler_prefix}/"
+    await visit.exchange.respond(301, headers=[(b"location", location.encode())])
+
+
+async def _greet(visit: Visit) -> None:
+    await visit.exchange.respond(200, GREETING, TEXT)
+
+
+async def _info(visit: Visit) -> None:
+    content = {
+        "websocket": True,
+        "cookie_needed": False,
+        "origins": ["*:*"],
+        # not a secret: browsers without a good source of chance use it
+        "entropy": random.getrandbits(32),
+    }
+    body = msgspec.json.encode(content)
+    await visit.exchange.respond(200, body, JSON, [*NEVER_CACHED, *visit.cors()])
+
+
+async def _iframe(visit: Visit) -> None:
+    page, tag = iframe.page(visit.node.config.sockjs_url)
+    headers = [(b"etag", tag), *_cached()]
+    if (header(visit.exchange.scope, b"if-none-match") or "").encode("latin-1") == tag:
+        await visit.exchange.respond(304, headers=headers)
+    else:
+        await visit.exchange.respond(200, page, HTML, headers)
+
+
+def _options(*methods: str) -> Endpoint:
+    async def options(visit: Visit) -> None:
+        allowed = (b"access-control-allow-methods", ", ".join(("OPTIONS", *methods)).encode())
+        age = (b"access-control-max-age", b"%d" % YEAR)
+        await visit.exchange.respond(204, headers=[allowed, age, *_cached(), *visit.cors()])
+
+    return options
+
+
+def _cached() -> Headers:
+    return (
+        (b"cache-control", b"public, max-age=%d" % YEAR),
+        (b"expires", formatdate(time() + YEAR, usegmt=True).encode()),
+    )
+
+
+# receiving
+
+
+def _receiving(transport: ReceivingTransport) -> Endpoint:
+    async def receive(visit: Visit) -> None:
+        await _attach(visit, transport)
+
+    return receive
+
+
+def _calling(make: Callable[[str], ReceivingTransport], missing_status: int) -> Endpoint:
+    async def receive(visit: Visit) -> None:
+        name = callback.name_in(visit.query)
+        if name is None:
+            await visit.exchange.respond(400, b'invalid "callback" parameter\n', TEXT)
+        elif not name:
+            body = b'"callback" parameter required\n'
+            await visit.exchange.respond(missing_status, body, TEXT)
+        else:
+            await _attach(visit, make(name), readable_anywhere=True)
+
+    return receive
+
+
+async def _attach(
+    visit: Visit, transport: ReceivingTransport, *, readable_anywhere: bool = False
+) -> None:
+    response = Response(visit.exchange, transport, [*NEVER_CACHED, *visit.cors()])
+    try:
+        session = await visit.sessions.attach(
+            visit.session,
+            response,
+            lambda: visit.handshake(readable_anywhere=readable_anywhere),
+        )
+    except EngineUnavailable:
+        await _unavailable(visit)
+        return
+    interrupted = True
+    try:
+        interrupted = not await response.run()
+    finally:
+        session.detach(response, interrupted=interrupted)
+
+
+# sending
+
+
+async def _xhr_send(visit: Visit) -> None:
+    async def taken() -> None:
+        headers = [*NEVER_CACHED, *visit.cors()]
+        await visit.exchange.respond(204, b"", TEXT, headers)
+
+    await _deliver(visit, taken)
+
+
+async def _jsonp_send(visit: Visit) -> None:
+    async def taken() -> None:
+        await visit.exchange.respond(200, b"ok", TEXT, [*NEVER_CACHED, *visit.cors()])
+
+    await _deliver(visit, taken, form=True)
+
+
+async def _deliver(
+    visit: Visit, taken: Callable[[], Awaitable[None]], *, form: bool = False
+) -> None:
+    """Hand what a request carries to its session."""
+
+    async def refuse(status: int, body: bytes) -> None:
+        await visit.exchange.respond(status, body, TEXT, [*NEVER_CACHED, *visit.cors()])
+
+    body = await visit.exchange.body(visit.size_limit)
+    if body is None:
+        await refuse(413, b"Content Too Large\n")
+        return
+    try:
+        if form:
+            body = jsonp.frames_in(header(visit.exchange.scope, b"content-type") or "", body)
+        if not body:
+            await refuse(400, b"Payload expected.")
+            return
+        frames = sockjs.decode(body)
+    except ValueError:
+        await refuse(400, b"Broken JSON encoding.")
+        return
+    try:
+        session = await visit.sessions.find(visit.session)
+        if session is None or not await session.deliver(frames):
+            await refuse(404, b"Not Found\n")
+            return
+    except EngineUnavailable:
+        await _unavailable(visit)
+        return
+    await taken()
+
+
+async def _unavailable(visit: Visit) -> None:
+    headers = [*NEVER_CACHED, *visit.cors()]
+    await visit.exchange.respond(503, b"Service Unavailable\n", TEXT, headers)
+
+
+_POSTING = _options("POST")
+_GETTING = _options("GET")
+
+_PLACES: dict[str, dict[str, Endpoint]] = {
+    "": {"GET": _redirect},
+    "/": {"GET": _greet},
+    "/info": {"GET": _info, "OPTIONS": _GETTING},
+}
+_OF_SESSIONS: dict[str, dict[str, Endpoint]] = {
+    "xhr": {"POST": _receiving(XHR), "OPTIONS": _POSTING},
+    "xhr_streaming": {"POST": _receiving(XHR_STREAMING), "OPTIONS": _POSTING},
+    "xhr_send": {"POST": _xhr_send, "OPTIONS": _POSTING},
+    "eventsource": {"GET": _receiving(EVENTSOURCE), "OPTIONS": _GETTING},
+    "htmlfile": {"GET": _calling(htmlfile, 400), "OPTIONS": _GETTING},
+    "jsonp": {"GET": _calling(jsonp.jsonp, 500), "OPTIONS": _POSTING},
+    "jsonp_send": {"POST": _jsonp_send, "OPTIONS": _POSTING},
+}

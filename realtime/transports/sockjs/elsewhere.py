@@ -1,0 +1,249 @@
+"""Sessions and requests that are not at the same node. See `letters` for what is said.
+
+Either side may die. The owner takes a receiver that nobody watches any more for interrupted,
+and the acting node ends its response when the owner does not answer; in both cases the client
+learns that its session is interrupted, opens another one, and recovers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+
+from realtime.errors import Disconnect, EngineUnavailable
+from realtime.node import Node
+from realtime.post import NodeID
+from realtime.protocol import sockjs
+from realtime.transports.sockjs import letters
+from realtime.transports.sockjs.letters import (
+    SUBJECT,
+    Attach,
+    Check,
+    Deliver,
+    Detach,
+    Release,
+    Watch,
+)
+from realtime.transports.sockjs.receiver import Receiver, Response
+from realtime.transports.sockjs.session import INTERRUPTED, Session
+
+WATCH_INTERVAL = 4.0
+"""Seconds between two looks at the other side."""
+ANSWER_PATIENCE = 2.0
+"""Seconds another node has to answer."""
+DELIVER_PATIENCE = 10.0
+"""Seconds it has to take what a client sent: it may have to handle what came before."""
+UNWATCHED = 2 * WATCH_INTERVAL + ANSWER_PATIENCE
+"""Seconds after which a receiver nobody watches is given up."""
+
+
+class SessionGoneError(Exception):
+    """Its owner does not have the session any more, or is no more itself."""
+
+
+class DistantReceiver:
+    """At the owner: a receiver whose response is written by another node. See `Receiver`."""
+
+    def __init__(
+        self,
+        node: Node,
+        session: Session,
+        acting: NodeID,
+        number: int,
+        limit: int,
+        ended: Callable[[], object],
+    ) -> None:
+        """`acting` and `number`: the node that writes the response, and what it calls it.
+        `ended`: called at the end of this."""
+        self._ended = ended
+        self._polls = limit == 0
+        self._node = node
+        self._session = session
+        self._acting = acting
+        self._number = number
+        self._room = limit
+        self._frames: list[bytes] = []
+        self._letters = 0
+        self._sending = False
+        self._unwatched = node.timers.timer(lambda: self.end(interrupted=True))
+        self.finishing = False
+        self.watched()
+
+    def write(self, frame: bytes) -> None:
+        self._frames.append(frame)
+        self._room -= len(frame)
+        if self._room <= 0:
+            self.finishing = True
+        self._send_soon()
+
+    def finish(self) -> None:
+        self.finishing = True
+        self._send_soon()
+
+    async def is_there(self) -> bool:
+        try:
+            answer = await self._node.post.ask(
+                self._acting, SUBJECT, letters.encode(Check(self._number)), ANSWER_PATIENCE
+            )
+        except EngineUnavailable:
+            return False
+        return answer == letters.YES
+
+    def watched(self) -> None:
+        """The acting node is there."""
+        self._unwatched.set(self._node.timers.now() + UNWATCHED)
+
+    def release(self) -> None:
+        """The acting node is about to end; the client asks another one then."""
+        if not self.finishing:
+            if self._polls:
+                self._frames.append(sockjs.HEARTBEAT)  # a polling response has a frame
+            self.finish()
+
+    def end(self, *, interrupted: bool) -> None:
+        """Take no more."""
+        self.finishing = True
+        self._ended()
+        self._unwatched.cancel()
+        self._session.detach(self, interrupted=interrupted)
+
+    def _send_soon(self) -> None:
+        if not self._sending:
+            self._sending = True
+            self._node.spawn(self._send())
+
+    async def _send(self) -> None:
+        """Send what is written; one letter after the other, for a layer may mix them up."""
+        last = False
+        while not last:
+            frames, self._frames = self._frames, []
+            last = self.finishing
+            letter = letters.Written(
+                self._number, self._letters, [frame.decode() for frame in frames], last
+            )
+            self._letters += 1
+            try:
+                await self._node.post.send(self._acting, SUBJECT, letters.encode(letter))
+            except EngineUnavailable:
+                self.end(interrupted=True)
+                return
+            if not (self._frames or self.finishing):
+                self._sending = False
+                return
+        self.end(interrupted=False)
+
+
+class ActingResponse:
+    """At the acting node: a response that a session of another node writes to.
+
+    To its node it is a connection as others are.
+    """
+
+    id = ""
+
+    def __init__(self, receiver: Response, release: Callable[[], None]) -> None:
+        """`release`: has the owner end the response."""
+        self._receiver = receiver
+        self._release = release
+        self._letters = 0
+
+    def written(self, letter: letters.Written) -> None:
+        """The owner has written."""
+        if letter.number != self._letters:
+            self.interrupted()  # one got lost
+            return
+        self._letters += 1
+        for frame in letter.frames:
+            self._receiver.write(frame.encode())
+        if letter.last:
+            self._receiver.finish()
+
+    def close(self, disconnect: Disconnect | None) -> None:
+        """This node is about to end."""
+        self._release()
+
+    def interrupted(self) -> None:
+        """Say that nothing more will come."""
+        if not self._receiver.finishing:
+            self._receiver.write(INTERRUPTED)
+            self._receiver.finish()
+
+
+class DistantSession:
+    """At the acting node: a session of another one. See `AnySession`."""
+
+    def __init__(
+        self,
+        node: Node,
+        name: str,
+        owner: NodeID,
+        acting: dict[int, ActingResponse],
+        next_number: Callable[[], int],
+    ) -> None:
+        """`acting`: where responses are found when letters for them come."""
+        self._node = node
+        self._name = name
+        self._owner = owner
+        self._acting = acting
+        self._number = next_number()
+        self._watching: asyncio.Task[None] | None = None
+
+    async def attach(self, receiver: Response) -> None:
+        """As that of a session of this node.
+
+        Raises:
+            SessionGoneError
+        """
+        release = Release(self._name, self._number)
+        acting = ActingResponse(receiver, lambda: self._tell(release))
+        self._acting[self._number] = acting
+        try:
+            if not await self._ask(Attach(self._name, self._number, receiver.limit)):
+                raise SessionGoneError
+        except BaseException:
+            del self._acting[self._number]
+            raise
+        self._watching = asyncio.create_task(self._watch(acting))
+        self._node.opened(acting)
+
+    def detach(self, receiver: Receiver, *, interrupted: bool) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        acting = self._acting.pop(self._number, None)
+        if acting is not None:
+            self._node.closed(acting)
+            if interrupted:
+                self._tell(Detach(self._name, self._number))
+
+    async def deliver(self, frames: Sequence[bytes]) -> bool:
+        texts = [frame.decode() for frame in frames]
+        try:
+            return await self._ask(Deliver(self._name, texts), DELIVER_PATIENCE)
+        except SessionGoneError:
+            return False
+
+    async def _watch(self, acting: ActingResponse) -> None:
+        watch = Watch(self._name, self._number)
+        with contextlib.suppress(SessionGoneError):
+            await asyncio.sleep(WATCH_INTERVAL)
+            while await self._ask(watch):
+                await asyncio.sleep(WATCH_INTERVAL)
+        acting.interrupted()
+
+    async def _ask(self, letter: letters.Letter, patience: float = ANSWER_PATIENCE) -> bool:
+        try:
+            answer = await self._node.post.ask(
+                self._owner, SUBJECT, letters.encode(letter), patience
+            )
+        except EngineUnavailable as error:
+            raise SessionGoneError from error
+        return answer == letters.YES
+
+    def _tell(self, letter: letters.Letter) -> None:
+        self._node.spawn(self._send(letter))
+
+    async def _send(self, letter: letters.Letter) -> None:
+        # where that fails nobody watches the receiver, which is as good
+        with contextlib.suppress(EngineUnavailable):
+            await self._node.post.send(self._owner, SUBJECT, letters.encode(letter))

@@ -1,0 +1,84 @@
+"""SockJS over WebSocket: the frames of SockJS around those of the protocol.
+
+Each socket is a session of its own, whatever its path calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from realtime.asgi_types import Scope
+from realtime.errors import Disconnect
+from realtime.node import Node
+from realtime.outbox import Frame
+from realtime.protocol import sockjs
+from realtime.transports.plain import WebSocketTransport
+from realtime.transports.websocket import WebSocketConsumer
+
+_OPEN = Frame(sockjs.OPEN, binary=False)
+_HEARTBEAT = Frame(sockjs.HEARTBEAT, binary=False)
+
+
+class SockJSTransport:
+    """Carries SockJS frames over a WebSocket. See `client.Transport`."""
+
+    name = "sockjs"
+
+    def __init__(self, carrier: WebSocketTransport, node: Node) -> None:
+        self._carrier = carrier
+        self._timers = node.timers
+        self._heartbeat_delay = node.config.sockjs_heartbeat_delay
+        self._heartbeat = node.timers.timer(self._beat)
+        carrier.send(_OPEN)
+        self._beat_later()
+
+    @property
+    def ready(self) -> bool:
+        """As the carrier."""
+        return self._carrier.ready
+
+    def send(self, frame: Frame) -> int:
+        self._beat_later()
+        return self._carrier.send(frame.sockjs)
+
+    async def close(self, disconnect: Disconnect) -> None:
+        self._heartbeat.cancel()
+        last = Frame(sockjs.close(disconnect.code, disconnect.advice), binary=False)
+        await self._carrier.close(disconnect, last)
+
+    def closed(self) -> None:
+        """The connection is gone."""
+        self._heartbeat.cancel()
+        self._carrier.closed()
+
+    def _beat(self) -> None:
+        if self._carrier.ready:
+            self._carrier.send(_HEARTBEAT)
+        self._beat_later()
+
+    def _beat_later(self) -> None:
+        if self._heartbeat_delay > 0:
+            self._heartbeat.set(self._timers.now() + self._heartbeat_delay)
+
+
+class SockJSConsumer(WebSocketConsumer):
+    """One SockJS session over WebSocket."""
+
+    refusal = 200, b""  # what clients of the reference server see, where the server can
+
+    def __init__(self, size_limit: int | None = None) -> None:
+        """`size_limit`: of what a client sends at once, bytes; None: no limit."""
+        super().__init__()
+        self._size_limit = size_limit
+
+    def size_limit(self, node: Node) -> int | None:
+        return self._size_limit
+
+    def format(self, scope: Scope) -> tuple[str, str | None]:
+        return "json", None
+
+    def transport(self, carrier: WebSocketTransport, node: Node) -> SockJSTransport:
+        return SockJSTransport(carrier, node)
+
+    def frames(self, data: bytes) -> Sequence[bytes]:
+        return sockjs.decode(data) if data else ()
