@@ -49,6 +49,9 @@ NEVER_CACHED = (
     (b"x-content-type-options", b"nosniff"),
 )
 
+UNBUFFERED = (b"x-accel-buffering", b"no")
+"""Has nginx, and proxies that follow it, pass on each frame as it comes."""
+
 _IFRAME = re.compile(r"/iframe[-0-9a-z_.]*\.html")
 _SESSION = re.compile(r"/[^/.]+/(?P<session>[^/.]{1,128})/(?P<transport>[a-z_]+)")
 """Below the prefix. A longer name is none that any client makes."""
@@ -221,7 +224,10 @@ def _calling(make: Callable[[str], ReceivingTransport], missing_status: int) -> 
 async def _attach(
     visit: Visit, transport: ReceivingTransport, *, readable_anywhere: bool = False
 ) -> None:
-    response = Response(visit.exchange, transport, [*NEVER_CACHED, *visit.cors()])
+    headers = [*NEVER_CACHED, *visit.cors()]
+    if transport.streams:
+        headers.append(UNBUFFERED)
+    response = Response(visit.exchange, transport, headers)
     try:
         session = await visit.sessions.attach(
             visit.session,
