@@ -95,7 +95,7 @@ class Post:
         await self._send(to, Letter(subject, self._uid, 0, False, msgspec.Raw(body)))
 
     async def ask(self, to: NodeID, subject: str, body: bytes, patience: float) -> bytes:
-        """Send a letter and wait for the answer, for `patience` seconds.
+        """Send a letter and wait for the answer, for `patience` seconds. `open` comes first.
 
         Raises:
             EngineUnavailable: there is none.

@@ -182,13 +182,13 @@ class Engine(Store, Protocol):
     async def claim(self, name: str, owner: str, lifetime: float) -> str:
         """Make the node `owner` the owner of a name for `lifetime` seconds; returns the owner.
 
-        That is another node, when one was first. The owner renews it by claiming again, and
-        lifetime 0 ends it.
+        That is another node, when one was first. The owner renews it by claiming again;
+        lifetime 0 gives the name up.
         """
         ...
 
     async def owner(self, name: str) -> str | None:
-        """The node that owns a name, if there is one."""
+        """The node that owns a name, if there is one; None where nodes are not shared."""
         ...
 
     async def announce(self, node: NodeInfo, lifetime: float) -> None:

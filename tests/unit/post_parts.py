@@ -1,11 +1,11 @@
-"""What the tests of letters share: two nodes that hear each other, one that reads, one that answers."""
+"""What the tests of letters share: two nodes that hear each other, and what reads and answers."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import pytest
@@ -22,7 +22,10 @@ from tests.unit.node_parts import PLAIN, stop
 from tests.unit.parts import Clock, data, eventually
 from tests.unit.test_node_control import SharedEngine
 
+T = TypeVar("T")
+
 PATIENCE = 5.0
+"""Seconds an answer is waited for."""
 
 FAILURES: list[type[Exception]] = [EngineUnavailable, ConnectionError]
 """What an engine raises; over a foreign channel layer also what that raises."""
@@ -128,7 +131,7 @@ async def put(pair: Pair, text: str) -> None:
     await pair.engine.publish(mailbox(pair.other.uid), Publication(data(text)), PLAIN)
 
 
-async def answer_of(asking: asyncio.Task[bytes]) -> bytes:
+async def answer_of(asking: asyncio.Future[T]) -> T:
     """The answer to a question; fails when it does not come, though the clock stands still."""
     await eventually(asking.done)
     return await asking
