@@ -74,13 +74,16 @@ class Post:
         Raises:
             EngineUnavailable: the next call tries again.
         """
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._engine.subscribe(self.mailbox))
+        opening = self._opening
+        if opening is None or _failed(opening):
+            opening = asyncio.ensure_future(self._engine.subscribe(self.mailbox))
+            self._opening = opening
         try:
-            await asyncio.shield(self._opening)
+            await asyncio.shield(opening)
         except EngineUnavailable:
-            self._opening = None
             raise
+        except Exception as error:  # of a foreign channel layer
+            raise EngineUnavailable(f"the mailbox could not be opened: {error!r}") from error
 
     def handle(self, subject: str, handler: Handler) -> None:
         """Have letters about a subject handed over."""
@@ -115,7 +118,7 @@ class Post:
     def arrived(self, data: Payload) -> None:
         """A letter to this node came."""
         try:
-            letter = _decoder.decode(data.raw)
+            letter = _decoder.decode(payload.mend_surrogates(data.raw))
         except msgspec.DecodeError as error:
             logger.warning("Another node writes what this one cannot read: %s", error)
             return
@@ -145,4 +148,14 @@ class Post:
 
     async def _send(self, to: NodeID, letter: Letter) -> None:
         data = payload.check(msgspec.json.encode(letter))
-        await self._engine.publish(mailbox(to), Publication(data), _OPTIONS)
+        try:
+            await self._engine.publish(mailbox(to), Publication(data), _OPTIONS)
+        except EngineUnavailable:
+            raise
+        except Exception as error:  # of a foreign channel layer
+            raise EngineUnavailable(f"a letter could not be sent: {error!r}") from error
+
+
+def _failed(opening: asyncio.Future[None]) -> bool:
+    """Whether it is over and was of no use."""
+    return opening.done() and (opening.cancelled() or opening.exception() is not None)
