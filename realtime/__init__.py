@@ -4,8 +4,8 @@
 
     publish("chat:lobby", {"text": "hi"})
 
-The functions are in `realtime.service`; they are loaded at first use, so that importing a
-pure module of this package needs neither Django nor settings.
+The functions are in `realtime.service` and `realtime.overview`; they are loaded at first use,
+so that importing a pure module of this package needs neither Django nor settings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,21 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from realtime.engine.base import NodeStatus
     from realtime.errors import EngineUnavailable, Error, NotServing
+    from realtime.overview import (
+        Connection,
+        Connections,
+        Subscribers,
+        aconnections,
+        anodes,
+        around_trip,
+        asubscribers,
+        connections,
+        nodes,
+        round_trip,
+        subscribers,
+    )
     from realtime.service import (
         abroadcast,
         achannels,
@@ -41,41 +55,76 @@ if TYPE_CHECKING:
         publish_many,
         unsubscribe,
     )
+    from realtime.tokens.site import observer_token
 
 __all__ = [
+    "Connection",
+    "Connections",
     "EngineUnavailable",
     "Error",
+    "NodeStatus",
     "NotServing",
+    "Subscribers",
     "abroadcast",
     "achannels",
+    "aconnections",
     "adisconnect",
     "ahistory",
     "ahistory_remove",
     "ainfo",
+    "anodes",
     "apresence",
     "apresence_stats",
     "apublish",
     "apublish_many",
+    "around_trip",
+    "asubscribers",
     "aunsubscribe",
     "broadcast",
     "channels",
+    "connections",
     "disconnect",
     "history",
     "history_remove",
     "info",
+    "nodes",
+    "observer_token",
     "presence",
     "presence_stats",
     "publish",
     "publish_many",
+    "round_trip",
+    "subscribers",
     "unsubscribe",
 ]
 
-_FROM_ERRORS = ("EngineUnavailable", "Error", "NotServing")
+_OVERVIEW = (
+    "Connection",
+    "Connections",
+    "Subscribers",
+    "aconnections",
+    "anodes",
+    "around_trip",
+    "asubscribers",
+    "connections",
+    "nodes",
+    "round_trip",
+    "subscribers",
+)
+_ELSEWHERE = {
+    "EngineUnavailable": "realtime.errors",
+    "Error": "realtime.errors",
+    "NotServing": "realtime.errors",
+    "observer_token": "realtime.tokens.site",
+    "NodeStatus": "realtime.engine.base",
+    **dict.fromkeys(_OVERVIEW, "realtime.overview"),
+}
+"""Where what is not in `realtime.service` is."""
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module("realtime.errors" if name in _FROM_ERRORS else "realtime.service")
+    module = import_module(_ELSEWHERE.get(name, "realtime.service"))
     value: object = getattr(module, name)
     return value

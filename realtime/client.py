@@ -15,6 +15,7 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Coroutine
+from itertools import islice
 from typing import Any, Protocol
 
 from realtime import commands
@@ -27,6 +28,7 @@ from realtime.errors import (
     Error,
     InternalError,
     MethodNotFound,
+    PermissionDenied,
 )
 from realtime.hooks.base import NO_HANDSHAKE, Caller, Handshake, Renewal
 from realtime.node import Node
@@ -43,6 +45,7 @@ from realtime.protocol.messages import (
     UserID,
 )
 from realtime.session import Session, State, Subscription
+from realtime.survey import ClientReport
 
 logger = logging.getLogger("realtime.client")
 
@@ -78,6 +81,7 @@ class Client:
         "handshake",
         "id",
         "node",
+        "opened_at",
         "outbox",
         "push",
         "session",
@@ -93,7 +97,8 @@ class Client:
         self.codec = codec
         self.handshake = handshake
         self.id: ClientID = str(uuid.uuid4())
-        self.session = Session(node.config, node.timers.now())
+        self.opened_at = node.timers.now()
+        self.session = Session(node.config, self.opened_at)
         self._closing = False
         self._publishing: set[asyncio.Task[None]] | None = None
         """Publications under way, where the engine takes several at a time."""
@@ -133,6 +138,9 @@ class Client:
             handler = commands.HANDLERS[command.method]
         except KeyError:
             self.reply_error(command, MethodNotFound())
+            return
+        if self.session.observing and not handler.for_observers:
+            self.reply_error(command, PermissionDenied())
             return
         if self._publishing and command.method != Method.PUBLISH:
             await asyncio.wait(self._publishing)
@@ -217,6 +225,29 @@ class Client:
         """The login session the connection belongs to, if there is one."""
         return self.session.login
 
+    @property
+    def observing(self) -> bool:
+        """Whether it is an operator's, who is not to be noticed."""
+        return self.session.observing
+
+    def tell(self, kind: str, **details: Any) -> None:
+        """Have receivers of signals hear of something that happened to this client."""
+        if not self.session.observing:
+            self.node.events.tell(kind, user=self.user, client=self.id, **details)
+
+    def report(self, max_channels: int) -> ClientReport:
+        """What operators want to know of the connection."""
+        session = self.session
+        info = session.conn_info
+        return ClientReport(
+            client=self.id,
+            transport=self.transport.name,
+            seconds=self.node.timers.now() - self.opened_at,
+            num_channels=len(session.subscriptions),
+            channels=list(islice(session.subscriptions, max_channels)),
+            info=None if info is None else info.json.decode(),
+        )
+
     def info_in(self, channel: ChannelName) -> ClientInfo:
         """Client info as others in the channel see it."""
         return self.info_with(self.session.subscriptions.get(channel))
@@ -266,7 +297,7 @@ class Client:
     def _left(self, channel: ChannelName) -> None:
         """Forget a subscription, once."""
         if self.session.subscriptions.pop(channel, None) is not None:
-            self.node.events.tell("unsubscribed", user=self.user, client=self.id, channel=channel)
+            self.tell("unsubscribed", channel=channel)
 
     # time
 
@@ -356,8 +387,7 @@ class Client:
             for channel in list(self.session.subscriptions):
                 self._left(channel)  # the engine hangs, and this process is about to end
             if self.session.state is State.CONNECTED:
-                code = 0 if disconnect is None else disconnect.code
-                self.node.events.tell("disconnected", user=self.user, client=self.id, code=code)
+                self.tell("disconnected", code=0 if disconnect is None else disconnect.code)
             self.session.close()
             self.node.hub.remove(self)
             self.node.closed(self)

@@ -105,6 +105,18 @@ def redis_prefix() -> str:
     return f"realtime-{digest[:8]}"
 
 
+def observer_keys() -> list[bytes]:
+    """The keys of observers' tokens, for them alone: the first one signs, any of them verifies.
+
+    Made from SECRET_KEY and SECRET_KEY_FALLBACKS.
+    """
+    secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return [
+        salted_hmac("realtime.conf.observer_keys", "", secret, algorithm="sha256").digest()
+        for secret in secrets
+    ]
+
+
 def channel_layers() -> dict[str, str]:
     """The site's channel layers: alias → dotted path of the backend, "" if it names none."""
     layers = getattr(settings, "CHANNEL_LAYERS", {})

@@ -25,6 +25,8 @@ from realtime.protocol.messages import (
     Publication,
     UserID,
 )
+from realtime.survey import ClientReport
+from realtime.tally import Tally
 from realtime.timers import Timer
 
 
@@ -44,6 +46,15 @@ class Subscriber(Protocol):
 
     async def renew(self) -> None:
         """Ask the site whether the connection may go on."""
+        ...
+
+    @property
+    def observing(self) -> bool:
+        """Whether it is an operator's, who is not to be noticed in the channels it watches."""
+        ...
+
+    def report(self, max_channels: int) -> ClientReport:
+        """What operators want to know of the connection, with so many of its channels."""
         ...
 
     def push(self, message: bytes) -> None:
@@ -73,12 +84,17 @@ class Feed:
         "checked_at",
         "following",
         "leaving",
+        "observers",
         "options",
         "ready",
+        "tally",
         "timer",
     )
 
-    def __init__(self, channel: ChannelName, options: ChannelOptions) -> None:
+    def __init__(
+        self, channel: ChannelName, options: ChannelOptions, tally: Tally | None = None
+    ) -> None:
+        """`tally`: counts what is delivered."""
         self.channel = channel
         self.options = options
         self._live: dict[Codec, dict[Subscriber, None]] = {}
@@ -90,6 +106,9 @@ class Feed:
         self.timer: Timer | None = None
         self.leaving: set[Subscriber] = set()
         """Subscribers who are leaving: still served, not present any more."""
+        self.observers = 0
+        """How many subscribers only observe."""
+        self.tally = tally or Tally()
         self.ready: asyncio.Future[None] | None = None
         """Until the engine hands over what is published here; None from then on."""
 
@@ -100,6 +119,12 @@ class Feed:
     def failed(self) -> bool:
         """Whether the engine was asked for what is published here, and refused."""
         return self.ready is not None and self.ready.done()
+
+    @property
+    def size(self) -> int:
+        """How many subscribe here, those not counted who only observe."""
+        live = sum(len(clients) for clients in self._live.values())
+        return live + len(self._held) - self.observers
 
     def subscribers(self) -> Iterator[Subscriber]:
         """All local subscribers, held ones included."""
@@ -115,6 +140,7 @@ class Feed:
     def hold(self, client: Subscriber) -> None:
         """Add a subscriber for which publications are kept back."""
         self._held[client] = []
+        self.observers += client.observing
 
     def held(self, client: Subscriber) -> list[Publication]:
         """What was kept back for a subscriber so far, in order of arrival."""
@@ -129,6 +155,7 @@ class Feed:
         """Serve nobody any more; returns all subscribers, who are about to be closed."""
         clients = list(self.subscribers())
         self._live.clear()
+        self.observers = sum(client.observing for client in self._held)
         return clients
 
     def close(self) -> None:
@@ -140,13 +167,16 @@ class Feed:
 
     def remove(self, client: Subscriber) -> None:
         """Remove a subscriber, live or held."""
-        self._held.pop(client, None)
+        found = self._held.pop(client, None) is not None
         self.leaving.discard(client)
         clients = self._live.get(client.codec)
-        if clients is not None:
-            clients.pop(client, None)
+        if clients is not None and client in clients:
+            found = True
+            del clients[client]
             if not clients:
                 del self._live[client.codec]
+        if found:
+            self.observers -= client.observing
 
     def publish(self, publication: Publication) -> None:
         """Push a publication to every live subscriber, encoded once per codec.
@@ -157,6 +187,7 @@ class Feed:
             held.append(publication)
         for codec, clients in self._live.items():
             message = codec.publication(self.channel, publication)
+            self.tally.delivered += len(clients)
             for client in clients:
                 client.push(message)
 
@@ -174,7 +205,9 @@ class Feed:
 class Hub:
     """The clients and feeds of this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, tally: Tally | None = None) -> None:
+        """`tally`: counts what is delivered."""
+        self._tally = tally
         self.clients: dict[ClientID, Subscriber] = {}
         self.users: dict[UserID, dict[Subscriber, None]] = {}
         self.feeds: dict[ChannelName, Feed] = {}
@@ -205,7 +238,7 @@ class Hub:
         feed = self.feeds.get(channel)
         first = feed is None
         if feed is None:
-            feed = self.feeds[channel] = Feed(channel, options)
+            feed = self.feeds[channel] = Feed(channel, options, self._tally)
         feed.hold(client)
         return first
 

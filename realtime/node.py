@@ -19,13 +19,15 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Protocol
+
+import msgspec
 
 import realtime
 from realtime.control import Control, DisconnectUser, EndLogins, Unsubscribe
-from realtime.engine.base import Concerns, Engine, NodeInfo
-from realtime.engine.keys import CONTROL
+from realtime.engine.base import Concerns, Engine, NodeInfo, NodeStatus
+from realtime.engine.keys import CONTROL, QUESTIONS
 from realtime.engine.memory import MemoryEngine
 from realtime.errors import (
     DISCONNECTS,
@@ -53,6 +55,8 @@ from realtime.protocol.messages import (
     StreamPosition,
 )
 from realtime.protocol.protobuf import ProtobufCodec
+from realtime.respondent import Respondent
+from realtime.survey import Answer, Question
 from realtime.timers import Timers
 from realtime.tokens import Verifier
 
@@ -98,8 +102,11 @@ class Node(Member):
         engine: Engine | None = None,
         hooks: Hooks | None = None,
         events: Events | None = None,
+        observer_keys: Sequence[bytes] = (),
     ) -> None:
         """`engine` defaults to the memory engine, and without `hooks` the options decide.
+
+        `observer_keys`: verify tokens of observers; without any there are no observers.
 
         Raises:
             InvalidKey: a token key in the options is not one.
@@ -113,9 +120,9 @@ class Node(Member):
         self.hooks: Hooks = hooks or NoHooks()
         self.events: Events = events or NoEvents()
         self.overlaps = self.engine.shared
-        self.hub = Hub()
+        self.hub = Hub(self.tally)
         self.flusher = Flusher(self.loop)
-        self.verifier = Verifier(config)
+        self.verifier = Verifier(config, observer_keys)
         self.codecs: dict[str, Codec] = {
             codec.name: codec
             for codec in (JSONCodec(config.v3_use_offset), ProtobufCodec(config.v3_use_offset))
@@ -124,7 +131,10 @@ class Node(Member):
         self._tasks: set[asyncio.Task[Any]] = set()
         self._connections: dict[Connection, None] = {}
         self.post = Post(self.engine, self.uid, self.spawn)
-        self._peers = Peers(self.engine, self.timers, self.spawn, self.describe, self._on_command)
+        self._peers = Peers(self.engine, self.timers, self.spawn, self.status, self._on_command)
+        self._respondent = Respondent(
+            self.engine, self.hub, self.spawn, uid=self.uid, name=self.describe().name
+        )
         self._newest: set[ClientID] = set()
         """Clients that are about to close the other connections of their users."""
         self._neglecting = False
@@ -142,6 +152,7 @@ class Node(Member):
         if not self.engine.shared:
             return
         try:
+            await self._respondent.start()
             await self._peers.start()
         except BaseException:
             await self.engine.stop()
@@ -235,6 +246,27 @@ class Node(Member):
             uptime=int(self.timers.now() - self._started_at),
         )
 
+    def status(self) -> NodeStatus:
+        """What it says besides, for operators."""
+        return NodeStatus(
+            **msgspec.structs.asdict(self.describe()),
+            messages_published=self.tally.published,
+            messages_delivered=self.tally.delivered,
+        )
+
+    async def statuses(self) -> list[NodeStatus]:
+        others = await super().statuses()
+        return [self.status(), *(node for node in others if node.uid != self.uid)]
+
+    def _answer(self, question: Question) -> Answer:
+        return self._respondent.answer(question)
+
+    def _now(self) -> float:
+        return self.timers.now()
+
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
     async def nodes(self) -> list[NodeInfo]:
         """Every node that is alive, this one first, as it is just now."""
         others = await super().nodes()
@@ -293,14 +325,17 @@ class Node(Member):
     async def add_subscription(
         self, channel: ChannelName, client: Subscriber, options: ChannelOptions, info: ClientInfo
     ) -> None:
-        """Make a client a subscriber here, held until `release`, and record its presence."""
+        """Make a client a subscriber here, held until `release`, and record its presence.
+
+        Observers are not present.
+        """
         first = self.hub.add_subscription(channel, client, options)
         feed = self.hub.feeds[channel]
         if first or feed.failed:
             await self._open(feed)
         elif feed.ready is not None:
             await asyncio.shield(feed.ready)
-        if options.presence:
+        if options.presence and not client.observing:
             await self.engine.add_presence(
                 channel, [info], self.config.client_presence_expire_interval
             )
@@ -379,9 +414,9 @@ class Node(Member):
         if channel in self.hub.feeds:
             self.hub.feeds[channel].leaving.add(client)
         try:
-            if options.presence:
+            if options.presence and not client.observing:
                 await self.engine.remove_presence(channel, client.id)
-            if leave is not None and options.join_leave:
+            if leave is not None and options.join_leave and not client.observing:
                 await self.engine.publish_leave(channel, leave)
         finally:
             feed = self.hub.remove_subscription(channel, client)
@@ -418,6 +453,8 @@ class Node(Member):
     ) -> None:
         if channel == CONTROL and position is not None:
             self._peers.commands.arrived(publication, position)
+        elif channel == QUESTIONS:
+            self._respondent.asked(publication.data)
         elif channel == self.post.mailbox:
             self.post.arrived(publication.data)
 
@@ -517,7 +554,11 @@ class Node(Member):
                 feed.timer.set(self.timers.now() + self.config.client_presence_ping_interval)
 
     async def _renew_presence(self, feed: Feed) -> None:
-        clients = [client for client in feed.live() if client not in feed.leaving]
+        clients = [
+            client for client in feed.live() if client not in feed.leaving and not client.observing
+        ]
+        if not clients:
+            return
         await self.engine.add_presence(
             feed.channel,
             [client.info_in(feed.channel) for client in clients],

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from realtime import channel as channels_
-from realtime.engine.base import NodeInfo
-from realtime.errors import BadRequest, Error, NotAvailable
+from realtime.engine.base import NodeInfo, NodeStatus
+from realtime.errors import BadRequest, Error, LimitExceeded, NotAvailable
 from realtime.member import Member
 from realtime.options import ChannelOptions, Config
 from realtime.payload import Payload
@@ -23,6 +23,10 @@ from realtime.protocol.messages import (
     PresenceStatsResult,
     UserID,
 )
+from realtime.survey import ConnectionsAnswer, SubscribersAnswer, Surveyed
+
+MAX_SURVEYED_CHANNELS = 1000
+"""Channels that can be asked about at once."""
 
 
 async def publish(member: Member, channel: ChannelName, data: Payload) -> None:
@@ -145,6 +149,40 @@ async def channels(member: Member) -> list[ChannelName]:
 async def info(member: Member) -> list[NodeInfo]:
     """The nodes that are alive."""
     return await member.nodes()
+
+
+async def nodes(member: Member) -> list[NodeStatus]:
+    """The nodes that are alive, by name, and then those that died not long ago."""
+    return sorted(await member.statuses(), key=lambda node: (not node.alive, node.name, node.uid))
+
+
+async def connections(member: Member, user: UserID) -> Surveyed[ConnectionsAnswer]:
+    """A user's connections at every node.
+
+    Raises:
+        BadRequest: anonymous clients have no user ID.
+    """
+    if not user:
+        raise BadRequest
+    return await member.connections(user)
+
+
+async def subscribers(
+    member: Member, channels: Sequence[ChannelName]
+) -> Surveyed[SubscribersAnswer]:
+    """How many subscribers of channels every node has.
+
+    Raises:
+        LimitExceeded: more than `MAX_SURVEYED_CHANNELS`.
+    """
+    if len(channels) > MAX_SURVEYED_CHANNELS:
+        raise LimitExceeded
+    return await member.subscribers(channels)
+
+
+async def round_trip(member: Member) -> float | None:
+    """Seconds that a round trip to Redis takes just now; None with the memory engine."""
+    return await member.store.round_trip()
 
 
 def check_channel(channel: ChannelName, config: Config) -> ChannelOptions:

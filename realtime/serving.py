@@ -82,12 +82,14 @@ def _started(starting: asyncio.Task[Node]) -> None:
 async def _start(loop: asyncio.AbstractEventLoop) -> Node:
     config = conf.current()
     hooks = SiteHooks(config, registry) if wanted(config, registry) else None
-    node = Node(config, engines.engine(config), hooks, Events())
+    node = Node(config, engines.engine(config), hooks, Events(), conf.observer_keys())
     await node.start()
     with _lock:
         for closed in [other for other in _nodes if other.is_closed()]:
             del _nodes[closed]
         _nodes[loop] = node
+        if _member is not None:  # what other threads publish is this node's
+            _member[1].tally = node.tally
     return node
 
 
@@ -217,6 +219,8 @@ def _blocking_member(config: Config) -> Member:
     with _lock:
         if _member is None or _member[0] is not config:
             _member = config, Member(config, engines.blocking_store(config))
+            for node in _nodes.values():
+                _member[1].tally = node.tally
         return _member[1]
 
 

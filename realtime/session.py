@@ -71,6 +71,7 @@ class Session:
         "conn_info",
         "expiry_deadline",
         "login",
+        "observing",
         "renewed",
         "state",
         "subscriptions",
@@ -90,6 +91,8 @@ class Session:
         """Whether the site is asked when the connection expires; otherwise the client refreshes."""
         self.login = ""
         """The login session the connection belongs to, if there is one."""
+        self.observing = False
+        """Whether it only watches the channels it was subscribed to with its connection."""
         self.subscriptions: dict[ChannelName, Subscription] = {}
 
     # commands
@@ -114,10 +117,12 @@ class Session:
         *,
         renewed: bool = False,
         login: str = "",
+        observing: bool = False,
     ) -> None:
         """The connect command succeeded."""
         self.renewed = renewed
         self.login = login
+        self.observing = observing
         self.state = State.CONNECTED
         self._stale_at = None
         self.user = user

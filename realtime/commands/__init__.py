@@ -31,6 +31,8 @@ class Handler(NamedTuple):
     run: Callable[[Client, Command], Awaitable[None]]
     failure: type[Error] | type[Disconnect] = InternalError
     """What the client is told when the engine, or our code, fails."""
+    for_observers: bool = False
+    """Whether observers may use it, who watch and do nothing else."""
 
 
 HANDLERS: Mapping[int, Handler] = {
@@ -41,9 +43,9 @@ HANDLERS: Mapping[int, Handler] = {
     Method.PRESENCE: Handler(queries.presence),
     Method.PRESENCE_STATS: Handler(queries.presence_stats),
     Method.HISTORY: Handler(queries.history),
-    Method.PING: Handler(connection.ping),
+    Method.PING: Handler(connection.ping, for_observers=True),
     Method.SEND: Handler(publishing.send),
     Method.RPC: Handler(publishing.rpc),
-    Method.REFRESH: Handler(connection.refresh),
+    Method.REFRESH: Handler(connection.refresh, for_observers=True),
     Method.SUB_REFRESH: Handler(subscription.sub_refresh),
 }

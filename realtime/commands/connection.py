@@ -38,7 +38,7 @@ from realtime.protocol.messages import (
     StreamPosition,
 )
 from realtime.session import Subscription
-from realtime.tokens import ConnectToken, ExpiredToken, InvalidToken
+from realtime.tokens import ExpiredToken, InvalidToken
 
 if TYPE_CHECKING:
     from realtime.client import Client
@@ -65,20 +65,22 @@ async def connect(client: Client, command: Command) -> None:
     expires_at = _expiry(identity, config)
     if expires_at is not None and expires_at <= time.time():
         raise Expired
-    renewed = identity.renewed or client.node.hooks.refreshes
+    renewed = identity.renewed or (client.node.hooks.refreshes and not identity.observing)
     client.session.connected(
         identity.user,
         identity.info,
         client.expiry_deadline(expires_at),
         renewed=renewed,
         login=identity.login,
+        observing=identity.observing,
     )
     alone = config.user_personal_single_connection and config.user_subscribe_to_personal
     alone = alone and identity.user != ""
     if alone:
         client.node.spare(client)
-    client.node.hub.add(client)
-    client.node.events.tell("connected", user=identity.user, client=client.id)
+    if not identity.observing:  # operators are nobody's connections
+        client.node.hub.add(client)
+    client.tell("connected")
     client.set_timer()
 
     async with AsyncExitStack() as stack:
@@ -114,8 +116,7 @@ async def _identify(client: Client, request: ConnectRequest) -> Identity:
     """Who is this? A token is always verified and always wins."""
     config = client.node.config
     if request.token:
-        token = await _verified(client, request.token, TokenExpired)
-        return Identity(token.user, token.info, token.channels, token.expires_at)
+        return await _verified(client, request.token, TokenExpired)
     identity = await client.node.hooks.connect(
         client.caller(), bytes(request.data), request.name or "", request.version or ""
     )
@@ -158,9 +159,15 @@ async def refresh(client: Client, command: Command) -> None:
     request = client.codec.params(command, RefreshRequest)
     if not request.token or client.session.renewed:
         raise DisconnectBadRequest
-    token = await _verified(client, request.token, DisconnectExpired)
-    expires_at = _expiry(token, client.node.config)
-    client.session.refreshed(token.info, client.expiry_deadline(expires_at))
+    identity = await _verified(client, request.token, DisconnectExpired)
+    session = client.session
+    if identity.observing is not session.observing or (
+        session.observing and set(identity.channels) != set(session.subscriptions)
+    ):
+        client.log_refused("connection token", InvalidToken("not one of the same kind"))
+        raise DisconnectInvalidToken
+    expires_at = _expiry(identity, client.node.config)
+    session.refreshed(identity.info, client.expiry_deadline(expires_at))
     client.set_timer()
     client.reply(
         command,
@@ -175,15 +182,22 @@ async def refresh(client: Client, command: Command) -> None:
 
 async def _verified(
     client: Client, token: str, when_expired: type[TokenExpired] | type[DisconnectExpired]
-) -> ConnectToken:
-    """A verified connection token.
+) -> Identity:
+    """Who a verified token says that the client is.
 
     Raises:
         DisconnectInvalidToken
         when_expired
     """
+    verifier = client.node.verifier
     try:
-        return await client.node.verifier.connect(token, time.time())
+        if verifier.is_for_observer(token):
+            watching = verifier.observer(token, time.time())
+            return Identity(
+                "", channels=watching.channels, expires_at=watching.expires_at, observing=True
+            )
+        verified = await verifier.connect(token, time.time())
+        return Identity(verified.user, verified.info, verified.channels, verified.expires_at)
     except InvalidToken as error:
         client.log_refused("connection token", error)
         raise DisconnectInvalidToken from None
@@ -191,9 +205,9 @@ async def _verified(
         raise when_expired from None
 
 
-def _expiry(token: ConnectToken | Identity, config: Config) -> float | None:
-    """When a connection expires, Unix seconds; with client_insecure it never does."""
-    return None if config.client_insecure else token.expires_at
+def _expiry(identity: Identity, config: Config) -> float | None:
+    """When a connection expires, Unix seconds; with client_insecure only an observer's does."""
+    return None if config.client_insecure and not identity.observing else identity.expires_at
 
 
 async def ping(client: Client, command: Command) -> None:

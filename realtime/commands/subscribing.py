@@ -95,8 +95,7 @@ class Subscribing:
         del self._client.subscribing[channel]
         self._client.session.subscriptions[channel] = self._subscription
         self._completed = True
-        client = self._client
-        node.events.tell("subscribed", user=client.user, client=client.id, channel=channel)
+        self._client.tell("subscribed", channel=channel)
         return result
 
     def _recovered(self, position: StreamPosition | None) -> SubscribeResult:
@@ -119,11 +118,12 @@ class Subscribing:
         client = self._client
         if client.is_closing():
             return
-        await client.node.join(
-            self._channel,
-            self._client.info_with(self._subscription),
-            self._subscription.options,
-        )
+        if not client.observing:
+            await client.node.join(
+                self._channel,
+                self._client.info_with(self._subscription),
+                self._subscription.options,
+            )
         if self.unsubscribed:
             await self._client.unsubscribe(self._channel)
 

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from realtime.options import ChannelOptions
+from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
     ClientID,
@@ -21,6 +22,7 @@ from realtime.protocol.messages import (
     StreamPosition,
 )
 from realtime.recovery import History
+from realtime.survey import SurveyID
 
 
 class NodeInfo(Struct, frozen=True, gc=False):
@@ -34,6 +36,22 @@ class NodeInfo(Struct, frozen=True, gc=False):
     num_channels: int
     uptime: int
 
+
+class NodeStatus(NodeInfo, frozen=True, gc=False):
+    """A node with what operators want to know besides."""
+
+    messages_published: int = 0
+    """Publications of its process since its start: of its clients, its API, the site's code."""
+    messages_delivered: int = 0
+    """Publications pushed to its clients since its start."""
+    silent_for: float = 0.0
+    """Seconds since its last sign of life."""
+    alive: bool = True
+    """False: it died, or nobody hears it."""
+
+
+NODES_REMEMBERED = 310.0
+"""Seconds after its last sign of life in which a node is known that did not withdraw."""
 
 Concerns: TypeAlias = Callable[[ChannelName], bool]
 """Whether a channel is one of those that are spoken of."""
@@ -152,6 +170,25 @@ class Store(Protocol):
         """The nodes that announced themselves and are alive; none when nodes are not shared."""
         ...
 
+    async def statuses(self) -> list[NodeStatus]:
+        """These nodes, and those that fell silent within `NODES_REMEMBERED` seconds."""
+        ...
+
+    async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
+        """Put a question to every node, as a publication in the channel `keys.QUESTIONS`.
+
+        Answers are taken for `lifetime` seconds.
+        """
+        ...
+
+    async def answers(self, survey: SurveyID, start: int) -> list[bytes]:
+        """What was answered so far, from the answer with this index on."""
+        ...
+
+    async def round_trip(self) -> float | None:
+        """Seconds that a round trip takes just now; None where there is none."""
+        ...
+
 
 class Engine(Store, Protocol):
     """A store with delivery to a node. All methods belong to the node's event loop."""
@@ -192,7 +229,11 @@ class Engine(Store, Protocol):
         ...
 
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
-        """Say that this node is alive, for `lifetime` seconds."""
+        """Say that this node is alive, for `lifetime` seconds; a `NodeStatus` says more."""
+        ...
+
+    async def answer(self, survey: SurveyID, answer: bytes) -> None:
+        """Answer a question, if answers to it are still taken. `answer`: UTF-8."""
         ...
 
     async def withdraw(self, node: NodeInfo) -> None:

@@ -13,6 +13,10 @@ CONTROL: ChannelName = f"{INTERNAL}control"
 """The stream that tells every node what to do."""
 
 
+QUESTIONS: ChannelName = f"{INTERNAL}questions"
+"""The channel of what is asked of every node."""
+
+
 def mailbox(node: str) -> ChannelName:
     """The channel of what others say to one node alone."""
     return f"{INTERNAL}node:{node}"
@@ -29,8 +33,10 @@ class Keys:
     | `P:presence:<channel>` | hash: connection ID → client info | until all have expired |
     | `P:presence.expiry:<channel>` | sorted set: connection ID → ms | the same |
     | `P:nodes`, `P:nodes.expiry` | as presence: node ID → node info | the same |
+    | `P:nodes.seen`, `P:nodes.seen.expiry` | the same, dead ones too | five minutes longer |
     | `P:channels:<node ID>` | set: the channels subscribed at a node | as the node |
     | `P:owner:<name>` | string: the ID of the node that owns a thing | while it is renewed |
+    | `P:answers:<survey ID>` | list: what nodes answered to a question | two seconds |
 
     Groups of the channel layer are named by digests, because a layer takes few characters.
     """
@@ -39,6 +45,7 @@ class Keys:
         self._prefix = prefix
         self.epoch = f"{prefix}:epoch"
         self.nodes = (f"{prefix}:nodes", f"{prefix}:nodes.expiry")
+        self.seen = (f"{prefix}:nodes.seen", f"{prefix}:nodes.seen.expiry")
 
     def stream(self, channel: ChannelName) -> tuple[str, str, str]:
         """Stream, meta, and the epoch of new streams."""
@@ -55,6 +62,10 @@ class Keys:
     def owner(self, name: str) -> str:
         """Which node owns a thing of which there may be one among all nodes."""
         return f"{self._prefix}:owner:{name}"
+
+    def answers(self, survey: str) -> str:
+        """What nodes answered to a question."""
+        return f"{self._prefix}:answers:{survey}"
 
     def group(self, channel: ChannelName) -> str:
         """The layer group of a channel: 32 hex digits, which no other prefix has."""

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from realtime.engine.base import NodeInfo, Receiver
+from realtime.engine.base import NodeInfo, NodeStatus, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.options import ChannelOptions
+from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
     ClientID,
@@ -28,6 +29,7 @@ from realtime.protocol.messages import (
     StreamPosition,
 )
 from realtime.recovery import History
+from realtime.survey import SurveyID
 from realtime.timers import Timer, Timers
 
 RESTING_ALLOWED = 100_000
@@ -271,6 +273,21 @@ class MemoryEngine:
 
     async def nodes(self) -> list[NodeInfo]:
         return []
+
+    async def statuses(self) -> list[NodeStatus]:
+        return []
+
+    async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
+        pass  # there is nobody to ask
+
+    async def answers(self, survey: SurveyID, start: int) -> list[bytes]:
+        return []
+
+    async def answer(self, survey: SurveyID, answer: bytes) -> None:
+        pass
+
+    async def round_trip(self) -> float | None:
+        return None
 
     async def claim(self, name: str, owner: str, lifetime: float) -> str:
         return owner  # there is no other node

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from realtime import payload
-from realtime.engine.base import NodeInfo
+from realtime.engine.base import NodeInfo, NodeStatus
 from realtime.payload import Payload
 from realtime.protocol.messages import ClientInfo, Publication
 
 Record = list[Any]
 
 _NODE_FIELDS = 7
+_STATUS_FIELDS = 9
 
 
 def of_publication(publication: Publication) -> Record:
@@ -45,8 +48,8 @@ def to_client(record: Record) -> ClientInfo:
 
 
 def of_node(node: NodeInfo) -> Record:
-    """The fields of a node, in their order."""
-    return [
+    """The fields of a node, in their order; and how much it published and delivered."""
+    record: Record = [
         node.uid,
         node.name,
         node.version,
@@ -55,11 +58,20 @@ def of_node(node: NodeInfo) -> Record:
         node.num_channels,
         node.uptime,
     ]
+    if isinstance(node, NodeStatus):
+        record += (node.messages_published, node.messages_delivered)
+    return record
 
 
 def to_node(record: Record) -> NodeInfo:
     """Raises TypeError when this is no such record. Newer nodes may say more of themselves."""
     return NodeInfo(*record[:_NODE_FIELDS])
+
+
+def to_status(record: Record, silent_for: float, alive: bool) -> NodeStatus:
+    """As `to_node`, with what the node does not say of itself."""
+    said = NodeStatus(*record[:_STATUS_FIELDS])
+    return msgspec.structs.replace(said, silent_for=silent_for, alive=alive)
 
 
 def _text(data: Payload | None) -> str | None:

@@ -14,19 +14,29 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import statistics
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from realtime.engine import records
-from realtime.engine.base import Concerns, NodeInfo, Receiver
+from realtime.engine.base import (
+    NODES_REMEMBERED,
+    Concerns,
+    NodeInfo,
+    NodeStatus,
+    Receiver,
+)
 from realtime.engine.carriers import Carrier, Receiving
 from realtime.engine.epochs import new_epoch
-from realtime.engine.keys import CONTROL, INTERNAL, Keys
+from realtime.engine.keys import CONTROL, INTERNAL, QUESTIONS, Keys
 from realtime.engine.listing import Listing
 from realtime.engine.scripts import (
     ADD_PRESENCE,
     CLAIM,
     LIST_CHANNELS,
+    NODES_SEEN,
+    OPEN_SURVEY,
     PRESENCE,
     READ,
     REMOVE_PRESENCE,
@@ -34,6 +44,7 @@ from realtime.engine.scripts import (
 )
 from realtime.layer import Message, Sending, Step, Stream
 from realtime.options import ChannelOptions
+from realtime.payload import Payload
 from realtime.protocol.messages import (
     UINT64_MAX,
     ChannelName,
@@ -44,12 +55,18 @@ from realtime.protocol.messages import (
 )
 from realtime.recovery import History
 from realtime.redis.script import Script
+from realtime.survey import SurveyID
 
 logger = logging.getLogger("realtime.engine")
 
 PUBLICATION = "realtime.publication"
 JOIN = "realtime.join"
 LEAVE = "realtime.leave"
+
+ROUND_TRIPS = 3
+"""Of so many round trips to a Redis the median is told."""
+
+_NOT_KEPT = ChannelOptions()
 
 ENTRIES_PER_STEP = 200
 """Clients recorded by one script, which Redis runs while everybody else waits."""
@@ -82,6 +99,7 @@ class RedisStore:
         """
         self._carrier = carrier
         self._layer = carrier.layer
+        self._shards = len(carrier.layer.hosts)
         self.keys = Keys(prefix)
         self._meta_lifetime = meta_lifetime
         self._epoch_per_run = epoch_per_run
@@ -216,6 +234,35 @@ class RedisStore:
             records.to_node(record) for _, record in await self._entries(CONTROL, self.keys.nodes)
         ]
 
+    async def statuses(self) -> list[NodeStatus]:
+        keys = (*self.keys.seen, self.keys.nodes[1])
+        reply = await self._run(CONTROL, NODES_SEEN, keys, ())
+        return [
+            records.to_status(self._unpack(value), NODES_REMEMBERED - left / 1000, bool(alive))
+            for value, left, alive in zip(reply[1::4], reply[2::4], reply[3::4], strict=True)
+        ]
+
+    async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
+        key = self.keys.answers(survey)
+        await self._run(CONTROL, OPEN_SURVEY, (key,), (int(lifetime * 1000),))
+        await self.publish(QUESTIONS, Publication(question), _NOT_KEPT)
+
+    async def answers(self, survey: SurveyID, start: int) -> list[bytes]:
+        # the first entry is none
+        entries = await self._command(CONTROL, b"LRANGE", self.keys.answers(survey), start + 1, -1)
+        return [self._unpack(entry)[0].encode() for entry in entries]
+
+    async def round_trip(self) -> float | None:
+        return max([await self._shard_round_trip(shard) for shard in range(self._shards)])
+
+    async def _shard_round_trip(self, shard: int) -> float:
+        times = []
+        for _ in range(ROUND_TRIPS):
+            begun = time.perf_counter()
+            await self._carrier.take(Step(shard, None, (), (b"PING",)))
+            times.append(time.perf_counter() - begun)
+        return statistics.median(times)
+
     # round trips
 
     async def _run(
@@ -301,6 +348,7 @@ class RedisEngine(RedisStore):
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
         entry = (node.uid, records.of_node(node))
         await self._add_entries(CONTROL, self.keys.nodes, [entry], lifetime)
+        await self._add_entries(CONTROL, self.keys.seen, [entry], NODES_REMEMBERED)
         if self._listing is None:
             key = self.keys.channels(node.uid)
             self._listing = Listing(
@@ -338,10 +386,15 @@ class RedisEngine(RedisStore):
         for name in vacated:
             receiver.on_vacated(name.decode())
 
+    async def answer(self, survey: SurveyID, answer: bytes) -> None:
+        entry = self._pack([answer.decode()])
+        await self._command(CONTROL, b"RPUSHX", self.keys.answers(survey), entry)
+
     async def withdraw(self, node: NodeInfo) -> None:
         if self._listing is not None:
             await self._listing.finish()
-        await self._run(CONTROL, REMOVE_PRESENCE, self.keys.nodes, (node.uid,))
+        for keys in (self.keys.nodes, self.keys.seen):
+            await self._run(CONTROL, REMOVE_PRESENCE, keys, (node.uid,))
         await self._command(CONTROL, b"DEL", self.keys.channels(node.uid))
 
     def _concerns(self, shard: int) -> Concerns:

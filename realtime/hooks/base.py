@@ -76,6 +76,8 @@ class Identity(Struct, frozen=True, gc=False):
     """The login session it belongs to, if there is one; see `hooks.login`."""
     renewed: bool = False
     """Whether `refresh` is asked when it expires; otherwise the client has to refresh."""
+    observing: bool = False
+    """Whether it is an operator's, who watches the channels and does nothing else."""
 
 
 class Renewal(Struct, frozen=True, gc=False):

@@ -1,7 +1,7 @@
 """JSON Web Tokens: who connects, and who may subscribe to a private channel."""
 
 from realtime.tokens.claims import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken
-from realtime.tokens.site import connection_token, subscription_token
+from realtime.tokens.site import connection_token, observer_token, subscription_token
 from realtime.tokens.verifier import Verifier
 
 __all__ = [
@@ -11,5 +11,6 @@ __all__ = [
     "SubscribeToken",
     "Verifier",
     "connection_token",
+    "observer_token",
     "subscription_token",
 ]

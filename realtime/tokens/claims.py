@@ -21,6 +21,9 @@ from realtime.payload import Payload
 NumericDate: TypeAlias = float | int | str | None
 """Unix seconds; a string must hold a number, null means "not given"."""
 
+OBSERVER = "realtime-observer"
+"""The audience of tokens of observers, and the ID of their key."""
+
 _ABSENT = Raw(b"")
 
 
@@ -53,6 +56,13 @@ class SubscribeToken(Struct, frozen=True, gc=False):
     """When the token itself expires, also where the subscription does not (claim eto)."""
 
 
+class ObserverToken(Struct, frozen=True, gc=False):
+    """What an operator's token says. `expires_at` in Unix seconds."""
+
+    channels: tuple[str, ...]
+    expires_at: float
+
+
 class _Claims(Struct):
     exp: NumericDate = None
     nbf: NumericDate = None
@@ -76,9 +86,14 @@ class _SubscribeClaims(_Claims):
     eto: bool | None = None
 
 
+class _ObserverClaims(_Claims):
+    channels: list[str] = []
+
+
 C = TypeVar("C", bound=_Claims)
 
 _decode_connect = msgspec.json.Decoder(_ConnectClaims).decode
+_decode_observer = msgspec.json.Decoder(_ObserverClaims).decode
 _decode_subscribe = msgspec.json.Decoder(_SubscribeClaims).decode
 
 
@@ -113,6 +128,19 @@ def read_subscribe(claims: bytes, now: float) -> SubscribeToken:
         expires_at=None if decoded.eto else expires_at,
         token_expires_at=expires_at,
     )
+
+
+def read_observer(claims: bytes, now: float) -> ObserverToken:
+    """Read the claims of an operator's token, which always expires. `now` is Unix seconds.
+
+    Raises:
+        InvalidToken, ExpiredToken
+    """
+    decoded = _decode(_decode_observer, claims)
+    expires_at = _check_times(decoded, now)
+    if decoded.aud != OBSERVER or expires_at is None or not decoded.channels:
+        raise InvalidToken("not an operator's token")
+    return ObserverToken(tuple(decoded.channels), expires_at)
 
 
 def _decode(decode: Callable[[bytes], C], claims: bytes) -> C:

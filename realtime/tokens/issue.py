@@ -15,6 +15,7 @@ import msgspec
 from realtime import payload
 from realtime.options import Config
 from realtime.payload import Payload
+from realtime.tokens.claims import OBSERVER
 
 _encode = jwt.PyJWS().encode
 
@@ -70,6 +71,24 @@ def subscription_token(
     if keep_subscription:
         claims["eto"] = True
     return _sign(config, claims, ttl, info)
+
+
+def observer_token(key: bytes, channels: Iterable[str], *, ttl: float) -> str:
+    """A token with which an operator watches channels.
+
+    Args:
+        key: signs it.
+        ttl: seconds until it expires.
+
+    Raises:
+        TypeError: the channels are no list of names.
+        ValueError: there are none.
+    """
+    names = _names(channels)
+    if not names:
+        raise ValueError("name at least one channel")
+    claims = {"aud": OBSERVER, "channels": names, "exp": int(time.time() + ttl)}
+    return _encode(msgspec.json.encode(claims), key, algorithm="HS256", headers={"kid": OBSERVER})
 
 
 def _names(channels: Iterable[str]) -> list[str]:

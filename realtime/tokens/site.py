@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from realtime import conf
+from realtime import conf, operations
 from realtime.hooks.answers import user_id
 from realtime.tokens import issue
 
@@ -72,3 +72,29 @@ def subscription_token(
         info=info,
         keep_subscription=keep_subscription,
     )
+
+
+def observer_token(channel: str | Iterable[str], ttl: float = DEFAULT_TTL) -> str:
+    """A token with which an operator's browser watches a channel, or several.
+
+    A client connects with it as with any other. It is subscribed to these channels, whatever
+    their options allow, and recovers where they do; it is not present there, nobody is told
+    that it came, and it can do nothing but ping, and refresh with another such token for the
+    same channels. Any configuration of tokens accepts it: its key is made of SECRET_KEY. Give
+    it to those alone who may see all that is published there.
+
+    Args:
+        channel: name of the channel, or several names.
+        ttl: seconds until it expires, and the client has to bring a new one.
+
+    Raises:
+        Error: a name is no channel's: `BadRequest`, `NamespaceNotFound`.
+        TypeError: a name is no text.
+        ValueError: there is none.
+        InvalidOptions: the options have mistakes; the system checks list them too.
+    """
+    names = [channel] if isinstance(channel, str) else list(channel)
+    token = issue.observer_token(conf.observer_keys()[0], names, ttl=ttl)
+    for name in names:
+        operations.check_channel(name, conf.current())
+    return token

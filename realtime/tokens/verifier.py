@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
@@ -16,7 +17,13 @@ from msgspec import Struct
 
 from realtime.options import Config
 from realtime.tokens import claims
-from realtime.tokens.claims import ConnectToken, InvalidToken, SubscribeToken
+from realtime.tokens.claims import (
+    OBSERVER,
+    ConnectToken,
+    InvalidToken,
+    ObserverToken,
+    SubscribeToken,
+)
 from realtime.tokens.keys import RSA_ALGORITHMS, Key, KeySet, configured_keys
 
 _COMPACT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
@@ -38,7 +45,10 @@ class Verifier:
         InvalidKey: (constructor) an option holds something else than its kind of key.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, observer_keys: Sequence[bytes] = ()) -> None:
+        """`observer_keys`: any of them verifies tokens of observers, and nothing else."""
+        hs256 = get_default_algorithms()["HS256"]
+        self._observer_keys = [Key(hs256, key) for key in observer_keys]
         self._keys: dict[str, Key] = {}
         self._key_set: KeySet | None = None
         if config.token_jwks_public_endpoint:
@@ -63,6 +73,31 @@ class Verifier:
         """
         return claims.read_subscribe(await self._verified(token), now)
 
+    def is_for_observer(self, token: str) -> bool:
+        """Whether a token says that it is an observer's; not whether that is true."""
+        parts = _COMPACT.fullmatch(token)
+        try:
+            return parts is not None and _read_header(parts[1]).kid == OBSERVER
+        except InvalidToken:
+            return False
+
+    def observer(self, token: str, now: float) -> ObserverToken:
+        """Verify a token of an observer. `now` is Unix seconds.
+
+        Raises:
+            InvalidToken, ExpiredToken
+        """
+        parts = _COMPACT.fullmatch(token)
+        if parts is None:
+            raise InvalidToken("not in compact form")
+        header = _read_header(parts[1])
+        if (header.alg, header.kid) != ("HS256", OBSERVER) or bytes(header.crit):
+            raise InvalidToken("not an observer's token")
+        message, signature = _signed(token, parts)
+        if not any(key.verifies(message, signature) for key in self._observer_keys):
+            raise InvalidToken("wrong signature")
+        return claims.read_observer(_decode(parts[2]), now)
+
     def close(self) -> None:
         """Release what fetching keys needs."""
         if self._key_set is not None:
@@ -75,7 +110,7 @@ class Verifier:
             raise InvalidToken("not in compact form")
         header = _read_header(parts[1])
         key = await self._key(header)
-        message, signature = token[: parts.start(3) - 1].encode(), _decode(parts[3])
+        message, signature = _signed(token, parts)
         if not key.verifies(message, signature):
             raise InvalidToken("wrong signature")
         return _decode(parts[2])
@@ -94,6 +129,11 @@ class Verifier:
         if public is None:
             raise InvalidToken("unknown key ID")
         return Key(self._rsa[header.alg], public)
+
+
+def _signed(token: str, parts: re.Match[str]) -> tuple[bytes, bytes]:
+    """What is signed, and the signature."""
+    return token[: parts.start(3) - 1].encode(), _decode(parts[3])
 
 
 @lru_cache(maxsize=256)

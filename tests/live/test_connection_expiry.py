@@ -26,8 +26,9 @@ CLOSE_DELAY = MAIN["client_expired_close_delay"]
 async def test_connection_is_closed_after_expiry_and_the_window_to_refresh(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
+    server = serve(**MAIN)
     expires_at = time.time() + 0.5
-    client = await connect(serve(**MAIN), token=sign({"sub": "17", "exp": expires_at}))
+    client = await connect(server, token=sign({"sub": "17", "exp": expires_at}))
 
     assert await client.closed() == EXPIRED
 
@@ -37,8 +38,9 @@ async def test_connection_is_closed_after_expiry_and_the_window_to_refresh(
 async def test_connection_works_within_the_window_to_refresh(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
+    server = serve(**MAIN)
     expires_at = time.time() + 0.3
-    client = await connect(serve(**MAIN), token=sign({"sub": "17", "exp": expires_at}))
+    client = await connect(server, token=sign({"sub": "17", "exp": expires_at}))
     while time.time() < expires_at:
         await client.result("ping")
 
@@ -76,7 +78,8 @@ async def test_refresh_shortens_the_life_of_a_connection_too(
 async def test_refresh_by_a_token_without_exp_leaves_the_old_expiry_running(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
-    client = await connect(serve(**MAIN), token=sign({"sub": "17", "exp": time.time() + 0.5}))
+    server = serve(**MAIN)
+    client = await connect(server, token=sign({"sub": "17", "exp": time.time() + 0.5}))
 
     result = await client.result("refresh", {"token": connection_token("17")})
 

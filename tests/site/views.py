@@ -1,7 +1,7 @@
 """Views that call the Python API from every place a site may call it from.
 
 The body of a request is {"function": name, "arguments": [...]}; an argument
-{"$object": name} stands for one of `OBJECTS`. The answer is {"result": ...}, or
+{"$object": name} stands for one of `OBJECTS`. The answer is {"result": ...}, see `outcomes`, or
 {"error": class name, "code", "message"}.
 """
 
@@ -20,6 +20,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 import realtime
+from tests.site import outcomes
 
 _endless: list[object] = []
 _endless.append(_endless)
@@ -69,7 +70,7 @@ class Call:
 
 def _answer(work: Callable[[], Any]) -> JsonResponse:
     try:
-        return JsonResponse({"result": work()})
+        return JsonResponse(outcomes.of(work()))
     except Exception as error:
         return _failure(error)
 
@@ -140,7 +141,7 @@ def forked(request: HttpRequest) -> HttpResponse:
 async def async_view(request: HttpRequest) -> JsonResponse:
     """Await the twin in an asynchronous view."""
     try:
-        return JsonResponse({"result": await Call(request).arun()})
+        return JsonResponse(outcomes.of(await Call(request).arun()))
     except Exception as error:
         return _failure(error)
 
@@ -149,7 +150,7 @@ async def async_view(request: HttpRequest) -> JsonResponse:
 async def task(request: HttpRequest) -> JsonResponse:
     """Await the twin in a task that the view started."""
     try:
-        return JsonResponse({"result": await asyncio.create_task(Call(request).arun())})
+        return JsonResponse(outcomes.of(await asyncio.create_task(Call(request).arun())))
     except Exception as error:
         return _failure(error)
 

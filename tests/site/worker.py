@@ -27,6 +27,7 @@ from django.db import transaction  # noqa: E402
 from django.dispatch import Signal  # noqa: E402
 
 import realtime  # noqa: E402
+from tests.site import outcomes  # noqa: E402
 
 Result = dict[str, Any]
 
@@ -145,7 +146,7 @@ def answer(work: Callable[[], Any]) -> Result:
             "message": error.message if known else str(error),
         }
     else:
-        outcome = result.outcome if isinstance(result, Forwarded) else {"result": result}
+        outcome = result.outcome if isinstance(result, Forwarded) else outcomes.of(result)
     return {**outcome, "seconds": time.monotonic() - began}
 
 

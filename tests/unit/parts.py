@@ -16,6 +16,7 @@ from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.json import JSONCodec
 from realtime.protocol.messages import ClientInfo
+from realtime.survey import ClientReport
 
 quickly = settings(deadline=None, max_examples=60)
 """Property tests run beside others on few cores: no deadline per example."""
@@ -73,9 +74,15 @@ class RecordingClient:
     """A `hub.Subscriber` that keeps what hub and node do to it."""
 
     def __init__(
-        self, client_id: str = "C", user: str = "17", *, codec: Codec | None = None
+        self,
+        client_id: str = "C",
+        user: str = "17",
+        *,
+        codec: Codec | None = None,
+        observing: bool = False,
     ) -> None:
         self.id = client_id
+        self.observing = observing
         self.codec: Codec = codec or JSONCodec(use_offset=True)
         self.pushed: list[bytes] = []
         self.closes: list[Disconnect | None] = []
@@ -85,6 +92,9 @@ class RecordingClient:
     @property
     def user(self) -> str:
         return self._user
+
+    def report(self, max_channels: int) -> ClientReport:
+        return ClientReport(self.id, "websocket", 1.0, 0, [])
 
     def push(self, message: bytes) -> None:
         self.pushed.append(message)
