@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
@@ -269,29 +268,8 @@ def test_page_fits_a_phone(site: ReadySite, page: Page) -> None:
     assert width == 390
 
 
-ADVICE = [
-    ('{"reason":"shutdown","reconnect":true}', {"reason": "shutdown", "reconnect": True}),
-    ('{"reason":"stale","reconnect":false}', {"reason": "stale", "reconnect": False}),
-    ("going away", {"reason": "going away", "reconnect": True}),
-    ("", {"reason": "connection lost", "reconnect": True}),
-    ("null", {"reason": "null", "reconnect": True}),
-]
-
-
-@pytest.mark.parametrize(
-    ("text", "advice"), ADVICE, ids=["reconnect", "stay away", "no JSON", "empty", "no object"]
-)
-def test_page_reads_disconnect_advice(page: Page, text: str, advice: dict[str, Any]) -> None:
-    script = """
-        const [text, done] = arguments;
-        import("/static/messaging_project/connection.js").then((m) => done(m.readAdvice(text)));
-    """
-
-    assert page.browser.execute_async_script(script, text) == advice
-
-
 CONNECT = """
-    const [url, channel, token, method, done] = arguments;
+    const [url, token, method, done] = arguments;
     const send = WebSocket.prototype.send;
     WebSocket.prototype.send = function (frame) {
       const command = JSON.parse(frame);
@@ -304,11 +282,9 @@ CONNECT = """
       }
       send.call(this, frame);
     };
-    import("/static/messaging_project/connection.js").then(({ Connection }) => {
-      const fetchToken = async () => (await (await fetch("/demo/token")).json()).token;
-      const nothing = () => {};
-      const on = { state: nothing, subscribed: nothing, refused: nothing };
-      new Connection({ url, channel, token, fetchToken, on }).open();
+    import("/static/realtime/client.js").then(({ Client }) => {
+      const getToken = async () => (await (await fetch("/demo/token")).json()).token;
+      new Client(url, { token, getToken }).connect();
     });
 """
 """Connects with a token; answers with the result of the first good reply to a method."""
@@ -322,7 +298,7 @@ def test_page_renews_its_token(site: ReadySite, page: Page, ttl: int, method: in
     token = issue.connection_token(config, "17", ttl=ttl)
     page.browser.set_script_timeout(20)
 
-    result = page.browser.execute_async_script(CONNECT, site.socket, CHANNEL, token, method)
+    result = page.browser.execute_async_script(CONNECT, site.socket, token, method)
 
     # the token of /demo/token is valid for an hour
     assert 3500 < result["ttl"] <= 3600

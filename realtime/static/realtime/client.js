@@ -60,9 +60,12 @@ const FINAL_DISCONNECTS = [3002, 3003, 3007, 3012, 3013];
 
 // milliseconds
 const TIMEOUTS = { open: 10_000, command: 5_000, ping: 5_000, token: 10_000 };
-const MIN_DELAY = 500;
-const MAX_DELAY = 20_000;
-const PING_INTERVAL = 25_000;
+const DEFAULTS = {
+  minDelay: 500,
+  maxDelay: 20_000,
+  pingInterval: 25_000,
+  privateChannelPrefix: "$",
+};
 const LONGEST_TIMER = 2 ** 31 - 1;
 /** So long a fallback that works is kept before WebSocket is tried first again. */
 const FALLBACK_KEPT = 300_000;
@@ -180,8 +183,12 @@ const LOOP_LIMIT = 1000;
  * @typedef {(error: RealtimeError | null, result: any) => void} OnReply
  * @typedef {ReturnType<typeof setTimeout> | undefined} Timer
  * @typedef {{ resolve: () => void, reject: (error: RealtimeError) => void }} Waiting
- * @typedef {IteratorResult<Publication, undefined>} Step
- * @typedef {{ resolve: (step: Step) => void, reject: (error: RealtimeError) => void }} Reader
+ * @typedef {object} Loop a loop over the publications of a channel
+ * @property {Publication[]} buffer
+ * @property {number} limit
+ * @property {boolean} ended
+ * @property {RealtimeError | null} error why it ended
+ * @property {() => void} wake
  */
 
 /** Why a command, a subscription or a connection failed. */
@@ -287,8 +294,8 @@ class Emitter {
  * @extends {Emitter<ClientEvents>}
  */
 export class Client extends Emitter {
-  #options;
-  #timeouts;
+  /** @internal @type {Options & typeof DEFAULTS & { timeouts: typeof TIMEOUTS }} */
+  _options;
   #url;
   /** @type {string | null} */
   #fallback;
@@ -353,11 +360,10 @@ export class Client extends Emitter {
     const sockjs = new URL(beside, socket.href.replace("ws", "http"));
     this.#fallback =
       fallback && transports.includes("eventsource") ? sockjs.href.replace(/\/$/, "") : null;
-    this.#options = options;
-    this.#timeouts = { ...TIMEOUTS, ...options.timeouts };
+    this._options = { ...DEFAULTS, ...options, timeouts: { ...TIMEOUTS, ...options.timeouts } };
     this.#token = options.token ?? undefined;
-    this.#backOff = this._newBackOff();
-    this.#refreshBackOff = this._newBackOff();
+    this.#backOff = new BackOff(this._options);
+    this.#refreshBackOff = new BackOff(this._options);
   }
 
   /**
@@ -476,7 +482,7 @@ export class Client extends Emitter {
     const life = (this.#life = {});
     this.#become("connecting");
     if (life !== this.#life) return;
-    if (this.#token === undefined && this.#options.getToken) {
+    if (this.#token === undefined && this._options.getToken) {
       const renewed = await this.#renewToken((error) => {
         this._lose({ code: error.code, reason: error.message, reconnect: true });
         this._emit("error", error);
@@ -493,7 +499,7 @@ export class Client extends Emitter {
     this.#worked = false;
     this.#openTimer = setTimeout(
       () => this.#broken(advice("no answer"), true),
-      this.#timeouts.open,
+      this._options.timeouts.open,
     );
     const listener = {
       onopen: () => {
@@ -502,8 +508,9 @@ export class Client extends Emitter {
       },
       onframe: (/** @type {string} */ frame) => this.#receive(frame),
       onclose: (/** @type {number} */ code, /** @type {string} */ reason) => {
+        const transport = this.#transport;
         this.#handle(false);
-        this.#broken(readAdvice(code, reason));
+        if (transport === this.#transport) this.#broken(readAdvice(code, reason));
       },
     };
     try {
@@ -540,7 +547,7 @@ export class Client extends Emitter {
   }
 
   #login() {
-    const { data, name, version } = this.#options;
+    const { data, name, version } = this._options;
     /** @type {Record<string, object>} */
     const subs = {};
     for (const [channel, { position }] of this.#serverSide) subs[channel] = recovery(position);
@@ -588,7 +595,7 @@ export class Client extends Emitter {
   /** @type {boolean} */
   get #renewable() {
     // whoever connects without a token is known otherwise
-    return this.#options.getToken !== undefined && this.#token !== "";
+    return this._options.getToken !== undefined && this.#token !== "";
   }
 
   /**
@@ -601,7 +608,7 @@ export class Client extends Emitter {
     const life = this.#life;
     let token;
     try {
-      token = await within(() => this.#options.getToken?.(), this.#timeouts.token);
+      token = await within(() => this._options.getToken?.(), this._options.timeouts.token);
     } catch (cause) {
       if (life === this.#life) onFailure(tokenFailed(cause));
       return false;
@@ -720,7 +727,9 @@ export class Client extends Emitter {
    */
   async #request(method, params) {
     if (this.#state === "disconnected" && !this.#reconnecting) throw disconnected();
-    if (this.#state !== "connected") await within(() => this.ready(), this.#timeouts.command);
+    if (this.#state !== "connected") {
+      await within(() => this.ready(), this._options.timeouts.command);
+    }
     return new Promise((resolve, reject) => {
       this._command(method, params, (error, result) => {
         this.#answered = true;
@@ -737,7 +746,7 @@ export class Client extends Emitter {
    * @param {OnReply} onReply
    * @param {number} [timeout] milliseconds
    */
-  _command(method, params, onReply, timeout = this.#timeouts.command) {
+  _command(method, params, onReply, timeout = this._options.timeouts.command) {
     const id = ++this.#lastId;
     this.#queue({ id, method, params });
     const timer = setTimeout(() => this.#answer(id, timedOut(), null), timeout);
@@ -787,17 +796,14 @@ export class Client extends Emitter {
   #handle(pausing = true) {
     for (let line = this.#inbox.shift(); line; line = this.#inbox.shift()) {
       this.#answered = false;
-      let message;
       try {
-        message = JSON.parse(line);
-      } catch {
-        this._lose(advice("not understood"));
-        return;
+        const { id, error, result } = JSON.parse(line);
+        if (!id) this.#push(result);
+        else if (error) this.#answer(id, new RealtimeError(error.code, error.message), null);
+        else this.#answer(id, null, result ?? {});
+      } catch (error) {
+        this._lose(advice(`not understood: ${error}`));
       }
-      const { id, error, result = {} } = message;
-      if (!id) this.#push(result);
-      else if (error) this.#answer(id, new RealtimeError(error.code, error.message), null);
-      else this.#answer(id, null, result);
       if (this.#answered && pausing && this.#inbox.length) {
         const life = this.#life;
         this.#paused = true;
@@ -847,8 +853,7 @@ export class Client extends Emitter {
 
   #pingLater() {
     clearTimeout(this.#pingTimer);
-    const quiet = this.#options.pingInterval ?? PING_INTERVAL;
-    this.#pingTimer = setTimeout(() => this.#ping(), quiet);
+    this.#pingTimer = setTimeout(() => this.#ping(), this._options.pingInterval);
   }
 
   #ping() {
@@ -856,7 +861,7 @@ export class Client extends Emitter {
     const onReply = (/** @type {RealtimeError | null} */ error) => {
       if (error && life === this.#life) this._lose(advice("no answer"));
     };
-    this._command(METHOD.ping, undefined, onReply, this.#timeouts.ping);
+    this._command(METHOD.ping, undefined, onReply, this._options.timeouts.ping);
   }
 
   // for subscriptions
@@ -873,28 +878,6 @@ export class Client extends Emitter {
   /** @internal @param {Subscription} subscription */
   _remove({ channel }) {
     this.#subscriptions.delete(channel);
-  }
-
-  /** @internal */
-  _newBackOff() {
-    const { minDelay = MIN_DELAY, maxDelay = MAX_DELAY } = this.#options;
-    return new BackOff(minDelay, maxDelay);
-  }
-
-  /** @internal @template T @param {() => T} ask @returns {Promise<Awaited<T>>} */
-  _inTime(ask) {
-    return within(ask, this.#timeouts.token);
-  }
-
-  /** @internal */
-  get _commandTimeout() {
-    return this.#timeouts.command;
-  }
-
-  /** @internal @param {string} channel */
-  _asksTokenFor(channel) {
-    const { getChannelToken, privateChannelPrefix = "$" } = this.#options;
-    return getChannelToken !== undefined && channel.startsWith(privateChannelPrefix);
   }
 
   /**
@@ -915,7 +898,8 @@ export class Client extends Emitter {
     const asked = this.#asked.splice(0);
     const question = { client: this.#id, channels: asked.map(({ channel }) => channel) };
     try {
-      const tokens = await this._inTime(() => this.#options.getChannelToken?.(question));
+      const { getChannelToken, timeouts } = this._options;
+      const tokens = await within(() => getChannelToken?.(question), timeouts.token);
       for (const { channel, resolve } of asked) resolve(tokens?.[channel] ?? "");
     } catch (error) {
       for (const { reject } of asked) reject(error);
@@ -941,7 +925,7 @@ export class Subscription extends Emitter {
   #timer;
   /** @type {Waiting[]} */
   #waiting = [];
-  /** @type {Set<Publications>} */
+  /** @type {Set<Loop>} */
   #loops = new Set();
   /** @type {RealtimeError | null} */
   #error = null;
@@ -958,7 +942,7 @@ export class Subscription extends Emitter {
     this.#client = client;
     this.#options = options;
     this.#stream.position = options.since ?? null;
-    this.#backOff = client._newBackOff();
+    this.#backOff = new BackOff(client._options);
   }
 
   /** "subscribing" also while there is no connection. */
@@ -1027,14 +1011,31 @@ export class Subscription extends Emitter {
    *   an error with the code OVERFLOW once it has got them
    */
   publications({ limit = LOOP_LIMIT } = {}) {
-    const loop = new Publications(limit, () => this.#loops.delete(loop));
-    if (this.#state === "unsubscribed") loop._finish(this.#error);
-    else this.#loops.add(loop);
-    return loop;
+    const ended = this.#state === "unsubscribed";
+    /** @type {Loop} */
+    const loop = { buffer: [], limit, ended, error: this.#error, wake: () => {} };
+    if (!ended) this.#loops.add(loop);
+    return this.#read(loop);
   }
 
   [Symbol.asyncIterator]() {
     return this.publications();
+  }
+
+  /** @param {Loop} loop */
+  async *#read(loop) {
+    try {
+      for (;;) {
+        for (let next = loop.buffer.shift(); next; next = loop.buffer.shift()) yield next;
+        if (loop.ended && loop.error) throw loop.error;
+        if (loop.ended) return;
+        await new Promise((resolve) => {
+          loop.wake = () => resolve(null);
+        });
+      }
+    } finally {
+      this.#loops.delete(loop);
+    }
   }
 
   // for the client
@@ -1096,16 +1097,16 @@ export class Subscription extends Emitter {
 
   /** @param {any} result */
   #subscribed(result) {
-    const request = this.#request;
-    const context = this.#stream.begin(this.channel, result);
+    const stream = this.#stream;
+    const context = stream.begin(this.channel, result);
     this.#state = "subscribed";
     this.#backOff.reset();
     this.#refreshLater(result);
     for (const { resolve } of this.#waiting.splice(0)) resolve();
     this._emit("subscribe", context);
     for (const publication of context.publications) {
-      // after a loss the position is already behind these, so they still have to be told
-      if (request !== this.#request && this.state === "unsubscribed") return;
+      // told even after a loss, because the position is behind them; not after unsubscribe()
+      if (stream !== this.#stream) return;
       this.#deliver(publication);
     }
   }
@@ -1134,14 +1135,16 @@ export class Subscription extends Emitter {
   }
 
   get #hasToken() {
-    return this.#options.getToken !== undefined || this.#client._asksTokenFor(this.channel);
+    const { getChannelToken, privateChannelPrefix } = this.#client._options;
+    const isAsked = getChannelToken !== undefined && this.channel.startsWith(privateChannelPrefix);
+    return isAsked || this.#options.getToken !== undefined;
   }
 
   #token() {
     const { getToken } = this.#options;
     const asked = { client: this.#client.id, channel: this.channel };
     return getToken
-      ? this.#client._inTime(() => getToken(asked))
+      ? within(() => getToken(asked), this.#client._options.timeouts.token)
       : this.#client._channelToken(this.channel);
   }
 
@@ -1183,7 +1186,11 @@ export class Subscription extends Emitter {
 
   /** @param {Publication} publication */
   #deliver(publication) {
-    for (const loop of this.#loops) loop._add(publication);
+    for (const loop of this.#loops) {
+      if (loop.buffer.length < loop.limit) loop.buffer.push(publication);
+      else this.#endLoop(loop, new RealtimeError(ErrorCode.OVERFLOW, "the loop is too slow"));
+      loop.wake();
+    }
     this._emit("publish", publication);
   }
 
@@ -1205,7 +1212,15 @@ export class Subscription extends Emitter {
   /** @param {RealtimeError} error @param {RealtimeError | null} loopError null: loops just end */
   #tellWaiting(error, loopError) {
     for (const { reject } of this.#waiting.splice(0)) reject(error);
-    for (const loop of [...this.#loops]) loop._finish(loopError);
+    for (const loop of this.#loops) this.#endLoop(loop, loopError);
+  }
+
+  /** @param {Loop} loop @param {RealtimeError | null} error */
+  #endLoop(loop, error) {
+    this.#loops.delete(loop);
+    loop.ended = true;
+    loop.error = error;
+    loop.wake();
   }
 
   #unsubscribed() {
@@ -1216,77 +1231,9 @@ export class Subscription extends Emitter {
   /** @template T @param {() => Promise<T>} run @returns {Promise<T>} */
   async #whenReady(run) {
     if (this.#state !== "subscribed") {
-      await within(() => this.ready(), this.#client._commandTimeout);
+      await within(() => this.ready(), this.#client._options.timeouts.command);
     }
     return run();
-  }
-}
-
-/**
- * The publications of a channel for one `for await` loop.
- *
- * @implements {AsyncIterableIterator<Publication>}
- */
-class Publications {
-  #limit;
-  #forget;
-  /** @type {Publication[]} */
-  #buffer = [];
-  /** @type {Reader[]} */
-  #readers = [];
-  /** @type {RealtimeError | null} */
-  #error = null;
-  #finished = false;
-
-  /** @param {number} limit @param {() => void} forget called at the end */
-  constructor(limit, forget) {
-    this.#limit = limit;
-    this.#forget = forget;
-  }
-
-  /** @internal @param {Publication} publication */
-  _add(publication) {
-    const reader = this.#readers.shift();
-    if (reader) reader.resolve({ value: publication, done: false });
-    else if (this.#buffer.length < this.#limit) this.#buffer.push(publication);
-    else this._finish(new RealtimeError(ErrorCode.OVERFLOW, "the loop is too slow"));
-  }
-
-  /** @internal @param {RealtimeError | null} error */
-  _finish(error) {
-    this.#finished = true;
-    this.#error = error;
-    this.#forget();
-    for (const reader of this.#readers.splice(0)) this.#last(reader);
-  }
-
-  /** @param {Reader} reader */
-  #last({ resolve, reject }) {
-    const error = this.#error;
-    this.#error = null;
-    if (error) reject(error);
-    else resolve({ value: undefined, done: true });
-  }
-
-  /** @returns {Promise<Step>} */
-  next() {
-    return new Promise((resolve, reject) => {
-      const value = this.#buffer.shift();
-      if (value) resolve({ value, done: false });
-      else if (this.#finished) this.#last({ resolve, reject });
-      else this.#readers.push({ resolve, reject });
-    });
-  }
-
-  /** @returns {Promise<Step>} */
-  async return() {
-    this.#buffer = [];
-    this._finish(null);
-    return { value: undefined, done: true };
-  }
-
-  [Symbol.asyncIterator]() {
-    return this;
   }
 }
 
@@ -1459,17 +1406,16 @@ class EventSourceTransport {
 /** Delays that grow; the random half keeps many clients from coming back at once. */
 class BackOff {
   #failures = 0;
-  #min;
-  #max;
+  #options;
 
-  /** @param {number} min milliseconds @param {number} max milliseconds */
-  constructor(min, max) {
-    this.#min = min;
-    this.#max = max;
+  /** @param {{ minDelay: number, maxDelay: number }} options milliseconds */
+  constructor(options) {
+    this.#options = options;
   }
 
   next() {
-    const longest = Math.min(this.#max, this.#min * 2 ** this.#failures++);
+    const { minDelay, maxDelay } = this.#options;
+    const longest = Math.min(maxDelay, minDelay * 2 ** this.#failures++);
     return longest / 2 + (Math.random() * longest) / 2;
   }
 
@@ -1515,8 +1461,9 @@ function offsetOf({ offset, seq = 0, gen = 0 }) {
  * @returns {Publication}
  */
 function toPublication(channel, raw, recovered = false) {
-  const { data, info, uid } = raw;
-  return { channel, data, info, offset: offsetOf(raw) || undefined, uid, recovered };
+  const { seq, gen, ...publication } = raw;
+  const offset = offsetOf(raw);
+  return { channel, recovered, ...publication, ...(offset && { offset }) };
 }
 
 /** What asks for recovery. A server that writes seq and gen understands an offset, too.

@@ -1,0 +1,70 @@
+"""Fixtures of the tests of the client module; a plugin of those test modules."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+
+import pytest
+from selenium.webdriver import Chrome
+
+from tests.browser import start_browser
+from tests.client_page import OPTIONS, ClientPage, NewProxy
+from tests.live.hooks_site import environment
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """One browser for all tests of the module; each of them loads the page anew."""
+    browser = start_browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a server that has the page."""
+    return environment(tmp_path_factory, "browser")
+
+
+@pytest.fixture
+def server(serve: Callable[..., Server], site: dict[str, str]) -> Server:
+    """A server shared between tests; it writes offsets."""
+    return serve(environment=site, **OPTIONS)
+
+
+@pytest.fixture
+def seq_server(serve: Callable[..., Server], site: dict[str, str]) -> Server:
+    """As `server`; it writes seq and gen."""
+    return serve(environment=site, **OPTIONS | {"v3_use_offset": False})
+
+
+@pytest.fixture
+async def page(server: Server, chromium: Chrome) -> AsyncIterator[ClientPage]:
+    """The page, loaded from `server`. Errors that nobody caught fail the test."""
+    page = await ClientPage(chromium).open(server.address)
+    yield page
+    assert await page.leave() == []
+
+
+@pytest.fixture
+async def new_proxy() -> AsyncIterator[NewProxy]:
+    """Put a proxy in front of a server: `await new_proxy(server)`."""
+    stack = AsyncExitStack()
+
+    async def new_proxy(server: Server) -> TcpProxy:
+        proxy = TcpProxy(server.socket)
+        await proxy.start()
+        stack.push_async_callback(proxy.stop)
+        return proxy
+
+    yield new_proxy
+    await stack.aclose()
+
+
+@pytest.fixture
+async def proxy(server: Server, new_proxy: NewProxy) -> TcpProxy:
+    """A proxy in front of `server`."""
+    return await new_proxy(server)

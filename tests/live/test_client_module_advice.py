@@ -1,0 +1,226 @@
+"""The client module in a browser: servers that close, stay silent or send nonsense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.client_page import ClientPage
+from tests.scripted_server import Line, ScriptedServer
+
+pytest_plugins = ["tests.client_fixtures"]
+
+ADVICE = {
+    "advice to reconnect": (
+        (3001, '{"reason":"shutdown","reconnect":true}'),
+        {"code": 3001, "reason": "shutdown", "reconnect": True},
+    ),
+    "advice to stay away": (
+        (3012, '{"reason":"force disconnect","reconnect":false}'),
+        {"code": 3012, "reason": "force disconnect", "reconnect": False},
+    ),
+    "code of the application": (
+        (4001, '{"reason":"go away","reconnect":false}'),
+        {"code": 4001, "reason": "go away", "reconnect": False},
+    ),
+    "text": ((3001, "going away"), {"code": 3001, "reason": "going away", "reconnect": True}),
+    "nothing": ((3001, ""), {"code": 3001, "reason": "connection lost", "reconnect": True}),
+    "no object": ((3001, "null"), {"code": 3001, "reason": "null", "reconnect": True}),
+    # something on the way dropped the reason; the code says enough
+    "final code without reason": (
+        (3002, ""),
+        {"code": 3002, "reason": "connection lost", "reconnect": False},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ADVICE)
+async def test_advice_of_a_close_frame_is_told_and_followed(page: ClientPage, case: str) -> None:
+    (code, reason), expected = ADVICE[case]
+
+    async def script(line: Line) -> None:
+        await line.accept()
+        if line.number == 1:
+            await line.close(code, reason)
+        await line.stay()
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.connect()
+
+        assert await page.event("disconnect") == expected
+        if expected["reconnect"]:
+            await page.event("connect")
+        else:
+            assert not await page.run("return client.reconnecting")
+        await page.run("client.disconnect()")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "no JSON\n",
+        '{"id":1,"result":\n',
+        "5\n",
+        '"text"\n',
+        "null\n",
+        "[]\n",
+        "{}\n",
+        '{"result":{"channel":"news"}}\n',
+        '{"result":{"type":1,"channel":"news","data":null}}\n',
+        '{"result":{"type":77,"channel":"news","data":{}}}\n',
+        '{"id":77,"result":{}}\n',
+    ],
+)
+async def test_frame_that_is_no_message_does_not_break_the_client(
+    page: ClientPage, frame: str
+) -> None:
+    async def script(line: Line) -> None:
+        await line.accept()
+        await line.reply("subscribe", result={})
+        if line.number == 1:
+            await line.send_text(frame)
+            await line.close(3001, "")
+        await line.stay()
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.run("subscribe('news'); client.connect()")
+
+        assert (await page.events("sub:subscribe", "news", 2))[1]["isResubscribe"]
+
+
+@pytest.mark.parametrize("code", [102, 100, 110])
+async def test_error_on_connect_leads_to_another_connection(page: ClientPage, code: int) -> None:
+    """Rules for clients, rule 1."""
+
+    async def script(line: Line) -> None:
+        if line.number == 1:
+            await line.reply("connect", error={"code": code, "message": "no"})
+        else:
+            await line.accept()
+        await line.stay()
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.connect()
+
+        error = await page.event("error")
+        assert (error["code"], error["temporary"]) == (code, True)
+        assert server.connections == 2
+
+
+async def test_connect_without_answer_is_tried_again(page: ClientPage) -> None:
+    async def script(line: Line) -> None:
+        if line.number > 1:
+            await line.accept()
+        await line.stay()
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url, timeouts={"command": 50}, fallback=False)
+
+        await page.connect()
+
+        assert server.connections == 2
+
+
+async def test_command_without_answer_is_rejected_in_time(page: ClientPage) -> None:
+    async def script(line: Line) -> None:
+        await line.accept()
+        await line.stay()
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url, timeouts={"command": 50})
+        await page.connect()
+
+        assert await page.error("await client.rpc('slow')") == 1  # TIMEOUT
+        assert await page.unread("disconnect") == []
+
+
+async def test_pending_command_is_rejected_when_the_connection_is_lost(page: ClientPage) -> None:
+    async def script(line: Line) -> None:
+        await line.accept()
+        if line.number == 1:
+            await line.command("rpc")
+            await line.close(3001, "")
+        await line.stay()
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.connect()
+
+        assert await page.error("await client.rpc('slow')") == 2  # CONNECTION_LOST
+        await page.event("connect")
+
+
+async def test_caller_goes_on_before_what_follows_the_reply_in_its_frame(page: ClientPage) -> None:
+    async def script(line: Line) -> None:
+        await line.accept()
+        await line.reply("subscribe", result={})
+        command = await line.command("rpc")
+        push = {"result": {"channel": "news", "data": {"data": "push"}}}
+        await line.send({"id": command["id"], "result": {"data": "reply"}}, push, push)
+        await line.close(3012, '{"reason":"force disconnect","reconnect":false}')
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.run("subscribe('news'); client.connect()")
+        await page.event("sub:subscribe", "news")
+        order = await page.run("""
+            const order = [];
+            subscriptions.get("news").on("publish", ({ data }) => order.push(data));
+            const ended = next("disconnect");
+            const ask = async () => client.rpc("anything");
+            order.push(await ask());
+            await ended;
+            return order;
+        """)
+
+        assert order == ["reply", "push", "push"]
+
+
+async def test_messages_before_a_close_are_handled_before_it(page: ClientPage) -> None:
+    async def script(line: Line) -> None:
+        await line.accept()
+        command = await line.command("rpc")
+        await line.send(
+            {"id": command["id"], "result": {}}, {"result": {"type": 4, "data": {"data": 1}}}
+        )
+        await line.close(3012, "")
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.connect()
+        await page.run("await client.rpc('anything'); await next('disconnect')")
+
+        assert await page.unread("message") == [{"data": 1}]
+
+
+async def test_subscription_that_the_server_makes_later_is_told(page: ClientPage) -> None:
+    """Events: the kind Sub."""
+    sub = {"recoverable": True, "offset": 1, "epoch": "e"}
+    asked: list[Any] = []
+
+    async def script(line: Line) -> None:
+        if line.number > 1:
+            command = await line.command("connect")
+            asked.append(command["params"]["subs"])
+            await line.stay()
+        await line.accept()
+        await line.send({"result": {"type": 5, "channel": "news", "data": sub}})
+        await line.send({"result": {"channel": "news", "data": {"data": "hi", "offset": 2}}})
+        await line.close(3001, "")
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.connect()
+
+        assert (await page.event("subscribe", "news"))["recoverable"]
+        assert await page.data("news", 1, "publish") == ["hi"]
+        await page.event("unsubscribe", "news")
+        await page.run("while (client.state !== 'connecting') await next('state')")
+        await page.run("while (frames.length < 2) await new Promise((go) => setTimeout(go, 5))")
+        await page.run("client.disconnect()")
+
+    assert asked == [{"news": {"recover": True, "offset": 2, "epoch": "e"}}]

@@ -1,0 +1,220 @@
+"""The client module in a browser: where WebSocket is blocked, it goes by HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.client_page import OPTIONS, ClientPage, NewProxy
+from tests.conftest import connection_token
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+pytest_plugins = ["tests.client_fixtures"]
+
+ONLY = {"transports": ["eventsource"]}
+
+
+@pytest.fixture
+def blocked(serve: Callable[..., Server], site: dict[str, str]) -> Server:
+    """A server that does not answer WebSocket handshakes with success."""
+    return serve(environment=site, **OPTIONS | {"websocket_disable": True})
+
+
+@pytest.fixture
+async def silent() -> AsyncIterator[str]:
+    """The URL of a WebSocket whose handshake nobody ever answers."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/connection/websocket"
+    server.close()
+    await server.wait_closed()
+
+
+async def test_blocked_client_goes_by_http(blocked: Server, page: ClientPage, unique: str) -> None:
+    channel = f"chat:{unique}"
+    await page.open(blocked.address)
+    await page.make(blocked.socket, token=connection_token("17"))
+
+    context = await page.connect()
+    await page.subscribe(channel)
+    await page.run("await client.publish(args[0], { text: '\u20ac\\n\\u2028' })", channel)
+    blocked.publish(channel, 2)
+
+    assert context["transport"] == "eventsource"
+    assert await page.run("return client.transport") == "eventsource"
+    assert await page.data(channel, 2) == [{"text": "\u20ac\n\u2028"}, 2]
+    assert len(await page.run("return client.presence(args[0])", channel)) == 1
+
+
+async def test_handshake_that_is_not_answered_leads_to_http_in_the_same_attempt(
+    server: Server, silent: str, page: ClientPage
+) -> None:
+    fallback = server.address + "/connection/sockjs"
+    await page.make(silent, token=connection_token("17"), fallback=fallback, timeouts={"open": 100})
+
+    assert (await page.connect())["transport"] == "eventsource"
+
+    assert await page.unread("disconnect") == []
+
+
+async def test_client_without_fallback_stays_with_websocket(
+    blocked: Server, page: ClientPage
+) -> None:
+    await page.open(blocked.address)
+    await page.make(blocked.socket, token=connection_token("17"), fallback=False)
+    await page.run("client.connect(); for (let n = 0; n < 12; n += 1) await next('state')")
+
+    requests = "return performance.getEntriesByType('resource').map(({ name }) => name)"
+    assert not any("sockjs" in name for name in await page.run(requests))
+    await page.run("client.disconnect()")
+
+
+async def test_many_commands_arrive_in_order(server: Server, page: ClientPage, unique: str) -> None:
+    channel = f"rec:{unique}"
+    await page.make(server.socket, token=connection_token("17"), **ONLY)
+    await page.connect()
+    await page.subscribe(channel)
+    numbers = list(range(50))
+
+    script = """
+        for (const n of args[1]) {
+          client.publish(args[0], n);
+          await new Promise((go) => setTimeout(go));
+        }
+    """
+    await page.run(script, channel, numbers)
+
+    assert await page.data(channel, 50) == numbers
+
+
+async def test_session_goes_on_when_a_response_has_reached_its_size(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    """protocol-v2, section 8: streaming responses end after 128 KiB."""
+    channel = f"chat:{unique}"
+    await page.make(server.socket, token=connection_token("17"), **ONLY)
+    await page.connect()
+    await page.subscribe(channel)
+
+    for number in range(12):
+        server.publish(channel, [number, "x" * 30_000])
+
+    assert [data[0] for data in await page.data(channel, 12)] == list(range(12))
+    assert await page.unread("disconnect") == []
+    assert len(await page.unread("connect")) == 0
+
+
+async def test_lost_session_is_recovered_by_http_again(
+    blocked: Server, page: ClientPage, new_proxy: NewProxy, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    proxy = await new_proxy(blocked)
+    await page.open(blocked.address)
+    await page.make(proxy.url, token=connection_token("17"))
+    await page.connect()
+    await page.subscribe(channel)
+    blocked.publish(channel, 1)
+    assert await page.data(channel, 1) == [1]
+
+    # what the first attempts lost is told already
+    await page.run("while (unread('disconnect').length) await next('disconnect')")
+    proxy.refuse()
+    await page.event("disconnect")
+    blocked.publish(channel, 2)
+    blocked.publish(channel, 3)
+    proxy.allow()
+    again = await page.event("connect")
+    blocked.publish(channel, 4)
+
+    assert again["transport"] == "eventsource"
+    assert await page.data(channel, 3) == [2, 3, 4]
+    assert (await page.event("sub:subscribe", channel))["recovered"]
+
+
+async def test_websocket_is_tried_first_again_when_http_fails(
+    server: Server, page: ClientPage, new_proxy: NewProxy, silent: str
+) -> None:
+    """A page that went by HTTP, and whose HTTP then fails, asks WebSocket first."""
+    proxy: TcpProxy = await new_proxy(server)
+    fallback = proxy.url.replace("ws://", "http://").replace("websocket", "sockjs")
+    await page.make(silent, token=connection_token("17"), fallback=fallback, timeouts={"open": 100})
+    assert (await page.connect())["transport"] == "eventsource"
+    script = """
+        window.opened = [];
+        window.WebSocket = class extends WebSocket {
+          constructor(url) { super(url); opened.push(url); }
+        };
+    """
+    await page.run(script)
+
+    proxy.refuse()
+    await page.event("disconnect")
+    await page.run("while (!opened.length) await new Promise((go) => setTimeout(go, 5))")
+    proxy.allow()
+
+    assert (await page.event("connect"))["transport"] == "eventsource"
+
+
+class Switch(TcpProxy):
+    """A proxy whose connections can be moved to another server, which knows nothing of them."""
+
+    def move(self, server: Server) -> None:
+        self._target = urlsplit(server.socket)
+        self.cut()
+
+
+async def test_server_that_does_not_know_the_session_gets_another_one(
+    server: Server, blocked: Server, page: ClientPage, unique: str
+) -> None:
+    proxy = Switch(server.socket)
+    await proxy.start()
+    try:
+        await page.make(proxy.url, token=connection_token("17"), **ONLY)
+        first = await page.connect()
+        await page.subscribe(unique)
+
+        proxy.move(blocked)
+        await page.event("disconnect")
+        second = await page.event("connect")
+        await page.event("sub:subscribe", unique)
+        blocked.publish(unique, 1)
+
+        assert await page.data(unique, 1) == [1]
+        assert first["client"] != second["client"]
+    finally:
+        await page.run("client.disconnect()")
+        await proxy.stop()
+
+
+async def test_advice_is_followed_by_http_too(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    await page.make(server.socket, token=connection_token(unique), **ONLY)
+    await page.connect()
+
+    server.api("disconnect", user=unique)
+
+    assert await page.event("disconnect") == {
+        "code": 3012,
+        "reason": "force disconnect",
+        "reconnect": False,
+    }
+
+
+async def test_invalid_token_is_sent_once_by_http_too(server: Server, page: ClientPage) -> None:
+    await page.make(server.socket, token="no token", **ONLY)
+    await page.run("client.connect()")
+
+    assert await page.event("disconnect") == {
+        "code": 3002,
+        "reason": "invalid token",
+        "reconnect": False,
+    }

@@ -1,0 +1,98 @@
+"""The client module in a browser: loops over a subscription, and how they end."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.client_page import ClientPage
+from tests.conftest import connection_token
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+pytest_plugins = ["tests.client_fixtures"]
+
+LOOP = """
+    window.got = [];
+    window.loop = (async () => {
+      for await (const { data } of client.subscribe(args[0])) got.push(data);
+      return "ended";
+    })();
+"""
+UNTIL = "while (got.length < args[0]) await new Promise((go) => setTimeout(go, 5)); return got"
+
+
+@pytest.fixture
+async def looping(proxy: TcpProxy, page: ClientPage, unique: str) -> ClientPage:
+    """A page with a loop over a channel with recovery."""
+    await page.make(proxy.url, token=connection_token("17"), fallback=False)
+    await page.connect()
+    await page.run(LOOP + "await client.subscribe(args[0]).ready()", f"rec:{unique}")
+    return page
+
+
+async def test_loop_gets_what_is_published_and_what_was_missed(
+    server: Server, proxy: TcpProxy, looping: ClientPage, unique: str
+) -> None:
+    server.publish(f"rec:{unique}", 1)
+    await looping.run(UNTIL, 1)
+    proxy.refuse()
+    await looping.event("disconnect")
+    server.publish(f"rec:{unique}", 2)
+    proxy.allow()
+    await looping.event("connect")
+    server.publish(f"rec:{unique}", 3)
+
+    assert await looping.run(UNTIL, 3) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("end", ["client.subscribe(args[0]).unsubscribe()", "client.disconnect()"])
+async def test_loop_ends_when_the_page_ends_it(looping: ClientPage, unique: str, end: str) -> None:
+    await looping.run(end, f"rec:{unique}")
+
+    assert await looping.run("return loop") == "ended"
+
+
+async def test_loop_ends_when_the_server_unsubscribes(
+    server: Server, looping: ClientPage, unique: str
+) -> None:
+    server.api("unsubscribe", channel=f"rec:{unique}", user="17")
+
+    assert await looping.run("return loop") == "ended"
+
+
+async def test_loop_over_an_unsubscribed_channel_ends_at_once(
+    looping: ClientPage, unique: str
+) -> None:
+    script = """
+        const subscription = client.subscribe(args[0]);
+        subscription.unsubscribe();
+        for await (const each of subscription) return each;
+        return "ended";
+    """
+
+    assert await looping.run(script, unique) == "ended"
+
+
+async def test_loop_throws_when_the_subscription_is_refused(
+    looping: ClientPage, unique: str
+) -> None:
+    script = "for await (const each of client.subscribe(args[0])) return each"
+
+    assert await looping.error(script, f"{unique}#18") == 103
+
+
+async def test_loop_that_is_too_slow_gets_what_waits_and_then_an_error(
+    looping: ClientPage, unique: str
+) -> None:
+    script = """
+        const subscription = client.subscribe(args[0]);
+        const slow = subscription.publications({ limit: 2 });
+        for (const n of [1, 2, 3]) await client.publish(args[0], n);
+        while (got.length < 3) await new Promise((go) => setTimeout(go, 5));
+        window.slow = [];
+        for await (const { data } of slow) window.slow.push(data);
+    """
+
+    assert await looping.error(script, f"rec:{unique}") == 5  # OVERFLOW
+    assert await looping.run("return slow") == [1, 2]
+    assert await looping.run("return got") == [1, 2, 3]

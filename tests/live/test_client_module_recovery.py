@@ -1,0 +1,294 @@
+"""The client module in a browser: what was missed while the connection was away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.client_page import KEPT, ClientPage, NewProxy
+from tests.conftest import connection_token
+from tests.scripted_server import Line, ScriptedServer
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+pytest_plugins = ["tests.client_fixtures"]
+
+
+@pytest.fixture(params=["server", "seq_server"], ids=["offset", "seq and gen"])
+async def either(request: pytest.FixtureRequest) -> Server:
+    """Runs a test once per way to write positions."""
+    found: Server = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+async def proxy(either: Server, new_proxy: NewProxy) -> TcpProxy:
+    """A proxy in front of that server."""
+    return await new_proxy(either)
+
+
+def publish(server: Server, channel: str, *numbers: int) -> None:
+    for number in numbers:
+        server.publish(channel, number)
+
+
+async def test_missed_publications_come_in_order_and_once(
+    either: Server, proxy: TcpProxy, page: ClientPage, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    await page.make(proxy.url, token=connection_token("17"), fallback=False)
+    await page.connect()
+    assert not (await page.subscribe(channel))["isResubscribe"]
+    publish(either, channel, 1)
+    assert await page.data(channel, 1) == [1]
+
+    for first in (2, 6):
+        proxy.refuse()
+        await page.event("disconnect")
+        publish(either, channel, *range(first, first + 3))
+        proxy.allow()
+        again = await page.event("sub:subscribe", channel)
+        publish(either, channel, first + 3)
+
+        received = await page.events("sub:publish", channel, 4)
+        assert [each["data"] for each in received] == [first, first + 1, first + 2, first + 3]
+        assert [each["offset"] for each in received] == [first, first + 1, first + 2, first + 3]
+        assert [each["recovered"] for each in received] == [True, True, True, False]
+        assert again["isResubscribe"]
+        assert again["recovered"]
+        assert again["recoverable"]
+    assert await page.unread("sub:publish", channel) == []
+    assert (await page.run("return subscriptions.get(args[0]).position", channel))["offset"] == 9
+
+
+async def test_missed_publications_of_a_server_side_subscription_come_in_order_and_once(
+    either: Server, proxy: TcpProxy, page: ClientPage, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    token = connection_token("17", channels=[channel])
+    publish(either, channel, 1)
+    await page.make(proxy.url, token=token, fallback=False)
+    await page.connect()
+    assert not (await page.event("subscribe", channel))["isResubscribe"]
+    publish(either, channel, 2)
+    assert await page.data(channel, 1, "publish") == [2]
+
+    proxy.refuse()
+    await page.event("unsubscribe", channel)
+    publish(either, channel, 3, 4)
+    proxy.allow()
+    again = await page.event("subscribe", channel)
+    publish(either, channel, 5)
+
+    assert await page.data(channel, 3, "publish") == [3, 4, 5]
+    assert await page.unread("publish", channel) == []
+    assert again["isResubscribe"]
+    assert again["recovered"]
+    assert [each["data"] for each in again["publications"]] == [3, 4]
+
+
+async def test_too_many_missed_publications_are_not_called_recovered(
+    either: Server, proxy: TcpProxy, page: ClientPage, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    await page.make(proxy.url, token=connection_token("17"), fallback=False)
+    await page.connect()
+    await page.subscribe(channel)
+
+    proxy.refuse()
+    await page.event("disconnect")
+    publish(either, channel, *range(1, KEPT + 3))
+    proxy.allow()
+    again = await page.event("sub:subscribe", channel)
+
+    assert not again["recovered"]
+    assert await page.data(channel, KEPT) == list(range(3, KEPT + 3))
+
+
+async def test_subscribing_by_hand_recovers_nothing(
+    either: Server, page: ClientPage, unique: str
+) -> None:
+    """Client object, rule 4."""
+    channel = f"rec:{unique}"
+    await page.make(either.socket, token=connection_token("17"))
+    await page.connect()
+    await page.subscribe(channel)
+    await page.run("subscriptions.get(args[0]).unsubscribe()", channel)
+    publish(either, channel, 1)
+
+    await page.run("subscriptions.get(args[0]).subscribe()", channel)
+    again = await page.event("sub:subscribe", channel)
+
+    assert not again["isResubscribe"]
+    assert again["publications"] == []
+
+
+async def test_connecting_again_by_hand_recovers(
+    either: Server, page: ClientPage, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    await page.make(either.socket, token=connection_token("17"))
+    await page.connect()
+    await page.subscribe(channel)
+    await page.run("client.disconnect()")
+    publish(either, channel, 1)
+
+    await page.connect()
+
+    assert (await page.event("sub:subscribe", channel))["recovered"]
+    assert await page.data(channel, 1) == [1]
+
+
+async def test_subscribing_since_a_position_recovers_what_came_after_it(
+    either: Server, page: ClientPage, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    await page.make(either.socket, token=connection_token("17"))
+    await page.connect()
+    await page.subscribe(channel)
+    publish(either, channel, 1)
+    await page.data(channel, 1)
+    since = await page.run("return subscriptions.get(args[0]).position", channel)
+    publish(either, channel, 2, 3)
+    await page.make(either.socket, token=connection_token("17"))
+    await page.connect()
+
+    first = await page.run(
+        """
+        const subscription = client.subscribe(args[0], { since: args[1] });
+        return new Promise((resolve) => subscription.on("subscribe", resolve));
+        """,
+        channel,
+        since,
+    )
+
+    assert first["recovered"]
+    assert not first["isResubscribe"]
+    assert [each["data"] for each in first["publications"]] == [2, 3]
+
+
+async def test_channel_without_recovery_is_restored_without(
+    either: Server, proxy: TcpProxy, page: ClientPage, unique: str
+) -> None:
+    channel = f"chat:{unique}"
+    await page.make(proxy.url, token=connection_token("17"), fallback=False)
+    await page.connect()
+    await page.subscribe(channel)
+    publish(either, channel, 1)
+    await page.data(channel, 1)
+
+    proxy.refuse()
+    await page.event("disconnect")
+    publish(either, channel, 2)
+    proxy.allow()
+    again = await page.event("sub:subscribe", channel)
+    publish(either, channel, 3)
+
+    assert await page.data(channel, 1) == [3]
+    assert again["isResubscribe"]
+    assert not again["recoverable"]
+    assert await page.run("return subscriptions.get(args[0]).position", channel) is None
+
+
+async def test_large_position_of_seq_and_gen_is_sent_as_one_offset(page: ClientPage) -> None:
+    """protocol-v2, 3.8: gen holds the high 32 bits of what the server writes."""
+    asked: list[dict[str, Any]] = []
+
+    async def script(line: Line) -> None:
+        await line.accept()
+        command = await line.command("subscribe")
+        asked.append(command["params"])
+        result = {"recoverable": True, "seq": 7, "gen": 2, "epoch": "e"}
+        await line.send({"id": command["id"], "result": result})
+        await line.close(3001, '{"reason":"shutdown","reconnect":true}')
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.run("subscribe('news'); client.connect()")
+        await page.events("sub:subscribe", "news", 2)
+        await page.run("client.disconnect()")
+
+    assert asked[1] == {
+        "channel": "news",
+        "recover": True,
+        "offset": 2 * 2**32 + 7,
+        "epoch": "e",
+    }
+
+
+def pushed(offset: int) -> dict[str, Any]:
+    return {"result": {"channel": "news", "data": {"data": offset, "offset": offset}}}
+
+
+@pytest.mark.parametrize("server_side", [False, True], ids=["client-side", "server-side"])
+async def test_gap_between_publications_is_filled_by_another_connection(
+    page: ClientPage, server_side: bool
+) -> None:
+    """What a broken HTTP response may lose is noticed, whatever the server thinks."""
+    result = {"recoverable": True, "offset": 1, "epoch": "e"}
+    missed = [{"data": offset, "offset": offset} for offset in (3, 4)]
+    again = {"recoverable": True, "offset": 4, "epoch": "e", "recovered": True} | {
+        "publications": missed
+    }
+
+    async def script(line: Line) -> None:
+        found = result if line.number == 1 else again
+        await line.accept(**({"subs": {"news": found}} if server_side else {}))
+        if not server_side:
+            await line.reply("subscribe", result=found)
+        if line.number == 1:
+            await line.send(pushed(2), pushed(2), pushed(4))
+        await line.stay()
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.run("if (!args[0]) subscribe('news'); client.connect()", server_side)
+
+        name = "publish" if server_side else "sub:publish"
+        assert await page.data("news", 3, name) == [2, 3, 4]
+
+        assert (await page.event("disconnect"))["reason"] == "insufficient state"
+        assert await page.unread(name, "news") == []
+
+
+RECOVERED = {
+    "recoverable": True,
+    "recovered": True,
+    "offset": 3,
+    "epoch": "e",
+    "publications": [{"data": offset, "offset": offset} for offset in (1, 2, 3)],
+}
+
+
+async def answer_recovered(line: Line) -> None:
+    await line.accept()
+    await line.reply("subscribe", result=RECOVERED)
+    await line.stay()
+
+
+async def test_recovered_publications_are_told_to_the_end_when_a_handler_disconnects(
+    page: ClientPage,
+) -> None:
+    """The position is behind them all, so they would not come again."""
+    async with ScriptedServer(answer_recovered) as server:
+        await page.make(server.url)
+        script = "subscribe('news').on('publish', () => client.disconnect()); client.connect()"
+        await page.run(script)
+
+        assert await page.data("news", 3) == [1, 2, 3]
+
+
+async def test_recovered_publications_end_when_a_handler_unsubscribes(page: ClientPage) -> None:
+    async with ScriptedServer(answer_recovered) as server:
+        await page.make(server.url)
+        script = """
+            const subscription = subscribe("news");
+            subscription.on("publish", () => subscription.unsubscribe());
+            client.connect();
+        """
+        await page.run(script)
+        await page.event("sub:unsubscribe", "news")
+
+        assert [each["data"] for each in await page.unread("sub:publish", "news")] == [1]
+        await page.run("client.disconnect()")

@@ -1,0 +1,1 @@
+"""An app of the test site with a page that holds the client module for tests."""

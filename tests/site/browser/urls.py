@@ -1,0 +1,16 @@
+"""URLs of the site with the client module: those of the lounge, a page, static files."""
+
+from __future__ import annotations
+
+from django.contrib.staticfiles.views import serve
+from django.urls import path
+
+from tests.site.browser import views
+from tests.site.lounge.urls import urlpatterns as lounge
+
+urlpatterns = [
+    path("client", views.page),
+    path("client/token", views.token),
+    path("static/<path:path>", serve, {"insecure": True}),
+    *lounge,
+]
