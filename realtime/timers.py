@@ -68,7 +68,9 @@ class Timers:
         self._loop = loop
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = count()
-        self._handle: asyncio.TimerHandle | None = None
+        self._handle: asyncio.Handle | None = None
+        self._wakes_at = 0.0
+        """When the handle is due. uvloop's own do not say it where that is past."""
         self._dead = 0
         self._closed = False
 
@@ -99,13 +101,14 @@ class Timers:
         if self._closed:
             return
         heapq.heappush(self._heap, (deadline, next(self._order), timer))
-        if self._handle is None or deadline < self._handle.when():
+        if self._handle is None or deadline < self._wakes_at:
             self._schedule()
 
     def _schedule(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
-        self._handle = self._loop.call_at(self._heap[0][0], self._run)
+        self._wakes_at = self._heap[0][0]
+        self._handle = self._loop.call_at(self._wakes_at, self._run)
 
     def _run(self) -> None:
         self._handle = None

@@ -14,6 +14,8 @@ import re
 
 import msgspec
 
+from realtime.payload import mend_surrogates
+
 OPEN = b"o"
 HEARTBEAT = b"h"
 
@@ -29,7 +31,7 @@ _text_decoder = msgspec.json.Decoder(str | list[str])
 def messages(*frames: bytes) -> bytes:
     """A SockJS frame with frames of the protocol."""
     text = msgspec.json.encode([frame.decode() for frame in frames])
-    if not text.isascii():
+    if not text.isascii() or b"\x7f" in text:
         unicode = text.decode()
         text = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", unicode).encode()
     return b"a" + text
@@ -47,7 +49,10 @@ def decode(body: bytes) -> list[bytes]:
         ValueError: it is neither.
     """
     try:
-        content = _text_decoder.decode(body)
+        try:
+            content = _text_decoder.decode(body)
+        except msgspec.DecodeError:
+            content = _text_decoder.decode(mend_surrogates(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ValueError("neither strings nor a string in JSON") from None
     return [text.encode() for text in ([content] if isinstance(content, str) else content)]

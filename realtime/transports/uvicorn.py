@@ -1,12 +1,14 @@
-"""What uvicorn's protocol offers on top of ASGI: its transport takes ready-made frames.
+"""What uvicorn's protocols offer on top of ASGI: ready-made frames, and a word before the end.
 
-Only for `--ws websockets-sansio`, whose protocol writes each frame straight to the
+Frames only for `--ws websockets-sansio`, whose protocol writes each one straight to the
 transport and keeps no state about what was sent; anything else uses plain `send`.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from realtime import serving
@@ -15,6 +17,7 @@ from realtime.outbox import Frame
 from realtime.transports.plain import WebSocketTransport
 
 _PROTOCOL = ("uvicorn.protocols.websockets.websockets_sansio_impl", "WebSocketsSansIOProtocol")
+_HTTP_PROTOCOLS = "uvicorn.protocols.http."
 _ATTRIBUTES = ("close_sent", "conn", "shutdown", "transport", "writable")
 
 
@@ -51,3 +54,28 @@ class UvicornTransport(WebSocketTransport):
             return super().send(frame)
         self._transport.write(frame.wire)
         return 0
+
+
+@contextmanager
+def stops_first(send: Send) -> Iterator[None]:
+    """During an HTTP response that goes on, tell the clients when uvicorn begins to stop.
+
+    It waits for such responses before the lifespan ends, and they wait for their clients.
+    Nothing happens where `send` is not uvicorn's own.
+    """
+    respond = getattr(getattr(send, "__self__", None), "on_response", None)
+    protocol: Any = getattr(respond, "__self__", None)
+    if not type(protocol).__module__.startswith(_HTTP_PROTOCOLS):
+        yield
+        return
+    shutdown = protocol.shutdown
+
+    def stop() -> None:
+        serving.begin_stop()
+        shutdown()
+
+    protocol.shutdown = stop
+    try:
+        yield
+    finally:
+        del protocol.shutdown

@@ -6,6 +6,7 @@ import asyncio
 import gc
 
 import pytest
+import uvloop
 
 from realtime.timers import Timer, Timers
 from tests.unit.parts import Clock
@@ -273,3 +274,21 @@ async def test_closed_timers_keep_none(timers: Timers) -> None:
     set_many(timers, 10, FAR)
 
     assert timers_kept() == before
+
+
+def test_deadlines_in_the_past_are_called_back_on_uvloop() -> None:
+    """Its `call_at` gives another kind of handle for them, which does not say when it is due."""
+
+    async def set_two() -> list[str]:
+        timers = Timers(asyncio.get_running_loop())
+        called: list[str] = []
+        done = asyncio.Event()
+        first = timers.timer(lambda: called.append("first"))
+        second = timers.timer(lambda: (called.append("second"), done.set()))
+        first.set(timers.now() - 2)
+        second.set(timers.now() - 1)
+        await done.wait()
+        return called
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(asyncio.wait_for(set_two(), 5)) == ["first", "second"]

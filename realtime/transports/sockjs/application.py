@@ -19,7 +19,6 @@ import re
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 from time import time
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -29,6 +28,7 @@ from realtime.errors import EngineUnavailable
 from realtime.hooks.base import NO_HANDSHAKE, Handshake
 from realtime.node import Node
 from realtime.protocol import sockjs
+from realtime.transports import uvicorn
 from realtime.transports.handshake import handshake, has_too_many_headers, header
 from realtime.transports.http import Exchange, Headers, path_of
 from realtime.transports.sockjs import callback, iframe, jsonp
@@ -65,26 +65,32 @@ class SockJS:
     def __init__(self, size_limit: int | None) -> None:
         """`size_limit`: of what a client sends at once, bytes; None: no limit."""
         self._size_limit = size_limit
-        self._sessions: WeakKeyDictionary[Node, Sessions] = WeakKeyDictionary()
+        self._sessions: dict[Node, Sessions] = {}
 
     async def __call__(self, node: Node, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(scope, receive, send)
         if has_too_many_headers(scope):
             await exchange.respond(431, b"Request Header Fields Too Large\n", TEXT)
             return
-        sessions = self._sessions.get(node)
-        if sessions is None:
-            sessions = self._sessions[node] = Sessions(node)
-        visit = Visit(node, sessions, exchange, self._size_limit)
+        visit = Visit(node, self._sessions_of(node), exchange, self._size_limit)
         endpoints = _find(visit)
         endpoint = endpoints.get(exchange.method)
         if endpoint is not None:
-            await endpoint(visit)
+            with uvicorn.stops_first(send):
+                await endpoint(visit)
         elif endpoints:
             allowed = ", ".join(sorted(endpoints, reverse=True))
             await exchange.respond(405, headers=[(b"allow", allowed.encode())])
         else:
             await exchange.respond(404, b"Not Found\n", TEXT)
+
+    def _sessions_of(self, node: Node) -> Sessions:
+        sessions = self._sessions.get(node)
+        if sessions is None:
+            for ended in [other for other in self._sessions if other.loop.is_closed()]:
+                del self._sessions[ended]
+            sessions = self._sessions[node] = Sessions(node)
+        return sessions
 
 
 class Visit:
@@ -227,7 +233,8 @@ async def _attach(
     headers = [*NEVER_CACHED, *visit.cors()]
     if transport.streams:
         headers.append(UNBUFFERED)
-    response = Response(visit.exchange, transport, headers)
+    node = visit.node
+    response = Response(visit.exchange, transport, headers, lambda: node.stopping)
     try:
         session = await visit.sessions.attach(
             visit.session,
@@ -295,6 +302,11 @@ async def _deliver(
     await taken()
 
 
+async def _expect_upgrade(visit: Visit) -> None:
+    headers = [(b"sec-websocket-version", b"13")]
+    await visit.exchange.respond(400, b"Bad Request\n", TEXT, headers)
+
+
 async def _unavailable(visit: Visit) -> None:
     headers = [*NEVER_CACHED, *visit.cors()]
     await visit.exchange.respond(503, b"Service Unavailable\n", TEXT, headers)
@@ -316,4 +328,5 @@ _OF_SESSIONS: dict[str, dict[str, Endpoint]] = {
     "htmlfile": {"GET": _calling(htmlfile, 400), "OPTIONS": _GETTING},
     "jsonp": {"GET": _calling(jsonp.jsonp, 500), "OPTIONS": _POSTING},
     "jsonp_send": {"POST": _jsonp_send, "OPTIONS": _POSTING},
+    "websocket": {"GET": _expect_upgrade},
 }

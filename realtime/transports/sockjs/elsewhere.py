@@ -32,6 +32,8 @@ WATCH_INTERVAL = 4.0
 """Seconds between two looks at the other side."""
 ANSWER_PATIENCE = 2.0
 """Seconds another node has to answer."""
+CHECK_PATIENCE = ANSWER_PATIENCE / 2
+"""Seconds it has to say whether a receiver is there: who asks has to answer, too."""
 DELIVER_PATIENCE = 10.0
 """Seconds it has to take what a client sent: it may have to handle what came before."""
 UNWATCHED = 2 * WATCH_INTERVAL + ANSWER_PATIENCE
@@ -84,10 +86,12 @@ class DistantReceiver:
     async def is_there(self) -> bool:
         try:
             answer = await self._node.post.ask(
-                self._acting, SUBJECT, letters.encode(Check(self._number)), ANSWER_PATIENCE
+                self._acting, SUBJECT, letters.encode(Check(self._number)), CHECK_PATIENCE
             )
         except EngineUnavailable:
-            return False
+            answer = letters.NO
+        if answer != letters.YES:
+            self.end(interrupted=True)
         return answer == letters.YES
 
     def watched(self) -> None:
@@ -147,6 +151,7 @@ class ActingResponse:
         self._receiver = receiver
         self._release = release
         self._letters = 0
+        self.is_interrupted = False
 
     def written(self, letter: letters.Written) -> None:
         """The owner has written."""
@@ -166,6 +171,7 @@ class ActingResponse:
     def interrupted(self) -> None:
         """Say that nothing more will come."""
         if not self._receiver.finishing:
+            self.is_interrupted = True
             self._receiver.write(INTERRUPTED)
             self._receiver.finish()
 
@@ -199,11 +205,14 @@ class DistantSession:
         acting = ActingResponse(receiver, lambda: self._tell(release))
         self._acting[self._number] = acting
         try:
-            if not await self._ask(Attach(self._name, self._number, receiver.limit)):
-                raise SessionGoneError
+            attached = await self._ask(Attach(self._name, self._number, receiver.limit))
         except BaseException:
             del self._acting[self._number]
+            self._tell(Detach(self._name, self._number))  # it may be attached all the same
             raise
+        if not attached:
+            del self._acting[self._number]
+            raise SessionGoneError
         self._watching = asyncio.create_task(self._watch(acting))
         self._node.opened(acting)
 
@@ -213,15 +222,20 @@ class DistantSession:
         acting = self._acting.pop(self._number, None)
         if acting is not None:
             self._node.closed(acting)
-            if interrupted:
+            if interrupted or acting.is_interrupted:
                 self._tell(Detach(self._name, self._number))
 
     async def deliver(self, frames: Sequence[bytes]) -> bool:
+        """As that of a session of this node.
+
+        Raises:
+            EngineUnavailable: nobody knows whether they were taken.
+        """
         texts = [frame.decode() for frame in frames]
         try:
             return await self._ask(Deliver(self._name, texts), DELIVER_PATIENCE)
-        except SessionGoneError:
-            return False
+        except SessionGoneError as error:
+            raise EngineUnavailable(f"the owner of a session does not answer: {error}") from error
 
     async def _watch(self, acting: ActingResponse) -> None:
         watch = Watch(self._name, self._number)
@@ -237,7 +251,7 @@ class DistantSession:
                 self._owner, SUBJECT, letters.encode(letter), patience
             )
         except EngineUnavailable as error:
-            raise SessionGoneError from error
+            raise SessionGoneError(str(error)) from error
         return answer == letters.YES
 
     def _tell(self, letter: letters.Letter) -> None:

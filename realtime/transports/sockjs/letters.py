@@ -8,7 +8,7 @@ one that has a request for it acts for the owner.
              ◄─────────────────────────────────   Written: frames for the response
     Watch    ──────── every few seconds ───────►  both learn whether the other is there
              ◄─────────────────────────────────   Check: is this receiver there?
-    Detach   ─────────────────────────────────►   its peer has gone
+    Detach   ─────────────────────────────────►   its peer has gone, or missed something
     Release  ─────────────────────────────────►   end it in order, this node is about to end
     Deliver  ─────────────────────────────────►   frames of the client
 """
@@ -38,7 +38,7 @@ class Watch(msgspec.Struct, frozen=True, tag="watch", array_like=True):
 
 
 class Detach(msgspec.Struct, frozen=True, tag="detach", array_like=True):
-    """The peer of a receiver has gone."""
+    """What a receiver was given did not reach its peer, or may not have."""
 
     session: str
     receiver: int

@@ -17,6 +17,9 @@ from realtime.transports.http import Exchange, Headers
 STREAMING_LIMIT = 128 * 1024
 """Bytes after which a streaming response ends."""
 
+FAREWELL_PATIENCE = 5.0
+"""Seconds a response waits for its last frame when the server ends its applications."""
+
 
 class Receiver(Protocol):
     """Takes the frames of one session, one receiver at a time."""
@@ -33,7 +36,7 @@ class Receiver(Protocol):
         ...
 
     async def is_there(self) -> bool:
-        """Whether there is still somebody who reads."""
+        """Whether there is still somebody who reads; where not, it takes no more."""
         ...
 
 
@@ -56,13 +59,22 @@ class ReceivingTransport:
 class Response:
     """A receiver: the response of this process to a request. See `Receiver`."""
 
-    def __init__(self, exchange: Exchange, transport: ReceivingTransport, headers: Headers) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        transport: ReceivingTransport,
+        headers: Headers,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`is_stopping`: whether the node is telling its clients to come back elsewhere."""
         self._exchange = exchange
         self._transport = transport
         self._headers = headers
         self._chunks: list[bytes] = [transport.prelude] if transport.prelude else []
         self._size = 0
         self._wake = asyncio.Event()
+        self._is_stopping = is_stopping
+        self._farewell: asyncio.TimerHandle | None = None
         self.finishing = False
 
     @property
@@ -73,7 +85,7 @@ class Response:
     def write(self, frame: bytes) -> None:
         chunk = self._transport.wrap(frame)
         self._chunks.append(chunk)
-        self._size += len(chunk)
+        self._size += len(frame)  # as the owner counts, where that is another node
         if self._size >= self._transport.limit:
             self.finish()
         self._wake.set()
@@ -98,6 +110,8 @@ class Response:
             return await self._respond(gone)
         finally:
             gone.cancel()
+            if self._farewell is not None:
+                self._farewell.cancel()
 
     async def _respond(self, gone: asyncio.Future[None]) -> bool:
         while not (self.finishing or gone.done()):
@@ -124,5 +138,13 @@ class Response:
             await self._next()
 
     async def _next(self) -> None:
-        await self._wake.wait()
+        try:
+            await self._wake.wait()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or self._farewell is not None or not self._is_stopping():
+                raise
+            # daphne ends its applications while clients are still being told
+            task.uncancel()
+            self._farewell = task.get_loop().call_later(FAREWELL_PATIENCE, task.cancel)
         self._wake.clear()

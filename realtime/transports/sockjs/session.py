@@ -60,7 +60,7 @@ class Session:
     def __init__(self, node: Node, handshake: Handshake, ended: Callable[[], None]) -> None:
         """`ended`: called once nobody needs to know the session any more."""
         self._node = node
-        self._ended = ended
+        self._ended: Callable[[], None] | None = ended
         self._receiver: Receiver | None = None
         """Takes the next frame."""
         self._receivers: set[Receiver] = set()
@@ -112,7 +112,11 @@ class Session:
             if self._last is None:
                 self._patience.set(self._node.timers.now() + PATIENCE)
         if interrupted:
-            self._end(INTERRUPTED)
+            self.interrupt()
+
+    def interrupt(self) -> None:
+        """End it, for nobody knows what the client has read."""
+        self._end(INTERRUPTED)
 
     async def deliver(self, frames: Sequence[bytes]) -> bool:
         if self._last is not None:
@@ -193,11 +197,17 @@ class Session:
         self._patience.set(self._node.timers.now() + PATIENCE)
         if self._client is not None:
             self._client.close(None)  # nothing happens where it is what closes
+        if self._node.stopping:
+            self._forget()  # whoever asks asks another node
 
     def _lose_patience(self) -> None:
-        abandoned = self._last is None
-        if abandoned:
+        if self._last is None:
             self._end(ABANDONED)
+        self._forget()
+
+    def _forget(self) -> None:
         self._patience.cancel()
         self._client = None
-        self._ended()
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()

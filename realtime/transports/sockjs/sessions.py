@@ -6,10 +6,12 @@ them. The first request of a session makes the node it comes to the owner.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable
 from itertools import count
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -40,6 +42,8 @@ class Sessions:
         self._node = node
         self._sessions: dict[str, Session] = {}
         self._claims: dict[str, Timer] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Held while a session is claimed and made, or given up."""
         self._distant: dict[tuple[NodeID, int], DistantReceiver] = {}
         """The receivers of sessions here that are at other nodes."""
         self._acting: dict[int, ActingResponse] = {}
@@ -58,7 +62,7 @@ class Sessions:
         """
         session = self._sessions.get(name)
         if session is None and self._shared:
-            owner = await self._claim(name)
+            owner = await self._own(name, handshake)
             if owner != self._node.uid:
                 distant = self._at(owner, name)
                 try:
@@ -98,8 +102,9 @@ class Sessions:
         if error.__cause__ is None:
             return await self.attach(name, receiver, handshake)  # it was about to forget it
         # it is dead, and with it a session its client believes in
-        receiver.write(INTERRUPTED)
-        receiver.finish()
+        if not receiver.finishing:
+            receiver.write(INTERRUPTED)
+            receiver.finish()
         return self._at(owner, name)
 
     def _make(self, name: str, handshake: Handshake) -> Session:
@@ -122,6 +127,14 @@ class Sessions:
 
     # owners
 
+    async def _own(self, name: str, handshake: Callable[[], Handshake]) -> NodeID:
+        """The owner of a session; where that is this node, the session is here."""
+        async with self._lock(name):
+            owner = await self._claim(name)
+            if owner == self._node.uid and name not in self._sessions:
+                self._make(name, handshake())
+        return owner
+
     async def _claim(self, name: str) -> NodeID:
         await self._node.post.open()
         return await self._node.engine.claim(_claim_name(name), self._node.uid, CLAIM_LIFETIME)
@@ -134,10 +147,16 @@ class Sessions:
             timer.set(self._node.timers.now() + CLAIM_RENEWAL)
 
     async def _release(self, name: str) -> None:
-        if name in self._sessions:
-            return
-        with contextlib.suppress(EngineUnavailable):  # it ends by itself
-            await self._node.engine.claim(_claim_name(name), self._node.uid, 0)
+        async with self._lock(name):
+            if name not in self._sessions:
+                with contextlib.suppress(EngineUnavailable):  # it ends by itself
+                    await self._node.engine.claim(_claim_name(name), self._node.uid, 0)
+
+    def _lock(self, name: str) -> asyncio.Lock:
+        lock = self._locks.get(name)
+        if lock is None:
+            lock = self._locks[name] = asyncio.Lock()
+        return lock
 
     # letters
 
@@ -153,9 +172,7 @@ class Sessions:
                     acting.written(letter)
                 return None
             case letters.Detach():
-                receiver = self._distant.get((sender, letter.receiver))
-                if receiver is not None:
-                    receiver.end(interrupted=True)
+                self._on_detach(sender, letter)
                 return None
             case letters.Release():
                 receiver = self._distant.get((sender, letter.receiver))
@@ -174,8 +191,17 @@ class Sessions:
             case letters.Check():
                 return _answer(letter.receiver in self._acting)
 
-    async def _on_attach(self, sender: NodeID, letter: letters.Attach) -> bytes:
+    def _on_detach(self, sender: NodeID, letter: letters.Detach) -> None:
+        receiver = self._distant.get((sender, letter.receiver))
         session = self._sessions.get(letter.session)
+        if receiver is not None:
+            receiver.end(interrupted=True)
+        elif session is not None:
+            session.interrupt()  # the receiver was given all it could take, and has lost it
+
+    async def _on_attach(self, sender: NodeID, letter: letters.Attach) -> bytes:
+        async with self._lock(letter.session):  # others know of a claim before the session is made
+            session = self._sessions.get(letter.session)
         if session is None:
             return letters.NO
         key = sender, letter.receiver

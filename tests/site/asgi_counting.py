@@ -1,0 +1,40 @@
+"""The test site, and at /left an account of what is in the memory of its process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import sys
+from collections import Counter
+
+from realtime.asgi_types import Receive, Scope, Send
+from tests.site.asgi import application as site
+
+COUNTED = {
+    "realtime.transports.sockjs.session.Session",
+    "realtime.transports.sockjs.receiver.Response",
+    "realtime.transports.sockjs.websocket.SockJSTransport",
+    "realtime.transports.http.Exchange",
+    "realtime.client.Client",
+}
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    """The site's, but for one path."""
+    if scope["type"] != "http" or scope["path"] != "/left":
+        await site(scope, receive, send)
+        return
+    body = json.dumps(_left()).encode()
+    headers = [(b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _left() -> dict[str, int]:
+    """Kind of object → how many there are; "blocks": all pieces of memory Python has in use."""
+    gc.collect()
+    kinds = (type(each) for each in gc.get_objects())
+    names = Counter(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
+    counts = {name.rpartition(".")[2]: names[name] for name in COUNTED}
+    return {**counts, "tasks": len(asyncio.all_tasks()), "blocks": sys.getallocatedblocks()}

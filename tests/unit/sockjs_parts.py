@@ -1,0 +1,374 @@
+"""What the tests of SockJS share: receivers, requests to a node, and nodes with owned names."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from realtime.engine.keys import INTERNAL
+from realtime.hooks.base import NO_HANDSHAKE
+from realtime.node import SHUTDOWN_TIMEOUT, Node
+from realtime.options import ChannelOptions
+from realtime.options_reader import load
+from realtime.post import Letter
+from realtime.protocol.messages import Publication, StreamPosition
+from realtime.timers import Timers
+from realtime.transports.sockjs import SockJS, letters
+from realtime.transports.sockjs.session import Session
+from tests.unit.node_parts import stop
+from tests.unit.parts import Clock, data, eventually, turns
+from tests.unit.post_parts import Branch
+
+PREFIX = "/connection/sockjs"
+HEARTBEAT_DELAY = 25
+OPTIONS: Mapping[str, Any] = {
+    "client_insecure": True,
+    "v3_use_offset": True,
+    "sockjs_heartbeat_delay": HEARTBEAT_DELAY,
+    "client_stale_close_delay": 100_000,
+    "namespaces": [{"name": "present", "presence": True}],
+}
+STREAMING_BYTES = 128 * 1024
+"""After which a streaming response ends (protocol reference, section 8)."""
+
+OPEN, HEARTBEAT = "o", "h"
+INTERRUPTED = 'c[1002,"Connection interrupted"]'
+BUSY = 'c[2010,"Another connection still open"]'
+SHUTDOWN = r'c[3001,"{\"reason\":\"shutdown\",\"reconnect\":true}"]'
+FORCED = r'c[3012,"{\"reason\":\"force disconnect\",\"reconnect\":false}"]'
+
+CONNECT = '{"id":1}'
+PING = '{"id":%d,"method":7}'
+ABANDONED = 'c[3000,"Go away!"]'
+
+
+def subscribe_command(channel: str) -> str:
+    return json.dumps({"id": 2, "method": 1, "params": {"channel": channel}})
+
+
+class Reading:
+    """A `Receiver` that keeps what is written."""
+
+    def __init__(self, limit: int = STREAMING_BYTES) -> None:
+        """`limit`: bytes of frames after which it is full; 0: after one frame."""
+        self.limit = limit
+        self.finishing = False
+        self.there = True
+        """What it says when it is asked."""
+        self.frames: list[str] = []
+
+    def write(self, frame: bytes) -> None:
+        assert not self.finishing, "it takes no more"
+        self.frames.append(frame.decode())
+        if sum(map(len, self.frames)) >= self.limit:
+            self.finishing = True
+
+    def finish(self) -> None:
+        self.finishing = True
+
+    async def is_there(self) -> bool:
+        return self.there
+
+
+class Case:
+    """A session, and how often it said that nobody needs to know it any more."""
+
+    def __init__(self, node: Node) -> None:
+        ended: list[None] = []  # the session must not hold this, which holds the session
+        self._ended = ended
+        self.session = Session(node, NO_HANDSHAKE, lambda: ended.append(None))
+
+    @property
+    def ends(self) -> int:
+        return len(self._ended)
+
+    async def attach(self, limit: int = STREAMING_BYTES) -> Reading:
+        reading = Reading(limit)
+        await self.session.attach(reading)
+        return reading
+
+    async def poll(self) -> str:
+        """Receive one frame, which must be there, and go in order."""
+        reading = await self.attach(0)
+        await eventually(lambda: reading.finishing)
+        self.session.detach(reading, interrupted=False)
+        [frame] = reading.frames
+        return frame
+
+    async def say(self, *frames: str) -> bool:
+        return await self.session.deliver([frame.encode() for frame in frames])
+
+
+def ids_in(frames: list[str]) -> list[int]:
+    """The ids of the commands answered in frames."""
+    messages = [text for frame in frames if frame[0] == "a" for text in json.loads(frame[1:])]
+    return [json.loads(line)["id"] for text in messages for line in text.splitlines()]
+
+
+# requests, as a server hands them to the application
+
+TRANSPORTS: Mapping[str, tuple[str, str, bool]] = {
+    "xhr": ("POST", r"(.*)\n", False),
+    "xhr_streaming": ("POST", r"(.*)\n", False),
+    "xhr_send": ("POST", r"(.*)\n", False),
+    "eventsource": ("GET", r"data: (.*)\r\n\r\n", False),
+    "htmlfile": ("GET", r"<script>\np\((.*)\);\n</script>\r\n", True),
+}
+"""Transport → verb, a frame in its response, and whether it is a JavaScript string there."""
+
+
+class Request:
+    """A request to a node, and the response so far."""
+
+    def __init__(
+        self, application: SockJS, node: Node, session: str, transport: str, body: bytes = b""
+    ) -> None:
+        verb, self._frame, self._is_string = TRANSPORTS[transport]
+        self.status = 0
+        self.body = b""
+        self.ended = False
+        """Whether the response came to a good end."""
+        self._arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._arriving.put_nowait({"type": "http.request", "body": body})
+        scope = {
+            "type": "http",
+            "method": verb,
+            "path": f"{PREFIX}/000/{session}/{transport}",
+            "query_string": b"c=callback",
+            "headers": [],
+        }
+        self.task = asyncio.create_task(application(node, scope, self._arriving.get, self._send))
+
+    async def _send(self, event: dict[str, Any]) -> None:
+        if event["type"] == "http.response.start":
+            self.status = event["status"]
+        else:
+            self.body += event.get("body", b"")
+            self.ended = not event.get("more_body", False)
+
+    def abort(self) -> None:
+        """The client goes."""
+        self._arriving.put_nowait({"type": "http.disconnect"})
+
+    @property
+    def frames(self) -> list[str]:
+        """The frames that came, but for the prelude."""
+        found: list[str] = re.findall(self._frame, self.body.decode())
+        if self._is_string:
+            found = [json.loads(literal) for literal in found]
+        return [frame for frame in found if frame != "h" * 2048]
+
+    async def has(self, *frames: str) -> None:
+        """Wait for these frames, which must be all there are."""
+        await eventually(lambda: len(self.frames) >= len(frames) or self.task.done())
+        assert self.frames == [*frames]
+
+    async def end(self) -> list[str]:
+        """Wait for the end; returns the frames."""
+        await eventually(self.task.done)
+        await self.task
+        return self.frames
+
+
+class Visitor:
+    """The client of one session, whose requests may go to any node."""
+
+    def __init__(self, application: SockJS, name: str) -> None:
+        self._application = application
+        self.name = name
+
+    def receive(self, node: Node, transport: str = "xhr_streaming") -> Request:
+        return Request(self._application, node, self.name, transport)
+
+    async def poll(self, node: Node) -> str:
+        """One polling request; returns its frame."""
+        [frame] = await self.receive(node, "xhr").end()
+        return frame
+
+    def send(self, node: Node, *frames: str) -> Request:
+        body = json.dumps(frames).encode()
+        return Request(self._application, node, self.name, "xhr_send", body)
+
+    async def say(self, node: Node, *frames: str) -> int:
+        """Send frames; returns the status."""
+        request = self.send(node, *frames)
+        await request.end()
+        return request.status
+
+
+def data_in(frames: Sequence[str]) -> list[Any]:
+    """What was published, of frames in which publications and replies are."""
+    lines = [
+        json.loads(line)
+        for frame in frames
+        if frame.startswith("a")
+        for message in json.loads(frame[1:])
+        for line in message.splitlines()
+    ]
+    return [line["result"]["data"]["data"] for line in lines if "id" not in line]
+
+
+async def publish(node: Node, channel: str, value: Any) -> None:
+    await node.publish(channel, data(json.dumps(value)), ChannelOptions())
+
+
+# several nodes
+
+
+class OwningBranch(Branch):
+    """Nodes on such engines share who owns what; and letters can be lost."""
+
+    def __init__(
+        self, timers: Timers, branches: list[Branch], claims: dict[str, tuple[str, float]]
+    ) -> None:
+        """`claims`: name → owner, and until when; the same for all."""
+        super().__init__(timers, branches)
+        self.claims = claims
+        self.times: Callable[[letters.Letter | bytes], int] = lambda letter: 1
+        """How often what this node writes arrives; an answer is given as its body."""
+        self.written: list[letters.Letter | bytes] = []
+        """What this node wrote, in order."""
+        self.withheld: list[tuple[str, Publication]] = []
+        """What did not arrive."""
+
+    async def claim(self, name: str, owner: str, lifetime: float) -> str:
+        return await self._through("claim", self._claim, name, owner, lifetime)
+
+    async def owner(self, name: str) -> str | None:
+        return await self._through("owner", self._owner, name)
+
+    async def _claim(self, name: str, owner: str, lifetime: float) -> str:
+        present = await self._owner(name)
+        if present not in (None, owner):
+            return present
+        if lifetime:
+            self.claims[name] = owner, self._timers.now() + lifetime
+        else:
+            self.claims.pop(name, None)
+        return owner
+
+    async def _owner(self, name: str) -> str | None:
+        owner, until = self.claims.get(name, (None, 0.0))
+        return owner if until > self._timers.now() else None
+
+    async def publish(
+        self, channel: str, publication: Publication, options: ChannelOptions
+    ) -> StreamPosition | None:
+        times = 1
+        if channel.startswith(f"{INTERNAL}node"):
+            letter = msgspec.json.decode(publication.data.raw, type=Letter)
+            body = bytes(letter.body)
+            self.written.append(body if letter.is_answer else letters.decode(body))
+            times = self.times(self.written[-1])
+        if times == 0:
+            self.withheld.append((channel, publication))
+        for _ in range(times):
+            position = await super().publish(channel, publication, options)
+        return position if times else None
+
+    async def let_arrive(self) -> None:
+        """What was withheld arrives now."""
+        withheld, self.withheld = self.withheld, []
+        for channel, publication in withheld:
+            await Branch.publish(self, channel, publication, ChannelOptions())
+
+    def count(self, kind: type[letters.Letter]) -> int:
+        """How many letters of a kind this node wrote."""
+        return sum(isinstance(letter, kind) for letter in self.written)
+
+
+def lose(kind: type[letters.Letter], *, times: int = 0) -> Callable[[Any], int]:
+    """Letters of this kind arrive so many times, others once."""
+    return lambda letter: times if isinstance(letter, kind) else 1
+
+
+class Nodes:
+    """Nodes of one service, on one event loop."""
+
+    def __init__(self, clock: Clock, options: Mapping[str, Any]) -> None:
+        self.clock = clock
+        self._options = options
+        self._branches: list[Branch] = []
+        self.claims: dict[str, tuple[str, float]] = {}
+        self.nodes: list[Node] = []
+        self.engines: list[OwningBranch] = []
+        self.application = SockJS(None)
+        self._visitors = 0
+
+    async def add(self) -> Node:
+        engine = OwningBranch(Timers(asyncio.get_running_loop()), self._branches, self.claims)
+        node = Node(load(dict(self._options)), engine)
+        await node.start()
+        self.nodes.append(node)
+        self.engines.append(engine)
+        return node
+
+    def visitor(self) -> Visitor:
+        self._visitors += 1
+        return Visitor(self.application, f"session{self._visitors}")
+
+    async def subscriber(self, node: Node, channel: str = "a") -> Visitor:
+        """A visitor whose session is at a node, and a subscriber."""
+        visitor = self.visitor()
+        assert await visitor.poll(node) == OPEN
+        assert await visitor.say(node, CONNECT, subscribe_command(channel)) == 204
+        frame = await visitor.poll(node)
+        while '\\"id\\":2' not in frame:
+            frame = await visitor.poll(node)
+        return visitor
+
+    async def die(self, node: Node) -> None:
+        """A node is heard no more, and hears nothing."""
+        engine = self.engines[self.nodes.index(node)]
+        self._branches.remove(engine)
+        engine.times = lambda letter: 0
+
+
+def owners(nodes: Nodes) -> list[str]:
+    """The nodes that own a session just now."""
+    return [owner for owner, until in nodes.claims.values() if until > nodes.clock.now]
+
+
+async def claimed(nodes: Nodes, *expected: Node) -> None:
+    """Wait until these are the owners of all sessions."""
+    uids = sorted(node.uid for node in expected)
+    await eventually(lambda: sorted(owners(nodes)) == uids)
+
+
+@asynccontextmanager
+async def open_nodes(
+    clock: Clock, number: int = 2, options: Mapping[str, Any] = OPTIONS
+) -> AsyncIterator[Nodes]:
+    """So many nodes that were started; stopped at the end."""
+    nodes = Nodes(clock, options)
+    for _ in range(number):
+        await nodes.add()
+    yield nodes
+    for node in nodes.nodes:
+        await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+
+# requests at one node for a session of another one
+
+
+async def stream(nodes: Nodes, visitor: Visitor) -> Request:
+    """A streaming request at the second node for a session of the first one."""
+    attached = nodes.engines[1].count(letters.Attach)
+    request = visitor.receive(nodes.nodes[1])
+    await eventually(lambda: nodes.engines[1].count(letters.Attach) > attached)
+    await turns(20)
+    return request
+
+
+async def quiet(nodes: Nodes, *requests: Request) -> None:
+    """Abort what is left, and wait until nothing of it is."""
+    for request in requests:
+        request.abort()
+        await request.end()
+    await turns(20)

@@ -1,0 +1,198 @@
+"""What a client sends to a SockJS session, and how the session ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import AsyncIterator
+
+import pytest
+
+from realtime.client import Client
+from realtime.node import Node
+from realtime.options_reader import load
+from realtime.timers import Timers
+from realtime.transports.sockjs.session import PATIENCE, WAITING_BYTES
+from tests.unit.parts import Clock, eventually, turns
+from tests.unit.sockjs_parts import (
+    CONNECT,
+    FORCED,
+    INTERRUPTED,
+    OPEN,
+    OPTIONS,
+    PING,
+    Case,
+    data_in,
+    ids_in,
+    publish,
+    subscribe_command,
+)
+from tests.unit.suspended_engine import SuspendedEngine
+
+
+@pytest.fixture
+async def node(clock: Clock) -> AsyncIterator[Node]:
+    made = Node(load(dict(OPTIONS)))
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+async def case(node: Node) -> Case:
+    return Case(node)
+
+
+@pytest.fixture
+async def subscribed(node: Node, case: Case) -> Case:
+    """A session whose client is subscribed to "a"; nobody reads."""
+    assert await case.poll() == OPEN
+    assert await case.say(CONNECT, subscribe_command("a"))
+    await eventually(lambda: "a" in node.hub.feeds and bool([*node.hub.feeds["a"].live()]))
+    assert '\\"id\\":1' in await case.poll()
+    return case
+
+
+# what the client sends
+
+
+async def test_frames_are_handled_in_their_order_also_over_several_sends(case: Case) -> None:
+    reading = await case.attach()
+
+    sends = [case.say(CONNECT), case.say(*(PING % number for number in range(2, 50)))]
+    assert await asyncio.gather(*sends, case.say(PING % 50, PING % 51)) == [True] * 3
+    await eventually(lambda: ids_in(reading.frames)[-1:] == [51])
+
+    assert ids_in(reading.frames) == [*range(1, 52)]
+
+
+async def test_empty_send_is_taken(case: Case) -> None:
+    await case.attach()
+
+    assert await case.say()
+
+
+async def test_bad_frame_closes_the_session_with_its_code_and_advice(case: Case) -> None:
+    reading = await case.attach()
+
+    assert await case.say("")
+    await eventually(lambda: reading.finishing)
+
+    bad_request = r'c[3003,"{\"reason\":\"bad request\",\"reconnect\":false}"]'
+    assert reading.frames == [OPEN, bad_request]
+    assert await case.poll() == bad_request
+    assert not await case.say(CONNECT)
+
+
+async def test_send_waits_while_much_of_what_came_before_is_not_handled(clock: Clock) -> None:
+    engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
+    node = Node(load(dict(OPTIONS)), engine)
+    await node.start()
+    case = Case(node)
+    reading = await case.attach()
+    engine.hold("subscribe")
+    small = PING % 3
+    assert await case.say(CONNECT, subscribe_command("a"), small), "so little may wait"
+
+    large = asyncio.create_task(case.say(PING % 4 + " " * WAITING_BYTES))
+    await turns(20)
+    waited = not large.done()
+    engine.go_on("subscribe")
+    await eventually(large.done)
+
+    assert waited
+    assert await large
+    await eventually(lambda: ids_in(reading.frames) == [1, 2, 3, 4])
+    await node.stop()
+
+
+async def test_send_does_not_wait_for_ever_when_the_session_ends(clock: Clock) -> None:
+    engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
+    node = Node(load(dict(OPTIONS)), engine)
+    await node.start()
+    case = Case(node)
+    reading = await case.attach()
+    engine.hold("subscribe")
+    large = asyncio.create_task(
+        case.say(CONNECT, subscribe_command("a"), PING % 3 + " " * WAITING_BYTES)
+    )
+    await eventually(lambda: "subscribe" in engine.waiting)
+
+    case.session.detach(reading, interrupted=True)
+    engine.go_on("subscribe")
+
+    await eventually(large.done)
+    assert reading.frames[0] == OPEN
+    assert await case.poll() == INTERRUPTED
+    await node.stop()
+
+
+# the end
+
+
+async def test_disconnect_is_the_last_frame_after_what_was_sent_before(
+    subscribed: Case, node: Node
+) -> None:
+    reading = await subscribed.attach()
+    await publish(node, "a", 1)
+    [client] = node.hub.clients.values()
+
+    await node.disconnect_user("")
+    await eventually(client.is_closing)
+    await eventually(lambda: reading.finishing)
+
+    assert data_in(reading.frames) == [1]
+    assert reading.frames[-1] == FORCED
+    assert [await subscribed.poll(), await subscribed.poll()] == [FORCED, FORCED]
+
+
+async def test_disconnect_while_nobody_reads_is_told_to_the_next_receiver(
+    subscribed: Case, node: Node
+) -> None:
+    await node.disconnect_user("")
+    await eventually(lambda: not node.hub.clients)
+
+    assert await subscribed.poll() == FORCED
+
+
+async def test_client_that_reads_too_slowly_is_disconnected(clock: Clock) -> None:
+    node = Node(load({**OPTIONS, "client_queue_max_size": 1000}))
+    await node.start()
+    case = Case(node)
+    await case.poll()
+    await case.say(CONNECT, subscribe_command("a"))
+    await eventually(lambda: "a" in node.hub.feeds)
+
+    for _ in range(20):
+        await publish(node, "a", "x" * 100)
+    await eventually(lambda: not node.hub.clients)
+
+    assert await case.poll() == r'c[3008,"{\"reason\":\"slow\",\"reconnect\":true}"]'
+    await node.stop()
+
+
+def clients_in_memory() -> int:
+    return sum(isinstance(thing, Client) for thing in gc.get_objects())
+
+
+async def test_client_is_not_kept_by_a_session_that_was_forgotten(node: Node, clock: Clock) -> None:
+    gc.collect()
+    before = clients_in_memory()
+    case = Case(node)
+    await case.poll()
+    await case.say(CONNECT)
+    await eventually(lambda: bool(node.hub.clients))
+    session = weakref.ref(case.session)
+    assert clients_in_memory() == before + 1
+    gc.disable()
+    try:
+        await clock.advance(PATIENCE)
+        await eventually(lambda: not node.hub.clients)
+        del case
+        await turns(20)
+
+        assert session() is None
+        assert clients_in_memory() == before
+    finally:
+        gc.enable()
