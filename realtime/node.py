@@ -7,9 +7,6 @@ history cannot answer are the subscribers disconnected as "insufficient state", 
 what they can when they come back. Positions are also compared with the engine's from time to
 time, and whenever the engine was interrupted, so that a loss at the end of a stream is
 noticed without a further publication.
-
-Each feed has one timer: it renews the presence of its local subscribers and checks the
-position.
 """
 
 from __future__ import annotations
@@ -25,6 +22,7 @@ from typing import Any, Protocol
 import msgspec
 
 import realtime
+from realtime import upkeep
 from realtime.control import Control, DisconnectUser, EndLogins, Unsubscribe
 from realtime.engine.base import Concerns, Engine, NodeInfo, NodeStatus
 from realtime.engine.keys import CONTROL, QUESTIONS
@@ -59,6 +57,7 @@ from realtime.respondent import Respondent
 from realtime.survey import Answer, Question
 from realtime.timers import Timers
 from realtime.tokens import Verifier
+from realtime.upkeep import Upkeep
 
 logger = logging.getLogger("realtime.node")
 
@@ -75,11 +74,6 @@ slices: those that come back to another node come back one after another."""
 
 REACH_TIMEOUT = 10.0
 """Seconds a subscriber waits for the feed to catch up with the history it was given."""
-
-RESUMED_AT_ONCE = 100
-"""Feeds that catch up side by side after an interruption."""
-RESUME_PATIENCE = 1.0
-"""Seconds these have before the next ones begin: a stream that cannot be read holds up nobody."""
 
 
 class Connection(Protocol):
@@ -135,10 +129,9 @@ class Node(Member):
         self._respondent = Respondent(
             self.engine, self.hub, self.spawn, uid=self.uid, name=self.describe().name
         )
+        self._upkeep = Upkeep(config, self.engine, self.timers, self.spawn)
         self._newest: set[ClientID] = set()
         """Clients that are about to close the other connections of their users."""
-        self._neglecting = False
-        """Whether the last feed whose turn it was could not be seen to."""
 
     # life
 
@@ -364,7 +357,7 @@ class Node(Member):
         feed.ready.set_result(None)
         feed.ready = None
         feed.checked_at = self.timers.now()
-        self._watch(feed)
+        self._upkeep.watch(feed)
 
     def held(self, channel: ChannelName, client: Subscriber) -> list[Publication]:
         """The publications kept back for a held subscriber, in order of arrival."""
@@ -483,41 +476,10 @@ class Node(Member):
     def on_resumed(self, concerns: Concerns) -> None:
         logger.warning("The engine is back")
         self.spawn(self._peers.beat())
-        self.spawn(
-            self._resume(
-                [
-                    (channel, following, following.interruptions)
-                    for channel, following in self._followings()
-                    if concerns(channel)
-                ]
-            )
-        )
-        self.spawn(self._renew_all([f for f in self.hub.feeds.values() if concerns(f.channel)]))
-
-    async def _resume(self, interrupted: list[tuple[ChannelName, Following, int]]) -> None:
-        """Catch up in every channel; until its turn has come, what arrives in one waits."""
-        for start in range(0, len(interrupted), RESUMED_AT_ONCE):
-            part = interrupted[start : start + RESUMED_AT_ONCE]
-            resuming = {
-                self.loop.create_task(following.resume(number)): channel
-                for channel, following, number in part
-            }
-            done, late = await asyncio.wait(resuming, timeout=RESUME_PATIENCE)
-            for task in late:
-                task.cancel()  # ends the wait; the channel's own reader goes on trying
-            for task in done:  # a channel that ended meanwhile cancels its task
-                if not task.cancelled() and (error := task.exception()) is not None:
-                    logger.error("Catching up failed in channel %r", resuming[task], exc_info=error)
-
-    async def _renew_all(self, feeds: list[Feed]) -> None:
-        """Be present again, where Redis forgot."""
-        for feed in feeds:
-            if feed.options.presence and feed:
-                try:
-                    await self._renew_presence(feed)
-                except Exception as error:
-                    logger.warning("Presence cannot be renewed yet: %s", error)
-                    return  # each feed's own timer sees to it
+        followings = [each for each in self._followings() if concerns(each[0])]
+        self.spawn(upkeep.catch_up([(*each, each[1].interruptions) for each in followings]))
+        feeds = [feed for feed in self.hub.feeds.values() if concerns(feed.channel)]
+        self.spawn(self._upkeep.renew(feeds))
 
     def _followings(self) -> Iterator[tuple[ChannelName, Following]]:
         yield CONTROL, self._peers.commands
@@ -528,57 +490,6 @@ class Node(Member):
     def _insufficient_state(self, feed: Feed) -> None:
         for client in feed.cut_off():
             client.close(DisconnectInsufficientState())
-
-    # presence and positions, a timer per feed
-
-    def _watch(self, feed: Feed) -> None:
-        options = feed.options
-        if not (options.presence or options.history_recover):
-            return
-        feed.timer = self.timers.timer(lambda: self.spawn(self._maintain(feed)))
-        feed.timer.set(self.timers.now() + self.config.client_presence_ping_interval)
-
-    async def _maintain(self, feed: Feed) -> None:
-        try:
-            if feed.options.presence:
-                await self._renew_presence(feed)
-            if feed.options.history_recover:
-                await self._check_position(feed)
-            self._neglecting = False
-        except EngineUnavailable as error:
-            if not self._neglecting:  # all feeds fail together: one line for them
-                logger.warning("Presence and positions cannot be seen to yet: %s", error)
-            self._neglecting = True
-        finally:
-            if feed.timer is not None:
-                feed.timer.set(self.timers.now() + self.config.client_presence_ping_interval)
-
-    async def _renew_presence(self, feed: Feed) -> None:
-        clients = [
-            client for client in feed.live() if client not in feed.leaving and not client.observing
-        ]
-        if not clients:
-            return
-        await self.engine.add_presence(
-            feed.channel,
-            [client.info_in(feed.channel) for client in clients],
-            self.config.client_presence_expire_interval,
-        )
-        staying = set(feed.subscribers()) - feed.leaving
-        for client in clients:
-            if client not in staying:  # it left meanwhile, and must not be present again
-                await self.engine.remove_presence(feed.channel, client.id)
-
-    async def _check_position(self, feed: Feed) -> None:
-        delay = self.config.client_channel_position_check_delay
-        if delay <= 0 or self.timers.now() - feed.checked_at < delay:
-            return
-        if feed.following is not None and feed.following.position is not None:
-            # a stream that cannot be read must not keep presence from being renewed
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.config.client_presence_ping_interval):
-                    await feed.following.check()
-                    feed.checked_at = self.timers.now()
 
 
 def _is_ordered(command: Control) -> bool:

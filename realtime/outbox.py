@@ -47,7 +47,7 @@ class Frame:
     def sockjs(self) -> Frame:
         """The SockJS frame with this one in it; built once."""
         if self._sockjs is None:
-            self._sockjs = Frame(sockjs.messages(self.data), binary=False)
+            self._sockjs = Frame(sockjs.replies(self.data), binary=False)
         return self._sockjs
 
     @property

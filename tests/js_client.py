@@ -15,13 +15,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import subscription_token
+from tests.js_builds import Build
 
 DIRECTORY = Path(__file__).resolve().parent / "js"
 TIMEOUT = 15.0
@@ -30,35 +34,9 @@ LINE_LIMIT_BYTES = 16 * 1024 * 1024
 RETRY = {"minRetry": 20, "maxRetry": 100}
 """Milliseconds between a client's attempts to connect; the default is 1 to 20 s."""
 
-
-@dataclass(frozen=True)
-class Build:
-    """One build of the client, and the position variant its server writes."""
-
-    name: str
-    module: str
-    use_offset: bool
-    as_in_browsers: bool = False
-    """Without the package `long`, whose zero is true: 2.7 takes that for an offset, and
-    leaves recovered publications in the order of seq and gen, newest first."""
-
-    @property
-    def protobuf(self) -> bool:
-        return self.module.endswith(".protobuf.js")
-
-
-BUILDS = (
-    Build("json", "centrifuge/dist/centrifuge.js", use_offset=True),
-    Build("protobuf", "centrifuge/dist/centrifuge.protobuf.js", use_offset=True),
-    Build("json-seq", "centrifuge/dist/centrifuge.js", use_offset=False),
-    # before subprotocols; the last one whose Protobuf schema has seq and gen
-    Build(
-        "protobuf-2.7-seq",
-        "centrifuge-2.7/dist/centrifuge.protobuf.js",
-        use_offset=False,
-        as_in_browsers=True,
-    ),
-)
+SOCKJS = {"pingInterval": 250, "sockjsTimeout": 10_000}
+"""Milliseconds. Under Node sockjs-client is not told when a stream breaks off, so its user
+notices at the next ping; and a busy machine may need more than 0.6 s for two requests."""
 
 
 KEPT = 5
@@ -159,6 +137,7 @@ class Driver:
     ) -> JsClient:
         """A new client, not connected yet. `options` are those of the client's constructor.
 
+        `url`: of the WebSocket endpoint; a build over SockJS goes to that of SockJS beside it.
         `page`: `origin` and `cookie` of the page it runs in. It asks for tokens over HTTP
         then, as it does by default, and not the test.
         """
@@ -167,10 +146,11 @@ class Driver:
         await client.call(
             "create",
             module=build.module,
-            url=url + "?format=protobuf" if build.protobuf else url,
+            sockjs=build.sockjs,
+            url=build.url(url),
             token=token,
             page=page,
-            options=RETRY | options,
+            options=RETRY | (SOCKJS if build.sockjs else {}) | options,
         )
         return client
 
@@ -361,6 +341,13 @@ class JsClient:
         self.id = context["client"]
         return context
 
+    async def lost(self) -> None:
+        """Wait until the client notices that its connection is gone, and will reconnect."""
+        context = await self.event("disconnect")
+        assert context["reconnect"] is True
+        if not self.build.sockjs:  # which tells how it noticed
+            assert context["reason"] == "connection closed"
+
     async def subscribe(self, channel: str, **claims: Any) -> dict[str, Any]:
         """Subscribe, and wait until that is done; `claims` are those of a token if one is asked."""
         await self.call("subscribe", channel=channel)
@@ -377,6 +364,15 @@ class JsClient:
     async def publish(self, channel: str, data: Any) -> None:
         """Publish as this client."""
         assert await self.call("publish", channel=channel, data=data) == {}
+
+
+def require_packages() -> None:
+    """Go on only where the published client is installed."""
+    if not (DIRECTORY / "node_modules").is_dir():
+        message = "the JavaScript client is not installed (run `npm ci` in tests/js)"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
 
 
 @asynccontextmanager

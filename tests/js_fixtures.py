@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -10,14 +9,15 @@ from typing import Any
 import pytest
 
 from tests.conftest import connection_token, require
-from tests.js_client import BUILDS, DIRECTORY, OPTIONS, Build, Driver, JsClient, open_driver
+from tests.js_builds import USUAL, Build
+from tests.js_client import OPTIONS, Driver, JsClient, open_driver, require_packages
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
 
-@pytest.fixture(params=BUILDS, ids=[build.name for build in BUILDS])
+@pytest.fixture(params=USUAL, ids=[build.name for build in USUAL])
 def build(request: pytest.FixtureRequest) -> Build:
-    """Runs a test once per build of the client."""
+    """Runs a test once per build of the client; see also the marks in `js_builds`."""
     found: Build = request.param
     return found
 
@@ -37,11 +37,7 @@ def server(serve: Callable[..., Server], options: dict[str, Any]) -> Server:
 def find_node() -> str:
     """The path of Node, on a machine that has the published client as well."""
     path = require("node", "the JavaScript client needs Node.js 18 or later")
-    if not (DIRECTORY / "node_modules").is_dir():
-        message = "the JavaScript client is not installed (run `npm ci` in tests/js)"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
+    require_packages()
     return path
 
 

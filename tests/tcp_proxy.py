@@ -12,8 +12,13 @@ TIMEOUT = 15.0
 class TcpProxy:
     """Forwards bytes both ways until told otherwise."""
 
-    def __init__(self, url: str) -> None:
-        """`url`: what is behind the proxy."""
+    def __init__(self, url: str, *, forbidden: bytes = b"") -> None:
+        """`url`: what is behind the proxy.
+
+        `forbidden`: a client that sends these bytes loses its connection; in lower case, and
+        any case is meant.
+        """
+        self._forbidden = forbidden
         self._target = urlsplit(url)
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -85,16 +90,22 @@ class TcpProxy:
             )
             self._writers.add(far_writer)
             try:
-                await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
+                await asyncio.gather(
+                    _pump(reader, far_writer, self._forbidden), _pump(far_reader, writer)
+                )
             finally:
                 far_writer.transport.abort()
                 self._writers.discard(far_writer)
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pump(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, forbidden: bytes = b""
+) -> None:
     """Forward one direction; its end ends both."""
     with suppress(OSError):
         while data := await reader.read(65536):
+            if forbidden and forbidden in data.lower():
+                break
             writer.write(data)
             await writer.drain()
     writer.close()

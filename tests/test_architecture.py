@@ -45,6 +45,7 @@ CORE = (
     "realtime.node",
     "realtime.peers",
     "realtime.post",
+    "realtime.upkeep",
     "realtime.respondent",
     "realtime.hub",
     "realtime.outbox",

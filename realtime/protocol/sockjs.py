@@ -25,6 +25,8 @@ _UNSAFE = re.compile(
 )
 """Characters that some browsers change or drop on the way; all are below U+10000."""
 
+_REPLY = re.compile(rb"[^\n]+\n?")
+
 _text_decoder = msgspec.json.Decoder(str | list[str])
 
 
@@ -35,6 +37,15 @@ def messages(*frames: bytes) -> bytes:
         unicode = text.decode()
         text = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", unicode).encode()
     return b"a" + text
+
+
+def replies(frame: bytes) -> bytes:
+    """A SockJS frame with one frame of the protocol, each reply in it a message of its own.
+
+    When a chunk of a response has several SockJS frames, centrifuge-js takes a message before
+    it has finished one with several replies, and publications change places.
+    """
+    return messages(*_REPLY.findall(frame))
 
 
 def close(code: int, reason: str) -> bytes:

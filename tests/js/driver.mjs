@@ -6,6 +6,7 @@
 //   {"client": name, "question": "refresh" | "private", "number": n, "data": ...}
 //       the client wants a token; answered by the command "answer"
 
+import http from 'node:http';
 import Module, { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 
@@ -23,6 +24,9 @@ if (process.argv.includes('--as-in-browsers')) {
     return resolve(name, ...rest);
   };
 }
+
+// a connection for each request of SockJS, so that a proxy can count them
+http.globalAgent = new http.Agent({ keepAlive: false });
 
 // stdout belongs to the conversation
 console.log = console.info = console.debug = console.error;
@@ -52,7 +56,7 @@ function plain(value) {
 }
 
 class Driven {
-  constructor(name, { module, url, token, page, options }) {
+  constructor(name, { module, sockjs, url, token, page, options }) {
     this.name = name;
     this.binary = module.endsWith('.protobuf.js');
     this.subscriptions = new Map();
@@ -61,7 +65,9 @@ class Driven {
     const Centrifuge = require(module);
     this.centrifuge = new Centrifuge(url, {
       ...options,
-      websocket: countingWebSocket(this.socket),
+      ...(sockjs ? { sockjs: require('sockjs-client'), sockjsTransports: [sockjs] } : {
+        websocket: countingWebSocket(this.socket),
+      }),
       ...(page ? { xmlhttprequest: requestsOf(page) } : {
         onRefresh: (context, answer) => this.ask('refresh', context, answer),
         onPrivateSubscribe: (context, answer) => this.ask('private', context.data, answer),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from realtime.node import RESUMED_AT_ONCE
+from realtime.upkeep import RESUMED_AT_ONCE
 from tests.conftest import connection_token
 from tests.live.clusters import SERVICE, TWO_NODES, Cluster, OwnRedis, two_nodes
 from tests.live.configurations import Connect, info_of

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.js_builds import over_every_transport, over_sockjs_alone, over_websocket
 from tests.js_client import JsClient
 from tests.server import API_KEY, Server
 from tests.tcp_proxy import TcpProxy
@@ -68,6 +69,7 @@ async def test_user_who_is_not_listed_gets_error_103(connect_js: NewClient, uniq
     assert await client.refused(f"{unique}#18,19") == (103, "permission denied")
 
 
+@over_every_transport
 async def test_unsubscribed_client_gets_no_more_publications(
     connect_js: NewClient, server: Server, unique: str
 ) -> None:
@@ -182,6 +184,7 @@ async def test_publishing_where_clients_may_not_is_error_103(
     assert error == (103, "permission denied")
 
 
+@over_every_transport
 async def test_two_clients_hear_each_other_in_order(connect_js: NewClient, unique: str) -> None:
     channel = f"chat:{unique}"
     players = [await connect_js(), await connect_js()]
@@ -216,6 +219,21 @@ async def test_payload_of_a_client_arrives_unchanged(
     assert await subscriber.publication(channel) == data
 
 
+@over_sockjs_alone
+async def test_text_that_a_transport_may_take_for_its_own_arrives_unchanged(
+    connect_js: NewClient, server: Server, unique: str
+) -> None:
+    client = await connect_js()
+    await client.subscribe(unique)
+    texts = ["100% %41 %25 %zz", "a+b&d=1", "\r\n\r\ndata: o\n", "</script>", "\u2028 é 🚀"]
+
+    for text in texts:
+        server.publish(unique, text)
+
+    assert await client.publications(unique, len(texts)) == texts
+
+
+@over_every_transport
 async def test_payload_of_two_megabytes_from_the_server_api_arrives_unchanged(
     connect_js: NewClient, server: Server, unique: str
 ) -> None:
@@ -229,6 +247,7 @@ async def test_payload_of_two_megabytes_from_the_server_api_arrives_unchanged(
     assert await client.publication(unique) == data
 
 
+@over_every_transport
 async def test_large_publications_of_one_request_arrive_in_order(
     connect_js: NewClient, server: Server, unique: str
 ) -> None:
@@ -244,6 +263,7 @@ async def test_large_publications_of_one_request_arrive_in_order(
     assert await client.publications(unique, len(texts)) == texts
 
 
+@over_websocket
 async def test_commands_collected_in_a_batch_travel_in_one_frame(
     connect_js: NewClient, unique: str
 ) -> None:

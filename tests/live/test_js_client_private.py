@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.conftest import connection_token, subscription_token
+from tests.js_builds import over_websocket
 from tests.js_client import JsClient
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -94,6 +95,7 @@ async def test_expired_private_token_is_error_109(connect_js: NewClient, unique:
     assert (error["code"], error["message"]) == (109, "token expired")
 
 
+@over_websocket
 async def test_private_channels_batched_are_asked_for_and_subscribed_together(
     connect_js: NewClient, unique: str
 ) -> None:

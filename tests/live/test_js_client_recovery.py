@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from tests.js_builds import over_every_transport
 from tests.js_client import KEPT, JsClient
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -22,6 +23,7 @@ async def subscribed(client: JsClient, server: Server, channel: str, published: 
     assert await client.publications(channel, published) == expected
 
 
+@over_every_transport
 async def test_missed_publications_arrive_once_in_order(
     connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
 ) -> None:
@@ -31,7 +33,7 @@ async def test_missed_publications_arrive_once_in_order(
 
     proxy.refuse()
     await client.event("unsubscribe", channel)
-    assert await client.event("disconnect") == {"reason": "connection closed", "reconnect": True}
+    await client.lost()
     for number in (3, 4, 5):
         server.publish(channel, number)
     proxy.allow()
@@ -120,6 +122,7 @@ async def test_everything_kept_can_be_recovered(
     assert await client.publications(channel, KEPT) == missed
 
 
+@over_every_transport
 async def test_large_publications_are_recovered(
     connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
 ) -> None:

@@ -9,16 +9,14 @@ from typing import Any
 import pytest
 
 from tests.conftest import connection_token
-from tests.js_client import BUILDS, TIMEOUT, Build, Driver, JsClient
+from tests.js_builds import JSON, Build
+from tests.js_client import TIMEOUT, Driver, JsClient
 from tests.live.hooks_site import Visitor, environment
 from tests.live.lounge import ANONYMOUS, OPTIONS, log_in
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
 pytest_plugins = ["tests.js_fixtures"]
-
-BUILD = BUILDS[0]
-"""centrifuge 2.8.5, JSON."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +34,7 @@ def anonymous(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFac
 @pytest.fixture
 def build() -> Build:
     """One build: they ask the views in the same way."""
-    return BUILD
+    return JSON
 
 
 NewPage = Callable[..., Awaitable[JsClient]]

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from realtime.node import RESUMED_AT_ONCE, SHUTDOWN_TIMEOUT, Node
+from realtime.node import SHUTDOWN_TIMEOUT, Node
 from realtime.options import ChannelOptions
 from realtime.options_reader import load
 from realtime.timers import Timers
+from realtime.upkeep import RESUMED_AT_ONCE
 from tests.unit.node_parts import HISTORY, RECOVERABLE, lose, publish, published, stop, subscribe
 from tests.unit.parts import Clock, RecordingClient, eventually, turns
 from tests.unit.suspended_engine import SuspendedEngine

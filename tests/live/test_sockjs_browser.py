@@ -1,0 +1,213 @@
+"""SockJS in a real browser: the published libraries on a page, over each of their transports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from selenium.webdriver import Chrome
+
+from tests.browser import start_browser
+from tests.conftest import connection_token
+from tests.js_client import require_packages
+from tests.server import Server, wait_until
+from tests.tcp_proxy import TcpProxy
+
+OPTIONS: dict[str, Any] = {
+    "sockjs_url": "/sockjs/sockjs.js",
+    "namespaces": [{"name": "chat", "publish": True, "presence": True}],
+}
+
+STREAMING = (
+    "xhr-streaming",
+    "eventsource",
+    "htmlfile",
+    "iframe-eventsource",
+    "iframe-htmlfile",
+)
+POLLING = ("xhr-polling", "iframe-xhr-polling", "jsonp-polling")
+TRANSPORTS = ("websocket", *STREAMING, *POLLING)
+
+GONE = ("xdr-streaming", "xdr-polling")
+"""They need an object that only Internet Explorer had."""
+
+NONE_LEFT = {"code": 2000, "reason": "All transports failed"}
+
+
+class Page:
+    """The page in a browser; see tests/site/sockjs.html."""
+
+    def __init__(self, browser: Chrome) -> None:
+        self._browser = browser
+
+    def open(self, address: str) -> None:
+        """Load the page from a server."""
+        self._browser.get(f"{address}/sockjs/")
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self._browser.execute_script(script, *arguments)
+
+    def start(self, url: str, user: str, **options: Any) -> dict[str, Any]:
+        """Connect a client to a server at this URL; returns the context of that event."""
+        token = connection_token(user)
+        self.run("start(...arguments)", url + "/connection/sockjs", token, options)
+        return self.event("connect")
+
+    def event(self, name: str) -> dict[str, Any]:
+        """Wait for the oldest such event that was not asked for yet; returns its context."""
+        script = """
+            const [name, done] = arguments;
+            next(name).then((context) => done({ context }), ({ message }) => done({ message }));
+        """
+        answer = self._browser.execute_async_script(script, name)
+        assert "context" in answer, answer["message"]
+        context: dict[str, Any] = answer["context"]
+        return context
+
+    def publications(self, count: int) -> list[Any]:
+        """Wait for so many publications; returns their data."""
+        return [self.event("publish")["data"] for _ in range(count)]
+
+    def end_of_session(self, url: str, transport: str) -> dict[str, Any]:
+        """What a SockJS session that cannot begin says in the end."""
+        self.run("open(...arguments)", url + "/connection/sockjs", [transport])
+        return self.event("close")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """One browser for all tests; each of them loads the page anew."""
+    require_packages()
+    browser = start_browser(tmp_path_factory.mktemp("profile"))
+    browser.set_script_timeout(20)  # the page gives up before
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def server(serve: Callable[..., Server]) -> Server:
+    """A server that serves the library for iframes as well."""
+    return serve(**OPTIONS)
+
+
+@pytest.fixture
+def page(server: Server, browser: Chrome) -> Iterator[Page]:
+    """The page, loaded from `server`. Errors that nobody caught fail the test."""
+    page = Page(browser)
+    page.open(server.address)
+    yield page
+    assert page.run("return failures") == []
+    browser.get("about:blank")
+
+
+def other_origin(server: Server) -> str:
+    """The same server, at an address of another origin and another site."""
+    return server.address.replace("127.0.0.1", "localhost")
+
+
+def exchange(page: Page, server: Server, transport: str, unique: str) -> None:
+    """Everything a page wants of a transport; the page may be of any origin."""
+    channel = f"chat:{unique}"
+    odd = ["100% %41 %zz", "a+b&d=1;", "</script>", "é 🚀 \u2028\ufffe"]
+
+    context = page.start(server.address, unique, sockjsTransports=[transport])
+    assert context["transport"] == f"sockjs-{transport}"
+    page.run("subscribe(arguments[0])", channel)
+    page.event("subscribe")
+
+    for text in odd:
+        page.run("centrifuge.publish(...arguments)", channel, text)
+    assert page.publications(len(odd)) == odd
+    for text in odd:
+        server.publish(channel, text)
+    assert page.publications(len(odd)) == odd
+
+    server.api("disconnect", user=unique)
+    assert page.event("disconnect") == {"reason": "force disconnect", "reconnect": False}
+    wait_until(lambda: server.api("presence", channel=channel) == {"result": {"presence": {}}})
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_page_of_the_same_origin_exchanges_messages(
+    page: Page, server: Server, transport: str, unique: str
+) -> None:
+    exchange(page, server, transport, unique)
+
+
+@pytest.mark.parametrize("transport", [name for name in TRANSPORTS if name != "htmlfile"])
+def test_page_of_another_origin_exchanges_messages(
+    page: Page, server: Server, transport: str, unique: str
+) -> None:
+    page.open(other_origin(server))
+
+    exchange(page, server, transport, unique)
+
+
+@pytest.mark.parametrize("transport", STREAMING)
+def test_response_that_is_full_is_followed_by_another_one(
+    page: Page, server: Server, transport: str, unique: str
+) -> None:
+    """Responses end after 128 KiB."""
+    page.start(server.address, unique, sockjsTransports=[transport])
+    page.run("subscribe(arguments[0])", unique)
+    page.event("subscribe")
+    texts = [f"{number} " + "x" * 50_000 for number in range(8)]
+
+    for text in texts:
+        server.publish(unique, text)
+
+    assert page.publications(len(texts)) == texts
+    assert page.run("return events") == []
+
+
+# what cannot be
+
+
+@pytest.mark.parametrize("transport", GONE)
+def test_transport_whose_object_the_browser_does_not_have_is_not_tried(
+    page: Page, server: Server, transport: str
+) -> None:
+    assert page.run("return typeof XDomainRequest") == "undefined"
+
+    assert page.end_of_session(server.address, transport) == NONE_LEFT
+
+
+def test_htmlfile_reads_no_frame_of_another_origin(page: Page, server: Server) -> None:
+    page.open(other_origin(server))
+
+    assert page.end_of_session(server.address, "htmlfile") == NONE_LEFT
+
+
+def test_page_of_an_origin_that_is_not_allowed_cannot_begin(
+    page: Page, serve: Callable[..., Server]
+) -> None:
+    """It may not even read /info, without which the library tries no transport."""
+    server = serve(**OPTIONS, allowed_origins=["http://127.0.0.1:*"])
+    page.open(other_origin(server))
+
+    end = page.end_of_session(server.address, "jsonp-polling")
+
+    assert end == {"code": 1002, "reason": "Cannot connect to server"}
+
+
+# falling back
+
+
+async def test_page_behind_a_proxy_without_websocket_falls_back_by_itself(
+    page: Page, server: Server, unique: str
+) -> None:
+    proxy = TcpProxy(server.address, forbidden=b"upgrade: websocket")
+    await proxy.start()
+    try:
+        context = await asyncio.to_thread(page.start, proxy.url, unique)
+        page.run("subscribe(arguments[0])", unique)
+        await asyncio.to_thread(page.event, "subscribe")
+        await asyncio.to_thread(server.publish, unique, "heard")
+
+        # the next one in the client's own list that the browser has
+        assert context["transport"] == "sockjs-xhr-streaming"
+        assert await asyncio.to_thread(page.publications, 1) == ["heard"]
+    finally:
+        await proxy.stop()
