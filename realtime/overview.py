@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from realtime import operations
+from realtime import operations, payload
 from realtime.engine.base import NodeStatus
 from realtime.serving import acall, call
 from realtime.survey import (
@@ -159,7 +159,7 @@ def _connection(report: ClientReport, user: str, node: str) -> Connection:
         channels=report.channels,
         num_channels=report.num_channels,
         seconds=report.seconds,
-        info=None if report.info is None else msgspec.json.decode(report.info),
+        info=None if report.info is None else payload.value(report.info),
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import msgspec
 
@@ -113,3 +114,21 @@ def _ready_made(value: object) -> None:
     """Stands in for `msgspec.Raw`, which is JSON already."""
     if not isinstance(value, msgspec.Raw):
         raise TypeError(f"objects of type {type(value).__name__}")
+
+
+def value(text: bytes | str) -> Any:
+    """The `json` of a payload as Python has it.
+
+    JSON's numbers may be of any size: those too large for a float are infinite here.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.ValidationError:
+        return json.loads(text, parse_int=_number)
+
+
+def _number(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:  # Python limits the digits of integers it reads
+        return float(digits)

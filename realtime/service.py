@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NotRequired, TypedDict
 
-import msgspec
-
 from realtime import commits, operations, payload
 from realtime.engine import base as nodes_
 from realtime.payload import Payload
@@ -208,14 +206,10 @@ def _presence(result: messages.PresenceResult) -> dict[str, ClientInfo]:
 def _client_info(info: messages.ClientInfo) -> ClientInfo:
     entry = ClientInfo(user=info.user, client=info.client)
     if info.conn_info is not None:
-        entry["conn_info"] = _value(info.conn_info)
+        entry["conn_info"] = payload.value(info.conn_info.json)
     if info.chan_info is not None:
-        entry["chan_info"] = _value(info.chan_info)
+        entry["chan_info"] = payload.value(info.chan_info.json)
     return entry
-
-
-def _value(data: Payload) -> Any:
-    return msgspec.json.decode(data.raw)
 
 
 def _presence_stats(result: messages.PresenceStatsResult) -> PresenceStats:
@@ -226,7 +220,9 @@ def _history(result: messages.HistoryResult) -> list[Publication]:
     entries = []
     for publication in result.publications:
         entry = Publication(
-            data=_value(publication.data), uid=publication.uid, offset=publication.offset
+            data=payload.value(publication.data.json),
+            uid=publication.uid,
+            offset=publication.offset,
         )
         if publication.info is not None:
             entry["info"] = _client_info(publication.info)

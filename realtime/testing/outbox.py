@@ -9,10 +9,9 @@ from functools import wraps
 from typing import Any, NamedTuple, TypeVar, overload
 from unittest.mock import ANY
 
-import msgspec
 from asgiref.sync import iscoroutinefunction
 
-from realtime import commits
+from realtime import commits, payload
 from realtime.commits import Publications
 from realtime.testing.committed import Committed
 
@@ -111,7 +110,7 @@ class Outbox(Sequence[Published]):
         if self._committed is not None:
             self._committed.happen()  # it was published earlier
         for channel, data in publications:
-            self._published.append(Published(channel, msgspec.json.decode(data.json)))
+            self._published.append(Published(channel, payload.value(data.json)))
 
 
 class capture(ContextDecorator):  # noqa: N801

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import msgspec
@@ -200,3 +201,18 @@ def test_half_of_a_surrogate_pair_is_read_as_the_replacement_character(
 
     assert checked.raw == raw
     assert json.loads(checked.json) == meant
+
+
+@pytest.mark.parametrize(
+    ("raw", "meant"),
+    [
+        (b'{"a":[1,null,"b"]}', {"a": [1, None, "b"]}),
+        (rb'"\ud83d"', "\ufffd"),
+        (b"[1e999,-1e999]", [math.inf, -math.inf]),
+        (b"1" + 5000 * b"0", math.inf),
+        (b"[1e999,1" + 30 * b"0" + b"]", [math.inf, 10**30]),
+    ],
+    ids=["plain", "half a pair", "large floats", "more digits than Python reads", "both"],
+)
+def test_every_payload_has_a_value_in_python(raw: bytes, meant: object) -> None:
+    assert payload.value(payload.check(raw).json) == meant
