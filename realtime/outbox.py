@@ -176,8 +176,11 @@ class Outbox:
 
     def _overrun(self) -> None:
         self._batch = self._flusher.empty
-        if self._overflow is not None:
-            self._overflow()
+        # whoever gets a later publication never asks for those before it: nothing follows
+        self._limit = 0
+        overflow, self._overflow = self._overflow, None
+        if overflow is not None:
+            overflow()
 
 
 class Flusher:

@@ -139,14 +139,14 @@ async def test_message_is_one_frame_of_the_protocol(server: Server) -> None:
     assert json.loads(message)["id"] == 1
 
 
-async def test_frames_that_came_between_two_requests_come_in_one_message(server: Server) -> None:
+async def test_replies_that_wait_come_in_order_each_a_message_of_its_own(server: Server) -> None:
     session = await connected(server)
     await session.send(*(command(number, "ping") for number in range(10, 20)))
     ids: list[int] = []
 
     while len(ids) < 10:
         frame = await session.poll()
-        assert len(messages(frame)) == 1
+        assert [message.count("\n") for message in messages(frame)] == [1] * len(replies(frame))
         ids += [reply["id"] for reply in replies(frame)]
 
     assert ids == list(range(10, 20))

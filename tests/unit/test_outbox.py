@@ -218,6 +218,20 @@ async def test_one_byte_past_the_bound_is_an_overflow_and_drops_what_waits(
     assert peer.sender.frames == []
 
 
+async def test_nothing_follows_what_was_dropped(flusher: Flusher) -> None:
+    """A client that got a later publication would never ask for those before it."""
+    peer = Peer(flusher, limit_bytes=3)
+    peer.sender.ready = False
+    peer.outbox.append(b"dropped\n")
+
+    peer.sender.ready = True
+    peer.outbox.append(b"x\n")
+    peer.outbox.ready()
+    await turns()
+
+    assert peer.sender.data == []
+
+
 async def test_bytes_that_have_left_do_not_count(flusher: Flusher) -> None:
     peer = Peer(flusher, limit_bytes=4)
 

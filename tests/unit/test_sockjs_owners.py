@@ -9,13 +9,14 @@ import msgspec
 import pytest
 
 from realtime.engine.keys import mailbox
-from realtime.node import Node
+from realtime.node import SHUTDOWN_TIMEOUT, Node
 from realtime.options_reader import load
 from realtime.post import Letter
 from realtime.protocol.messages import Publication
 from realtime.transports.sockjs import letters
 from realtime.transports.sockjs.elsewhere import ANSWER_PATIENCE
 from realtime.transports.sockjs.session import PATIENCE
+from tests.unit.node_parts import stop
 from tests.unit.parts import Clock, data, eventually, turns
 from tests.unit.post_parts import levels
 from tests.unit.sockjs_parts import (
@@ -45,7 +46,7 @@ async def alone(clock: Clock) -> AsyncIterator[Node]:
     made = Node(load(dict(OPTIONS)))
     await made.start()
     yield made
-    await made.stop()
+    await stop(made, clock, SHUTDOWN_TIMEOUT)
 
 
 # at the same time

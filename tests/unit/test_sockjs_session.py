@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from realtime.node import Node
+from realtime.node import SHUTDOWN_TIMEOUT, Node
 from realtime.options_reader import load
 from realtime.transports.sockjs.session import PATIENCE
+from tests.unit.node_parts import stop
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.sockjs_parts import (
     ABANDONED,
@@ -32,7 +33,7 @@ async def node(clock: Clock) -> AsyncIterator[Node]:
     made = Node(load(dict(OPTIONS)))
     await made.start()
     yield made
-    await made.stop()
+    await stop(made, clock, SHUTDOWN_TIMEOUT)
 
 
 @pytest.fixture
@@ -291,4 +292,4 @@ async def test_heartbeats_can_be_turned_off(clock: Clock) -> None:
     await clock.advance(1000)
 
     assert reading.frames == [OPEN]
-    await node.stop()
+    await stop(node, clock, SHUTDOWN_TIMEOUT)

@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from realtime.client import Client
-from realtime.node import Node
+from realtime.node import SHUTDOWN_TIMEOUT, Node
 from realtime.options_reader import load
 from realtime.timers import Timers
-from realtime.transports.sockjs.session import PATIENCE, WAITING_BYTES
+from realtime.transports.sockjs.session import CLOSE_PATIENCE, PATIENCE, WAITING_BYTES
+from tests.unit.node_parts import stop
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.sockjs_parts import (
     CONNECT,
@@ -36,7 +37,7 @@ async def node(clock: Clock) -> AsyncIterator[Node]:
     made = Node(load(dict(OPTIONS)))
     await made.start()
     yield made
-    await made.stop()
+    await stop(made, clock, SHUTDOWN_TIMEOUT)
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ async def test_send_waits_while_much_of_what_came_before_is_not_handled(clock: C
     assert waited
     assert await large
     await eventually(lambda: ids_in(reading.frames) == [1, 2, 3, 4])
-    await node.stop()
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
 async def test_send_does_not_wait_for_ever_when_the_session_ends(clock: Clock) -> None:
@@ -125,7 +126,7 @@ async def test_send_does_not_wait_for_ever_when_the_session_ends(clock: Clock) -
     await eventually(large.done)
     assert reading.frames[0] == OPEN
     assert await case.poll() == INTERRUPTED
-    await node.stop()
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
 # the end
@@ -151,9 +152,9 @@ async def test_disconnect_while_nobody_reads_is_told_to_the_next_receiver(
     subscribed: Case, node: Node
 ) -> None:
     await node.disconnect_user("")
-    await eventually(lambda: not node.hub.clients)
 
     assert await subscribed.poll() == FORCED
+    await eventually(lambda: not node.hub.clients)
 
 
 async def test_client_that_reads_too_slowly_is_disconnected(clock: Clock) -> None:
@@ -166,10 +167,10 @@ async def test_client_that_reads_too_slowly_is_disconnected(clock: Clock) -> Non
 
     for _ in range(20):
         await publish(node, "a", "x" * 100)
-    await eventually(lambda: not node.hub.clients)
 
     assert await case.poll() == r'c[3008,"{\"reason\":\"slow\",\"reconnect\":true}"]'
-    await node.stop()
+    await eventually(lambda: not node.hub.clients)
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
 def clients_in_memory() -> int:
@@ -196,3 +197,17 @@ async def test_client_is_not_kept_by_a_session_that_was_forgotten(node: Node, cl
         assert clients_in_memory() == before
     finally:
         gc.enable()
+
+
+async def test_end_of_a_client_waits_a_moment_for_a_request_that_reads_it(
+    subscribed: Case, node: Node, clock: Clock
+) -> None:
+    await node.disconnect_user("")
+    await turns()
+    await clock.advance(CLOSE_PATIENCE - 0.1)
+    assert len(node.hub.clients) == 1
+
+    await clock.advance(0.2)
+
+    await eventually(lambda: not node.hub.clients)
+    assert await subscribed.poll() == FORCED

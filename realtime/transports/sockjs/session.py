@@ -17,6 +17,7 @@ Spec: beyond it; SockJS protocol 0.3.4 and Centrifugo 2.8.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -31,6 +32,9 @@ from realtime.transports.sockjs.receiver import Receiver
 
 PATIENCE = 5.0
 """Seconds a session waits for a request that reads, and is known after its end."""
+
+CLOSE_PATIENCE = 1.0
+"""Seconds the end of a client waits for a request that reads it: a node may be about to end."""
 
 WAITING_BYTES = 64 * 1024
 """Bytes a client may have sent that are not handled; a request that sends more waits."""
@@ -57,10 +61,17 @@ class Session:
 
     name = "sockjs"
 
-    def __init__(self, node: Node, handshake: Handshake, ended: Callable[[], None]) -> None:
-        """`ended`: called once nobody needs to know the session any more."""
+    def __init__(
+        self,
+        node: Node,
+        handshake: Handshake,
+        forget: Callable[[], None],
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`ended`: called when it ends; `forget`: once nobody needs to know it any more."""
         self._node = node
-        self._ended: Callable[[], None] | None = ended
+        self._forget = forget
+        self._ended = ended
         self._receiver: Receiver | None = None
         """Takes the next frame."""
         self._receivers: set[Receiver] = set()
@@ -69,6 +80,8 @@ class Session:
         """Whether the client was told that the session is open."""
         self._last: bytes | None = None
         """The frame with which the session ended."""
+        self._told = asyncio.Event()
+        """Whether somebody was given that frame."""
         self._incoming: deque[bytes] = deque()
         self._incoming_bytes = 0
         self._handling = False
@@ -90,8 +103,7 @@ class Session:
                 return
             self.detach(earlier, interrupted=True)
         if self._last is not None:
-            receiver.write(self._last)
-            receiver.finish()
+            self._say_last(receiver, self._last)
             return
         self._receiver = receiver
         self._receivers.add(receiver)
@@ -156,6 +168,10 @@ class Session:
 
     async def close(self, disconnect: Disconnect) -> None:
         self._end(sockjs.close(disconnect.code, disconnect.advice))
+        # a client that polls is between two requests most of the time
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_PATIENCE):
+                await self._told.wait()
 
     # frames
 
@@ -192,22 +208,20 @@ class Session:
         self.ready = False
         self._heartbeat.cancel()
         if self._receiver is not None and not self._receiver.finishing:
-            self._receiver.write(frame)
-            self._receiver.finish()
+            self._say_last(self._receiver, frame)
         self._patience.set(self._node.timers.now() + PATIENCE)
         if self._client is not None:
             self._client.close(None)  # nothing happens where it is what closes
-        if self._node.stopping:
-            self._forget()  # whoever asks asks another node
+        self._ended()
+
+    def _say_last(self, receiver: Receiver, frame: bytes) -> None:
+        receiver.write(frame)
+        receiver.finish()
+        self._told.set()
 
     def _lose_patience(self) -> None:
         if self._last is None:
             self._end(ABANDONED)
-        self._forget()
-
-    def _forget(self) -> None:
         self._patience.cancel()
         self._client = None
-        ended, self._ended = self._ended, None
-        if ended is not None:
-            ended()
+        self._forget()

@@ -108,7 +108,9 @@ class Sessions:
         return self._at(owner, name)
 
     def _make(self, name: str, handshake: Handshake) -> Session:
-        session = self._sessions[name] = Session(self._node, handshake, lambda: self._forget(name))
+        session = self._sessions[name] = Session(
+            self._node, handshake, lambda: self._forget(name), lambda: self._ended(name)
+        )
         if self._shared:
             timer = self._node.timers.timer(lambda: self._node.spawn(self._renew(name)))
             timer.set(self._node.timers.now() + CLAIM_RENEWAL)
@@ -118,12 +120,13 @@ class Sessions:
     def _at(self, owner: NodeID, name: str) -> DistantSession:
         return DistantSession(self._node, name, owner, self._acting, lambda: next(self._numbers))
 
+    def _ended(self, name: str) -> None:
+        if self._node.stopping:
+            self._give_up(name)  # this node is not there any more when it would be forgotten
+
     def _forget(self, name: str) -> None:
         del self._sessions[name]
-        timer = self._claims.pop(name, None)
-        if timer is not None:
-            timer.cancel()
-            self._node.spawn(self._release(name))
+        self._give_up(name)
 
     # owners
 
@@ -146,9 +149,15 @@ class Sessions:
         if timer is not None:
             timer.set(self._node.timers.now() + CLAIM_RENEWAL)
 
+    def _give_up(self, name: str) -> None:
+        timer = self._claims.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+            self._node.spawn(self._release(name))
+
     async def _release(self, name: str) -> None:
         async with self._lock(name):
-            if name not in self._sessions:
+            if name not in self._claims:
                 with contextlib.suppress(EngineUnavailable):  # it ends by itself
                     await self._node.engine.claim(_claim_name(name), self._node.uid, 0)
 

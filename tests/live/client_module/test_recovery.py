@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.client_page import KEPT, ClientPage, NewProxy
 from tests.conftest import connection_token
+from tests.live.client_module.page import KEPT, ClientPage, NewProxy
 from tests.scripted_server import Line, ScriptedServer
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
-
-pytest_plugins = ["tests.client_fixtures"]
 
 
 @pytest.fixture(params=["server", "seq_server"], ids=["offset", "seq and gen"])

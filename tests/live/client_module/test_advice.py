@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.client_page import ClientPage
+from tests.live.client_module.page import ClientPage
 from tests.scripted_server import Line, ScriptedServer
-
-pytest_plugins = ["tests.client_fixtures"]
 
 ADVICE = {
     "advice to reconnect": (

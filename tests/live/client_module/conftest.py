@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver import Chrome
 
 from tests.browser import start_browser
-from tests.client_page import OPTIONS, ClientPage, NewProxy
+from tests.live.client_module.page import OPTIONS, ClientPage, NewProxy
 from tests.live.hooks_site import environment
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.client_page import ClientPage
 from tests.conftest import connection_token
+from tests.live.client_module.page import ClientPage
 from tests.live.lounge import log_in
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
-
-pytest_plugins = ["tests.client_fixtures"]
 
 TIMEOUT = 10.0
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.client_page import ClientPage
 from tests.conftest import connection_token
+from tests.live.client_module.page import ClientPage
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
-
-pytest_plugins = ["tests.client_fixtures"]
 
 LOOP = """
     window.got = [];

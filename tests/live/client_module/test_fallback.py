@@ -8,12 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.client_page import OPTIONS, ClientPage, NewProxy
 from tests.conftest import connection_token
+from tests.live.client_module.page import OPTIONS, ClientPage, NewProxy
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
-
-pytest_plugins = ["tests.client_fixtures"]
 
 ONLY = {"transports": ["eventsource"]}
 

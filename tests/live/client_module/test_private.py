@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from tests.client_page import ClientPage
 from tests.conftest import connection_token
+from tests.live.client_module.page import ClientPage
 from tests.live.lounge import log_in
 from tests.scripted_server import Line, ScriptedServer
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
-
-pytest_plugins = ["tests.client_fixtures"]
 
 VIEWS = 'realtime.tokensFrom({subscribe: "/centrifuge/subscribe"})'
 SUBSCRIBE_ALL = "for (const channel of args) subscribe(channel)"

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.client_page import OPTIONS, ClientPage
 from tests.conftest import connection_token
+from tests.live.client_module.page import OPTIONS, ClientPage
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
-
-pytest_plugins = ["tests.client_fixtures"]
 
 NOW = {"minDelay": 60_000, "maxDelay": 60_000}
 """A client that will not come back within a test, unless something else makes it."""

@@ -1,0 +1,1 @@
+"""The client module in a real browser."""
