@@ -5,7 +5,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN = $(VENV)/bin
 
-.PHONY: run test check lint bench schema requirements clean
+.PHONY: run test check lint bench pictures schema requirements clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -27,6 +27,9 @@ lint: $(VENV)/.installed-dev  ## Format, and mend what can be mended.
 
 bench: $(VENV)/.installed-bench  ## Compare with peers; about five minutes.
 	$(BIN)/python -m benchmarks
+
+pictures: $(VENV)/.installed-dev  ## Make the pictures of the documentation anew.
+	$(BIN)/python -m docs.pictures.make
 
 schema:  ## Generate the Protobuf module; the generator's version bounds the runtime's.
 	$(PYTHON) -m venv $(VENV)-schema

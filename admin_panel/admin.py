@@ -1,142 +1,124 @@
-"""The panel's page in the Django admin: publish into a channel.
+"""The panel's first home: a section "Realtime" of the Django admin.
 
-It needs the permission `realtime_admin.publish`; every publication leaves an entry in the
-admin's log.
+The default admin site has it, one that `AdminConfig.default_site` names included. For another
+`AdminSite` of the project:
+
+    from realtime.admin_panel.admin import register
+
+    register(my_admin_site)
+
+URL names: `admin:realtime_admin_<page>`, for example `admin:realtime_admin_overview`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-from django.contrib import admin, messages
-from django.contrib.admin.models import ADDITION, LogEntry
-from django.contrib.contenttypes.models import ContentType
-from django.core.exceptions import PermissionDenied
-from django.db import transaction
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.template.response import TemplateResponse
+from django.apps.registry import Apps
+from django.contrib import admin
+from django.contrib.admin import AdminSite
+from django.db import models
+from django.http import HttpRequest
 from django.urls import URLPattern, path
 
-from realtime.errors import (
-    BadRequest,
-    EngineUnavailable,
-    Error,
-    LimitExceeded,
-    NamespaceNotFound,
-    NotServing,
-)
-from realtime.service import publish
-
-from .forms import PublishForm
-from .models import Publication
+from . import shell
+from .operators import Operator, UserOperator
+from .pages import PAGES
+from .panel import Page, Panel
+from .permissions import APP_LABEL
 
 if TYPE_CHECKING:
-    ModelAdmin = admin.ModelAdmin[Publication]
+    ModelAdmin = admin.ModelAdmin[models.Model]
 else:
     ModelAdmin = admin.ModelAdmin
 
-URL_NAME = "realtime_admin_publication_changelist"
-"""The name under which the admin's index links to the page."""
 
-LOG_PREFIX = "Data: "
-LOGGED_CHARACTERS = 500
-RECENT = 10
+class AdminPanel(Panel):
+    """The panel inside an admin site, which signs its users in."""
 
-_ERRORS_OF_CHANNEL = (NamespaceNotFound, LimitExceeded, BadRequest)
+    base_template = "admin_panel/in_admin.html"
+    namespace = "admin"
+    prefix = f"{APP_LABEL}_"
+
+    def __init__(self, site: AdminSite) -> None:
+        super().__init__(PAGES)
+        self._site = site
+
+    @property
+    def instance(self) -> str:
+        """The name of the admin site."""
+        return self._site.name
+
+    def operator(self, request: HttpRequest) -> Operator:
+        """The user who is signed in."""
+        return UserOperator(request.user)
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        """What the admin's own templates need."""
+        request.current_app = self._site.name
+        return self._site.each_context(request)
 
 
-@admin.register(Publication)
-class PublishPage(ModelAdmin):
+class PageAdmin(ModelAdmin):
     """One page in place of the usual five: there is nothing to list, change or delete."""
+
+    page: Page
+    panel: Panel
 
     def get_urls(self) -> list[URLPattern]:
         """The page stands where the list would be."""
-        return [path("", self.admin_site.admin_view(self.publish_view), name=URL_NAME)]
-
-    def has_view_permission(self, request: HttpRequest, obj: Publication | None = None) -> bool:
-        """Whether this user may publish."""
-        return request.user.has_perm("realtime_admin.publish")
+        urls = [
+            path(route, self.admin_site.admin_view(view), name=name)
+            for route, name, view in shell.routes(self.panel, self.page)
+        ]
+        # the name under which the admin's index links to it
+        name = f"{APP_LABEL}_{self.opts.model_name}_changelist"
+        return [*urls, path("", urls[0].callback, name=name)]
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Whether the admin's index shows the section."""
-        return self.has_view_permission(request)
+        """Whether the admin's index shows the page."""
+        return self.page.listed and self.page.allowed(self.panel.operator(request))
+
+    def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """Whether this user may open the page."""
+        return self.page.allowed(self.panel.operator(request))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody: publishing is the page itself."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Publication | None = None) -> bool:
-        """Nobody: what is published is published."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Publication | None = None) -> bool:
         """Nobody."""
         return False
 
-    def publish_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the form, or publish and come back to it."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        if request.method == "POST":
-            form = PublishForm(request.POST)
-            if form.is_valid() and publish_and_log(request, form):
-                channel: str = form.cleaned_data["channel"]
-                messages.success(request, f"Published into {channel}.")
-                return redirect(f"{request.path}?{urlencode({'channel': channel})}")
-        else:
-            form = PublishForm(initial={"channel": request.GET.get("channel", "")})
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Publish",
-            "opts": self.opts,
-            "form": form,
-            "entries": recent_entries(),
-        }
-        return TemplateResponse(request, "admin_panel/publish.html", context)
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """Nobody."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """Nobody."""
+        return False
 
 
-def publish_and_log(request: HttpRequest, form: PublishForm) -> bool:
-    """Publish what the form holds; a refusal becomes an error of the form, and False."""
-    channel: str = form.cleaned_data["channel"]
-    data: str = form.cleaned_data["data"]
-    try:
-        with transaction.atomic():
-            log(request, channel, data)
-            # as it was typed: number spelling and key order reach the clients
-            # and at once: when it fails, nothing is logged
-            publish(channel, msgspec.Raw(data.encode()), on_commit=False)
-    except Error as error:
-        field = "channel" if isinstance(error, _ERRORS_OF_CHANNEL) else None
-        form.add_error(field, f"Error {error.code}: {error.message}.")
-    except (EngineUnavailable, NotServing) as error:
-        form.add_error(None, str(error))
-    except ValueError:
-        form.add_error("data", "The service does not accept this as JSON.")
-    else:
-        return True
-    return False
+def register(site: AdminSite) -> None:
+    """Serve the panel in an admin site."""
+    panel = AdminPanel(site)
+    for page in PAGES:
+        site.register(entry_of(page), PageAdmin, page=page, panel=panel)
 
 
-def log(request: HttpRequest, channel: str, data: str) -> None:
-    """Leave an entry in the admin's log."""
-    if len(data) > LOGGED_CHARACTERS:
-        data = data[:LOGGED_CHARACTERS] + "…"
-    assert request.user.pk is not None, "the admin admits nobody who is not signed in"
-    LogEntry.objects.log_actions(
-        user_id=request.user.pk,
-        queryset=[Publication(channel=channel)],
-        action_flag=ADDITION,
-        # not the data alone: Django reads messages that begin with a bracket as its own
-        change_message=LOG_PREFIX + data,
-        single_object=True,
-    )
+def entry_of(page: Page) -> type[models.Model]:
+    """What stands for a page in the admin's index, which lists models only.
+
+    It is kept out of Django's registry of models: no table, no content type, no permission and
+    no migration.
+    """
+    options = {
+        "apps": Apps(),
+        "app_label": APP_LABEL,
+        "managed": False,
+        "default_permissions": (),
+        "verbose_name": page.label,
+        "verbose_name_plural": page.label,
+    }
+    name = page.path.strip("/").capitalize()
+    return type(name, (models.Model,), {"__module__": __name__, "Meta": type("Meta", (), options)})
 
 
-def recent_entries() -> list[tuple[LogEntry, str]]:
-    """What operators published here last, newest first, with the data."""
-    entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(Publication))
-    recent = entries.select_related("user").order_by("-action_time")[:RECENT]
-    return [(entry, entry.change_message.removeprefix(LOG_PREFIX)) for entry in recent]
+register(admin.site)

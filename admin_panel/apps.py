@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.core import checks
+from django.db.models.signals import post_migrate
+from django.utils.translation import gettext_lazy as _
 
 
 class AdminPanelConfig(AppConfig):
@@ -10,4 +13,14 @@ class AdminPanelConfig(AppConfig):
 
     name = __name__.rpartition(".")[0]
     label = "realtime_admin"
-    verbose_name = "Realtime"
+    verbose_name = _("Realtime")
+
+    def ready(self) -> None:
+        """Have `migrate` make a permission for each namespace, and the setting checked."""
+        from .confirm import check_setting
+        from .permissions import create_for_namespaces
+
+        post_migrate.connect(
+            create_for_namespaces, sender=self, dispatch_uid="realtime_admin.permissions"
+        )
+        checks.register(check_setting)

@@ -7,26 +7,71 @@ import re
 from typing import Any, NoReturn
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from . import channel_names
+
+MAX_CHANNELS = 1000
+"""Channels of one publication; as many as the service counts subscribers of at once."""
+
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair: a quoted name can hold it, and no page can be sent with it."""
 
 _STRING_OR_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
 
 
-class PublishForm(forms.Form):
-    """Channel and data of one publication."""
+def text_area(rows: int, direction: str) -> forms.Textarea:
+    """A field for names or JSON, whose text no browser completes or corrects.
 
-    channel = forms.CharField(
-        help_text="For example news or chat:lobby; the part before the colon is the namespace.",
-        widget=forms.TextInput(
-            attrs={"class": "vTextField", "autocomplete": "off", "spellcheck": "false"}
+    Args:
+        direction: "ltr", "rtl" or "auto".
+    """
+    attributes = {
+        "class": "vLargeTextField",
+        "rows": rows,
+        "cols": 60,
+        "autocomplete": "off",
+        "autocapitalize": "none",
+        "spellcheck": "false",
+        "dir": direction,
+    }
+    return forms.Textarea(attrs=attributes)
+
+
+class ChannelsField(forms.CharField):
+    """Names of channels, as `channel_names` reads them; its value is the list of them."""
+
+    def clean(self, value: object) -> list[str]:
+        """
+        Raises:
+            ValidationError: no name, too many of them, or one that cannot be stored.
+        """
+        names = channel_names.split(super().clean(value))
+        check_number(len(names))
+        if any("\0" in name for name in names):  # a quoted name can hold what no field can
+            raise forms.ValidationError(_("A name holds a null character."), code="null")
+        if any(_HALF.search(name) for name in names):
+            raise forms.ValidationError(_("A name holds half of a character."), code="half")
+        return names
+
+
+class PublishForm(forms.Form):
+    """Channels and data of one publication."""
+
+    channel = ChannelsField(
+        label=gettext_lazy("Channels"),
+        help_text=gettext_lazy(
+            "One or more, one a line or separated by spaces: news, chat:lobby. The part before"
+            " the colon is the namespace. A name with spaces stands in quotation marks."
         ),
+        widget=text_area(2, "auto"),
     )
     data = forms.CharField(  # type: ignore[assignment]  # Django moves fields out of the class
-        label="Data (JSON)",
-        help_text='Any JSON value, for example {"text": "hi"}, "hi" or 42.',
+        label=gettext_lazy("Data (JSON)"),
+        help_text=gettext_lazy('Any JSON value, for example {"text": "hi"}, "hi" or 42.'),
         strip=False,
-        widget=forms.Textarea(
-            attrs={"class": "vLargeTextField", "rows": 10, "cols": 60, "spellcheck": "false"}
-        ),
+        widget=text_area(10, "ltr"),
     )
 
     def clean_data(self) -> str:
@@ -34,6 +79,22 @@ class PublishForm(forms.Form):
         text: str = self.cleaned_data["data"]
         check_json(text)
         return text
+
+
+def check_number(channels: int) -> None:
+    """Say that one publication goes into too many channels: each of them is an entry of the log.
+
+    Raises:
+        ValidationError
+    """
+    if channels > MAX_CHANNELS:
+        text = ngettext(
+            "These are %(count)d channels; at most %(limit)d can be published into at once.",
+            "These are %(count)d channels; at most %(limit)d can be published into at once.",
+            channels,
+        )
+        params = {"count": channels, "limit": MAX_CHANNELS}
+        raise forms.ValidationError(text, code="many", params=params)
 
 
 def check_json(text: str) -> None:
@@ -48,7 +109,7 @@ def check_json(text: str) -> None:
     except json.JSONDecodeError as error:
         raise _invalid(error.msg, error.lineno, error.colno) from None
     except RecursionError:
-        raise forms.ValidationError("Nested too deeply.", code="invalid") from None
+        raise forms.ValidationError(_("Nested too deeply."), code="invalid") from None
     except _ConstantError:
         position = next(
             match.start()
@@ -69,5 +130,5 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _invalid(message: str, line: int, column: int) -> forms.ValidationError:
     params: dict[str, Any] = {"message": message, "line": line, "column": column}
-    text = "Not valid JSON at line %(line)s, column %(column)s: %(message)s."
+    text = _("Not valid JSON at line %(line)s, column %(column)s: %(message)s.")
     return forms.ValidationError(text, code="invalid", params=params)

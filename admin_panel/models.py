@@ -1,15 +1,19 @@
-"""What the panel needs of Django's models: a permission, and a name in the admin's log."""
+"""What the panel needs of Django's models: permissions, and names in the admin's log.
+
+None of them has a table: the service keeps what they stand for.
+"""
 
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class Publication(models.Model):
-    """A publication by an operator. There is no table: the service keeps publications.
+    """A publication by an operator.
 
-    The model gives the permission `realtime_admin.publish`, the entries of the admin's
-    log and the panel's page in the admin something to refer to.
+    `publish` is for all channels. Beside it there is a permission for each namespace, which
+    `permissions.create_for_namespaces` makes.
     """
 
     channel = models.CharField(primary_key=True, max_length=255)
@@ -18,8 +22,46 @@ class Publication(models.Model):
         managed = False
         default_permissions = ()
         permissions = (("publish", "Can publish into channels"),)
-        verbose_name = "publication"
-        verbose_name_plural = "publish"  # the label of the page in the admin's index
+        verbose_name = _("publication")
+        verbose_name_plural = _("publications")
 
     def __str__(self) -> str:
         return self.channel
+
+
+class Channel(models.Model):
+    """A channel, as the panel shows it."""
+
+    name = models.CharField(primary_key=True, max_length=255)
+
+    class Meta:
+        managed = False
+        default_permissions = ()
+        permissions = (
+            ("view", "Can see nodes, channels, users and options in the panel"),
+            ("remove_history", "Can remove the history of channels"),
+        )
+        verbose_name = _("channel")
+        verbose_name_plural = _("channels")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Connection(models.Model):
+    """The connections of one user ID."""
+
+    user = models.CharField(primary_key=True, max_length=255)
+
+    class Meta:
+        managed = False
+        default_permissions = ()
+        permissions = (
+            ("disconnect", "Can disconnect users"),
+            ("unsubscribe", "Can unsubscribe users from channels"),
+        )
+        verbose_name = _("connections of user")
+        verbose_name_plural = _("connections of users")
+
+    def __str__(self) -> str:
+        return self.user

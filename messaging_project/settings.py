@@ -85,6 +85,8 @@ STATIC_URL = "static/"
 REALTIME = {
     "token_hmac_secret_key": secret(DATA_DIR, "token_hmac_secret_key"),
     "api_key": secret(DATA_DIR, "api_key"),
+    # for the panel at the root: SERVICE_ADMIN=true and SERVICE_ADMIN_PASSWORD turn it on
+    "admin_secret": secret(DATA_DIR, "admin_secret"),
     "v3_use_offset": True,
     "namespaces": [
         {
@@ -110,6 +112,18 @@ CHANNEL_LAYERS: dict[str, dict[str, object]] = {
     }
     if REDIS_URL
     else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+}
+
+# What the panel's sign-in must remember (attempts, sessions that were ended), for all processes.
+CACHES: dict[str, dict[str, object]] = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL.split(",")[0],  # several are shards of the service
+        "KEY_PREFIX": "messaging_project",
+        "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
+    }
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
 
 LOGGING = {

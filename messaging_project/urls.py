@@ -10,6 +10,8 @@ from django.views.generic import RedirectView
 from messaging_project import demo
 
 urlpatterns = [
+    # with the option `admin` the panel is at the root; without, its URLs do not match
+    path("", include("admin_panel.standalone.urls")),
     path("", RedirectView.as_view(pattern_name="demo")),
     path("demo", demo.page, name="demo"),
     path("demo/token", demo.token, name="demo-token"),

@@ -15,10 +15,11 @@ from django.conf import settings
 from django.core import checks
 from django.utils.module_loading import import_string
 
-from realtime import conf, origin, pages
+from realtime import checks_panel, conf, origin, pages
+from realtime.checks_panel import SECRET_LEAST_BYTES
 from realtime.hooks.registry import registry
 from realtime.options import Config
-from realtime.options_reader import NO_EFFECT, NOT_USED, read
+from realtime.options_reader import NOT_USED, read
 from realtime.redis_options import uses_redis
 from realtime.tokens.keys import InvalidKey, configured_keys
 from realtime.transports import daphne
@@ -92,15 +93,14 @@ def check_unused(
     app_configs: Sequence[AppConfig] | None = None, **_: Any
 ) -> list[checks.CheckMessage]:
     """W001: options that are read and have no effect here."""
-    unused = {**NOT_USED, **NO_EFFECT}
     return [
         checks.Warning(
-            f"Option {name!r} is not used: {unused[name]}.",
+            f"Option {name!r} is not used: {NOT_USED[name]}.",
             hint="Remove it, or silence realtime.W001.",
             id="realtime.W001",
         )
         for name in sorted(conf.gather().options)
-        if name in unused
+        if name in NOT_USED
     ]
 
 
@@ -144,17 +144,24 @@ def check_insecure(
     if settings.DEBUG:
         return []
     config = _config()
+    # without the second option it does not hold, see E022
+    open_panel = config.admin and config.admin_insecure and config.admin_insecure_in_production
     return [
         checks.Warning(
             f"{option} is on: {danger}.",
             hint="Turn it off outside of development.",
             id="realtime.W004",
         )
-        for option, danger in (
-            ("client_insecure", "anyone may connect, subscribe and publish"),
-            ("api_insecure", "anyone who reaches the server API may use it"),
+        for option, is_on, danger in (
+            (
+                "client_insecure",
+                config.client_insecure,
+                "anyone may connect, subscribe and publish",
+            ),
+            ("api_insecure", config.api_insecure, "anyone who reaches the server API may use it"),
+            ("admin_insecure", open_panel, "anyone who reaches the panel may do everything in it"),
         )
-        if getattr(config, option)
+        if is_on
     ]
 
 
@@ -435,10 +442,6 @@ def check_secret_length(
     ]
 
 
-SECRET_LEAST_BYTES = 32
-"""As long as the digest of HS256 (RFC 7518, 3.2)."""
-
-
 CHECKS = (
     check_options,
     check_token_keys,
@@ -460,6 +463,7 @@ CHECKS = (
     check_believed_origins,
     check_origins_of_endpoint,
     check_secret_length,
+    *checks_panel.CHECKS,
 )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -46,6 +46,10 @@ _overrides: dict[str, object] = {}
 """Options that win over all sources."""
 
 
+Origin: TypeAlias = Literal["environment", "settings", "file", "override"]
+"""A source of options; "override" is `override`."""
+
+
 class Sources(NamedTuple):
     """The options given, merged, and what was wrong with where they came from."""
 
@@ -53,6 +57,8 @@ class Sources(NamedTuple):
     problems: list[Problem]
     unknown_variables: list[str]
     """Environment variables with our prefix that name no option."""
+    origins: dict[str, Origin]
+    """Option → where its value is from."""
 
 
 def current() -> Config:
@@ -83,14 +89,22 @@ def gather() -> Sources:
     strings, unknown = _read_environment(prefix)
     # an older name given in a stronger source wins over the newer one in a weaker source
     merged: dict[str, object] = {}
-    for source in (from_file, from_settings, from_strings(strings)):
+    origins: dict[str, Origin] = {}
+    by_strength: tuple[tuple[Origin, Mapping[str, object]], ...] = (
+        ("file", from_file),
+        ("settings", from_settings),
+        ("environment", from_strings(strings)),
+    )
+    for origin, source in by_strength:
         for name, value in source.items():
             known = ALIASES.get(name, name)
             if known != name and known in source:
                 continue
             merged[known] = value
+            origins[known] = origin
     merged.update(_overrides)
-    return Sources(merged, problems, unknown)
+    origins.update(dict.fromkeys(_overrides, "override"))
+    return Sources(merged, problems, unknown, origins)
 
 
 def redis_prefix() -> str:

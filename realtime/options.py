@@ -125,9 +125,14 @@ class Config:
     )
     api_key: str = _option("", "Protects the server API.", secret=True)
     api_insecure: bool = _option(False, "The server API needs no key.")
-    admin: bool = _option(False, "Serve the operators' panel.")
-    admin_password: str = _option("", "Password of the operators' panel.", secret=True)
-    admin_secret: str = _option("", "Signs the sessions of the operators' panel.", secret=True)
+    admin: bool = _option(False, "Serve the panel by itself, too, with /admin/auth and /admin/api.")
+    admin_password: str = _option("", "The password that all operators share.", secret=True)
+    admin_secret: str = _option("", "Signs the sessions that begin with it.", secret=True)
+    admin_insecure: bool = _option(False, "Development: no password needed; holds with DEBUG only.")
+    admin_insecure_in_production: bool = _option(False, "Have admin_insecure hold without DEBUG.")
+    admin_trusted_proxies: int = _option(
+        0, "Proxies in front that append to X-Forwarded-For; 0: that header is not believed."
+    )
 
     # engine
     engine: str = _option("", "memory or redis; empty: redis if one is named, otherwise memory.")

@@ -77,7 +77,7 @@ _ELSEWHERE: Mapping[str, str] = {
         " grpc_api_tls_cert grpc_api_tls_key graphite graphite_tags graphite_host"
         " graphite_port graphite_prefix graphite_interval broker nats_url nats_prefix"
         " nats_dial_timeout nats_write_timeout debug health prometheus"
-        " node_info_metrics_aggregate_interval admin_insecure admin_external"
+        " node_info_metrics_aggregate_interval admin_external"
     ),
     "streams are always used": "redis_streams",
     "Redis Cluster is not supported, name shards in redis_url": "redis_cluster_addrs",
@@ -89,11 +89,6 @@ NOT_USED: Mapping[str, str] = {
     name: reason for reason, names in _ELSEWHERE.items() for name in names.split()
 }
 """Options of the reference server that are read and not used → why. Not a mistake."""
-
-NO_EFFECT: Mapping[str, str] = dict.fromkeys(
-    ("admin", "admin_password", "admin_secret"), "the users of Django's admin decide"
-)
-"""Options that are checked and have no effect yet → why."""
 
 
 def load(options: Mapping[str, object]) -> Config:

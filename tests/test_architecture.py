@@ -61,6 +61,7 @@ PACKAGES = ("realtime", *APPS, "messaging_project")
 DJANGO_SIDE = (
     "realtime.conf",
     "realtime.checks",
+    "realtime.checks_panel",
     "realtime.apps",
     "realtime.asgi",
     "realtime.commits",

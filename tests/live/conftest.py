@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from selenium.webdriver import Chrome
 
+from tests.browser import console, start_browser
 from tests.live.application import Application
+from tests.live.panel_servers import PanelServer, make_site
+from tests.live.panel_site import sign_in_browser
+from tests.live.panel_staff import Staff, add_staff
+from tests.live.publish_page import add_users
+from tests.live.publish_screen import PublishScreen
+from tests.live.tail_page import TailPage, sign_in_at
+from tests.ready_site import ReadySite
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +32,111 @@ def application(shared_application: Application) -> Application:
     """The application that endpoints belong to, as if new."""
     shared_application.reset()
     return shared_application
+
+
+@pytest.fixture(scope="session")
+def publish_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
+    """One ready site, with some users, for all tests of the publish page."""
+    site = ReadySite(tmp_path_factory.mktemp("site"))
+    try:
+        add_users(site)
+        yield site
+    finally:
+        site.stop()
+
+
+@pytest.fixture(scope="session")
+def publish_browser(
+    publish_site: ReadySite, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Chrome]:
+    """A browser in which the operator of that site is signed in."""
+    browser = start_browser(tmp_path_factory.mktemp("profile"))
+    try:
+        sign_in_browser(browser, publish_site)
+        yield browser
+    finally:
+        browser.quit()
+
+
+@pytest.fixture
+def screen(publish_browser: Chrome, publish_site: ReadySite) -> Iterator[PublishScreen]:
+    """The publish page, opened; whatever its console says is an error."""
+    yield PublishScreen(publish_browser, publish_site.address).open()
+    logged = console(publish_browser)
+    publish_browser.execute_script("localStorage.clear()")
+    assert logged == []
+
+
+@pytest.fixture(scope="session")
+def panel_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ready site's database, with users, for servers with the panel."""
+    return make_site(tmp_path_factory.mktemp("panel"))
+
+
+@pytest.fixture(scope="session")
+def panel_server(
+    panel_site: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PanelServer]:
+    """A server with the panel and the memory engine; whoever stops it starts it again."""
+    server = PanelServer(panel_site, tmp_path_factory.mktemp("panel-server"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def staffed_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
+    """One ready site, with the staff of `panel_staff`, for the pages that act on users."""
+    site = ReadySite(tmp_path_factory.mktemp("site"))
+    try:
+        add_staff(site)
+        yield site
+    finally:
+        site.stop()
+
+
+@pytest.fixture(scope="session")
+def staff(staffed_site: ReadySite) -> Iterator[Staff]:
+    """The browsers of that staff, by name: `staff["viewer"]`."""
+    with Staff(staffed_site) as staff:
+        yield staff
+
+
+@pytest.fixture(scope="session")
+def staffed_browser(
+    staffed_site: ReadySite, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Chrome]:
+    """A browser in which the operator of that site is signed in."""
+    browser = start_browser(tmp_path_factory.mktemp("profile"))
+    try:
+        sign_in_browser(browser, staffed_site)
+        yield browser
+    finally:
+        browser.quit()
+
+
+@pytest.fixture(scope="session")
+def signed_in_browser(
+    panel_server: PanelServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Chrome]:
+    """A browser in which the operator is signed in, at every server of `panel_site`."""
+    browser = start_browser(tmp_path_factory.mktemp("profile"))
+    try:
+        sign_in_at(browser, panel_server)
+        yield browser
+    finally:
+        browser.quit()
+
+
+@pytest.fixture
+def panel_browser(signed_in_browser: Chrome) -> Iterator[Chrome]:
+    """That browser; what its console says is an error, but for a server that is away."""
+    yield signed_in_browser
+    logged = [line for line in console(signed_in_browser) if "ERR_CONNECTION_REFUSED" not in line]
+    signed_in_browser.get("about:blank")
+    assert logged == []
+
+
+@pytest.fixture
+def tail_page(panel_browser: Chrome, panel_server: PanelServer) -> TailPage:
+    """The channel page at that server, not opened yet."""
+    return TailPage(panel_browser, panel_server)

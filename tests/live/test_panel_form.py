@@ -78,7 +78,7 @@ def test_broken_json_stays_in_the_field(operator: Client) -> None:
     response = operator.post(PAGE, {"channel": "a", "data": '{"text": <hi>'})
 
     page = response.content.decode()
-    textarea = page.partition("<textarea")[2].partition("</textarea>")[0]
+    textarea = page.partition('<textarea name="data"')[2].partition("</textarea>")[0]
     assert unescape(textarea.partition(">")[2]).strip() == '{"text": <hi>'
     assert "line 1, column 10" in page
 

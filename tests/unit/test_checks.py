@@ -295,8 +295,8 @@ def test_every_id_is_given_by_one_check() -> None:
 
     assert set(given.values()) == {1}
     assert sorted(given) == [
-        *(f"realtime.E{number:03}" for number in range(1, 22)),
+        *(f"realtime.E{number:03}" for number in range(1, 23)),
         *("realtime.E030", "realtime.E031"),
-        *(f"realtime.W{number:03}" for number in range(1, 14)),
+        *(f"realtime.W{number:03}" for number in range(1, 17)),
         *("realtime.W020", "realtime.W021", "realtime.W022"),
     ]

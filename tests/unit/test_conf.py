@@ -42,6 +42,20 @@ def test_environment_wins_over_settings_and_settings_over_the_file(
     assert (config.api_key, config.name, config.admin_secret) == ("environment", "settings", "file")
 
 
+def test_source_of_each_option_is_told(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_SECRET", "environment")
+
+    with override_settings(REALTIME={"name": "settings", "token_hmac_secret_key": "settings"}):
+        origins = conf.gather().origins
+
+    assert origins == {
+        "token_hmac_secret_key": "environment",
+        "name": "settings",
+        "api_key": "file",
+        "admin_secret": "file",
+    }
+
+
 def test_namespaces_of_the_stronger_source_replace_all_others(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from realtime import checks, node, peers, redis_options
+from realtime import checks, checks_panel, node, peers, redis_options
 from realtime.checks import OPTION_ERRORS
 from realtime.engine.keys import Keys
 from realtime.errors import DISCONNECTS, ERRORS
@@ -52,10 +52,14 @@ def test_option_is_documented_with_type_default_and_meaning(name: str) -> None:
     assert found == [f"| `{name}` | {TYPES[kind_of(option)]} | {default} | {meaning} |"]
 
 
-WARNINGS = re.findall(r'id="(realtime\.W[0-9]{3})"', inspect.getsource(checks))
+GIVEN = [
+    check
+    for module in (checks, checks_panel)
+    for check in re.findall(r'id="(realtime\.[EW][0-9]{3})"', inspect.getsource(module))
+]
 
 
-@pytest.mark.parametrize("check", [*OPTION_ERRORS.values(), *WARNINGS])
+@pytest.mark.parametrize("check", [*OPTION_ERRORS.values(), *GIVEN])
 def test_check_is_documented(check: str) -> None:
     assert f"`{check.removeprefix('realtime.')}`" in read("options.md").replace("realtime.", "")
 

@@ -65,6 +65,7 @@ DEFAULTS: Mapping[str, object] = {
     "admin": False,
     "admin_password": "",
     "admin_secret": "",
+    "admin_insecure": False,
     "allowed_origins": None,
     "websocket_handler_prefix": "/connection/websocket",
     "websocket_disable": False,
@@ -81,7 +82,7 @@ DOCUMENTED = f"""
 {" ".join(CHANNEL_DEFAULTS)} {" ".join(DEFAULTS)}
 client_concurrency client_ping_interval client_message_write_timeout client_request_max_size
 secret api_handler_prefix grpc_api grpc_api_port grpc_api_key grpc_api_tls grpc_api_tls_disable
-grpc_api_tls_cert grpc_api_tls_key admin_insecure admin_external admin_web_path
+grpc_api_tls_cert grpc_api_tls_key admin_external admin_web_path
 admin_handler_prefix address port internal_address internal_port
 websocket_ping_interval websocket_write_timeout websocket_compression
 websocket_use_write_buffer_pool websocket_compression_level websocket_compression_min_size

@@ -109,6 +109,7 @@ def describe(base: str) -> str:
     places = {
         "Demo page": base + reverse("demo"),
         "Admin": base + reverse("admin:index"),
+        **({"Panel": base + reverse("realtime_panel:overview")} if conf.current().admin else {}),
         "WebSocket": socket_url,
         "Server API": base + reverse("realtime_api:commands"),
     }

@@ -1,0 +1,75 @@
+"""What operators did, in the admin's log: who, what, and to which channel or user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from django.contrib.admin.models import ADDITION, DELETION, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db import models
+from django.db.models import QuerySet
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from .models import Channel, Connection, Publication
+
+DETAIL_MAX_LENGTH = 500
+"""Characters of published data that are logged."""
+
+_SEPARATOR = ": "
+
+
+class Kind(NamedTuple):
+    """One kind of action: what it is done to, its flag in the log, and its words."""
+
+    model: type[models.Model]
+    flag: int
+    words: str | Promise
+
+
+PUBLISH = Kind(Publication, ADDITION, _("Published"))
+"""Target: channel. Detail: the data."""
+
+DISCONNECT = Kind(Connection, DELETION, _("Disconnected"))
+"""Target: user ID."""
+
+UNSUBSCRIBE = Kind(Connection, DELETION, _("Unsubscribed"))
+"""Target: user ID. Detail: the channel, none for all of them."""
+
+REMOVE_HISTORY = Kind(Channel, DELETION, _("History removed"))
+"""Target: channel."""
+
+
+def record(user_id: int | str | UUID, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
+    """Make one entry for each target.
+
+    Args:
+        user_id: primary key of the Django user whose entries they are.
+        detail: what the words do not say; it is cut where it is long.
+    """
+    if len(detail) > DETAIL_MAX_LENGTH:
+        detail = detail[:DETAIL_MAX_LENGTH] + "…"
+    detail = detail.replace("\0", "\N{SYMBOL FOR NULL}")
+    words = str(kind.words)
+    LogEntry.objects.log_actions(
+        user_id=user_id,
+        # names may hold null characters, which not every database stores
+        queryset=[kind.model(pk=target.replace("\0", "\N{SYMBOL FOR NULL}")) for target in targets],
+        action_flag=kind.flag,
+        # never the detail alone: Django reads messages that begin with a bracket as its own
+        change_message=f"{words}{_SEPARATOR}{detail}" if detail else words,
+    )
+
+
+def entries(kind: Kind) -> QuerySet[LogEntry]:
+    """The entries about what actions of this kind are done to, newest first."""
+    content_type = ContentType.objects.get_for_model(kind.model)
+    found = LogEntry.objects.filter(content_type=content_type)
+    return found.select_related("user").order_by("-action_time", "-pk")
+
+
+def detail_of(entry: LogEntry) -> str:
+    """The detail of an entry, in whichever language its words are."""
+    return entry.change_message.partition(_SEPARATOR)[2]

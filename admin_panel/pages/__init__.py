@@ -1,0 +1,61 @@
+"""The pages, in one table. Their order is that of the tabs."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from ..panel import Page
+from . import channel, channels, console, namespaces, overview, publish, user
+
+PAGES: tuple[Page, ...] = (
+    Page(
+        "overview",
+        "overview/",
+        _("Overview"),
+        lambda operator: operator.may_view,
+        overview.show,
+        parts={"data": overview.data},
+    ),
+    Page("channels", "channels/", _("Channels"), lambda operator: operator.may_view, channels.show),
+    Page(
+        "channel",
+        "channel/",
+        _("Channel"),
+        lambda operator: operator.may_view,
+        channel.show,
+        listed=False,
+        under="channels",
+        parts={"token": channel.token, "data": channel.data, "remove": channel.remove},
+    ),
+    Page(
+        "user",
+        "user/",
+        _("User"),
+        lambda operator: operator.may_view,
+        user.show,
+        parts={"disconnect": user.disconnect, "unsubscribe": user.unsubscribe},
+    ),
+    Page(
+        "publish",
+        "publication/",
+        _("Publish"),
+        lambda operator: operator.may_publish_somewhere,
+        publish.show,
+        parts={"reach": publish.reach, "channels": publish.channels},
+    ),
+    Page(
+        "namespaces",
+        "namespaces/",
+        _("Namespaces"),
+        lambda operator: operator.may_view,
+        namespaces.show,
+    ),
+    Page(
+        "console",
+        "console/",
+        _("Console"),
+        lambda operator: operator.may_view,
+        console.show,
+        parts={"run": console.run},
+    ),
+)

@@ -1,0 +1,209 @@
+"""One channel: its options, who is in it, what it keeps, and what comes while one looks on.
+
+Of many clients or publications one page is laid out. Reading them takes time, too, most of all
+from Redis, so only the newest publications are read, and many clients only when asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Page as ListPage
+from django.http import HttpResponse, JsonResponse
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_variables
+
+import realtime
+from realtime import conf
+from realtime import pages as realtime_pages
+from realtime.errors import NamespaceNotFound
+from realtime.options import ChannelOptions
+
+from .. import log, service
+from ..channel_words import kinds_of, words_of
+from ..json_text import JSONText, json_text
+from ..paging import page_of
+from ..permissions import namespace_of
+from ..shell import Visit
+
+if TYPE_CHECKING:
+    from realtime.protocol.messages import ClientInfo, Publication
+
+PRESENCE_PAGE_SIZE = 50
+HISTORY_PAGE_SIZE = 20
+
+PRESENCE_READ = 2_000
+"""Subscribers up to which presence is read without being asked for."""
+
+HISTORY_READ = 2_000
+"""Publications one can page through."""
+
+TOKEN_TTL = 300.0
+"""Seconds. An operator who lost the right to look on keeps it this long at most."""
+
+
+class Present(NamedTuple):
+    """A client in the channel."""
+
+    client: str
+    user: str
+    infos: list[tuple[str, JSONText]]
+    """Name in the protocol ("conn_info"), value."""
+
+
+class Kept(NamedTuple):
+    """A publication in the history."""
+
+    offset: int
+    uid: str
+    by: Present | None
+    """The client that published it, if one did."""
+    data: JSONText
+
+
+class State(NamedTuple):
+    """What the page shows of a channel. None: the options do not keep it."""
+
+    subscribers: int
+    missing: list[str]
+    num_users: int | None
+    present: ListPage[Any] | None
+    """None also where there are too many to read them unasked, see `is_crowded`."""
+    kept: ListPage[Any] | None
+    is_crowded: bool
+    is_cut: bool
+    """Whether more may be kept than `kept` knows of."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing of this channel yet."""
+        lists = [part for part in (self.present, self.kept) if part is not None]
+        return not self.subscribers and not any(part.paginator.count for part in lists)
+
+
+def show(visit: Visit) -> HttpResponse:
+    """The channel that the query names; without one, a field to name it."""
+    channel = visit.request.GET.get("channel", "")
+    if not channel:
+        return visit.render("channel.html")
+    config = conf.current()
+    try:
+        options = service.options_of(channel)
+    except realtime.Error as error:
+        return visit.render(
+            "channel.html",
+            status=404,
+            channel=channel,
+            namespace=namespace_of(channel, config),
+            error=error,
+            namespace_is_unknown=isinstance(error, NamespaceNotFound),
+            namespaces=sorted(config.namespaces),
+        )
+    context: dict[str, Any] = {
+        "channel": channel,
+        "namespace": namespace_of(channel, config),
+        "options": options,
+        "kinds": kinds_of(channel, config),
+        "words": words_of(options),
+        "known_pages": {page.name for page in visit.panel.pages},
+        "endpoint": realtime_pages.endpoint(visit.request),
+    }
+    try:
+        state = read(visit, channel, options)
+    except service.Unavailable as unavailable:
+        return visit.render("channel.html", status=503, unavailable=unavailable, **context)
+    return visit.render("channel.html", state=state, **context)
+
+
+def read(visit: Visit, channel: str, options: ChannelOptions) -> State:
+    """Ask the service.
+
+    Raises:
+        Unavailable
+    """
+    subscribers = service.subscribers([channel])
+    present = kept = num_users = None
+    is_cut = False
+    number = visit.request.GET.get("clients")
+    is_crowded = options.presence and is_too_much(subscribers[channel], number)
+    if options.presence and not is_crowded:
+        clients = sorted(
+            service.presence(channel).values(), key=lambda info: (info.user, info.client)
+        )
+        num_users = len({info.user for info in clients})
+        present = page_of(clients, PRESENCE_PAGE_SIZE, number)
+        present.object_list = [_present(info) for info in present]
+    if options.keeps_history:
+        publications = service.history(channel, HISTORY_READ + 1)[::-1]
+        is_cut = len(publications) > HISTORY_READ
+        del publications[HISTORY_READ:]
+        kept = page_of(publications, HISTORY_PAGE_SIZE, visit.request.GET.get("kept"))
+        kept.object_list = [_kept(publication) for publication in kept]
+    return State(
+        subscribers[channel], subscribers.missing, num_users, present, kept, is_crowded, is_cut
+    )
+
+
+def is_too_much(subscribers: int, asked: str | None) -> bool:
+    """Whether presence is not read. `asked`: which page of it was asked for."""
+    return subscribers > PRESENCE_READ and not asked
+
+
+@sensitive_variables("token")
+def token(visit: Visit) -> HttpResponse:
+    """A token with which the page's script looks on; it comes again before one expires."""
+    try:
+        token = service.observer_token(visit.request.GET.get("channel", ""), TOKEN_TTL)
+    except realtime.Error as error:
+        return JsonResponse({"code": error.code, "message": error.message}, status=404)
+    return JsonResponse({"token": token})
+
+
+def data(visit: Visit) -> HttpResponse:
+    """The data of one publication as they were published, however long they are."""
+    channel = visit.request.GET.get("channel", "")
+    offset = visit.request.GET.get("offset", "")
+    try:
+        publication = service.publication(channel, int(offset))
+    except (realtime.Error, ValueError):
+        publication = None
+    if publication is not None:
+        return HttpResponse(publication.data.raw, content_type="application/json")
+    visit.warning(_("This publication is not kept any longer."))
+    return visit.redirect("channel", channel=channel)
+
+
+def remove(visit: Visit) -> HttpResponse:
+    """Ask whether to remove the history of a channel; do it, log it, and go back."""
+    if not visit.operator.may_remove_history:
+        raise PermissionDenied
+    channel = visit.request.GET.get("channel", "")
+    try:
+        if visit.request.method == "POST":
+            with visit.operator.logged(log.REMOVE_HISTORY, channel):
+                service.remove_history(channel)
+            visit.success(_("The history of %(channel)s was removed.") % {"channel": channel})
+        else:
+            kept = len(service.history(channel, HISTORY_READ + 1))
+            return visit.render(
+                "channel_remove.html",
+                title=_("Remove history"),
+                channel=channel,
+                kept=min(kept, HISTORY_READ),
+                is_cut=kept > HISTORY_READ,
+            )
+    except realtime.Error:
+        visit.warning(_("The channel keeps no history."))
+    return visit.redirect("channel", channel=channel)
+
+
+def _present(info: ClientInfo) -> Present:
+    infos = [("conn_info", info.conn_info), ("chan_info", info.chan_info)]
+    shown = [(name, json_text(value)) for name, value in infos if value is not None]
+    return Present(info.client, info.user, shown)
+
+
+def _kept(publication: Publication) -> Kept:
+    by = _present(publication.info) if publication.info is not None else None
+    return Kept(publication.offset, publication.uid, by, json_text(publication.data))

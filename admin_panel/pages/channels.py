@@ -1,0 +1,53 @@
+"""The list of channels that have a subscriber: searched, paged, counted."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+
+from django.http import HttpResponse
+
+from realtime import conf
+
+from .. import service
+from ..paging import page_of
+from ..permissions import namespace_of
+from ..shell import Visit
+
+PAGE_SIZE = 50
+LISTED = 10_000
+"""Channels one can page through; beyond them, one searches."""
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+def show(visit: Visit) -> HttpResponse:
+    """The channels a search finds, a page of them."""
+    search = visit.request.GET.get("q", "").strip()
+    channels = service.channels()
+    found = find(channels, search)
+    page = page_of(found[:LISTED], PAGE_SIZE, visit.request.GET.get("page"))
+    counts = service.subscribers(list(page))
+    config = conf.current()
+    return visit.render(
+        "channels.html",
+        search=search,
+        is_pattern=_GLOB.search(search) is not None,
+        rows=[(name, namespace_of(name, config), counts.get(name, 0)) for name in page],
+        list=page,
+        total=len(channels),
+        found=len(found),
+        cut=len(found) > LISTED,
+        listed=LISTED,
+    )
+
+
+def find(channels: list[str], search: str) -> list[str]:
+    """The channels that contain a text, or match a pattern as of file names; in any case."""
+    if not search:
+        return channels
+    if _GLOB.search(search):
+        matches = re.compile(translate(search), re.IGNORECASE).match
+        return [channel for channel in channels if matches(channel)]
+    wanted = search.lower()
+    return [channel for channel in channels if wanted in channel.lower()]

@@ -1,0 +1,120 @@
+"""The overview: nodes, totals, messages per second, and what to worry about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.http import HttpResponse, JsonResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from .. import service
+from ..shell import Visit
+from ..words import duration
+
+if TYPE_CHECKING:
+    from realtime.engine.base import NodeStatus
+
+SLOW_ROUND_TRIP = 0.05
+"""Seconds a round trip to Redis may take before it is worth a warning."""
+
+
+class Totals(NamedTuple):
+    """Sums over the nodes that are alive."""
+
+    nodes: int
+    clients: int
+    users: int
+    channels: int
+
+
+class State(NamedTuple):
+    """What the page shows of the service."""
+
+    nodes: list[NodeStatus]
+    totals: Totals
+    round_trip_ms: float | None
+    warnings: list[str]
+
+
+def show(visit: Visit) -> HttpResponse:
+    """The page; it works without JavaScript, too."""
+    try:
+        state = read()
+    except service.Unavailable as unavailable:
+        # the page goes on asking, so it comes back by itself
+        return visit.render("overview.html", status=503, unavailable=unavailable)
+    return visit.render("overview.html", state=state)
+
+
+def data(visit: Visit) -> HttpResponse:
+    """What the page asks for every two seconds: its live part anew, and the counters."""
+    try:
+        state = read()
+    except service.Unavailable as unavailable:
+        html = visit.fragment("_overview_live.html", unavailable=unavailable)
+        return JsonResponse({"available": False, "html": html, "nodes": []})
+    counters = [
+        {
+            "uid": node.uid,
+            "published": node.messages_published,
+            "delivered": node.messages_delivered,
+            "silent_for": node.silent_for,
+        }
+        for node in state.nodes
+        if node.alive
+    ]
+    html = visit.fragment("_overview_live.html", state=state)
+    return JsonResponse({"available": True, "html": html, "nodes": counters})
+
+
+def read() -> State:
+    """Ask the service.
+
+    Raises:
+        Unavailable
+    """
+    nodes = service.nodes()
+    round_trip = service.round_trip()
+    return State(
+        nodes,
+        totals_of(nodes),
+        None if round_trip is None else round_trip * 1000,
+        warnings_of(nodes, round_trip),
+    )
+
+
+def totals_of(nodes: list[NodeStatus]) -> Totals:
+    """Sums; a user or channel that is on two nodes counts twice."""
+    alive = [node for node in nodes if node.alive]
+    return Totals(
+        nodes=len(alive),
+        clients=sum(node.num_clients for node in alive),
+        users=sum(node.num_users for node in alive),
+        channels=sum(node.num_channels for node in alive),
+    )
+
+
+def warnings_of(nodes: list[NodeStatus], round_trip: float | None) -> list[str]:
+    """What an operator should look into, in sentences."""
+    warnings = [
+        _("Node %(name)s has been silent for %(time)s.")
+        % {"name": node.name, "time": duration(node.silent_for)}
+        for node in nodes
+        if not node.alive
+    ]
+    if round_trip is not None and round_trip > SLOW_ROUND_TRIP:
+        warnings.append(
+            _("Redis is slow: a round trip takes %(time)d ms.") % {"time": round_trip * 1000}
+        )
+    versions = sorted({node.version for node in nodes if node.alive})
+    if len(versions) > 1:
+        warnings.append(
+            ngettext(
+                "The nodes run %(count)d version: %(versions)s.",
+                "The nodes run %(count)d different versions: %(versions)s.",
+                len(versions),
+            )
+            % {"count": len(versions), "versions": ", ".join(versions)}
+        )
+    return warnings

@@ -1,0 +1,244 @@
+"""Publish data into one or many channels; every publication leaves an entry in the admin's log.
+
+    the form ──► refused: the form again, with everything in it
+       │   └───► too large to go out unasked: a page that asks, and carries what was typed
+       ▼
+    published ─► the form, by a redirect; where some channels failed: the form with those
+
+Without JavaScript every step is a page. With it, the form shows what it would reach while one
+types, and asks in a dialog.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+from django.core.exceptions import ValidationError
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+    JsonResponse,
+)
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from realtime import conf
+
+from .. import channel_names, recent, service
+from ..forms import ChannelsField, PublishForm
+from ..operators import Operator
+from ..reach import Reach, Target, check, count
+from ..sending import Sent, send
+from ..shell import Visit
+from .channels import find
+
+SUGGESTED = 20
+"""Channels suggested at once."""
+
+SHOWN = 10
+"""Channels that are named in an error or a message; of more, the number is told."""
+
+QUERY_MAX_LENGTH = 4000
+"""Characters of a query that any server takes; longer lists of channels do not go along."""
+
+_DRAFT = re.compile(r"[0-9a-zA-Z-]{1,64}")
+
+
+def show(visit: Visit) -> HttpResponse:
+    """Show the form, or do what its button says."""
+    post = visit.request.POST
+    if visit.request.method != "POST":
+        return _page(visit, PublishForm(initial=_from_query(visit)))
+    if "edit" in post or "check" in post:
+        values = {"channel": post.get("channel", ""), "data": post.get("data", "")}
+        context = reached(visit.operator, values["channel"]) if "check" in post else {}
+        return _page(visit, PublishForm(initial=values), **context)
+    form = PublishForm(post)
+    if not form.is_valid():
+        return _page(visit, form)
+    return _publish(visit, form)
+
+
+def reach(visit: Visit) -> HttpResponse:
+    """For the page's script: what the channels in the form would reach, and whether to ask."""
+    if visit.request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    context = reached(visit.operator, visit.request.POST.get("channel", ""))
+    found: Reach | None = context.get("reach")
+    return JsonResponse(
+        {
+            "html": visit.fragment("_publish_reach.html", **context),
+            "confirm": found is not None and not found.refused and found.needs_confirmation,
+            "channels": len(found.targets) if found else 0,
+        }
+    )
+
+
+def channels(visit: Visit) -> HttpResponse:
+    """For the page's script: channels that have a subscriber and contain a text."""
+    try:
+        known = service.channels()
+    except service.Unavailable:
+        return JsonResponse({"channels": []})  # suggestions only: what matters says it loudly
+    found = find(known, visit.request.GET.get("q", "").strip())
+    suggested: list[str] = []
+    for channel in found:
+        if visit.operator.may_publish(channel):
+            suggested.append(channel)
+            if len(suggested) == SUGGESTED:
+                break
+    return JsonResponse({"channels": suggested})
+
+
+def reached(operator: Operator, text: str) -> dict[str, Any]:
+    """Context of `_publish_reach.html`: what the channels in a text would reach."""
+    try:
+        names = ChannelsField(required=False).clean(text)
+    except ValidationError as error:
+        return {"asked": True, "reach_errors": error.messages}
+    try:
+        return {"asked": True, "reach": count(check(operator, names))}
+    except service.Unavailable as unavailable:
+        return {"asked": True, "unavailable": unavailable}
+
+
+def _publish(visit: Visit, form: PublishForm) -> HttpResponse:
+    targets = check(visit.operator, form.cleaned_data["channel"])
+    if any(target.problem for target in targets):
+        _refuse(form, targets)
+        forbidden = any(target.forbidden for target in targets)
+        return _page(visit, form, status=403 if forbidden else 200)
+    try:
+        if "confirmed" not in visit.request.POST:
+            found = count(targets)
+            if found.needs_confirmation:
+                return _ask(visit, found)
+        sent = send(visit.operator, form.cleaned_data["channel"], form.cleaned_data["data"])
+    except service.Unavailable as unavailable:
+        form.add_error("channel", f"{unavailable.title}. {unavailable.advice}")
+        return _page(visit, form)
+    except ValueError:
+        form.add_error("data", _("The service does not accept this as JSON."))
+        return _page(visit, form)
+    if sent.failed:
+        return _page_of_failure(visit, form, sent)
+    visit.success(_done(sent.published))
+    return HttpResponseRedirect(_after(visit, sent.published))
+
+
+def _refuse(form: PublishForm, targets: list[Target]) -> None:
+    """Say next to the field which channels are refused, and why."""
+    refused = [target for target in targets if target.problem]
+    if len(targets) == 1:
+        form.add_error("channel", refused[0].problem)
+        return
+    for target in refused[:SHOWN]:
+        form.add_error("channel", f"{target.channel}: {target.problem}")
+    more = len(refused) - SHOWN
+    if more > 0:
+        text = ngettext(
+            "%(count)d more channel is refused.", "%(count)d more channels are refused.", more
+        )
+        form.add_error("channel", text % {"count": more})
+
+
+def _ask(visit: Visit, found: Reach) -> HttpResponse:
+    return visit.render(
+        "publish_confirm.html",
+        title=_("Publish to so many?"),
+        channel=visit.request.POST["channel"],
+        data=visit.request.POST["data"],
+        draft=_draft(visit.request),
+        reach=found,
+        asked=True,
+    )
+
+
+def _page_of_failure(visit: Visit, form: PublishForm, sent: Sent) -> HttpResponse:
+    """Not everything went out: the form keeps the channels that do not have it."""
+    if sent.published:
+        values = {"channel": channel_names.join(sent.failed), "data": form.cleaned_data["data"]}
+        # unbound: what is left in it has no mistake, it may be sent again
+        return _page(
+            visit,
+            PublishForm(initial=values),
+            sent=sent,
+            outcomes=sorted(sent.outcomes, key=lambda outcome: not outcome.problem)[:100],
+        )
+    if sent.unavailable is not None:
+        form.add_error("channel", f"{sent.unavailable.title}. {sent.unavailable.advice}")
+    else:
+        problems = (Target(each.channel, None, each.problem) for each in sent.outcomes)
+        _refuse(form, list(problems))
+    return _page(visit, form)
+
+
+def _page(visit: Visit, form: PublishForm, *, status: int = 200, **context: object) -> HttpResponse:
+    publishable = namespaces_of(visit.operator)
+    return visit.render(
+        "publish.html",
+        status=status,
+        form=form,
+        draft=_draft(visit.request),
+        publications=recent.publications(visit.operator),
+        namespaces=publishable,
+        boundary=conf.current().channel_namespace_boundary,
+        **context,
+    )
+
+
+def namespaces_of(operator: Operator) -> list[str] | None:
+    """The namespaces an operator is confined to; None for one who may publish anywhere."""
+    if operator.may_publish(""):
+        return None
+    config = conf.current()
+    boundary = config.channel_namespace_boundary
+    return [name for name in config.namespaces if operator.may_publish(f"{name}{boundary}")]
+
+
+def _from_query(visit: Visit) -> dict[str, str]:
+    """What the form begins with: `?channel=a&channel=b`, or `?use=<a publication of the list>`."""
+    query = visit.request.GET
+    use = query.get("use")
+    if use is None:
+        return {"channel": channel_names.join(name for name in query.getlist("channel") if name)}
+    for publication in recent.publications(visit.operator):
+        if str(publication.pk) == use:
+            return publication.form_values
+    visit.warning(_("This publication is not listed any more."))
+    return {}
+
+
+def _after(visit: Visit, published: list[str]) -> str:
+    """Where to go when all is done: the form for the next publication into these channels."""
+    query = [("channel", name) for name in published]
+    if len(urlencode(query)) > QUERY_MAX_LENGTH:
+        query = []
+    draft = _draft(visit.request)
+    if draft:
+        query.append(("sent", draft))
+    url = visit.url("publish")
+    return f"{url}?{urlencode(query)}" if query else url
+
+
+def _done(published: list[str]) -> str:
+    if len(published) == 1:
+        return _("Published into %(channel)s.") % {"channel": published[0]}
+    names = ", ".join(published[:SHOWN])
+    more = len(published) - SHOWN
+    if more > 0:
+        names = _("%(names)s and %(count)d more") % {"names": names, "count": more}
+    return _("Published into %(count)d channels: %(names)s.") % {
+        "count": len(published),
+        "names": names,
+    }
+
+
+def _draft(request: HttpRequest) -> str:
+    """The name that the page's script gave to what is typed; it knows by it what was sent."""
+    name = request.POST.get("draft", "")
+    return name if _DRAFT.fullmatch(name) else ""

@@ -1,0 +1,88 @@
+"""A panel: the pages in one home, for example in the Django admin.
+
+Pages know their home through this class only, so the same pages can be served elsewhere.
+
+    Panel      where the pages are served, in which frame, and who their operator is
+      └ Page   a row of the table in `pages/`: name, path, label, who may open it, view
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.functional import Promise
+
+from .operators import Operator
+
+if TYPE_CHECKING:
+    from .shell import Visit
+
+View: TypeAlias = "Callable[[Visit], HttpResponse]"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page. The first word of its `path` is its place below the home's URL."""
+
+    name: str
+    """For URLs: `panel.url(name)`."""
+    path: str
+    """One word and a slash."""
+    label: str | Promise
+    """In the tab bar, in the admin's index, and the page's title."""
+    allowed: Callable[[Operator], bool]
+    """Who may open the page and its parts."""
+    view: View
+    listed: bool = True
+    """Whether it has a tab and a line in the admin's index."""
+    under: str = ""
+    """Name of the page whose tab is marked, for a page that has no tab."""
+    parts: Mapping[str, View] = field(default_factory=dict)
+    """More views of the page: `{"data": view}` is at "<path>data/", `panel.url("<name>_data")`."""
+
+
+class Panel(ABC):
+    """One home of the pages."""
+
+    base_template: str
+    """The frame: a template with the blocks of `admin/base_site.html`."""
+
+    namespace: str
+    """Namespace of the URL names."""
+
+    prefix: str = ""
+    """What URL names begin with, inside the namespace."""
+
+    def __init__(self, pages: Sequence[Page]) -> None:
+        self.pages = pages
+
+    @property
+    def instance(self) -> str | None:
+        """Instance namespace, where there can be several homes of one kind."""
+        return None
+
+    @abstractmethod
+    def operator(self, request: HttpRequest) -> Operator:
+        """Who asks."""
+
+    @abstractmethod
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        """What the base template needs besides `title`."""
+
+    def url(self, name: str, **query: object) -> str:
+        """The URL of a page, or of a part of one ("overview_data").
+
+        What it is about goes into the query: names of channels and users hold any character.
+        """
+        url = reverse(f"{self.namespace}:{self.prefix}{name}", current_app=self.instance)
+        return f"{url}?{urlencode(query)}" if query else url
+
+    def listed_for(self, operator: Operator) -> list[Page]:
+        """The pages of the tab bar that an operator may open."""
+        return [page for page in self.pages if page.listed and page.allowed(operator)]

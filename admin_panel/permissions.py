@@ -1,0 +1,121 @@
+"""Who may do what in the panel. Every view and every template asks here.
+
+    realtime_admin.view                  open the pages that show the service
+    realtime_admin.publish               publish into any channel
+    realtime_admin.publish_<namespace>   publish into the channels of one namespace
+    realtime_admin.disconnect            disconnect a user
+    realtime_admin.unsubscribe           unsubscribe a user
+    realtime_admin.remove_history        remove the history of a channel
+
+Superusers have all of them. Channels without a namespace need `publish`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from django.apps import AppConfig
+from django.db import DEFAULT_DB_ALIAS, router
+
+from realtime import conf
+from realtime.options import Config
+
+APP_LABEL = "realtime_admin"
+CODENAME_MAX_LENGTH = 100
+"""Of Django's Permission; a namespace with a longer name gets no permission of its own."""
+
+
+class Holder(Protocol):
+    """Whoever has permissions: a user of Django, or of a backend like it."""
+
+    def has_perm(self, perm: str, /) -> bool:
+        """Whether this user has a permission, "app_label.codename"."""
+        ...
+
+
+def may_view(user: Holder) -> bool:
+    """Whether this user may open the pages that show nodes, channels, users and options."""
+    return _has(user, "view")
+
+
+def may_publish(user: Holder, channel: str) -> bool:
+    """Whether this user may publish into a channel."""
+    if _has(user, "publish"):
+        return True
+    namespace = namespace_of(channel, conf.current())
+    return bool(namespace) and _has(user, codename(namespace))
+
+
+def may_publish_somewhere(user: Holder) -> bool:
+    """Whether there is a namespace this user may publish into."""
+    return _has(user, "publish") or any(
+        _has(user, codename(namespace)) for namespace in conf.current().namespaces
+    )
+
+
+def may_disconnect(user: Holder) -> bool:
+    """Whether this user may disconnect users of the service."""
+    return _has(user, "disconnect")
+
+
+def may_unsubscribe(user: Holder) -> bool:
+    """Whether this user may unsubscribe users of the service."""
+    return _has(user, "unsubscribe")
+
+
+def may_remove_history(user: Holder) -> bool:
+    """Whether this user may remove the history of channels."""
+    return _has(user, "remove_history")
+
+
+def codename(namespace: str) -> str:
+    """The permission to publish into a namespace."""
+    return f"publish_{namespace}"
+
+
+def namespace_of(channel: str, config: Config) -> str:
+    """The namespace a channel names, known or not; "" for a channel of the top level."""
+    boundary = config.channel_namespace_boundary
+    if not boundary or boundary not in channel:
+        return ""
+    # with the prefix a boundary may go, too: "p:chat" is of the top level where "p:" is the prefix
+    namespace, found, _ = channel.removeprefix(config.channel_private_prefix).partition(boundary)
+    return namespace if found else ""
+
+
+def create_for_namespaces(sender: AppConfig, using: str = DEFAULT_DB_ALIAS, **signal: Any) -> None:
+    """After `migrate`: make the permissions of the configured namespaces that are missing.
+
+    Those of namespaces that are gone stay: the namespace may come back, and meanwhile they
+    allow nothing.
+    """
+    apps = signal["apps"]
+    try:
+        publication = apps.get_model(APP_LABEL, "Publication")
+        content_types = apps.get_model("contenttypes", "ContentType")
+        permissions = apps.get_model("auth", "Permission")
+    except LookupError:
+        return  # the migration stopped before there was one of them
+    if not router.allow_migrate_model(using, permissions):
+        return
+    # another app may make the content types after us
+    content_type, _ = content_types.objects.using(using).get_or_create(
+        app_label=APP_LABEL, model=publication._meta.model_name
+    )
+    codenames = {name: codename(name) for name in conf.current().namespaces}
+    permissions.objects.using(using).bulk_create(
+        (
+            permissions(
+                content_type=content_type,
+                codename=word,
+                name=f"Can publish into channels of {name}",
+            )
+            for name, word in codenames.items()
+            if len(word) <= CODENAME_MAX_LENGTH
+        ),
+        ignore_conflicts=True,
+    )
+
+
+def _has(user: Holder, word: str) -> bool:
+    return user.has_perm(f"{APP_LABEL}.{word}")

@@ -1,0 +1,108 @@
+"""The endpoints of the reference server's web panel, so that its tools work: protocol-v2, 9.
+
+    POST admin/auth   password -> token
+    POST admin/api    commands of the server API, with `Authorization: token <token>`
+
+Neither looks at cookies, so no page of another site can use what a browser keeps; for that
+reason they need no CSRF token.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
+from django.http import HttpRequest, HttpResponse
+from django.http.multipartparser import MultiPartParserError
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+
+from realtime import conf
+from realtime.server_api import endpoint
+
+from .. import service
+from . import signin
+from .limiter import Limited, address_of
+
+TEXT = "text/plain; charset=utf-8"
+
+
+@csrf_exempt
+@never_cache
+@sensitive_post_parameters("password")
+@sensitive_variables("password")
+def auth(request: HttpRequest) -> HttpResponse:
+    """Give a token for the password."""
+    if request.method != "POST":
+        return respond(endpoint.METHOD_NOT_ALLOWED)
+    config = conf.current()
+    if signin.needs_no_password(config):
+        return give(signin.INSECURE_TOKEN)
+    try:
+        password = find_password(request)
+    except RequestDataTooBig:
+        return respond(endpoint.TOO_LARGE)
+    except (BadRequest, MultiPartParserError, SuspiciousOperation):
+        return respond(endpoint.BAD_REQUEST)
+    if not password or not signin.has_password(config):
+        return respond(endpoint.BAD_REQUEST)
+    now = time.time()
+    try:
+        right = signin.try_password(config, password, address_of(request, config), now)
+    except Limited as limited:
+        response = respond(endpoint.Response(429, b"Too Many Requests\n", TEXT))
+        response["Retry-After"] = str(limited.seconds)
+        return response
+    return give(signin.issue_token(config, now)) if right else respond(endpoint.BAD_REQUEST)
+
+
+@csrf_exempt
+@never_cache
+@sensitive_variables("token")
+def commands(request: HttpRequest) -> HttpResponse:
+    """Run the commands of the body; see docs/http-api.md."""
+    if request.method != "POST":
+        return respond(endpoint.METHOD_NOT_ALLOWED)
+    match request.headers.get("Authorization", "").split():
+        case [scheme, token] if scheme.lower() == "token":
+            if not signin.is_token(conf.current(), token, time.time()):
+                return respond(endpoint.UNAUTHORIZED)
+        case _:
+            return respond(endpoint.UNAUTHORIZED)
+    try:
+        body = request.body
+    except RequestDataTooBig:
+        return respond(endpoint.TOO_LARGE)
+    return respond(service.run_commands(request.headers.get("Content-Type", ""), body))
+
+
+@sensitive_variables("given")
+def find_password(request: HttpRequest) -> str:
+    """The first value of that name in the form, otherwise in the query; "" for none.
+
+    Raises:
+        BadRequest, MultiPartParserError, SuspiciousOperation: the body is no form.
+    """
+    given = [*request.POST.getlist("password"), *request.GET.getlist("password")]
+    return given[0] if given else ""
+
+
+def give(token: str) -> HttpResponse:
+    """The answer that holds a token."""
+    body = json.dumps({"token": token}, separators=(",", ":")) + "\n"
+    answer = HttpResponse(body, content_type="application/json")
+    answer["X-Content-Type-Options"] = "nosniff"
+    return answer
+
+
+def respond(response: endpoint.Response) -> HttpResponse:
+    """An answer of the server API as one of Django."""
+    answer = HttpResponse(response.body, status=response.status)
+    if response.content_type is None:
+        del answer["Content-Type"]
+    else:
+        answer["Content-Type"] = response.content_type
+    answer["X-Content-Type-Options"] = "nosniff"
+    return answer

@@ -1,0 +1,55 @@
+"""The panel by itself: `path("", include("realtime.admin_panel.standalone.urls"))`.
+
+Put it before the URLs of Django's admin, if that is at "admin/": the endpoints admin/auth and
+admin/api would be asked for there otherwise.
+
+URL names: `realtime_panel:<page>`, for example `realtime_panel:overview`, which is the root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, path
+from django.urls.resolvers import RoutePattern
+
+from .. import shell
+from ..pages import PAGES
+from . import api, signin, views
+from .home import HOME, NAMESPACE, panel
+
+app_name = NAMESPACE
+
+
+class WhileOn(RoutePattern):
+    """An empty path that matches while the option `admin` is on.
+
+    Otherwise whatever the site has behind the panel is found, as if the panel were not there.
+    """
+
+    def match(self, path: str) -> Any:
+        """As of the base class."""
+        return super().match(path) if signin.is_on() else None
+
+
+def pages() -> Iterator[URLPattern]:
+    """The pages of the panel and their parts."""
+    for page in PAGES:
+        for route, name, view in shell.routes(panel, page):
+            place = "" if name == HOME else page.path + route
+            yield path(place, views.for_operators(view), name=name)
+
+
+urlpatterns = [
+    URLResolver(
+        WhileOn(""),
+        [
+            path("sign-in/", views.sign_in, name="sign_in"),
+            path("sign-out/", views.sign_out, name="sign_out"),
+            path("admin/auth", api.auth, name="auth"),
+            path("admin/api", api.commands, name="api"),
+            *pages(),
+        ],
+    )
+]

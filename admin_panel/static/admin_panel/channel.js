@@ -1,0 +1,54 @@
+/** The channel page: copies data, renews lists without losing the live tail, starts the tail. */
+
+import { copyFrom } from "./clipboard.js";
+import { Tail } from "./tail.js";
+
+const PARTS = ["channel-heading", "channel-summary", "channel-history", "channel-clients"];
+
+const section = document.getElementById("channel-tail");
+
+function reveal(root) {
+  for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
+}
+
+/** Replaces parts of the page by those that a link leads to; follows the link if that fails. */
+async function replaceParts(link, parts) {
+  try {
+    const response = await fetch(link.href, { redirect: "error" });
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    // made and escaped by the server, as it makes the page itself; scripts in it would not run
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    for (const part of parts) document.getElementById(part).replaceWith(page.getElementById(part));
+  } catch {
+    location.assign(link.href);
+    return;
+  }
+  for (const part of parts) reveal(document.getElementById(part));
+}
+
+document.addEventListener("click", async (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  const button = event.target.closest("[data-copy]");
+  if (button) {
+    const { textCopied: copied, textNotCopied: failed } = section.dataset;
+    const { textContent } = button.closest(".panel-entry").querySelector("[data-json]");
+    copyFrom(button, textContent, { copied, failed });
+  }
+  const number = event.target.closest(".panel-pages a, .panel-more");
+  if (number) {
+    event.preventDefault();
+    const { id } = number.closest("section");
+    await replaceParts(number, [id]);
+    document.getElementById(`${id}-title`)?.focus();
+  }
+  const refresh = event.target.closest("#channel-refresh");
+  if (refresh) {
+    event.preventDefault();
+    await replaceParts(refresh, PARTS);
+    document.getElementById("channel-refresh")?.focus();
+  }
+});
+
+reveal(document);
+section.querySelector(".panel-live").hidden = false;
+new Tail(section).start();

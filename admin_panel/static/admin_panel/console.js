@@ -1,0 +1,139 @@
+/* The console: runs commands without leaving the page, and keeps the last ones in this tab. */
+
+import { Commands } from "./commands.js";
+import { timeOf } from "./times.js";
+
+const form = document.getElementById("console-form");
+const method = form.elements.method;
+const params = form.elements.params;
+const button = form.querySelector("[type=submit]");
+const answer = document.getElementById("answer");
+const state = document.getElementById("console-state");
+const section = document.getElementById("history");
+const list = section.querySelector("ol");
+const commands = new Commands(sessionStorage, `realtime-console:${form.dataset.history}`);
+
+const examples = new Set([...method.options].map((option) => option.dataset.example));
+
+function describe() {
+  document.getElementById("console-meaning").textContent =
+    method.selectedOptions[0]?.dataset.meaning ?? "";
+}
+
+/* Another method's example is of no use; what somebody typed is left alone. */
+function chooseMethod() {
+  describe();
+  if (params.value.trim() === "" || examples.has(params.value)) {
+    params.value = method.selectedOptions[0].dataset.example;
+  }
+}
+
+function showErrors(errors) {
+  for (const name of ["method", "params"]) {
+    const row = form.querySelector(`.field-${name}`);
+    row.classList.toggle("errors", name in errors);
+    row.querySelector(".errorlist")?.remove();
+    form.elements[name].toggleAttribute("aria-invalid", name in errors);
+    if (name in errors) {
+      const problems = document.createElement("ul");
+      problems.className = "errorlist";
+      problems.setAttribute("role", "alert");
+      problems.append(Object.assign(document.createElement("li"), { textContent: errors[name] }));
+      row.prepend(problems);
+    }
+  }
+  const [first] = Object.keys(errors);
+  if (first) form.elements[first]?.focus();
+}
+
+async function run() {
+  if (button.disabled) return;
+  const command = { method: method.value, params: params.value };
+  button.disabled = true;
+  state.textContent = form.dataset.textRunning;
+  let response;
+  let reply;
+  try {
+    response = await fetch(form.dataset.run, {
+      method: "POST",
+      body: new FormData(form),
+      headers: { Accept: "application/json" },
+      redirect: "error",
+    });
+    if (!(response.headers.get("Content-Type") ?? "").includes("json")) {
+      state.textContent = form.dataset.textFailed.replace("%s", response.status);
+      return;
+    }
+    reply = await response.json();
+  } catch {
+    state.textContent = form.dataset.textAway;
+    return;
+  } finally {
+    button.disabled = false;
+  }
+  state.textContent = "";
+  showErrors(reply.errors ?? {});
+  if (reply.errors) return;
+  // made by the template that shows the answer without JavaScript, with everything escaped
+  answer.innerHTML = reply.html;
+  if (!("ok" in reply)) {
+    state.textContent = answer.querySelector("h2").textContent;
+  } else {
+    const outcome = reply.ok ? section.dataset.textOk : section.dataset.textError;
+    state.textContent = form.dataset.textAnswered.replace("%s", outcome);
+    commands.add({ ...command, ok: reply.ok, at: Date.now() });
+    showHistory();
+  }
+}
+
+function showHistory() {
+  list.replaceChildren(...commands.all().map(entry));
+  section.hidden = list.children.length === 0;
+}
+
+function entry(command) {
+  const item = document.createElement("li");
+  const choose = document.createElement("button");
+  choose.type = "button";
+  const name = Object.assign(document.createElement("code"), { textContent: command.method });
+  const text = Object.assign(document.createElement("code"), { textContent: command.params });
+  text.className = "quiet";
+  text.dir = "ltr";
+  const outcome = document.createElement("span");
+  outcome.className = command.ok ? "panel-outcome" : "panel-outcome panel-failed";
+  outcome.textContent = command.ok ? section.dataset.textOk : section.dataset.textError;
+  const time = document.createElement("time");
+  time.dateTime = new Date(command.at).toISOString();
+  time.textContent = timeOf(new Date(command.at));
+  choose.append(time, name, text, outcome);
+  choose.addEventListener("click", () => {
+    method.value = command.method;
+    params.value = command.params;
+    describe();
+    showErrors({});
+    params.focus();
+    form.scrollIntoView({ block: "nearest" });
+  });
+  item.append(choose);
+  return item;
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  run();
+});
+form.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    run();
+  }
+});
+method.addEventListener("change", chooseMethod);
+document.getElementById("history-clear").addEventListener("click", () => {
+  commands.clear();
+  showHistory();
+  method.focus();
+});
+document.getElementById("console-keys").hidden = false;
+describe();
+showHistory();

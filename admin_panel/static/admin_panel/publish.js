@@ -1,0 +1,256 @@
+/** The publish page: the editor, what it would reach, suggestions, drafts, the question before. */
+
+import { Drafts } from "./drafts.js";
+import { JSONEditor } from "./json-editor.js";
+import { dateAndTimeOf } from "./times.js";
+
+const PAUSE = 300; // milliseconds without typing, after which the server is asked
+
+const byId = (id) => document.getElementById(id);
+const form = byId("publish-form");
+const channels = form.elements.channel;
+const editor = new JSONEditor(byId("editor"));
+
+function later(work) {
+  let timer = 0;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(work, PAUSE);
+  };
+}
+
+// what it reaches
+
+const section = byId("reach");
+let asking = new AbortController();
+let isSending = false;
+
+/** Asks the server and shows its answer; null where another question followed, or it failed. */
+async function showReach() {
+  asking.abort();
+  asking = new AbortController();
+  const { signal } = asking;
+  const body = new FormData();
+  body.set("channel", channels.value);
+  body.set("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
+  try {
+    const options = { method: "POST", body, redirect: "error", signal };
+    const response = await fetch(form.dataset.reach, options);
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    const answer = await response.json();
+    section.innerHTML = answer.html; // made and escaped by the server, as it makes the page itself
+    reveal();
+    say(section.querySelector(".panel-reach-sum, .panel-notice h2, .errorlist")?.textContent ?? "");
+    return answer;
+  } catch {
+    if (signal.aborted) return null;
+    section.textContent = section.dataset.textFailed;
+    reveal();
+    say(section.textContent);
+    return null;
+  }
+}
+
+/** Read out, in place of the whole list. */
+function say(text) {
+  const said = text.replace(/\s+/g, " ").replaceAll(" ,", ",").trim();
+  if (byId("reach-said").textContent !== said) byId("reach-said").textContent = said;
+}
+
+function reveal() {
+  section.hidden = byId("reach-title").hidden = false;
+}
+
+const showReachLater = later(() => {
+  if (!isSending) showReach(); // the question before sending is under way, and not to be cut off
+});
+channels.addEventListener("input", showReachLater);
+if (channels.value.trim() !== "" && section.hidden) showReach();
+
+// suggestions
+
+const adding = byId("add-channel");
+let suggested = [];
+
+async function suggest() {
+  const query = new URLSearchParams({ q: adding.value });
+  try {
+    const response = await fetch(`${form.dataset.channels}?${query}`, { redirect: "error" });
+    if (!response.ok) return;
+    suggested = (await response.json()).channels;
+  } catch {
+    return; // one can type the name
+  }
+  byId("known-channels").replaceChildren(
+    ...suggested.map((name) => {
+      const option = document.createElement("option");
+      option.value = name;
+      return option;
+    }),
+  );
+}
+
+/** As `channel_names` writes it. */
+function written(name) {
+  return /\s|^"/.test(name) ? JSON.stringify(name) : name;
+}
+
+function add() {
+  const name = adding.value.trim();
+  adding.value = "";
+  adding.focus();
+  if (name === "") return;
+  const before = channels.value.trimEnd();
+  channels.value = before === "" ? written(name) : `${before}\n${written(name)}`;
+  channels.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+const suggestLater = later(suggest);
+adding.addEventListener("focus", suggest);
+adding.addEventListener("input", (event) => {
+  const isChosen = !(event instanceof InputEvent) || event.inputType === "insertReplacementText";
+  if (isChosen && suggested.includes(adding.value)) add();
+  else suggestLater();
+});
+adding.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.isComposing) return;
+  event.preventDefault(); // and the form is not sent
+  add();
+});
+byId("add").querySelector("button").addEventListener("click", add);
+byId("add").hidden = false;
+
+// drafts
+
+const drafts = new Drafts(form.dataset.drafts);
+const bar = byId("draft");
+const address = new URL(location.href);
+const sent = address.searchParams.get("sent");
+let offered = null;
+
+if (sent !== null) {
+  drafts.forget(sent);
+  address.searchParams.delete("sent");
+  history.replaceState(null, "", address);
+}
+if (form.elements.draft.value === "") form.elements.draft.value = newName();
+
+function newName() {
+  // randomUUID exists on encrypted pages only
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join("");
+}
+
+function save() {
+  const draft = { channel: channels.value, data: editor.text };
+  drafts.save(form.elements.draft.value, draft);
+}
+
+function offer() {
+  offered = drafts.newestExcept(form.elements.draft.value);
+  bar.hidden = offered === null;
+  if (offered === null) return;
+  const time = dateAndTimeOf(new Date(offered.savedAt));
+  bar.querySelector("span").textContent = bar.dataset.text.replace("%s", time);
+}
+
+bar.querySelector("[data-action=restore]").addEventListener("click", () => {
+  channels.value = offered.channel;
+  editor.text = offered.data;
+  form.elements.draft.value = offered.id; // from here on it is this form's own
+  bar.hidden = true;
+  channels.focus();
+  showReach();
+});
+bar.querySelector("[data-action=discard]").addEventListener("click", () => {
+  drafts.forget(offered.id);
+  offer();
+  if (bar.hidden) channels.focus();
+});
+
+const saveLater = later(save);
+let isChanged = false;
+form.addEventListener("input", (event) => {
+  if (event.target === adding) return;
+  isChanged = true;
+  saveLater();
+});
+addEventListener("pagehide", () => {
+  if (isChanged) save();
+});
+offer();
+
+// sending
+
+const dialog = byId("confirm");
+
+function send(isConfirmed) {
+  if (isConfirmed) {
+    const field = document.createElement("input");
+    field.type = "hidden";
+    field.name = "confirmed";
+    field.value = "1";
+    form.append(field);
+  }
+  save();
+  isChanged = false; // the server's answer decides what becomes of the draft
+  form.submit();
+}
+
+function setSending(is) {
+  isSending = is;
+  for (const button of form.querySelectorAll("[type=submit]")) button.disabled = is;
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (event.submitter?.name === "check") {
+    showReach();
+    return;
+  }
+  if (isSending) return;
+  if (!editor.isEmpty && !editor.isValid) {
+    editor.showMistake();
+    return;
+  }
+  setSending(true);
+  const answer = channels.value.trim() === "" ? null : await showReach();
+  if (answer === null || !answer.confirm) {
+    send(false); // where the server could not be asked here, it asks by a page
+    return;
+  }
+  const shown = dialog.querySelector(".panel-reach");
+  shown.innerHTML = answer.html;
+  dialog.returnValue = "";
+  dialog.showModal();
+  dialog.querySelector("[data-action=cancel]").focus();
+});
+
+dialog.querySelector("[data-action=cancel]").addEventListener("click", () => dialog.close());
+dialog.querySelector("[data-action=publish]").addEventListener("click", () => dialog.close("yes"));
+dialog.addEventListener("close", () => {
+  if (dialog.returnValue === "yes") {
+    send(true);
+    return;
+  }
+  setSending(false);
+  form.querySelector("[type=submit]").focus();
+});
+
+form.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target !== adding) {
+    event.preventDefault();
+    form.requestSubmit();
+  }
+});
+
+// a page that the browser kept and shows again
+addEventListener("pageshow", (event) => {
+  if (!event.persisted) return;
+  form.querySelector("[name=confirmed]")?.remove();
+  setSending(false);
+});
+
+// a form that was refused begins at its first mistake
+const refused = form.querySelector(".errors textarea");
+if (refused === editor.element) editor.showMistake();
+else refused?.focus();

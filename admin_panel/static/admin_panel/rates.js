@@ -1,0 +1,40 @@
+/** Messages per second, from counters that nodes report from time to time. */
+
+export class Rates {
+  #nodes = new Map();
+
+  /**
+   * Takes what the nodes said, asked at `now` (seconds); returns the sums per second, or null
+   * as long as no node was heard twice.
+   *
+   * A node speaks up every few seconds and its counters are as old as its last word, so the time
+   * between two words counts and not the time between two questions.
+   */
+  add(nodes, now) {
+    const kept = new Map();
+    const sum = { published: 0, delivered: 0 };
+    let known = false;
+    for (const { uid, published, delivered, silent_for: silence } of nodes) {
+      const said = { at: now - silence, published, delivered, rate: null };
+      const before = this.#nodes.get(uid);
+      if (before !== undefined) {
+        const seconds = said.at - before.at;
+        // less than this is the same word, heard after another way through the network
+        if (seconds < 0.5) Object.assign(said, before);
+        else {
+          said.rate = {
+            published: Math.max(0, published - before.published) / seconds,
+            delivered: Math.max(0, delivered - before.delivered) / seconds,
+          };
+        }
+      }
+      kept.set(uid, said);
+      if (said.rate === null) continue;
+      known = true;
+      sum.published += said.rate.published;
+      sum.delivered += said.rate.delivered;
+    }
+    this.#nodes = kept;
+    return known ? sum : null;
+  }
+}

@@ -1,0 +1,197 @@
+/** The live tail of a channel: what is published, joins and leaves, as they come. */
+
+import { Client } from "../realtime/client.js";
+import { copyFrom } from "./clipboard.js";
+import { Held } from "./held.js";
+import { Painter, entryOf, lineOf, searchable } from "./tail_entry.js";
+
+/** Entries that are kept: of those that wait, and of those that are shown. */
+const LIMIT = 500;
+/** And a note that more were dropped. */
+const SHOWN = LIMIT + 1;
+
+/** The endpoint answered that there is no token, and that asking again is in vain. */
+const REFUSED = [401, 403, 404];
+
+/**
+ * A token to look on with; null where the operator may not, or is not signed in any longer.
+ * Whatever else goes wrong is thrown: the client tries again.
+ */
+export async function fetchToken(url) {
+  const response = await fetch(url, { redirect: "manual" });
+  // the sign-in page is where one is sent to
+  if (response.type === "opaqueredirect" || REFUSED.includes(response.status)) return null;
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  return (await response.json()).token;
+}
+
+export class Tail {
+  #texts;
+  #language = document.documentElement.lang || undefined;
+  #list = document.getElementById("tail-list");
+  #empty = document.getElementById("tail-empty");
+  #status = document.getElementById("tail-state");
+  #pauseButton = document.getElementById("tail-pause");
+  #connectButton = document.getElementById("tail-connect");
+  #filter = document.getElementById("tail-filter");
+  #count = document.getElementById("tail-count");
+  #heldCount = document.getElementById("tail-held");
+  #painter;
+  #client;
+  #held = new Held(LIMIT);
+  #entries = new WeakMap(); // of the items in the list
+  #paused = false;
+  #scheduled = false;
+  #refused = false;
+  #lostAt = 0;
+
+  /** @param {HTMLElement} section with texts and addresses in its data attributes */
+  constructor(section) {
+    this.#texts = section.dataset;
+    this.#painter = new Painter(document.getElementById("tail-entry"), this.#texts);
+    const getToken = async () => {
+      const token = await fetchToken(this.#texts.tokenUrl);
+      this.#refused = token === null;
+      return token;
+    };
+    this.#client = new Client(this.#texts.endpoint, { getToken, maxDelay: 2000 });
+    this.#listen();
+    this.#pauseButton.addEventListener("click", () => this.#pause(!this.#paused));
+    this.#connectButton.addEventListener("click", () => this.#client.connect());
+    this.#filter.addEventListener("input", () => this.#refilter());
+    document.getElementById("tail-clear").addEventListener("click", () => this.#clear());
+    const copy = document.getElementById("tail-copy");
+    copy.addEventListener("click", () => this.#copy(copy));
+  }
+
+  start() {
+    this.#tally();
+    this.#client.connect();
+  }
+
+  // what comes
+
+  #listen() {
+    const client = this.#client;
+    client.on("state", (context) => this.#showState(context));
+    client.on("disconnect", () => (this.#lostAt = performance.now()));
+    client.on("subscribe", ({ isResubscribe, recovered }) => {
+      if (!isResubscribe) return;
+      const kind = recovered ? "recovered" : "gap";
+      const seconds = (performance.now() - this.#lostAt) / 1000;
+      const digits = { minimumFractionDigits: 1, maximumFractionDigits: 1 };
+      const time = seconds.toLocaleString(this.#language, digits);
+      const text = recovered ? this.#texts.textRecovered : this.#texts.textGap;
+      this.#add(entryOf(kind, { note: text.replace("%s", time) }));
+    });
+    client.on("publish", (publication) => this.#add(entryOf("publish", publication)));
+    client.on("join", (member) => this.#add(entryOf("join", member)));
+    client.on("leave", (member) => this.#add(entryOf("leave", member)));
+  }
+
+  #showState({ state, reconnecting, reason }) {
+    const texts = this.#texts;
+    const stopped = state === "disconnected" && !reconnecting;
+    this.#connectButton.hidden = !stopped;
+    if (state === "connected") this.#sayLive();
+    else if (stopped && this.#refused) this.#say("stopped", texts.textSignedOut);
+    else if (stopped) this.#say("stopped", texts.textStopped.replace("%s", reason));
+    else if (state === "disconnected") this.#say("waiting", texts.textWaiting.replace("%s", reason));
+    else if (!reconnecting) this.#say("connecting", texts.textConnecting);
+  }
+
+  #sayLive() {
+    if (this.#paused) this.#say("paused", this.#texts.textPaused);
+    else this.#say("live", this.#texts.textLive);
+  }
+
+  #say(state, text) {
+    this.#status.dataset.state = state;
+    if (this.#status.textContent !== text) this.#status.textContent = text;
+  }
+
+  // showing it
+
+  #add(entry) {
+    this.#held.add(entry);
+    if (this.#paused) this.#tally();
+    else if (!this.#scheduled) {
+      this.#scheduled = true;
+      requestAnimationFrame(() => {
+        this.#scheduled = false;
+        if (!this.#paused) this.#flush();
+      });
+    }
+  }
+
+  /** Show what waits, the newest on top. */
+  #flush() {
+    const { dropped } = this.#held;
+    const entries = this.#held.take();
+    if (dropped) {
+      const note = this.#texts.textDropped.replace("%s", this.#number(dropped));
+      entries.unshift(entryOf("dropped", { note }));
+    }
+    const items = entries.reverse().map((entry) => {
+      const item = this.#painter.draw(entry);
+      this.#entries.set(item, entry);
+      item.hidden = !this.#matches(entry);
+      return item;
+    });
+    this.#list.prepend(...items);
+    while (this.#list.childElementCount > SHOWN) this.#list.lastElementChild.remove();
+    this.#tally();
+  }
+
+  #pause(paused) {
+    this.#paused = paused;
+    this.#pauseButton.textContent = paused ? this.#texts.textResume : this.#texts.textPause;
+    if (this.#client.state === "connected") this.#sayLive();
+    if (!paused) this.#flush();
+    this.#tally();
+  }
+
+  #clear() {
+    this.#held.take();
+    this.#list.replaceChildren();
+    this.#tally();
+  }
+
+  #matches(entry) {
+    const wanted = this.#filter.value.trim().toLowerCase();
+    return !wanted || searchable(entry).includes(wanted);
+  }
+
+  #refilter() {
+    for (const item of this.#list.children) item.hidden = !this.#matches(this.#entries.get(item));
+    this.#tally();
+  }
+
+  #tally() {
+    const all = this.#list.childElementCount;
+    const shown = this.#list.querySelectorAll(":scope > :not([hidden])").length;
+    const texts = this.#texts;
+    const counted = this.#filter.value.trim() ? texts.textFiltered : texts.textShown;
+    this.#count.textContent = all
+      ? counted.replace("%s", this.#number(shown)).replace("%s", this.#number(all))
+      : "";
+    const { count, dropped } = this.#paused ? this.#held : { count: 0, dropped: 0 };
+    this.#empty.hidden = all + count > 0;
+    const held = dropped ? texts.textHeldMore : texts.textHeld;
+    this.#heldCount.textContent = count
+      ? held.replace("%s", this.#number(count)).replace("%s", this.#number(LIMIT))
+      : "";
+  }
+
+  #number(value) {
+    return value.toLocaleString(this.#language);
+  }
+
+  /** What is shown, oldest first, a line of JSON each. */
+  #copy(button) {
+    const items = [...this.#list.children].filter((item) => !item.hidden).reverse();
+    const lines = items.map((item) => lineOf(this.#entries.get(item)));
+    const { textCopied: copied, textNotCopied: failed } = this.#texts;
+    copyFrom(button, lines.join("\n"), { copied, failed });
+  }
+}

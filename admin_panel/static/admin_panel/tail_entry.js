@@ -1,0 +1,147 @@
+/** What the live tail keeps of an event, and how it is drawn. */
+
+const ONE_LINE = 80;
+const UNFOLDED = 600;
+const UNFOLDED_LINES = 12;
+const PREVIEW = 120;
+const LONGEST = 20_000; // characters; 500 entries of it are some 20 MB
+
+/** @param {string} kind publish, join, leave, recovered, gap or dropped */
+export function entryOf(kind, { info, data, offset, uid, recovered = false, note = "" } = {}) {
+  const text = kind === "publish" ? onOneLine(data) : "";
+  return {
+    kind,
+    at: new Date(),
+    offset,
+    uid,
+    user: info?.user,
+    client: info?.client,
+    late: recovered,
+    note,
+    text: text.slice(0, LONGEST),
+    isCut: text.length > LONGEST,
+    length: text.length,
+  };
+}
+
+/** As the server lays out the history: a space after each colon and comma. */
+function onOneLine(value) {
+  // line breaks inside of strings are escaped, so these are between the parts
+  return JSON.stringify(value, null, 1)
+    .replace(/([[{])\n */g, "$1")
+    .replace(/\n *([\]}])/g, "$1")
+    .replace(/\n */g, " ");
+}
+
+/** One line of JSON for the clipboard. */
+export function lineOf({ kind, at, offset, uid, user, client, note, text, isCut }) {
+  const head = JSON.stringify({ time: at, kind, offset, uid, user, client, note: note || undefined });
+  if (!text) return head;
+  return `${head.slice(0, -1)},"data":${isCut ? JSON.stringify(text) : text}}`;
+}
+
+/** What the filter looks at, in lower case. */
+export function searchable({ kind, offset, uid, user, client, note, text }) {
+  return [kind, offset, uid, user, client, note, text].join(" ").toLowerCase();
+}
+
+/** Draws entries as items of a list, from the template of the page. */
+export class Painter {
+  #template;
+  #texts;
+  #userUrl;
+  #language = document.documentElement.lang;
+  #time = new Intl.DateTimeFormat(this.#language || undefined, {
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    fractionalSecondDigits: 3,
+    hourCycle: "h23",
+  });
+
+  /** @param {HTMLTemplateElement} template @param {DOMStringMap} texts of the page */
+  constructor(template, texts) {
+    this.#template = template;
+    this.#texts = texts;
+    this.#userUrl = texts.userUrl;
+  }
+
+  draw(entry) {
+    const item = this.#template.content.firstElementChild.cloneNode(true);
+    item.dataset.kind = entry.kind;
+    const time = item.querySelector("time");
+    time.dateTime = entry.at.toISOString();
+    time.textContent = this.#time.format(entry.at);
+    if (entry.note) {
+      item.querySelector("[data-copy]").remove();
+      item.querySelector(".panel-entry-head").append(entry.note);
+      return item;
+    }
+    if (entry.offset !== undefined) show(item, "offset", `#${entry.offset}`);
+    if (entry.kind !== "publish") show(item, "kind", this.#texts[`text${capital(entry.kind)}`]);
+    if (entry.client !== undefined) {
+      show(item, "user").append(this.#user(entry.user));
+      show(item, "client", entry.client);
+    }
+    if (entry.late) show(item, "late");
+    if (entry.kind === "publish") item.append(this.#json(entry));
+    else item.querySelector("[data-copy]").remove();
+    return item;
+  }
+
+  #user(user) {
+    if (!user) return element("span", "quiet", this.#texts.textAnonymous);
+    const name = element("bdi", "panel-name", user);
+    if (!this.#userUrl) return name;
+    const link = element("a");
+    link.href = `${this.#userUrl}?user=${encodeURIComponent(user)}`;
+    link.append(name);
+    return link;
+  }
+
+  #json({ text, isCut, length }) {
+    if (text.length <= ONE_LINE) return block(text);
+    const pretty = isCut ? text : JSON.stringify(JSON.parse(text), null, 2).slice(0, LONGEST);
+    const lines = pretty.split("\n", UNFOLDED_LINES + 1).length;
+    if (pretty.length <= UNFOLDED && lines <= UNFOLDED_LINES) return block(pretty);
+    const preview = element("code", "", text.length > PREVIEW ? `${text.slice(0, PREVIEW)}…` : text);
+    preview.dir = "ltr";
+    const summary = element("summary");
+    const unit = this.#texts.textCharacters;
+    const count = length.toLocaleString(this.#language || undefined);
+    const size = element("small", "quiet", unit.replace("%s", count));
+    summary.append(preview, " ", size);
+    const details = element("details", "panel-fold");
+    const whole = block(isCut ? `${pretty}…` : pretty);
+    whole.tabIndex = 0;
+    details.append(summary, whole);
+    return details;
+  }
+}
+
+function show(item, part, text) {
+  const found = item.querySelector(`[data-part="${part}"]`);
+  found.hidden = false;
+  if (text !== undefined) found.textContent = text;
+  return found;
+}
+
+function block(text) {
+  const pre = element("pre", "panel-json");
+  pre.dir = "ltr";
+  const code = element("code", "", text);
+  code.dataset.json = "";
+  pre.append(code);
+  return pre;
+}
+
+function element(name, className = "", text = "") {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+function capital(word) {
+  return word[0].toUpperCase() + word.slice(1);
+}

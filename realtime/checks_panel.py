@@ -1,0 +1,112 @@
+"""System checks of the operators' panel where it is served by itself: the options `admin*`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+from django.urls import NoReverseMatch, reverse
+
+from realtime import conf
+from realtime.options import Config
+from realtime.options_reader import read
+
+SECRET_LEAST_BYTES = 32
+"""As long as the digest of SHA-256 (RFC 7518, 3.2)."""
+
+PASSWORD_LEAST_BYTES = 12
+"""The panel lets some ten million passwords a year be tried."""
+
+PANEL_URL_NAME = "realtime_panel:overview"
+
+
+def check_insecure_panel(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """E022: the panel was to need no password, outside of development."""
+    config = _config()
+    if not config.admin or not config.admin_insecure or settings.DEBUG:
+        return []
+    if config.admin_insecure_in_production:
+        return []
+    return [
+        checks.Error(
+            "admin_insecure holds with DEBUG only, so the panel asks for a password.",
+            hint="Remove it; or turn admin_insecure_in_production on where something else, as a"
+            " reverse proxy, decides who reaches the panel.",
+            id="realtime.E022",
+        )
+    ]
+
+
+def check_panel_password(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W014: nobody can sign in to the panel with a password."""
+    config = _config()
+    missing = [name for name in _PANEL_SECRETS if not getattr(config, name)]
+    if not config.admin or config.admin_insecure or not missing:
+        return []
+    return [
+        checks.Warning(
+            f"admin is on without {' and '.join(missing)}: only users of Django can sign in to"
+            " the panel.",
+            hint="Set both admin_password and admin_secret, or silence realtime.W014 if there"
+            " shall be no shared password.",
+            id="realtime.W014",
+        )
+    ]
+
+
+def check_panel_secrets(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W015: the panel's password or secret is short enough to be guessed."""
+    config = _config()
+    if settings.DEBUG or not config.admin:
+        return []
+    return [
+        checks.Warning(
+            f"{name} is shorter than {least} bytes.",
+            hint="Anyone may try passwords, and who guesses the secret needs none. For a new"
+            " one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
+            id="realtime.W015",
+        )
+        for name, least in _PANEL_SECRETS.items()
+        if 0 < len(getattr(config, name).encode()) < least
+    ]
+
+
+_PANEL_SECRETS = {"admin_password": PASSWORD_LEAST_BYTES, "admin_secret": SECRET_LEAST_BYTES}
+"""Option → its least length in bytes."""
+
+
+def check_panel_urls(
+    app_configs: Sequence[AppConfig] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """W016: the panel is to be served by itself, and has no URLs."""
+    if not _config().admin or not getattr(settings, "ROOT_URLCONF", None):
+        return []
+    try:
+        reverse(PANEL_URL_NAME)
+    except NoReverseMatch:
+        return [
+            checks.Warning(
+                "admin is on, and the site does not have the URLs of the panel.",
+                hint='Include them: path("", include("realtime.admin_panel.standalone.urls")),'
+                " before those of Django's admin.",
+                id="realtime.W016",
+            )
+        ]
+    return []
+
+
+CHECKS = (check_insecure_panel, check_panel_password, check_panel_secrets, check_panel_urls)
+
+
+def _config() -> Config:
+    """What can be used of the configuration."""
+    return read(conf.gather().options)[0]

@@ -1,0 +1,113 @@
+"""The ready site's panel on servers that a test restarts on their ports, alone or over a Redis."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.live.panel_site import OPERATOR
+from tests.ready_site import manage
+from tests.redis_server import free_low_port
+from tests.server import API_KEY, SECRET, Server
+
+PASSWORD = "long enough for a test"
+
+VIEWER = "viewer"
+"""Staff who may look, and do nothing."""
+
+SET_UP = f"""
+from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+User.objects.create_superuser({OPERATOR!r}, password={PASSWORD!r})
+viewer = User.objects.create_user({VIEWER!r}, password={PASSWORD!r}, is_staff=True)
+viewer.user_permissions.add(
+    Permission.objects.get(content_type__app_label="realtime_admin", codename="view")
+)
+"""
+
+
+def make_site(directory: Path) -> Path:
+    """A migrated database with users, for any number of servers; returns its directory."""
+    manage(directory, "shell", "--verbosity", "0", "--no-imports", "-c", SET_UP)
+    return directory
+
+
+NAMESPACES = [
+    {
+        "name": "demo",
+        "publish": True,
+        "subscribe_to_publish": True,
+        "presence": True,
+        "join_leave": True,
+        "history_size": 100,
+        "history_lifetime": 300,
+        "history_recover": True,
+    },
+    {"name": "long", "history_size": 5000, "history_lifetime": 300},
+]
+"""That of the ready site, and one that keeps much."""
+
+
+class PanelServer:
+    """A daphne that serves the ready site; after a restart it is where it was."""
+
+    def __init__(self, site: Path, log: Path, *, redis_url: str = "") -> None:
+        """`site`: what `make_site` made. `log`: a directory of this server's own."""
+        self._log = log
+        self._environment = {
+            "DJANGO_SETTINGS_MODULE": "messaging_project.settings",
+            "DJANGO_DATA_DIR": str(site),
+            "SERVICE_API_KEY": API_KEY,
+            "SERVICE_TOKEN_HMAC_SECRET_KEY": SECRET,
+            "SERVICE_NAMESPACES": json.dumps(NAMESPACES),
+        }
+        if redis_url:
+            self._environment["SERVICE_REDIS_URL"] = redis_url
+        self._port = free_low_port()
+        self.server = self._start()
+
+    def _start(self) -> Server:
+        return Server(
+            self._log,
+            environment=self._environment,
+            port=self._port,
+            application="messaging_project.asgi:application",
+        )
+
+    @property
+    def address(self) -> str:
+        return self.server.address
+
+    @property
+    def socket(self) -> str:
+        return self.server.socket
+
+    def api(self, method: str, **params: Any) -> dict[str, Any]:
+        """The result of a command of the server API, which must succeed."""
+        result: dict[str, Any] = self.server.api(method, **params)["result"]
+        return result
+
+    def publish(self, channel: str, *data: object) -> None:
+        """Publish each of the data, in one request."""
+        commands = (
+            {"method": "publish", "params": {"channel": channel, "data": each}} for each in data
+        )
+        response = httpx.post(
+            f"{self.address}/api",
+            content="\n".join(json.dumps(command) for command in commands),
+            headers={"Authorization": f"apikey {API_KEY}"},
+        )
+        replies = [json.loads(line) for line in response.text.splitlines()]
+        assert replies == [{"result": {}}] * len(data), response.text
+
+    def stop(self) -> None:
+        """Stop it in order."""
+        self.server.stop()
+
+    def start(self) -> None:
+        """Start it again, on the same port."""
+        self.server = self._start()

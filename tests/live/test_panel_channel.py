@@ -1,0 +1,322 @@
+"""The panel's channel page in a served site: options, presence, history."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+
+from admin_panel.pages.channel import (
+    HISTORY_PAGE_SIZE,
+    HISTORY_READ,
+    PRESENCE_PAGE_SIZE,
+    PRESENCE_READ,
+    is_too_much,
+)
+from realtime.tokens import issue
+from tests.conftest import CONFIG
+from tests.live.channel_page import OFFSET, data_in, section, shown, summary, users_in
+from tests.live.panel_servers import PASSWORD, PanelServer
+from tests.live.panel_site import page_path, sign_in
+from tests.protocol_client import ProtocolClient, open_client
+
+Subscribe = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def operator(panel_server: PanelServer) -> Iterator[httpx.Client]:
+    """The operator's browser, without JavaScript."""
+    browser = sign_in(panel_server.address, PASSWORD)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+async def subscribe(panel_server: PanelServer) -> AsyncIterator[Subscribe]:
+    """Open a client: `await subscribe("17", "demo:x", info={"name": "Ada"})`."""
+    async with AsyncExitStack() as stack:
+
+        async def subscribe(user: str, channel: str, info: object = None) -> ProtocolClient:
+            token = issue.connection_token(CONFIG, user, channels=[channel], info=info)
+            # they need not read what others' joins tell them
+            client = open_client(panel_server.socket, token=token, max_queue=None)
+            return await stack.enter_async_context(client)
+
+        yield subscribe
+
+
+# who is there
+
+
+async def test_subscribers_clients_and_users_are_counted(
+    operator: httpx.Client, subscribe: Subscribe, unique: str
+) -> None:
+    channel = f"demo:{unique}"
+    for user in ("17", "17", "18"):
+        await subscribe(user, channel)
+
+    found = summary(shown(operator, channel))
+
+    assert found == {"Subscribers": 3, "Clients present": 3, "Users present": 2, "Kept": 0}
+
+
+async def test_presence_shows_client_user_and_info(
+    operator: httpx.Client, subscribe: Subscribe, unique: str
+) -> None:
+    channel = f"demo:{unique}"
+    known = await subscribe("17", channel, info={"name": "Ada"})
+    anonymous = await subscribe("", channel)
+
+    html = section(shown(operator, channel), "clients")
+
+    assert users_in(html) == ["anonymous", "17"]
+    assert html.index(anonymous.client) < html.index(known.client)
+    assert data_in(html) == ['{"name": "Ada"}']
+
+
+async def test_presence_is_paged(operator: httpx.Client, subscribe: Subscribe, unique: str) -> None:
+    channel = f"demo:{unique}"
+    users = [f"user-{number:02}" for number in range(PRESENCE_PAGE_SIZE + 1)]
+    for user in users:
+        await subscribe(user, channel)
+
+    first = shown(operator, channel)
+    second = shown(operator, channel, clients=2)
+
+    assert users_in(section(first, "clients")) == users[:PRESENCE_PAGE_SIZE]
+    assert users_in(section(second, "clients")) == users[PRESENCE_PAGE_SIZE:]
+    link = page_path("channel", channel=channel, clients=2) + "#channel-clients"
+    assert f'href="{link}"' in unescape(section(first, "clients"))
+
+
+CROWDS = [
+    (PRESENCE_READ, None, False),
+    (PRESENCE_READ + 1, None, True),
+    (PRESENCE_READ + 1, "1", False),
+]
+"""Subscribers, the page that was asked for, and whether presence is left unread."""
+
+
+@pytest.mark.parametrize(("subscribers", "asked", "unread"), CROWDS)
+def test_presence_of_very_many_is_read_only_when_asked_for(
+    subscribers: int, asked: str | None, unread: bool
+) -> None:
+    assert is_too_much(subscribers, asked) is unread
+
+
+USERS = [
+    "<script>alert(1)</script>",
+    "\"'><img src=x>",
+    "../a?b#c&d=%2e",
+    "\u05e9\u05dc\u05d5\u05dd",
+]
+
+
+@pytest.mark.parametrize("user", USERS, ids=["script", "quotes", "path", "right to left"])
+async def test_user_is_shown_as_text(
+    operator: httpx.Client, subscribe: Subscribe, unique: str, user: str
+) -> None:
+    await subscribe(user, f"demo:{unique}")
+
+    html = section(shown(operator, f"demo:{unique}"), "clients")
+
+    assert users_in(html) == [user]
+    assert f'href="{page_path("user", user=user)}"' in html
+    assert "<script" not in html
+    assert "<img" not in html
+
+
+# what is kept
+
+
+def test_history_is_shown_newest_first_with_offset_and_uid(
+    panel_server: PanelServer, operator: httpx.Client, unique: str
+) -> None:
+    channel = f"demo:{unique}"
+    panel_server.publish(channel, {"n": 1}, {"n": 2})
+    history = panel_server.api("history", channel=channel)
+    uids = [publication["uid"] for publication in history["publications"]]
+
+    html = section(shown(operator, channel), "history")
+
+    assert OFFSET.findall(html) == ["2", "1"]
+    assert data_in(html) == ['{"n": 2}', '{"n": 1}']
+    assert 0 < html.index(uids[1]) < html.index(uids[0])
+
+
+def test_history_is_paged(panel_server: PanelServer, operator: httpx.Client, unique: str) -> None:
+    channel = f"demo:{unique}"
+    panel_server.publish(channel, *range(HISTORY_PAGE_SIZE + 2))
+
+    html = shown(operator, channel)
+    second = section(shown(operator, channel, kept=2), "history")
+
+    assert summary(html)["Kept"] == HISTORY_PAGE_SIZE + 2
+    assert len(OFFSET.findall(section(html, "history"))) == HISTORY_PAGE_SIZE
+    assert OFFSET.findall(second) == ["2", "1"]
+    link = page_path("channel", channel=channel, kept=2) + "#channel-history"
+    assert f'href="{link}"' in unescape(html)
+
+
+def test_history_that_is_very_long_is_cut_and_says_so(
+    panel_server: PanelServer, operator: httpx.Client, unique: str
+) -> None:
+    channel = f"long:{unique}"
+    panel_server.publish(channel, *range(HISTORY_READ + 1))
+
+    html = shown(operator, channel)
+    last = section(shown(operator, channel, kept=99999), "history")
+
+    assert summary(html)["Kept"] == HISTORY_READ
+    assert f"The list is cut: it holds the newest {HISTORY_READ:,}." in section(html, "history")
+    assert OFFSET.findall(section(html, "history"))[0] == str(HISTORY_READ + 1)
+    assert OFFSET.findall(last)[-1] == "2", "the oldest one is not among the newest"
+
+
+async def test_publication_of_a_client_names_it(
+    operator: httpx.Client, subscribe: Subscribe, unique: str
+) -> None:
+    client = await subscribe(unique, f"demo:{unique}")
+    await client.result("publish", {"channel": f"demo:{unique}", "data": 1})
+
+    html = section(shown(operator, f"demo:{unique}"), "history")
+
+    assert f">{unique}<" in html
+    assert client.client in html
+
+
+def test_long_payload_is_folded_and_a_huge_one_is_there_as_a_whole(
+    panel_server: PanelServer, operator: httpx.Client, unique: str
+) -> None:
+    channel = f"demo:{unique}"
+    rows, huge = [{"id": number} for number in range(50)], "x" * 50_000
+    panel_server.publish(channel, rows, huge)
+
+    html = section(shown(operator, channel), "history")
+
+    assert html.count("<details") == 2
+    assert data_in(html)[1] == json.dumps(rows, indent=2)
+    assert len(html) < 40_000
+    [link] = re.findall(r'href="([^"]*/data/[^"]*)"', html)
+    response = operator.get(unescape(link))
+    assert response.json() == huge
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("offset", ["7", "0", "-1", "x", "", "9" * 30, "9" * 5000])
+def test_data_of_a_publication_that_is_gone_are_not_there(
+    panel_server: PanelServer, operator: httpx.Client, unique: str, offset: str
+) -> None:
+    channel = f"demo:{unique}"
+    panel_server.publish(channel, 1)
+    path = page_path("channel") + "data/"
+
+    response = operator.get(path, params={"channel": channel, "offset": offset})
+
+    assert response.history[0].status_code == 302
+    assert "This publication is not kept any longer." in response.text
+
+
+# faces
+
+
+def test_channel_that_nobody_uses_is_explained(operator: httpx.Client, unique: str) -> None:
+    html = shown(operator, f"demo:{unique}")
+
+    assert "Nobody is subscribed and nothing is kept." in html
+    assert "Nothing is kept at the moment." in html
+    assert "Nobody is here at the moment." in html
+
+
+def test_channel_without_presence_and_history_says_so(operator: httpx.Client, unique: str) -> None:
+    html = shown(operator, unique)
+
+    assert "This channel keeps no history." in section(html, "history")
+    assert "Presence is off in this channel" in section(html, "clients")
+    assert summary(html) == {"Subscribers": 0}
+    assert "so there may be gaps" in section(html, "tail")
+
+
+def test_options_in_force_are_there_in_a_word_each(operator: httpx.Client, unique: str) -> None:
+    """The options of the namespace demo, as the settings of the ready site set them."""
+    words = shown(operator, f"demo:{unique}").partition('class="panel-words"')[2]
+
+    assert re.findall(r"<li[^>]*>([^<]*)</li>", words.partition("</ul>")[0]) == [
+        "history of 100 for 5 minutes",
+        "recovery",
+        "presence",
+        "joins and leaves",
+        "clients publish",
+        "only subscribers publish",
+    ]
+
+
+NO_CHANNELS = [
+    ("nope:{}", "There is no such namespace", "Error 102: namespace not found"),
+    ("gr\u00fc\u00dfe {}", "No channel can have this name", "Error 107: bad request"),
+]
+
+
+@pytest.mark.parametrize(("name", "title", "error"), NO_CHANNELS, ids=["102", "107"])
+def test_name_that_no_channel_can_have_is_explained(
+    operator: httpx.Client, unique: str, name: str, title: str, error: str
+) -> None:
+    response = operator.get(page_path("channel", channel=name.format(unique)))
+
+    assert response.status_code == 404
+    assert title in response.text
+    assert error in response.text
+    assert "channel.js" not in response.text
+
+
+def test_page_without_a_channel_asks_for_one(operator: httpx.Client) -> None:
+    response = operator.get(page_path("channel"))
+
+    assert response.status_code == 200
+    assert "Type the name of a channel" in response.text
+    assert re.search(r'<input [^>]*name="channel" value=""', response.text)
+
+
+NAMES = ["<script>alert(1)</script>", "\"'><img src=x>", "../../x", "a?b#c&d=%2e", " two  spaces "]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hostile_name_is_shown_as_text_and_kept_in_links(
+    operator: httpx.Client, unique: str, name: str
+) -> None:
+    channel = f"demo:{unique}{name}"
+
+    html = shown(operator, channel)
+
+    assert "<script>" not in html
+    assert "<img src=x" not in html
+    assert f'<h2 class="panel-subject"><bdi class="panel-name">{channel}</bdi>' in unescape(html)
+    [link] = re.findall(r'id="channel-refresh" href="([^"]*)"', html)
+    assert httpx.URL(unescape(link)).params["channel"] == channel
+
+
+# speed
+
+
+def test_page_of_a_full_history_takes_no_longer_than_it_may(
+    panel_server: PanelServer, operator: httpx.Client, unique: str
+) -> None:
+    """The best of three: other tests may run beside this one."""
+    channel = f"demo:{unique}"
+    panel_server.publish(channel, *({"text": "x" * 1000, "n": number} for number in range(100)))
+
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        shown(operator, channel)
+        seconds.append(time.perf_counter() - began)
+
+    assert min(seconds) < 0.15

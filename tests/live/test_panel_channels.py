@@ -1,0 +1,182 @@
+"""The panel's list of channels in a served site: what it finds, counts, pages and cuts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from html import unescape
+
+import httpx
+import pytest
+
+from admin_panel.pages.channels import LISTED, PAGE_SIZE, find
+from tests.live.panel_site import page_path, sign_in, token_for
+from tests.protocol_client import ProtocolClient, open_client
+from tests.ready_site import ReadySite
+
+ROW = re.compile(
+    r'<th scope="row"><a href="([^"]*)"><bdi[^>]*>(.*?)</bdi></a></th>'
+    r'.*?<td class="panel-number">([\d,]+)</td>',
+    re.DOTALL,
+)
+PER_CONNECTION = 2000
+"""Channels in one token; more would not fit a frame."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
+    """The ready site."""
+    site = ReadySite(tmp_path_factory.mktemp("site"))
+    yield site
+    site.stop()
+
+
+@pytest.fixture(scope="module")
+def operator(site: ReadySite) -> Iterator[httpx.Client]:
+    """The operator's browser, without JavaScript."""
+    browser = sign_in(site.address, site.password)
+    yield browser
+    browser.close()
+
+
+class Subscribers:
+    """Opens clients that are subscribed from the start."""
+
+    def __init__(self, site: ReadySite, stack: AsyncExitStack) -> None:
+        self._site = site
+        self._stack = stack
+
+    async def open(self, *channels: str) -> ProtocolClient:
+        token = token_for(self._site, "17", *channels)
+        return await self._stack.enter_async_context(open_client(self._site.socket, token=token))
+
+
+@pytest.fixture
+async def subscribers(site: ReadySite) -> AsyncIterator[Subscribers]:
+    """Clients of this test, which leave when it ends."""
+    async with AsyncExitStack() as stack:
+        yield Subscribers(site, stack)
+
+
+def listed(browser: httpx.Client, **query: object) -> str:
+    """The page as HTML."""
+    response = browser.get(page_path("channels", **query))
+    assert response.status_code == 200
+    return response.text
+
+
+def rows(html: str) -> dict[str, int]:
+    """Channel → subscribers, as the page lists them."""
+    return {unescape(name): int(count.replace(",", "")) for _, name, count in ROW.findall(html)}
+
+
+async def test_channel_is_listed_with_its_subscribers(
+    operator: httpx.Client, subscribers: Subscribers, unique: str
+) -> None:
+    await subscribers.open(f"{unique}-one", f"{unique}-two")
+    await subscribers.open(f"{unique}-two")
+
+    assert rows(listed(operator, q=unique)) == {f"{unique}-one": 1, f"{unique}-two": 2}
+
+
+async def test_channel_leaves_the_list_with_its_last_subscriber(
+    site: ReadySite, operator: httpx.Client, unique: str
+) -> None:
+    async with open_client(site.socket, token=token_for(site, "17", unique)) as client:
+        assert unique in rows(listed(operator, q=unique))
+        await client.result("unsubscribe", {"channel": unique})
+
+        html = listed(operator, q=unique)
+
+    assert rows(html) == {}
+    assert "No channel with a subscriber matches" in html
+
+
+async def test_list_is_paged_and_search_goes_along(
+    operator: httpx.Client, subscribers: Subscribers, unique: str
+) -> None:
+    names = [f"{unique}-{number:03}" for number in range(PAGE_SIZE + 10)]
+    await subscribers.open(*names)
+
+    first = listed(operator, q=unique)
+    second = listed(operator, q=unique, page=2)
+
+    assert list(rows(first)) == names[:PAGE_SIZE]
+    assert list(rows(second)) == names[PAGE_SIZE:]
+    assert f'href="{page_path("channels", q=unique, page=2)}"' in unescape(first)
+    assert f"{len(names)} of " in first
+
+
+@pytest.mark.parametrize("page", ["0", "99999", "x", "-1", ""])
+async def test_page_that_does_not_exist_is_one_that_does(
+    operator: httpx.Client, subscribers: Subscribers, unique: str, page: str
+) -> None:
+    await subscribers.open(unique)
+
+    assert unique in rows(listed(operator, q=unique, page=page))
+
+
+async def test_list_that_is_cut_says_so_and_search_finds_the_rest(
+    operator: httpx.Client, subscribers: Subscribers, unique: str
+) -> None:
+    names = [f"{unique}-{number:05}" for number in range(LISTED + 5)]
+    for start in range(0, len(names), PER_CONNECTION):
+        await subscribers.open(*names[start : start + PER_CONNECTION])
+
+    html = listed(operator, q=unique)
+
+    assert f"The list is cut: it holds the first {LISTED:,} of {len(names):,} channels." in html
+    assert list(rows(html)) == names[:PAGE_SIZE]
+    assert list(rows(listed(operator, q=names[-1]))) == [names[-1]]
+
+
+HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a&b=c?d/../%2e#", "'"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_hostile_name_is_shown_as_text_and_linked_whole(
+    operator: httpx.Client, subscribers: Subscribers, unique: str, name: str
+) -> None:
+    name = unique + name.replace("#", "")  # a "#" would make it the channel of a user
+    await subscribers.open(name)
+
+    html = listed(operator, q=unique)
+
+    assert rows(html) == {name: 1}
+    assert name not in html, "it is there unescaped"
+    [(link, _, _)] = ROW.findall(html)
+    page = operator.get(unescape(link))
+    assert page.status_code == 200
+    assert name in unescape(page.text.partition("<h2")[2].partition("</h2>")[0])
+
+
+async def test_search_is_kept_in_its_field(operator: httpx.Client) -> None:
+    html = listed(operator, q='"><b>never-a-channel')
+
+    field = html.partition('id="q"')[2].partition(">")[0]
+    assert 'value="&quot;&gt;&lt;b&gt;never-a-channel"' in field
+
+
+FOUND = [
+    ("", ["$chat:Room", "chat:room", "chat:rooms", "news"]),
+    ("room", ["$chat:Room", "chat:room", "chat:rooms"]),
+    ("ROOM", ["$chat:Room", "chat:room", "chat:rooms"]),
+    ("chat:*", ["chat:room", "chat:rooms"]),
+    ("*room", ["$chat:Room", "chat:room"]),
+    ("chat:room?", ["chat:rooms"]),
+    ("[$n]*", ["$chat:Room", "news"]),
+    ("[", []),
+    (".", []),
+    ("nothing", []),
+]
+
+
+@pytest.mark.parametrize(("search", "found"), FOUND, ids=[search or "all" for search, _ in FOUND])
+def test_search_is_for_a_part_of_the_name_or_a_pattern(search: str, found: list[str]) -> None:
+    assert find(["$chat:Room", "chat:room", "chat:rooms", "news"], search) == found
+
+
+def test_pattern_of_many_stars_takes_no_time() -> None:
+    """A pattern that tried all ways to match would not end within the time limit of a test."""
+    assert find(["a" * 255], "*a" * 60 + "b") == []

@@ -1,0 +1,147 @@
+"""The panel's overview in a served site: nodes, totals, counters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.live.panel_site import page_path, sign_in, token_for
+from tests.protocol_client import ProtocolClient, open_client
+from tests.ready_site import ReadySite
+from tests.server import wait_until
+
+TILE = re.compile(r"<div><dt>([^<]*)</dt><dd>([\d,]+)</dd></div>")
+CELL = re.compile(r'data-label="([^"]*)">([^<]*)</td>')
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
+    """The ready site."""
+    site = ReadySite(tmp_path_factory.mktemp("site"))
+    yield site
+    site.stop()
+
+
+@pytest.fixture(scope="module")
+def operator(site: ReadySite) -> Iterator[httpx.Client]:
+    """The operator's browser, without JavaScript."""
+    browser = sign_in(site.address, site.password)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+async def subscribe(site: ReadySite, operator: httpx.Client) -> AsyncIterator[Open]:
+    """Open clients: `await subscribe("17", "news")`. Those of the test before have gone."""
+    wait_until(lambda: tiles(operator)["Clients"] == 0, what="a site without clients")
+    async with AsyncExitStack() as stack:
+
+        async def subscribe(user: str, *channels: str) -> ProtocolClient:
+            client = open_client(site.socket, token=token_for(site, user, *channels))
+            return await stack.enter_async_context(client)
+
+        yield subscribe
+
+
+def page(browser: httpx.Client) -> str:
+    response = browser.get(page_path("overview"))
+    assert response.status_code == 200
+    return response.text
+
+
+def data(browser: httpx.Client) -> dict[str, Any]:
+    """What the page's script asks for."""
+    response = browser.get(page_path("overview") + "data/")
+    assert response.status_code == 200
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def tiles(browser: httpx.Client) -> dict[str, int]:
+    """The large numbers."""
+    return {name: int(number.replace(",", "")) for name, number in TILE.findall(page(browser))}
+
+
+def node_row(html: str) -> dict[str, str]:
+    """The only row of the table of nodes."""
+    body = html.partition('id="nodes"')[2].partition("<tbody>")[2].partition("</tbody>")[0]
+    assert body.count("<tr") == 1, body
+    return {label: unescape(text).strip() for label, text in CELL.findall(body)}
+
+
+async def test_totals_count_clients_users_and_channels(
+    operator: httpx.Client, subscribe: Open, unique: str
+) -> None:
+    await subscribe("17", f"{unique}-one", f"{unique}-two")
+    await subscribe("17", f"{unique}-two")
+    await subscribe("18")
+
+    assert tiles(operator) == {"Nodes": 1, "Clients": 3, "Users": 2, "Channels": 2}
+
+
+async def test_table_shows_what_the_server_api_says_of_the_node(
+    site: ReadySite, operator: httpx.Client, subscribe: Open, unique: str
+) -> None:
+    await subscribe("17", unique)
+    [reply] = site.api({"method": "info", "params": {}})
+    [node] = reply["result"]["nodes"]
+
+    html = page(operator)
+
+    row = node_row(html)
+    assert f'title="{node["uid"]}">{node["name"]}</bdi>' in html
+    assert row["Version"] == node["version"]
+    assert (row["Clients"], row["Users"], row["Channels"]) == ("1", "1", "1")
+    assert re.fullmatch(r"(\d+ minutes?, )?\d+ seconds?", row["Uptime"])
+
+
+async def test_counters_grow_with_what_is_published_and_delivered(
+    site: ReadySite, operator: httpx.Client, subscribe: Open, unique: str
+) -> None:
+    clients = [await subscribe(user, unique) for user in ("17", "18")]
+    [before] = data(operator)["nodes"]
+
+    site.publish(unique, 1, 2, 3)
+    for client in clients:
+        for _ in range(3):
+            await client.publication()
+
+    [after] = data(operator)["nodes"]
+    assert after["uid"] == before["uid"]
+    assert after["published"] - before["published"] == 3
+    assert after["delivered"] - before["delivered"] == 2 * 3
+
+
+async def test_data_hold_the_page_s_live_part_as_it_is_now(
+    operator: httpx.Client, subscribe: Open, unique: str
+) -> None:
+    await subscribe("17", unique)
+
+    answer = data(operator)
+
+    assert answer["available"] is True
+    assert dict(TILE.findall(answer["html"]))["Channels"] == "1"
+    assert node_row(answer["html"])["Clients"] == "1"
+
+
+def test_memory_engine_shows_no_round_trip_and_nothing_to_worry_about(
+    operator: httpx.Client,
+) -> None:
+    html = page(operator)
+
+    assert "Redis" not in html
+    assert "panel-warnings" not in html
+
+
+def test_charts_are_hidden_without_a_script_that_draws_them(operator: httpx.Client) -> None:
+    section = page(operator).partition('id="overview-rates"')[2].partition(">")[0]
+
+    assert section.endswith(" hidden")

@@ -1,0 +1,331 @@
+"""Who may open which page of the panel, and what each of them is sent with.
+
+In this process no client is served: pages that show the service say so, which is as good as
+their contents here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import path
+from pytest_django import Settings
+
+from admin_panel.admin import register
+from admin_panel.permissions import CODENAME_MAX_LENGTH
+
+PAGES = {
+    "overview": "/admin/realtime_admin/overview/",
+    "overview data": "/admin/realtime_admin/overview/data/",
+    "channels": "/admin/realtime_admin/channels/",
+    "channel": "/admin/realtime_admin/channel/?channel=news",
+    "channel token": "/admin/realtime_admin/channel/token/?channel=news",
+    "channel data": "/admin/realtime_admin/channel/data/?channel=news&offset=1",
+    "remove history": "/admin/realtime_admin/channel/remove/?channel=news",
+    "user": "/admin/realtime_admin/user/",
+    "one user": "/admin/realtime_admin/user/?user=42",
+    "disconnect": "/admin/realtime_admin/user/disconnect/?user=42",
+    "unsubscribe": "/admin/realtime_admin/user/unsubscribe/?user=42&all=1",
+    "namespaces": "/admin/realtime_admin/namespaces/",
+    "console": "/admin/realtime_admin/console/",
+    "publish": "/admin/realtime_admin/publication/",
+    "publish channels": "/admin/realtime_admin/publication/channels/",
+}
+SEEN_WITH_VIEW = (
+    "overview",
+    "overview data",
+    "channels",
+    "channel",
+    "channel token",
+    "channel data",
+    "user",
+    "one user",
+    "namespaces",
+    "console",
+)
+SEEN_WITH_PUBLISH = ("publish", "publish channels")
+LISTED = ("overview", "channels", "user", "publish", "namespaces", "console")
+"""Pages of the tab bar and the admin's index."""
+
+other_site = admin.AdminSite("other")
+register(other_site)
+urlpatterns = [path("admin/", admin.site.urls), path("other/", other_site.urls)]
+
+SignIn = Callable[..., Client]
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sign_in() -> SignIn:
+    """A browser in which a member of the staff with these permissions is signed in."""
+
+    def sign_in(*codenames: str) -> Client:
+        user = User.objects.create_user("staff", is_staff=True)
+        for codename in codenames:
+            permission = Permission.objects.get(
+                content_type__app_label="realtime_admin", codename=codename
+            )
+            user.user_permissions.add(permission)
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return sign_in
+
+
+@pytest.fixture
+def namespaces(settings: Settings) -> None:
+    """A site with two namespaces, migrated."""
+    configure(settings, "chat", "alerts")
+
+
+def configure(settings: Settings, *names: str) -> None:
+    """Configure these namespaces and migrate, as a deployment would."""
+    settings.REALTIME = {"namespaces": [{"name": name} for name in names]}
+    call_command("migrate", verbosity=0)
+
+
+def is_opened(response: HttpResponse) -> bool:
+    """Whether a page was shown rather than refused; 503 is a page that says what is missing."""
+    assert response.status_code in (200, 403, 503), response.status_code
+    return response.status_code != 403
+
+
+def namespace_permissions() -> set[str]:
+    found = Permission.objects.filter(
+        content_type__app_label="realtime_admin", codename__startswith="publish_"
+    )
+    return set(found.values_list("codename", flat=True))
+
+
+def publish(client: Client, channel: str) -> HttpResponse:
+    response: HttpResponse = client.post(PAGES["publish"], {"channel": channel, "data": "1"})
+    return response
+
+
+# who may open what
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_visitor_is_sent_to_the_login(page: str) -> None:
+    response = Client().get(PAGES[page])
+
+    assert response.status_code == 302
+    assert response["Location"].startswith("/admin/login/?next=")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_staff_without_permissions_open_no_page(sign_in: SignIn, page: str) -> None:
+    response = sign_in().get(PAGES[page])
+
+    assert response.status_code == 403
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_view_opens_the_pages_that_show_the_service(sign_in: SignIn, page: str) -> None:
+    response = sign_in("view").get(PAGES[page])
+
+    assert is_opened(response) is (page in SEEN_WITH_VIEW)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_publish_opens_the_publish_page_only(sign_in: SignIn, page: str) -> None:
+    response = sign_in("publish").get(PAGES[page])
+
+    assert is_opened(response) is (page in SEEN_WITH_PUBLISH)
+
+
+@pytest.mark.parametrize("codename", ["disconnect", "unsubscribe", "remove_history"])
+@pytest.mark.parametrize("page", PAGES)
+def test_permission_to_act_opens_no_page(sign_in: SignIn, page: str, codename: str) -> None:
+    assert not is_opened(sign_in(codename).get(PAGES[page]))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_superuser_opens_every_page(admin_client: Client, page: str) -> None:
+    assert is_opened(admin_client.get(PAGES[page]))
+
+
+def test_user_who_was_deactivated_is_sent_to_the_login(sign_in: SignIn) -> None:
+    client = sign_in("view")
+    User.objects.update(is_active=False)
+
+    assert client.get(PAGES["overview"]).status_code == 302
+
+
+def test_refusal_names_the_user_and_shows_no_tab_that_would_be_refused(sign_in: SignIn) -> None:
+    text = sign_in("publish").get(PAGES["overview"]).content.decode()
+
+    assert "<bdi>staff</bdi>" in text
+    tabs = text.partition('class="panel-tabs"')[2].partition("</nav>")[0]
+    assert PAGES["publish"] in tabs
+    assert PAGES["overview"] not in tabs
+
+
+@pytest.mark.parametrize(
+    ("codenames", "shown"),
+    [
+        ((), ()),
+        (("view",), ("overview", "channels", "user", "namespaces", "console")),
+        (("publish",), ("publish",)),
+        (("view", "publish"), LISTED),
+        (("disconnect",), ()),
+    ],
+    ids=lambda value: "+".join(value) or "nothing",
+)
+def test_index_lists_the_pages_that_may_be_opened(
+    sign_in: SignIn, codenames: tuple[str, ...], shown: tuple[str, ...]
+) -> None:
+    text = sign_in(*codenames).get("/admin/").content.decode()
+
+    assert [page for page in LISTED if f'href="{PAGES[page]}"' in text] == list(shown)
+
+
+# per namespace
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_migrate_makes_a_permission_for_each_namespace() -> None:
+    assert namespace_permissions() == {"publish_chat", "publish_alerts"}
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_permission_of_a_namespace_that_is_gone_is_kept(settings: Settings) -> None:
+    configure(settings, "alerts", "news")
+
+    assert namespace_permissions() == {"publish_chat", "publish_alerts", "publish_news"}
+
+
+def test_namespace_with_a_name_too_long_for_a_permission_is_left_out(
+    settings: Settings,
+) -> None:
+    longest = "n" * (CODENAME_MAX_LENGTH - len("publish_"))
+
+    configure(settings, longest, longest + "n")
+
+    assert namespace_permissions() == {f"publish_{longest}"}
+
+
+CHANNELS = [
+    ("chat:lobby", True),
+    ("$chat:lobby", True),
+    ("chat:a:b", True),
+    ("chat:", True),
+    ("alerts:lobby", False),
+    ("$alerts:chat:lobby", False),
+    ("lobby", False),
+    ("chat", False),
+    (":lobby", False),
+    ("$:lobby", False),
+    ("$$chat:lobby", False),
+    ("gone:lobby", False),
+]
+"""Channels, and whether the permission for the namespace "chat" is enough (spec: Channel)."""
+
+
+@pytest.mark.usefixtures("namespaces")
+@pytest.mark.parametrize(("channel", "allowed"), CHANNELS, ids=[name for name, _ in CHANNELS])
+def test_permission_of_a_namespace_is_for_its_channels(
+    sign_in: SignIn, channel: str, allowed: bool
+) -> None:
+    response = publish(sign_in("publish_chat"), channel)
+
+    text = unescape(response.content.decode())
+    assert ("You may not publish into this channel." in text) is not allowed
+    assert (response.status_code == 403) is not allowed
+    # where it is allowed the service was asked, which is not in this process
+    assert ("This process serves no clients" in text) is allowed
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_permission_to_publish_is_for_every_channel(sign_in: SignIn) -> None:
+    client = sign_in("publish")
+
+    for channel in ("lobby", "chat:lobby", "$alerts:lobby"):
+        assert "This process serves no clients" in publish(client, channel).content.decode()
+
+
+def test_permission_of_a_namespace_that_is_gone_opens_nothing(
+    settings: Settings, sign_in: SignIn
+) -> None:
+    configure(settings, "chat")
+    client = sign_in("publish_chat")
+
+    settings.REALTIME = {"namespaces": []}
+
+    assert client.get(PAGES["publish"]).status_code == 403
+
+
+# what every page is sent with
+
+POLICY = {
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self' ws://testserver",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("codenames", [(), ("view", "publish")], ids=["refused", "shown"])
+def test_page_runs_own_files_only_and_stands_in_no_frame(
+    sign_in: SignIn, page: str, codenames: tuple[str, ...]
+) -> None:
+    response = sign_in(*codenames).get(PAGES[page])
+
+    assert set(response["Content-Security-Policy"].split("; ")) == POLICY
+    assert response["X-Frame-Options"] == "DENY"
+    assert "no-store" in response["Cache-Control"]
+
+
+def test_policy_names_the_encrypted_socket_of_a_page_that_came_encrypted(
+    admin_client: Client,
+) -> None:
+    response = admin_client.get(PAGES["publish"], secure=True)
+
+    assert "connect-src 'self' wss://testserver;" in response["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "overview data"])
+def test_page_holds_no_inline_script_and_no_inline_style(admin_client: Client, page: str) -> None:
+    text = admin_client.get(PAGES[page]).content.decode()
+
+    assert "<script>" not in text
+    assert "<style" not in text
+    assert " style=" not in text
+    assert " onclick=" not in text
+
+
+def test_form_without_its_token_is_refused(admin_user: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(admin_user)
+
+    response = client.post(PAGES["publish"], {"channel": "a", "data": "1"})
+
+    assert response.status_code == 403
+
+
+# other homes
+
+
+@pytest.mark.urls(__name__)
+@pytest.mark.parametrize("site", ["admin", "other"])
+def test_pages_of_an_admin_site_link_to_that_site(admin_client: Client, site: str) -> None:
+    text = admin_client.get(f"/{site}/realtime_admin/publication/").content.decode()
+
+    tabs = text.partition('class="panel-tabs"')[2].partition("</nav>")[0]
+    assert f'href="/{site}/realtime_admin/overview/"' in tabs
+    assert tabs.count("href=") == len(LISTED)
+    assert tabs.count(f'href="/{site}/') == len(LISTED)

@@ -1,0 +1,281 @@
+"""The publish page in a real browser: sending, what it reaches, the question, drafts, the keys."""
+
+from __future__ import annotations
+
+import pytest
+from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.common.by import By
+
+from tests.browser import wait_for
+from tests.live.panel_site import page_path, token_for
+from tests.live.publish_page import assert_nothing_came, published
+from tests.live.publish_screen import PublishScreen
+from tests.protocol_client import open_client
+from tests.ready_site import ReadySite
+
+
+@pytest.fixture(scope="module")
+def site(publish_site: ReadySite) -> ReadySite:
+    """The ready site."""
+    return publish_site
+
+
+# sending
+
+
+def test_publication_appears_in_a_second_page_that_is_subscribed(
+    screen: PublishScreen, site: ReadySite, unique: str
+) -> None:
+    browser = screen.browser
+    panel = browser.current_window_handle
+    browser.switch_to.new_window("tab")
+    try:
+        browser.get(f"{site.address}/demo")
+        state = browser.find_element(By.ID, "status")
+        wait_for(browser, lambda: state.get_attribute("data-state") == "connected", "connected")
+        demo = browser.current_window_handle
+        browser.switch_to.window(panel)
+
+        screen.fill("demo:lobby", f'{{"text": "{unique}"}}')
+        screen.publish()
+
+        assert screen.messages == ["Published into demo:lobby."]
+        browser.switch_to.window(demo)
+        wait_for(browser, lambda: unique in browser.page_source, "the publication")
+    finally:
+        browser.close()
+        browser.switch_to.window(panel)
+
+
+async def test_invalid_json_is_shown_while_typing_and_not_sent(
+    screen: PublishScreen, site: ReadySite, unique: str
+) -> None:
+    async with open_client(site.socket, token=token_for(site, "17", unique)) as client:
+        screen.fill(unique, "")
+        screen.data.send_keys('{"a": [1 2]}')
+
+        screen.until(lambda: "Line 1, column 10:" in screen.state, "the place of the mistake")
+        assert screen.marked_line == 1
+
+        screen.button("default").click()
+
+        # the cursor stands where the mistake is, and nothing was lost or sent
+        screen.until(lambda: screen.cursor == 9, "the cursor at the mistake")
+        assert screen.texts == (unique, '{"a": [1 2]}')
+        await assert_nothing_came(site, client, unique)
+
+
+def test_mistake_the_script_lets_through_is_refused_by_the_server_with_its_place(
+    screen: PublishScreen, unique: str
+) -> None:
+    screen.fill(unique, '{"a":\n  b}')
+
+    screen.submit_without_script()
+
+    assert "Not valid JSON at line 2, column 3:" in screen.error_of("data")
+    assert screen.texts == (unique, '{"a":\n  b}')
+    assert screen.marked_line == 2
+
+
+def test_refused_channel_is_told_next_to_its_field_with_nothing_lost(
+    screen: PublishScreen,
+) -> None:
+    screen.fill("nope-namespace:a demo:b", '{"n": 1.50}')
+    screen.publish()
+
+    assert "nope-namespace:a: Error 102: namespace not found." in screen.error_of("channel")
+    assert screen.texts == ("nope-namespace:a demo:b", '{"n": 1.50}')
+
+
+# what it reaches
+
+
+async def test_reach_follows_what_is_typed(
+    screen: PublishScreen, site: ReadySite, unique: str
+) -> None:
+    async with open_client(site.socket, token=token_for(site, "17", unique)):
+        screen.channels.send_keys(f"{unique} demo:{unique}")
+
+        screen.until(lambda: "2 channels, 1 subscriber" in screen.reach, "what it reaches")
+
+    screen.channels.send_keys(" nope-namespace:a")
+    screen.until(lambda: "1 refused: nothing is sent" in screen.reach, "the refusal")
+    assert "Error 102: namespace not found." in screen.reach
+
+
+HOSTILE = "<img/src=x/onerror=document.title='gone'>"
+
+
+def test_hostile_name_is_text_in_what_it_reaches(screen: PublishScreen, unique: str) -> None:
+    screen.channels.send_keys(unique + HOSTILE)
+
+    screen.until(lambda: unique + HOSTILE in screen.reach, "the name")
+    assert "gone" not in screen.browser.title
+
+
+async def test_channel_in_use_is_suggested_and_added(
+    screen: PublishScreen, site: ReadySite, unique: str
+) -> None:
+    name = f'{unique} with "spaces"'
+    async with open_client(site.socket, token=token_for(site, "17", name)):
+        adding = screen.browser.find_element(By.ID, "add-channel")
+        adding.send_keys(unique)
+        screen.until(lambda: screen.suggestions == [name], "the suggestion")
+
+        adding.clear()
+        adding.send_keys(name, Keys.ENTER)
+
+        assert screen.texts[0] == f'"{unique} with \\"spaces\\""'
+        screen.until(lambda: "1 channel, 1 subscriber" in screen.reach, "what it reaches")
+
+
+# the question before
+
+
+async def test_large_publication_is_asked_about_in_a_dialog(
+    screen: PublishScreen, site: ReadySite, unique: str
+) -> None:
+    names = " ".join([unique, *(f"{unique}-{n}" for n in range(10))])
+    async with open_client(site.socket, token=token_for(site, "17", unique)) as client:
+        screen.fill(names, '"to many"')
+        screen.button("default").click()
+        screen.until(lambda: screen.dialog is not None, "the question")
+        assert "11 channels, 1 subscriber" in screen.dialog
+
+        # it begins at the way back, and Escape takes that way, too
+        assert screen.focused == "Back to the form"
+        screen.press(Keys.ESCAPE)
+
+        screen.until(lambda: screen.dialog is None, "the form")
+        assert screen.texts == (names, '"to many"')
+        await assert_nothing_came(site, client, unique)
+
+        screen.button("default").click()
+        screen.until(lambda: screen.dialog is not None, "the question")
+        screen.press(Keys.TAB, Keys.ENTER)
+
+        assert await published(client) == "to many"
+        screen.until(lambda: screen.messages, "the page after it")
+        assert "Published into 11 channels" in screen.messages[0]
+
+
+# drafts
+
+
+def test_draft_is_offered_after_a_reload_and_restored(screen: PublishScreen, unique: str) -> None:
+    screen.fill(f"demo:{unique}", '{"kept": 1.0')
+
+    screen.open()
+
+    assert screen.texts == ("", "")
+    assert "was not published" in screen.draft
+    screen.browser.find_element(By.CSS_SELECTOR, "#draft [data-action=restore]").click()
+    assert screen.texts == (f"demo:{unique}", '{"kept": 1.0')
+    assert screen.draft == ""
+
+
+def test_draft_that_is_discarded_is_offered_no_more(screen: PublishScreen, unique: str) -> None:
+    screen.fill(unique, "1")
+    screen.open()
+
+    screen.browser.find_element(By.CSS_SELECTOR, "#draft [data-action=discard]").click()
+
+    assert screen.draft == ""
+    assert screen.open().draft == ""
+
+
+def test_draft_is_gone_when_it_was_published(screen: PublishScreen, unique: str) -> None:
+    screen.fill(unique, f'"{unique}"')
+    screen.publish()
+
+    assert screen.messages == [f"Published into {unique}."]
+    assert unique not in screen.kept_in_browser
+    assert "sent=" not in screen.browser.current_url
+    assert screen.open().draft == ""
+
+
+def test_draft_stays_while_the_server_refuses(screen: PublishScreen, unique: str) -> None:
+    screen.fill(f"nope-namespace:{unique}", f'"{unique}"')
+    screen.publish()
+    assert "Error 102" in screen.error_of("channel")
+    assert screen.draft == "", "what is in the form is offered to it"
+
+    screen.open()
+
+    assert "was not published" in screen.draft
+
+
+def test_draft_of_another_operator_is_not_offered(screen: PublishScreen, unique: str) -> None:
+    screen.fill(unique, "1")
+    screen.open()
+    assert "was not published" in screen.draft
+
+    screen.rename_owner_of_drafts("admin:operator", "admin:somebody")
+
+    assert screen.open().draft == ""
+    assert unique in screen.kept_in_browser, "the other one lost it"
+
+
+# the keyboard only
+
+
+async def test_keyboard_is_enough_and_shows_where_it_is(
+    screen: PublishScreen, site: ReadySite, unique: str
+) -> None:
+    async with open_client(site.socket, token=token_for(site, "17", unique)) as client:
+        screen.focus_tab_of_page()
+        screen.press(Keys.TAB)
+        assert screen.focused == "channel"
+        seen = [screen.outline]
+        screen.press(*unique)
+        for expected in ("add-channel", "Add", "Format", "Compact", "data"):
+            screen.press(Keys.TAB)
+            assert screen.focused == expected
+            seen.append(screen.outline)
+        screen.press(*'{"a":', Keys.TAB, "1}")
+        assert screen.texts == (unique, '{"a":  1}'), "Tab did not indent"
+        screen.until(lambda: "1 subscriber" in screen.reach, "what it reaches")
+
+        screen.press(Keys.ESCAPE)
+        screen.until(lambda: "The Tab key now leaves" in screen.state, "the way out")
+        screen.press(Keys.TAB)
+        seen.append(screen.outline)
+        if screen.focused == "Channels it reaches":  # it scrolls, so it can be reached
+            screen.press(Keys.TAB)
+        assert screen.focused == "Publish"
+        seen.append(screen.outline)
+        screen.press(Keys.ENTER)
+
+        assert await published(client) == {"a": 1}
+        assert all(seen), seen
+
+
+async def test_control_and_enter_publish_from_the_editor(
+    screen: PublishScreen, site: ReadySite, unique: str
+) -> None:
+    async with open_client(site.socket, token=token_for(site, "17", unique)) as client:
+        screen.fill(unique, '"hi"')
+        screen.data.click()
+
+        chain = ActionChains(screen.browser)
+        chain.key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
+
+        assert await published(client) == "hi"
+
+
+def test_user_of_the_form_is_led_to_the_first_mistake(screen: PublishScreen) -> None:
+    screen.fill("", "1")
+    screen.publish()
+
+    assert "This field is required." in screen.error_of("channel")
+    assert screen.focused == "channel"
+
+
+def test_publication_is_used_again_by_its_link(screen: PublishScreen, unique: str) -> None:
+    screen.fill(f"{unique} {unique}-b", '{"again": 1.0}')
+    screen.publish()
+
+    screen.browser.find_element(By.LINK_TEXT, "Use again").click()
+
+    assert screen.texts == (f"{unique}\n{unique}-b", '{"again": 1.0}')
+    assert page_path("publication") in screen.browser.current_url

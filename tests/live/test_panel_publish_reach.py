@@ -1,0 +1,287 @@
+"""The publish page without JavaScript: what it reaches, who may what, what was published before."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.live.panel_site import page_path, sign_in, token_for
+from tests.live.publish_page import (
+    PAGE,
+    PASSWORD,
+    assert_nothing_came,
+    errors_of_channel,
+    field,
+    post,
+    published,
+    reach,
+    recent,
+    send,
+)
+from tests.protocol_client import ProtocolClient, open_client
+from tests.ready_site import ReadySite
+
+Subscribe = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def site(publish_site: ReadySite) -> ReadySite:
+    """The ready site, with some users."""
+    return publish_site
+
+
+@pytest.fixture(scope="module")
+def browsers(site: ReadySite) -> Iterator[Callable[[str], httpx.Client]]:
+    """The browser, without JavaScript, in which a user is signed in."""
+    known: dict[str, httpx.Client] = {}
+
+    def browser(user: str) -> httpx.Client:
+        if user not in known:
+            password = site.password if user == "operator" else PASSWORD
+            known[user] = sign_in(site.address, password, user)
+        return known[user]
+
+    yield browser
+    for each in known.values():
+        each.close()
+
+
+@pytest.fixture
+def operator(browsers: Callable[[str], httpx.Client]) -> httpx.Client:
+    """The browser of a superuser."""
+    return browsers("operator")
+
+
+@pytest.fixture
+def for_demo(browsers: Callable[[str], httpx.Client]) -> httpx.Client:
+    """The browser of someone who may publish into the namespace demo only."""
+    return browsers("for-demo")
+
+
+@pytest.fixture
+async def subscribe(site: ReadySite) -> AsyncIterator[Subscribe]:
+    """Open a client that is subscribed from the start; it leaves when the test ends."""
+    async with AsyncExitStack() as stack:
+
+        async def subscribe(*channels: str) -> ProtocolClient:
+            token = token_for(site, "17", *channels)
+            return await stack.enter_async_context(open_client(site.socket, token=token))
+
+        yield subscribe
+
+
+# what it reaches
+
+
+async def test_button_shows_what_it_would_reach_and_publishes_nothing(
+    site: ReadySite, operator: httpx.Client, subscribe: Subscribe, unique: str
+) -> None:
+    client = await subscribe(f"demo:{unique}", unique)
+    await subscribe(f"demo:{unique}")
+
+    html = send(operator, f"demo:{unique} {unique} {unique}-none nope-x:a", "{", check="1").text
+
+    shown = reach(html)
+    assert "<strong>4</strong> channels, <strong>3</strong> subscribers" in shown
+    assert "<strong>1</strong> refused" in shown
+    cells = [
+        re.findall(r"<(?:td|th)[^>]*>(.*?)</(?:td|th)>", row) for row in shown.split("<tr")[2:]
+    ]
+    texts = [[re.sub("<[^>]*>", "", cell).strip() for cell in row] for row in cells]
+    assert texts == [
+        [f"demo:{unique}", "2", "in use", "the last 100, for 5 minutes"],
+        [unique, "1", "in use", "off"],
+        [f"{unique}-none", "0", "nobody subscribed", "off"],
+        ["nope-x:a", "\N{EN DASH}", "Error 102: namespace not found.", "\N{EN DASH}"],
+    ]
+    assert field(html, "data") == "{"
+    await assert_nothing_came(site, client, unique)
+
+
+HOSTILE = "<script>alert(1)</script>'\"&?../%2e"
+
+
+def test_hostile_name_is_shown_as_text_in_what_it_reaches(
+    operator: httpx.Client, unique: str
+) -> None:
+    html = send(operator, unique + HOSTILE, check="1").text
+
+    assert unique + HOSTILE in reach(html)
+    assert "<script>alert" not in html
+
+
+def test_form_is_filled_with_the_channels_of_the_address_whole(
+    operator: httpx.Client, unique: str
+) -> None:
+    html = operator.get(PAGE, params={"channel": [unique + HOSTILE, f"{unique} b\nc"]}).text
+
+    assert field(html, "channel") == f'{unique}{HOSTILE}\n"{unique} b\\nc"'
+
+
+# permissions
+
+
+def test_page_names_the_namespaces_that_are_allowed(
+    operator: httpx.Client, for_demo: httpx.Client
+) -> None:
+    assert "<code>demo:</code>" in for_demo.get(PAGE).text
+    assert 'id="namespaces"' not in operator.get(PAGE).text
+
+
+async def test_one_channel_that_is_not_allowed_refuses_the_publication(
+    site: ReadySite, for_demo: httpx.Client, subscribe: Subscribe, unique: str
+) -> None:
+    client = await subscribe(f"demo:{unique}")
+
+    response = send(for_demo, f"demo:{unique} {unique}", '"kept"')
+
+    assert response.status_code == 403
+    errors = errors_of_channel(response.text)
+    assert f"{unique}: You may not publish into this channel." in errors
+    assert field(response.text, "data") == '"kept"'
+    await assert_nothing_came(site, client, f"demo:{unique}")
+
+
+async def test_permission_for_a_namespace_publishes_there(
+    for_demo: httpx.Client, subscribe: Subscribe, unique: str
+) -> None:
+    client = await subscribe(f"demo:{unique}")
+
+    send(for_demo, f"demo:{unique}", '"hi"')
+
+    assert await published(client) == "hi"
+
+
+async def test_channel_that_is_not_allowed_is_not_counted_for_its_visitor(
+    for_demo: httpx.Client, subscribe: Subscribe, unique: str
+) -> None:
+    await subscribe(unique)
+
+    shown = reach(send(for_demo, unique, check="1").text)
+
+    assert "<strong>0</strong> subscribers" in shown
+    assert "You may not publish into this channel." in shown
+
+
+async def test_only_channels_that_are_allowed_are_suggested(
+    operator: httpx.Client, for_demo: httpx.Client, subscribe: Subscribe, unique: str
+) -> None:
+    await subscribe(f"demo:{unique}", f"{unique}-other")
+    path = PAGE + "channels/"
+
+    answers = [b.get(path, params={"q": unique}).json() for b in (operator, for_demo)]
+
+    assert answers[0] == {"channels": [f"demo:{unique}", f"{unique}-other"]}
+    assert answers[1] == {"channels": [f"demo:{unique}"]}
+
+
+@pytest.mark.parametrize("part", ["", "reach/", "channels/"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_staff_who_may_not_publish_get_403_everywhere(
+    browsers: Callable[[str], httpx.Client], part: str, method: str
+) -> None:
+    viewer = browsers("viewer")
+    fields = {"channel": "demo:a", "data": "1", "csrfmiddlewaretoken": viewer.cookies["csrftoken"]}
+
+    response = viewer.request(method, PAGE + part, **({"data": fields} if method == "POST" else {}))
+
+    assert response.status_code == 403
+
+
+def test_staff_who_may_not_publish_see_no_button(
+    browsers: Callable[[str], httpx.Client], operator: httpx.Client
+) -> None:
+    channel = page_path("channel", channel="demo:lobby")
+
+    assert PAGE in operator.get(channel).text
+    assert PAGE not in browsers("viewer").get(channel).text
+
+
+# for the page's script
+
+
+def test_script_is_told_what_is_reached_and_whether_to_ask(
+    operator: httpx.Client, unique: str
+) -> None:
+    names = " ".join(f"{unique}-{n}" for n in range(11))
+
+    answer = post(operator, PAGE + "reach/", channel=names).json()
+
+    assert answer["confirm"] is True
+    assert answer["channels"] == 11
+    assert f"{unique}-10" in answer["html"]
+    assert post(operator, PAGE + "reach/", channel=unique).json()["confirm"] is False
+
+
+def test_script_is_not_told_to_ask_where_nothing_will_be_sent(
+    operator: httpx.Client, unique: str
+) -> None:
+    names = " ".join(f"nope-namespace:{unique}-{n}" for n in range(11))
+
+    assert post(operator, PAGE + "reach/", channel=names).json()["confirm"] is False
+
+
+def test_reach_is_asked_by_a_form_with_its_token_only(operator: httpx.Client) -> None:
+    operator.get(PAGE)
+
+    assert operator.get(PAGE + "reach/").status_code == 405
+    assert operator.post(PAGE + "reach/", data={"channel": "a"}).status_code == 403
+
+
+# use again
+
+
+def link_of_use(html: str, word: str) -> str:
+    """Where the link of the row with this word leads."""
+    [row] = [row for row in recent(html) if word in row]
+    return row.rpartition('href="')[2].partition('"')[0]
+
+
+def test_publication_of_the_list_is_used_again_with_all_its_channels(
+    operator: httpx.Client, unique: str
+) -> None:
+    html = send(operator, f'{unique}-b {unique}-a "{unique} c"', '{"a":\n  1.0}').text
+
+    html = operator.get(link_of_use(html, unique)).text
+
+    assert field(html, "channel") == f'{unique}-b\n{unique}-a\n"{unique} c"'
+    assert field(html, "data").replace("\r\n", "\n") == '{"a":\n  1.0}'
+
+
+def test_data_of_which_the_log_has_the_beginning_only_are_not_used_again(
+    operator: httpx.Client, unique: str
+) -> None:
+    html = send(operator, unique, json.dumps("x" * 499)).text
+
+    assert "Use the channels again" in next(row for row in recent(html) if unique in row)
+    html = operator.get(link_of_use(html, unique)).text
+    assert field(html, "channel") == unique
+    assert field(html, "data") == ""
+
+
+def test_publication_that_is_not_listed_for_a_user_is_not_used_by_its_number(
+    operator: httpx.Client, for_demo: httpx.Client, unique: str
+) -> None:
+    link = link_of_use(send(operator, unique, f'"{unique}"').text, unique)
+
+    html = for_demo.get(link).text
+
+    assert "This publication is not listed any more." in html
+    assert field(html, "channel") == ""
+    assert unique not in html
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a&b=c", "<b>", "x" * 65])
+def test_name_of_a_draft_that_is_none_goes_nowhere(
+    operator: httpx.Client, unique: str, name: str
+) -> None:
+    response = send(operator, unique, draft=name)
+
+    assert "Published into" in response.text
+    assert "sent" not in response.url.params

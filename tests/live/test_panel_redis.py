@@ -1,0 +1,267 @@
+"""The panel over Redis: more than one node, one that is gone, and Redis away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conftest import connection_token
+from tests.live.configurations import FORCED
+from tests.live.panel_site import OPERATOR, page_path, sign_in
+from tests.protocol_client import open_client
+from tests.redis_server import RedisServer
+from tests.server import ROOT, Server, wait_until
+
+PASSWORD = "long enough for a test"
+REDIS_PASSWORD = "the-secret-of-redis"
+OPTIONS = {"redis_connect_timeout": 1, "redis_read_timeout": 1}
+PAGES = ("overview", "channels")
+
+Cluster = Callable[..., list[Server]]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A migrated database with an operator in it."""
+    path = str(tmp_path_factory.mktemp("database") / "db.sqlite3")
+    for arguments in (["migrate", "--verbosity", "0"], ["createsuperuser", "--noinput"]):
+        subprocess.run(
+            [sys.executable, "-m", "django", *arguments],
+            cwd=ROOT,
+            env=os.environ
+            | {
+                "DJANGO_SETTINGS_MODULE": "tests.settings",
+                "TEST_DATABASE": path,
+                "DJANGO_SUPERUSER_USERNAME": OPERATOR,
+                "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
+                "DJANGO_SUPERUSER_EMAIL": "",
+            },
+            check=True,
+            timeout=60,
+        )
+    assert Path(path).exists()
+    return path
+
+
+@pytest.fixture
+def redis(own_redis: Callable[..., RedisServer]) -> RedisServer:
+    """A Redis with a password, which no page may show."""
+    return own_redis(password=REDIS_PASSWORD)
+
+
+@pytest.fixture
+def servers(cluster: Cluster, redis: RedisServer, database: str) -> list[Server]:
+    """Two nodes."""
+    return cluster(2, redis, environment={"TEST_DATABASE": database}, **OPTIONS)
+
+
+@pytest.fixture
+def operator(servers: list[Server]) -> Iterator[httpx.Client]:
+    """The operator's browser, at the first node."""
+    browser = sign_in(servers[0].address, PASSWORD)
+    yield browser
+    browser.close()
+
+
+def text(browser: httpx.Client, page: str = "overview") -> str:
+    return browser.get(page_path(page)).text
+
+
+async def test_subscribers_are_counted_over_all_nodes(
+    servers: list[Server], operator: httpx.Client, unique: str
+) -> None:
+    tokens = [connection_token(user, channels=[unique]) for user in ("17", "18")]
+    first, second = servers
+    async with (
+        open_client(first.socket, token=tokens[0]),
+        open_client(second.socket, token=tokens[1]),
+    ):
+        wait_until(
+            lambda: '<td class="panel-number">2</td>' in text(operator, "channels"),
+            what="two subscribers",
+        )
+
+
+def test_both_nodes_and_the_round_trip_to_redis_are_shown(operator: httpx.Client) -> None:
+    wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(operator), what="two nodes")
+
+    html = text(operator)
+    assert "Redis round trip" in html
+    assert html.partition("<tbody>")[2].partition("</tbody>")[0].count("<tr") == 2
+
+
+def test_node_that_is_gone_without_a_word_is_worth_a_warning(
+    servers: list[Server], operator: httpx.Client
+) -> None:
+    wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(operator), what="two nodes")
+
+    servers[1].kill()
+
+    wait_until(lambda: "has been silent for" in text(operator), 40, "a warning")
+    assert "<dt>Nodes</dt><dd>1</dd>" in text(operator)
+
+
+def test_pages_say_that_redis_is_away_and_come_back_with_it(
+    redis: RedisServer, operator: httpx.Client
+) -> None:
+    redis.kill()
+
+    for page in PAGES:
+        response = operator.get(page_path(page))
+        assert response.status_code == 503
+        assert "Redis cannot be reached" in response.text
+        assert "Clients stay connected" in response.text
+        assert REDIS_PASSWORD not in response.text
+    answer = operator.get(page_path("overview") + "data/").json()
+    assert answer["available"] is False
+    assert "Redis cannot be reached" in answer["html"]
+
+    redis.start()
+
+    wait_until(
+        lambda: all(operator.get(page_path(page)).status_code == 200 for page in PAGES),
+        what="the pages",
+    )
+
+
+def test_publication_is_kept_in_the_form_while_redis_is_away(
+    redis: RedisServer, operator: httpx.Client
+) -> None:
+    path = page_path("publication")
+    operator.get(path)
+    redis.kill()
+
+    response = operator.post(
+        path,
+        data={
+            "channel": "news",
+            "data": '"kept in the form"',
+            "csrfmiddlewaretoken": operator.cookies["csrftoken"],
+        },
+    )
+
+    assert "Redis cannot be reached" in response.text
+    assert "&quot;kept in the form&quot;" in response.text
+    assert 'id="recent"' not in response.text, "it was logged"
+
+
+def test_publication_without_one_of_two_redis_says_of_each_channel_what_became_of_it(
+    cluster: Cluster, own_redis: Callable[..., RedisServer], database: str, unique: str
+) -> None:
+    """Channels are spread over the two, so some of them can still be published into."""
+    shards = [own_redis(), own_redis()]
+    urls = ",".join(shard.url for shard in shards)
+    [server] = cluster(
+        1, shards[0], redis_url=urls, environment={"TEST_DATABASE": database}, **OPTIONS
+    )
+    browser = sign_in(server.address, PASSWORD)
+    path = page_path("publication")
+    browser.get(path)
+
+    def publish(channels: str) -> str:
+        token = browser.cookies["csrftoken"]
+        fields = {"channel": channels, "data": '"kept"', "csrfmiddlewaretoken": token}
+        # confirmed: how many it reaches cannot be counted without all of Redis
+        return browser.post(path, data=fields | {"confirmed": "1"}).text
+
+    shards[1].kill()
+    works: list[str] = []
+    fails: list[str] = []
+    for number in range(40):
+        name = f"{unique}-{number}"
+        (works if "Published into" in publish(name) else fails).append(name)
+        if works and fails:
+            break
+    names = [works[0], fails[0], f"{works[0]}-too"]
+
+    html = publish(" ".join(names))
+
+    assert "2 of 3 channels do not have it" in html
+    outcome = html.partition('id="outcome"')[2].partition("</section>")[0]
+    results = re.findall(r"<bdi[^>]*>(.*?)</bdi></th><td>(.*?)</td>", outcome)
+    assert results == [
+        (names[1], "Redis cannot be reached."),
+        (names[2], "Not tried."),
+        (names[0], "published"),
+    ]
+    form = html.partition('<textarea name="channel"')[2].partition("</textarea>")[0]
+    assert form.partition(">")[2].split() == names[1:]
+    assert "&quot;kept&quot;" in html
+    log = html.partition('id="recent"')[2]
+    assert names[0] in log
+    assert not any(name in log for name in names[1:])
+
+    shards[1].start()
+    rest = " ".join(names[1:])
+    wait_until(lambda: "Published into 2 channels" in publish(rest), what="the rest of them")
+    browser.close()
+
+
+async def test_connections_of_a_user_are_listed_and_closed_at_every_node(
+    servers: list[Server], operator: httpx.Client, unique: str
+) -> None:
+    path = page_path("user", user=unique)
+    first, second = servers
+    token = connection_token(unique)
+    wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(operator), what="two nodes")
+    async with (
+        open_client(first.socket, token=token) as one,
+        open_client(second.socket, token=token) as other,
+    ):
+        html = operator.get(path).text
+        assert one.client in html
+        assert other.client in html
+
+        response = await asyncio.to_thread(
+            operator.post,
+            page_path("user/disconnect", user=unique),
+            data={"csrfmiddlewaretoken": operator.cookies["csrftoken"]},
+        )
+
+        assert [await client.closed() for client in (one, other)] == [FORCED, FORCED]
+    assert "This user is not connected at the moment." in response.text
+
+
+async def test_user_page_says_which_node_did_not_answer(
+    servers: list[Server], operator: httpx.Client, unique: str
+) -> None:
+    first, second = servers
+    wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(operator), what="two nodes")
+    async with open_client(first.socket, token=connection_token(unique)) as client:
+        os.kill(second.pid, signal.SIGSTOP)
+        try:
+            html = operator.get(page_path("user", user=unique)).text
+        finally:
+            os.kill(second.pid, signal.SIGCONT)
+
+    assert "1 of 2 nodes answered." in html
+    assert client.client in html
+
+
+def test_user_page_and_console_say_that_redis_is_away(
+    redis: RedisServer, operator: httpx.Client, unique: str
+) -> None:
+    operator.get(page_path("console"))
+    token = operator.cookies["csrftoken"]
+    redis.kill()
+
+    fields = {"method": "channels", "params": "", "csrfmiddlewaretoken": token}
+    responses = [
+        operator.get(page_path("user", user=unique)),
+        operator.post(page_path("user/disconnect", user=unique), data=fields),
+        operator.post(page_path("console"), data=fields),
+    ]
+
+    for response in responses:
+        assert response.status_code == 503
+        assert "Redis cannot be reached" in response.text
+        assert REDIS_PASSWORD not in response.text

@@ -1,0 +1,223 @@
+"""What is typed into the panel, or stands in its addresses, may be anything: huge, deep, hostile.
+
+No client is served in this process; pages say so, and keep what was typed.
+"""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from pytest_django import Settings
+
+from admin_panel.json_text import LONGEST
+from admin_panel.pages.channels import find
+from admin_panel.pages.user import info_text
+from tests.live.panel_urls import HOMES, NAMES, configure, url
+from tests.live.panel_urls import signed_in as sign_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _configured(settings: Settings) -> None:
+    configure(settings)
+
+
+@pytest.fixture(params=HOMES)
+def home(request: pytest.FixtureRequest) -> str:
+    """Runs a test in each home."""
+    name: str = request.param
+    return name
+
+
+# what is huge or broken
+
+
+HALVES = {
+    "alone": r'"\ud800"',
+    "with others": r'demo:a "\udfff" demo:b',
+    "inside": r'"demo:\ud83dx" demo:a',
+}
+"""Names with half of a surrogate pair, which is no character and cannot be sent."""
+
+
+@pytest.mark.parametrize("case", HALVES)
+@pytest.mark.parametrize("button", ["publish", "check", "confirmed"])
+def test_name_with_half_of_a_character_is_refused_and_kept(
+    home: str, case: str, button: str
+) -> None:
+    client = sign_in(superuser=True)
+
+    fields = {"channel": HALVES[case], "data": "1", button: "x"}
+    page = client.post(url(home, "publish"), fields)
+    part = client.post(url(home, "publish_reach"), {"channel": HALVES[case]})
+
+    for text in (page.content.decode(), part.json()["html"]):
+        assert "half of a character" in text
+    area = page.content.decode().partition('<textarea name="channel"')[2].partition("</textarea")[0]
+    assert HALVES[case].replace('"', "&quot;") in area
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize("method", ["publish", "broadcast", "unsubscribe", "disconnect"])
+def test_half_of_a_character_in_a_command_is_no_crash(home: str, method: str) -> None:
+    half = r'{"channel": "\ud800", "channels": ["\ud800", "a"], "user": "\ud800", "data": "\ud800"}'
+    client = sign_in(superuser=True)
+
+    for name in ("console", "console_run"):
+        response = client.post(url(home, name), {"method": method, "params": half})
+
+        assert response.status_code == 503  # as anything that this process cannot serve
+        assert not LogEntry.objects.exists()
+
+
+DEPTHS = [500, 900, 1000, 5000, 100_000]
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_deep_json_is_an_error_and_no_crash(home: str, depth: int) -> None:
+    client = sign_in(superuser=True)
+    deep = "[" * depth + "]" * depth
+    params = f'{{"channel": "demo:a", "data": {deep}}}'
+
+    answers = [
+        client.post(url(home, "publish"), {"channel": "demo:a", "data": deep}),
+        client.post(url(home, "console"), {"method": "publish", "params": params}),
+        client.post(url(home, "console_run"), {"method": "publish", "params": params}),
+        client.post(url(home, "console_run"), {"method": "history", "params": deep}),
+    ]
+
+    assert {answer.status_code for answer in answers} <= {200, 503}
+    assert deep.encode() in answers[0].content, "the form loses what was typed"
+    assert not LogEntry.objects.exists()
+
+
+def test_info_nested_deeper_than_can_be_read_here_is_shown_all_the_same() -> None:
+    # the event loop reads infos with a call stack less deep than that of a page
+    deep = "[" * 5000 + "]" * 5000
+
+    found = info_text(deep)
+
+    assert (found.text, found.is_cut) == (deep, False)
+    assert len(deep) < LONGEST
+
+
+def test_form_that_is_too_large_is_refused_before_anything_is_done(home: str) -> None:
+    client = sign_in(superuser=True)
+    many = {f"field{number}": "1" for number in range(1100)}
+    large = {"channel": "demo:a", "data": '"' + "x" * 2_700_000 + '"', "params": "{}"}
+
+    for name in NAMES:
+        for fields in (many, large):
+            response = client.post(url(home, name), fields)
+
+            # reading a page does not look at the form
+            assert response.status_code in (200, 302, 400, 404, 503), name
+            if name in ("publish", "publish_reach", "console", "console_run"):
+                assert response.status_code == 400, name
+    assert not LogEntry.objects.exists()
+
+
+def test_thousands_of_channels_are_refused_without_asking_anybody(home: str) -> None:
+    client = sign_in(superuser=True)
+    names = " ".join(f"demo:{number}" for number in range(5000))
+
+    page = client.post(url(home, "publish"), {"channel": names, "data": "1", "confirmed": "x"})
+    part = client.post(url(home, "publish_reach"), {"channel": names})
+
+    assert "These are 5000 channels" in page.content.decode()
+    assert "These are 5000 channels" in part.json()["html"]
+    assert "demo:4999" in page.content.decode(), "the form loses what was typed"
+
+
+NUMBERS = ["-1", "0", "x", "9" * 5000, "9" * 30, "1e3", "\u0661", "1.0", "inf", "", "1\0"]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: ascii(number)[:12])
+def test_number_in_an_address_may_be_anything(number: str) -> None:
+    client = sign_in(superuser=True)
+    fields = dict.fromkeys(("page", "offset", "kept", "clients", "channels", "use"), number)
+
+    for name in NAMES:
+        response = client.get(url("standalone", name, **fields))
+
+        assert response.status_code in (200, 302, 404, 405, 503), name
+
+
+PATTERNS = [
+    "[z-a]",
+    "[",
+    "[!]",
+    "[]]",
+    "[a-\\]",
+    "*" * 2000,
+    "(?i)(",
+    "\\",
+    "[a&&b]",
+    "\0",
+    "?" * 99,
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: ascii(pattern)[:12])
+def test_search_may_be_anything(pattern: str) -> None:
+    client = sign_in(superuser=True)
+
+    assert find(["demo:a", "[", "\\"], pattern) is not None
+    for name in ("channels", "publish_channels"):
+        assert client.get(url("standalone", name, q=pattern)).status_code in (200, 503)
+
+
+# what is hostile
+
+
+class Foreign(HTMLParser):
+    """Finds markup that no template of ours holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    @classmethod
+    def of(cls, text: str) -> list[str]:
+        """What there is of it in a page, or a piece of one."""
+        parser = cls()
+        parser.feed(text)
+        return parser.found
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag in ("img", "iframe", "object", "embed", "base", "style", "marquee"):
+            self.found.append(tag)
+        if tag == "script" and not (values.get("src") or "").startswith("/static/"):
+            # Django's admin writes no script either, but JSON
+            self.found.append(tag)
+        for name, value in attrs:
+            outside = name in ("href", "src", "action") and not re.match("[/?#]", value or "/")
+            if name.startswith("on") or name == "style" or outside:
+                self.found.append(f"{tag} {name}={value}")
+
+    handle_startendtag = handle_starttag
+
+
+EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7|add:7 }}{% url %}`${x}`"
+
+
+def test_nothing_of_a_request_is_markup_in_its_answer(home: str) -> None:
+    client = sign_in(superuser=True)
+    words = ("channel", "user", "q", "method", "offset", "page", "kept", "clients", "use", "sent")
+    query = dict.fromkeys(words, EVIL)
+    fields = {"channel": EVIL, "data": EVIL, "method": EVIL, "params": EVIL, "draft": EVIL}
+
+    for name in NAMES:
+        for form in ({}, {"check": EVIL}, {"edit": EVIL}, {"confirmed": EVIL}):
+            answers = [client.get(url(home, name, **query))]
+            answers.append(client.post(url(home, name, **query), fields | form))
+            for answer in answers:
+                text = answer.content.decode()
+                if answer["Content-Type"] == "application/json":
+                    text = answer.json().get("html", "")  # scripts show all else as text
+                assert Foreign.of(text) == [], name

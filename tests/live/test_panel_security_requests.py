@@ -1,0 +1,234 @@
+"""Requests to the panel that no page of it makes: without a CSRF token, with odd methods.
+
+And what every answer is sent with. No client is served in this process; pages say so.
+"""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.http.response import HttpResponseBase
+from django.test import Client
+from pytest_django import Settings
+
+from tests.live.panel_urls import ASKED_BY_SCRIPTS, HOMES, NAMES, OPTIONS, configure, url
+from tests.live.panel_urls import signed_in as sign_in
+from tests.live.standalone_site import COOKIE
+
+pytestmark = pytest.mark.django_db
+
+UNSAFE = ("post", "put", "patch", "delete")
+
+
+@pytest.fixture(autouse=True)
+def _configured(settings: Settings) -> None:
+    configure(settings)
+
+
+@pytest.fixture(params=HOMES)
+def home(request: pytest.FixtureRequest) -> str:
+    """Runs a test in each home."""
+    name: str = request.param
+    return name
+
+
+# forms of other sites
+
+
+TOKENS = {
+    "no token": {},
+    "an empty token": {"csrfmiddlewaretoken": ""},
+    "another token": {"csrfmiddlewaretoken": "a" * 64},
+    "a token that is none": {"csrfmiddlewaretoken": "<script>"},
+}
+
+
+@pytest.mark.parametrize("has_middleware", [True, False], ids=["middleware", "no middleware"])
+@pytest.mark.parametrize("case", TOKENS)
+def test_every_form_needs_the_token_of_its_page(
+    settings: Settings, home: str, case: str, has_middleware: bool
+) -> None:
+    if not has_middleware:  # a site may have chosen to protect its views one by one
+        settings.MIDDLEWARE = [each for each in settings.MIDDLEWARE if "Csrf" not in each]
+    client = sign_in(superuser=True, enforce_csrf_checks=True)
+    client.get(url(home, "publish"))
+    assert "csrftoken" in client.cookies
+
+    for name in NAMES:
+        response = client.post(url(home, name), TOKENS[case] | {"confirmed": "x"})
+
+        assert response.status_code == 403, name
+        assert b"CSRF" in response.content
+
+
+def test_token_of_a_page_is_accepted_from_its_own_site_only(home: str) -> None:
+    client = sign_in(superuser=True, enforce_csrf_checks=True)
+    client.get(url(home, "publish"))
+    fields = {"csrfmiddlewaretoken": client.cookies["csrftoken"].value}
+
+    for name in NAMES:
+        foreign = client.post(url(home, name), fields, headers={"Origin": "https://evil.example"})
+        own = client.post(url(home, name), fields, headers={"Origin": "http://testserver"})
+
+        assert b"CSRF" in foreign.content, name
+        assert foreign.status_code == 403
+        assert b"CSRF" not in own.content, name
+
+
+def test_encrypted_form_needs_a_referer_of_its_own_site(home: str) -> None:
+    client = sign_in(superuser=True, enforce_csrf_checks=True)
+    client.get(url(home, "publish"), secure=True)
+    fields = {"csrfmiddlewaretoken": client.cookies["csrftoken"].value}
+
+    for referer in ({}, {"Referer": "https://evil.example/"}, {"Referer": "http://testserver/"}):
+        response = client.post(url(home, "publish"), fields, secure=True, headers=referer)
+
+        assert response.status_code == 403, referer
+
+
+@pytest.mark.parametrize("path", ["/sign-in/", "/sign-out/"])
+@pytest.mark.parametrize("method", UNSAFE)
+@pytest.mark.parametrize("has_middleware", [True, False], ids=["middleware", "no middleware"])
+def test_ways_in_and_out_need_a_token_too(
+    settings: Settings, path: str, method: str, has_middleware: bool
+) -> None:
+    if not has_middleware:
+        settings.MIDDLEWARE = [each for each in settings.MIDDLEWARE if "Csrf" not in each]
+    client = sign_in(superuser=True, enforce_csrf_checks=True)
+
+    response = getattr(client, method)(path, {"password": OPTIONS["admin_password"]})
+
+    assert response.status_code in (403, 405)
+    assert COOKIE not in client.cookies
+    assert "_auth_user_id" in client.session
+
+
+# methods
+
+
+@pytest.mark.parametrize("method", ["put", "patch", "delete", "options", "trace"])
+def test_method_that_no_page_uses_is_refused(home: str, method: str) -> None:
+    client = sign_in(superuser=True)
+
+    for name in NAMES:
+        response = getattr(client, method)(url(home, name))
+
+        assert response.status_code == 405, name
+        assert response["Allow"]
+        assert_protected(response)
+
+
+@pytest.mark.parametrize("name", sorted(ASKED_BY_SCRIPTS))
+def test_part_that_takes_a_form_is_not_read(home: str, name: str) -> None:
+    response = sign_in(superuser=True).get(url(home, name))
+
+    assert (response.status_code, response["Allow"]) == (405, "POST")
+
+
+OVERRIDES = [
+    {"X-HTTP-Method-Override": "POST"},
+    {"X-HTTP-Method": "POST"},
+    {"X-Method-Override": "POST"},
+]
+
+
+def test_reading_stays_reading_whatever_a_header_or_field_says(home: str) -> None:
+    client = sign_in(superuser=True)
+    actions = ("user_disconnect", "user_unsubscribe", "channel_remove", "publish", "console")
+    fields = {"_method": "POST", "method": "disconnect", "params": '{"user": "42"}', "data": "1"}
+
+    for headers in OVERRIDES:
+        for name in actions:
+            asked = client.get(url(home, name), headers=headers)
+            said = client.get(url(home, name, **fields), headers=headers)
+
+            # a question, or the state of the service: nothing was tried, so nothing is redirected
+            assert {asked.status_code, said.status_code} <= {200, 302, 503}, name
+            assert b"was run" not in said.content
+    assert not LogEntry.objects.exists()
+
+
+# what every answer is sent with
+
+
+def assert_protected(response: HttpResponseBase) -> None:
+    """No other site shows it, nothing but our files runs in it, nobody keeps it."""
+    policy = response["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert "*" not in policy
+    assert response["X-Frame-Options"] == "DENY"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["Referrer-Policy"] == "same-origin"
+    assert "no-store" in response["Cache-Control"]
+    assert "private" in response["Cache-Control"]
+
+
+@pytest.mark.parametrize("codename", ["view", "publish"])
+def test_every_answer_is_protected_those_that_refuse_too(home: str, codename: str) -> None:
+    client = sign_in(codename)
+
+    for name in NAMES:
+        assert_protected(client.get(url(home, name)))
+        assert_protected(client.post(url(home, name)))
+
+
+@pytest.mark.parametrize("path", ["/", "/sign-in/", "/channels/?q=a", "/channel/token/?channel=a"])
+def test_what_a_visitor_gets_is_protected(path: str) -> None:
+    assert_protected(Client().get(path, headers={"X-Forwarded-For": "192.0.2.1"}))
+
+
+@pytest.mark.parametrize("path", ["/sign-in/", "/sign-out/"])
+def test_answer_to_signing_in_and_out_is_protected(path: str) -> None:
+    client = Client(headers={"X-Forwarded-For": "192.0.2.2"})
+
+    for given in (OPTIONS["admin_password"], "wrong"):
+        assert_protected(client.post(path, {"password": given}))
+
+
+@pytest.mark.parametrize("path", ["/admin/auth", "/admin/api"])
+def test_endpoints_for_tools_are_not_kept_and_not_sniffed(path: str) -> None:
+    for method in ("get", "post"):
+        response = getattr(Client(), method)(path)
+
+        assert "no-store" in response["Cache-Control"]
+        assert response["X-Content-Type-Options"] == "nosniff"
+
+
+# hosts
+
+
+def test_no_header_makes_a_page_name_another_host(home: str) -> None:
+    client = sign_in(superuser=True)
+    headers = {
+        "X-Forwarded-Host": "evil.example",
+        "X-Host": "evil.example",
+        "Forwarded": "host=evil.example",
+        "X-Forwarded-Server": "evil.example",
+        "X-Original-URL": "//evil.example/",
+        "X-Rewrite-URL": "//evil.example/",
+        "Referer": "https://evil.example/",
+    }
+
+    for name in NAMES:
+        ask = client.post if name in ASKED_BY_SCRIPTS else client.get
+        response = ask(url(home, name), headers=headers)
+
+        assert b"evil" not in response.content, name
+        assert "evil" not in str(response.headers), name
+
+
+def test_script_part_of_an_action_leads_to_no_other_site(home: str) -> None:
+    client = sign_in(superuser=True)
+    elsewhere = {"next": "//evil.example/", "url": "//evil.example/", "back": "//evil.example/"}
+
+    for name in ("user_unsubscribe", "user_disconnect", "channel_remove", "channel_data"):
+        query = elsewhere | {"user": "", "channel": "//evil.example/", "offset": "x"}
+        response = client.post(url(home, name, **query), headers={"Referer": "//evil.example/"})
+
+        assert response.status_code in (200, 302, 503)
+        if response.status_code == 302:
+            assert response["Location"].startswith(
+                ("/user/", "/channel/", "/admin/realtime_admin/")
+            )
