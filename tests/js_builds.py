@@ -73,6 +73,8 @@ USUAL = (*BUILDS, STREAMING)
 """What a test runs over unless it says otherwise."""
 over_websocket = _over(*BUILDS)
 """For tests of frames, which SockJS does not tell the application."""
+over_both_formats = _over(*BUILDS[:2])
+"""Where waiting is what takes long, and seconds do not depend on what carries them."""
 over_every_transport = _over(*USUAL, *OTHERS)
 """For some tests of each kind: the transports differ in how bytes get there and back."""
 over_sockjs_alone = _over(STREAMING, *OTHERS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import connection_token
-from tests.js_builds import Build, over_every_transport, over_websocket
+from tests.js_builds import Build, over_both_formats, over_every_transport, over_websocket
 from tests.js_client import JsClient
 from tests.server import Server, wait_until
 from tests.tcp_proxy import TcpProxy
@@ -172,6 +172,7 @@ async def test_expiring_connection_asks_for_a_token_each_time_it_expires(
     assert client.unread("disconnect") == []
 
 
+@over_both_formats
 async def test_refreshed_connection_outlives_one_that_is_not(
     connect_js: NewClient, unique: str
 ) -> None:

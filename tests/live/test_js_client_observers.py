@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from realtime import conf
 from realtime.tokens import issue
 from tests.conftest import connection_token
+from tests.js_builds import over_both_formats
 from tests.js_client import JsClient
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -60,6 +61,7 @@ async def test_observer_is_not_present_and_may_not_publish(
     assert [info["user"] for info in present.values()] == ["ann"]
 
 
+@over_both_formats
 async def test_observer_whose_token_expires_goes_on_with_a_new_one(
     connect_js: NewClient, server: Server, unique: str
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.conftest import connection_token, subscription_token
-from tests.js_builds import over_websocket
+from tests.js_builds import over_both_formats, over_websocket
 from tests.js_client import JsClient
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -115,6 +115,7 @@ async def test_private_channels_batched_are_asked_for_and_subscribed_together(
     assert (await client.call("socket"))["sent"] == before + 1
 
 
+@over_both_formats
 async def test_expiring_subscription_asks_for_a_token_each_time_it_expires(
     connect_js: NewClient, unique: str
 ) -> None:
@@ -130,6 +131,7 @@ async def test_expiring_subscription_asks_for_a_token_each_time_it_expires(
     assert client.unread("disconnect") == []
 
 
+@over_both_formats
 async def test_refreshed_subscription_outlives_one_that_is_not(
     connect_js: NewClient, server: Server, unique: str
 ) -> None:
@@ -147,6 +149,7 @@ async def test_refreshed_subscription_outlives_one_that_is_not(
     assert refreshed.unread("disconnect") == []
 
 
+@over_both_formats
 async def test_kept_subscription_does_not_expire_with_its_token(
     connect_js: NewClient, server: Server, unique: str
 ) -> None:
