@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from django.apps import AppConfig
+from django.apps import apps as global_apps
 from django.db import DEFAULT_DB_ALIAS, router
 
 from realtime import conf
@@ -89,7 +90,8 @@ def create_for_namespaces(sender: AppConfig, using: str = DEFAULT_DB_ALIAS, **si
     Those of namespaces that are gone stay: the namespace may come back, and meanwhile they
     allow nothing.
     """
-    apps = signal["apps"]
+    # `flush` tells of no apps: there is no migration, all are as they are now
+    apps = signal.get("apps", global_apps)
     try:
         publication = apps.get_model(APP_LABEL, "Publication")
         content_types = apps.get_model("contenttypes", "ContentType")

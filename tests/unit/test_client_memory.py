@@ -66,7 +66,7 @@ class Connection:
 
 
 def clients() -> int:
-    return sum(isinstance(thing, Client) for thing in gc.get_objects())
+    return sum(type(thing) is Client for thing in gc.get_objects())
 
 
 @pytest.mark.parametrize("ends", ["by the peer", "by the server", "by a bad frame"])

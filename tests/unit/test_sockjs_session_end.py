@@ -174,7 +174,7 @@ async def test_client_that_reads_too_slowly_is_disconnected(clock: Clock) -> Non
 
 
 def clients_in_memory() -> int:
-    return sum(isinstance(thing, Client) for thing in gc.get_objects())
+    return sum(type(thing) is Client for thing in gc.get_objects())
 
 
 async def test_client_is_not_kept_by_a_session_that_was_forgotten(node: Node, clock: Clock) -> None:

@@ -45,9 +45,9 @@ async def test_page_with_realtime_config_needs_nothing_else(
     page: ClientPage, server: Server
 ) -> None:
     """Nobody is logged in, so the token is empty, and this server wants one."""
-    await page.run("window.client = realtime.Client.fromPage(); client.connect()")
+    connecting = "window.client = realtime.Client.fromPage(); client.connect();"
 
-    assert await page.error("await client.ready()") == 3  # DISCONNECTED
+    assert await page.error(f"{connecting} await client.ready()") == 3  # DISCONNECTED
     assert not await page.run("return client.reconnecting")
 
 
