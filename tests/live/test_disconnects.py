@@ -63,7 +63,7 @@ async def test_client_that_does_not_read_is_disconnected_and_holds_up_nobody(
     reader = await connect(server)
     # A small window, and a library that stops reading after one frame.
     small = socket.socket()
-    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
     small.setblocking(False)
     address = urlsplit(server.socket)
     await asyncio.get_running_loop().sock_connect(small, (address.hostname, address.port))

@@ -221,7 +221,8 @@ async def test_stopping_server_says_shutdown_and_to_reconnect(
     connect_js: NewClient, restartable: Callable[[int], Server]
 ) -> None:
     stopping = restartable(0)
-    client = await connect_js(at=stopping)
+    # a ping to a session that has ended fails, and a client that polls may not have read why
+    client = await connect_js(at=stopping, pingInterval=25_000)
 
     await asyncio.to_thread(stopping.terminate)
 
