@@ -205,10 +205,10 @@ def overview(camera: Camera, scene: Scene) -> None:
         return len(camera.run(script).split())
 
     wait_until(lambda: values() >= CHART, 3 * CHART, "the charts")
-    camera.take_both("overview", below="#overview-state")
+    camera.take_both("overview", below="#overview .panel-note")
     scene.nodes[2].kill()
     camera.until(".panel-warnings", timeout=30)
-    camera.take("overview-silent", below="#overview-state")
+    camera.take("overview-silent", below="#overview .panel-note")
 
 
 SHOTS: tuple[Callable[[Camera, Scene], None], ...] = (
