@@ -12,7 +12,7 @@ run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/.installed-dev tests/js/node_modules  ## Run every test.
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/.installed-dev  ## Lint, format and types; changes nothing.
 	$(BIN)/ruff check .
