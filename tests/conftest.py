@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import shutil
@@ -21,6 +22,20 @@ from tests.redis_server import RedisServer
 from tests.server import SECRET, Server
 
 CONFIG = load({"token_hmac_secret_key": SECRET})
+
+
+TEARDOWN_TIMEOUT = 90
+"""Seconds; session fixtures may stop many servers."""
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """End a worker whose teardown hangs: the timeout of tests is off once a test has failed."""
+    faulthandler.dump_traceback_later(TEARDOWN_TIMEOUT, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def require(program: str, how: str) -> str:

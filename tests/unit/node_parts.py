@@ -12,7 +12,7 @@ from realtime.node import Node
 from realtime.options import ChannelOptions
 from realtime.outbox import Frame
 from realtime.protocol.messages import Publication
-from tests.unit.parts import Clock, RecordingClient, data
+from tests.unit.parts import Clock, RecordingClient, data, turns
 
 PLAIN = ChannelOptions()
 HISTORY = ChannelOptions(history_size=100, history_lifetime=1000)
@@ -48,9 +48,11 @@ def published(client: RecordingClient) -> list[object]:
 async def stop(node: Node, clock: Clock, seconds: float) -> None:
     """Stop a node, and let so much time pass that it may take."""
     stopping = asyncio.create_task(node.stop())
+    await turns(1)  # its time begins before the clock moves
     until = clock.now + seconds
     while not stopping.done() and clock.now < until:
-        await clock.advance(0.05)
+        await clock.advance(min(0.05, until - clock.now))
+    await turns(50)  # what is due at the very end takes some steps, and no time
     assert stopping.done(), f"the node did not end within {seconds} seconds"
     await stopping
 

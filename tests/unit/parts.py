@@ -55,10 +55,14 @@ async def eventually(condition: Callable[[], bool]) -> None:
 
 
 class Clock:
-    """The clock of an event loop, stopped; it moves when a test moves it."""
+    """The clock of an event loop, stopped; it moves when a test moves it.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.now = loop.time()
+    It begins at the same time everywhere, whatever the machine's clock says: sums of steps
+    are rounded differently at different times.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, now: float = 4096) -> None:
+        self.now = now
         loop.time = self.read  # type: ignore[method-assign]
 
     def read(self) -> float:
