@@ -41,7 +41,7 @@ class TcpProxy:
     def cut(self) -> None:
         """Reset every connection. New ones are served."""
         for writer in self._writers:
-            writer.transport.abort()
+            _abort(writer)
 
     def refuse(self) -> None:
         """Reset every connection, also those that will come."""
@@ -70,7 +70,7 @@ class TcpProxy:
         async with self._opened:
             self._opened.notify_all()
         if self._refusing:
-            writer.transport.abort()
+            _abort(writer)
             return
         task = asyncio.current_task()
         assert task is not None
@@ -80,7 +80,7 @@ class TcpProxy:
         try:
             await self._forward(reader, writer)
         finally:
-            writer.transport.abort()
+            _abort(writer)
             self._writers.discard(writer)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -94,8 +94,13 @@ class TcpProxy:
                     _pump(reader, far_writer, self._forbidden), _pump(far_reader, writer)
                 )
             finally:
-                far_writer.transport.abort()
+                _abort(far_writer)
                 self._writers.discard(far_writer)
+
+
+def _abort(writer: asyncio.StreamWriter) -> None:
+    with suppress(AttributeError):  # of a TLS connection that is gone already, Python 3.11
+        writer.transport.abort()
 
 
 async def _pump(
