@@ -381,6 +381,8 @@ class Client:
             if disconnect is not None:
                 self.outbox.flush()
                 await self.transport.close(disconnect)
+            # while the engine is told, what is published still comes, and is for nobody
+            self.outbox.close()
             await asyncio.wait([leaving])
         finally:
             leaving.cancel()

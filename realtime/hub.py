@@ -73,6 +73,10 @@ class Subscriber(Protocol):
         """Begin to close the connection; returns at once."""
         ...
 
+    def is_closing(self) -> bool:
+        """Whether closing has begun: nothing reaches the client any more."""
+        ...
+
 
 class Feed:
     """The local subscribers of one channel, and how far they have been served."""
@@ -228,8 +232,12 @@ class Hub:
                 del self.users[client.user]
 
     def connections(self, user: UserID) -> list[Subscriber]:
-        """The clients of a user in this process."""
-        return list(self.users.get(user, ()))
+        """The clients of a user in this process, but for those that are closing already.
+
+        They are in the hub until all of their subscriptions have ended, which takes as long as
+        the engine does, and must neither be counted nor shown meanwhile.
+        """
+        return [client for client in self.users.get(user, ()) if not client.is_closing()]
 
     def add_subscription(
         self, channel: ChannelName, client: Subscriber, options: ChannelOptions

@@ -170,15 +170,15 @@ class Outbox:
                 self._overrun()
 
     def close(self) -> None:
-        """Drop what waits, and let go of the client."""
+        """Drop what waits and whatever comes, and let go of the client."""
         self._batch = self._flusher.empty
+        self._limit = 0
         self._overflow = None
 
     def _overrun(self) -> None:
-        self._batch = self._flusher.empty
+        overflow = self._overflow
         # whoever gets a later publication never asks for those before it: nothing follows
-        self._limit = 0
-        overflow, self._overflow = self._overflow, None
+        self.close()
         if overflow is not None:
             overflow()
 

@@ -84,7 +84,7 @@ class Respondent:
                 return SubscribersAnswer(self._uid, self._name, numbers)
 
     def _connections(self, user: UserID) -> ConnectionsAnswer:
-        clients = self._hub.users.get(user, {})
+        clients = self._hub.connections(user)
         reports: list[ClientReport] = []
         room = survey.MAX_ANSWER_BYTES
         for client in islice(clients, survey.MAX_CONNECTIONS):

@@ -67,6 +67,7 @@ class WebSocketTransport:
                 while self._sending is not None:
                     await asyncio.wait([self._sending])
                     await asyncio.sleep(0)
+                self.ready = False  # nothing follows a close frame (RFC 6455, 5.5.1)
                 if last is not None:
                     await self._send(last.asgi)
                 await self._send(

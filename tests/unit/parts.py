@@ -112,6 +112,9 @@ class RecordingClient:
     def close(self, disconnect: Disconnect | None) -> None:
         self.closes.append(disconnect)
 
+    def is_closing(self) -> bool:
+        return bool(self.closes)
+
     @property
     def close_codes(self) -> list[Any]:
         return [None if disconnect is None else disconnect.code for disconnect in self.closes]

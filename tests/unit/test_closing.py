@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from realtime import serving
+from realtime.errors import DisconnectForced
 from realtime.node import Node
+from realtime.outbox import Flusher, Outbox
+from realtime.transports.plain import WebSocketTransport
 from realtime.transports.websocket import WebSocketConsumer
 from tests.unit.node_parts import PLAIN, publish
 from tests.unit.parts import eventually, turns
@@ -145,3 +148,24 @@ async def test_nothing_published_after_the_close_began_is_sent(node: Node) -> No
     await socket.task
 
     assert socket.published == [1]
+
+
+async def test_nothing_follows_the_close_frame_while_the_peer_has_not_answered() -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def send(event: dict[str, Any]) -> None:
+        sent.append(event)
+
+    loop = asyncio.get_running_loop()
+    transport = WebSocketTransport(send, loop.create_task(asyncio.Event().wait()))
+    outbox = Outbox(transport, Flusher(loop), binary=False, limit_bytes=0, overflow=lambda: None)
+    closing = loop.create_task(transport.close(DisconnectForced()))
+    await eventually(lambda: bool(sent))
+
+    outbox.append(b"{}\n")
+    await turns()
+
+    assert sent == [FORCED]
+    transport.closed()
+    await closing
+    transport.abandon()

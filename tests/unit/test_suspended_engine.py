@@ -258,6 +258,48 @@ async def test_client_is_closed_before_an_engine_that_hangs_has_answered(
     assert (node.hub.feeds, node.hub.clients) == ({}, {})
 
 
+async def test_client_that_is_closing_is_no_connection_of_its_user_any_more(
+    engine: SuspendedEngine,
+) -> None:
+    node = Node(load(OPTIONS | {"client_user_connection_limit": 1}), engine)
+    await node.start()
+    first, second = Connection(node), Connection(node)
+    token = connection_token("17")
+    await first.say(1, 0, token=token)
+    await first.subscribe()
+    engine.hold("remove_presence")
+    first.client.close(None)
+    await eventually(lambda: "remove_presence" in engine.waiting)
+
+    await second.say(1, 0, token=token)
+
+    assert second.reply(1) is not None
+    ((answer,), _) = await node.connections("17")
+    assert [report.client for report in answer.connections] == [second.client.id]
+    assert answer.total == 1
+    engine.go_on("remove_presence")
+    await node.stop()
+
+
+async def test_closed_client_keeps_nothing_while_an_engine_that_hangs_is_told(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    connection = await connect()
+    await connection.subscribe()
+    engine.hold("remove_presence")
+    connection.client.close(None)
+    await eventually(lambda: "remove_presence" in engine.waiting)
+    connection.ready = False
+
+    await publish(node, options(node), 1)
+    connection.ready = True
+    connection.client.outbox.ready()
+    await turns()
+
+    assert connection.pushes == []
+    engine.go_on("remove_presence")
+
+
 # presence is renewed while a client leaves
 
 
