@@ -6,9 +6,7 @@ as long for a user with ten thousand connections as for any other; it says what 
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from contextlib import suppress
 from heapq import merge
 from typing import Any, NamedTuple
 
@@ -34,11 +32,6 @@ UNFOLDED = 3
 
 SHOWN = 100
 """Channels of a connection that are shown beside it; the list of channels has the others."""
-
-CLOSING = 1.0
-"""Seconds that the page after a disconnect waits at most for the connections to be gone."""
-
-LOOK_INTERVAL = 0.05
 
 
 class Row(NamedTuple):
@@ -147,7 +140,6 @@ def disconnect(visit: Visit) -> HttpResponse:
     with visit.operator.logged(log.DISCONNECT, user):
         service.disconnect(user)
     visit.success(_("All connections of %(user)s were told to disconnect.") % {"user": user})
-    _wait_until_gone(user)
     return visit.redirect("user", user=user)
 
 
@@ -182,16 +174,6 @@ def unsubscribe(visit: Visit) -> HttpResponse:
         text = _("All connections of %(user)s were unsubscribed from all channels.")
     visit.success(text % {"user": user, "channel": channel})
     return visit.redirect("user", user=user)
-
-
-def _wait_until_gone(user: str) -> None:
-    """Give the nodes a moment to close the connections, so that the next page shows them gone."""
-    deadline = time.monotonic() + CLOSING
-    with suppress(service.Unavailable):  # the next page says so
-        while any(answer.total for answer in service.connections(user).answers):
-            if time.monotonic() >= deadline:
-                return
-            time.sleep(LOOK_INTERVAL)
 
 
 def _user(visit: Visit) -> str:

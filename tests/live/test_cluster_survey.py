@@ -131,6 +131,20 @@ async def test_connections_of_a_user_are_those_at_every_node(
     }
 
 
+async def test_connections_that_were_told_to_close_are_gone_from_every_answer_at_once(
+    servers: list[Server], connect: Connect, call: Call, unique: str
+) -> None:
+    for server in servers:
+        client = await connect(server, user=unique)
+        for number in range(20):  # each takes a round trip to end
+            await client.result("subscribe", {"channel": f"present:{unique}{number}"})
+
+    call("disconnect", unique)
+    outcome = call("connections", unique)
+
+    assert (outcome["result"], outcome["attributes"]["total"]) == ([], 0)
+
+
 async def test_subscribers_are_counted_over_every_node(
     servers: list[Server], connect: Connect, call: Call, unique: str
 ) -> None:
