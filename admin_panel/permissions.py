@@ -19,7 +19,7 @@ from django.apps import apps as global_apps
 from django.db import DEFAULT_DB_ALIAS, router
 
 from realtime import conf
-from realtime.options import Config
+from realtime.channel import namespace_of
 
 APP_LABEL = "realtime_admin"
 CODENAME_MAX_LENGTH = 100
@@ -72,16 +72,6 @@ def may_remove_history(user: Holder) -> bool:
 def codename(namespace: str) -> str:
     """The permission to publish into a namespace."""
     return f"publish_{namespace}"
-
-
-def namespace_of(channel: str, config: Config) -> str:
-    """The namespace a channel names, known or not; "" for a channel of the top level."""
-    boundary = config.channel_namespace_boundary
-    if not boundary or boundary not in channel:
-        return ""
-    # with the prefix a boundary may go, too: "p:chat" is of the top level where "p:" is the prefix
-    namespace, found, _ = channel.removeprefix(config.channel_private_prefix).partition(boundary)
-    return namespace if found else ""
 
 
 def create_for_namespaces(sender: AppConfig, using: str = DEFAULT_DB_ALIAS, **signal: Any) -> None:

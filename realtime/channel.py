@@ -33,18 +33,26 @@ def check_length(channel: str, config: Config) -> None:
         raise LimitExceeded
 
 
+def namespace_of(channel: str, config: Config) -> str:
+    """The namespace a channel names, known or not; "" for a channel of the top level.
+
+    ":a" has an empty name in front of its boundary, so it is of the top level, too.
+    """
+    boundary = config.channel_namespace_boundary
+    if not boundary or boundary not in channel:
+        return ""
+    # with the prefix a boundary may go, too: "p:chat" is of the top level where "p:" is the prefix
+    namespace, found, _ = channel.removeprefix(config.channel_private_prefix).partition(boundary)
+    return namespace if found else ""
+
+
 def options_of(channel: str, config: Config) -> ChannelOptions:
     """The options in force for a channel.
 
     Raises:
-        NamespaceNotFound: the name has a namespace that is not configured. An empty
-            namespace name means the top level, so ":a" is an ordinary channel.
+        NamespaceNotFound: the name has a namespace that is not configured.
     """
-    boundary = config.channel_namespace_boundary
-    if not boundary or boundary not in channel:
-        return config.channel
-    namespace = channel.removeprefix(config.channel_private_prefix).partition(boundary)
-    options = config.options_of_namespace(namespace[0]) if namespace[1] else config.channel
+    options = config.options_of_namespace(namespace_of(channel, config))
     if options is None:
         raise NamespaceNotFound
     return options

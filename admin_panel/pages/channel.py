@@ -17,6 +17,7 @@ from django.views.decorators.debug import sensitive_variables
 import realtime
 from realtime import conf
 from realtime import pages as realtime_pages
+from realtime.channel import namespace_of
 from realtime.errors import NamespaceNotFound
 from realtime.options import ChannelOptions
 
@@ -24,7 +25,6 @@ from .. import log, service
 from ..channel_words import kinds_of, words_of
 from ..json_text import JSONText, json_text
 from ..paging import page_of
-from ..permissions import namespace_of
 from ..shell import Visit
 
 if TYPE_CHECKING:

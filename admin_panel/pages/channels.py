@@ -8,10 +8,10 @@ from fnmatch import translate
 from django.http import HttpResponse
 
 from realtime import conf
+from realtime.channel import namespace_of
 
 from .. import service
 from ..paging import page_of
-from ..permissions import namespace_of
 from ..shell import Visit
 
 PAGE_SIZE = 50

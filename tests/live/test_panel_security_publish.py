@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from admin_panel.permissions import namespace_of
-from realtime.channel import options_of
+from realtime.channel import namespace_of, options_of
 from realtime.errors import NamespaceNotFound
 from realtime.options import ChannelOptions, Config
 from realtime.options_reader import load
