@@ -14,7 +14,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Any, Protocol
 
@@ -39,7 +39,6 @@ from realtime.protocol.messages import (
     ClientID,
     ClientInfo,
     Command,
-    EmptyResult,
     Method,
     Result,
     UserID,
@@ -173,8 +172,8 @@ class Client:
                 raise failure from None
             self.reply_error(command, failure())
 
-    async def overlap(self, command: Command, publishing: Coroutine[Any, Any, None]) -> None:
-        """Reply when a publication is published, and meanwhile go on with the next one.
+    async def overlap(self, command: Command, publish: Callable[[], Awaitable[None]]) -> None:
+        """Begin to publish and reply, and meanwhile go on with the next publication.
 
         Publications are handed to the engine in the order of this; commands of any other
         kind wait until all are published.
@@ -183,15 +182,11 @@ class Client:
             self._publishing = set()
         elif len(self._publishing) >= PUBLISHING_ALLOWED:
             await asyncio.wait(self._publishing, return_when=asyncio.FIRST_COMPLETED)
-        task = self.node.spawn(self._publish(command, publishing))
+        task = self.node.spawn(self._publish(command, publish))
         self._publishing.add(task)
         task.add_done_callback(self._publishing.discard)
 
-    async def _publish(self, command: Command, publishing: Coroutine[Any, Any, None]) -> None:
-        async def publish() -> None:
-            await publishing
-            self.reply(command, EmptyResult())
-
+    async def _publish(self, command: Command, publish: Callable[[], Awaitable[None]]) -> None:
         try:
             await self._see_through(command, publish(), InternalError)
         except Disconnect as disconnect:

@@ -38,12 +38,13 @@ async def publish(client: Client, command: Command) -> None:
     except ValueError:
         raise BadRequest from None
     data = await client.node.hooks.publish(client.caller(), channel, options, data)
-    publishing = client.node.publish(channel, data, options, client.info_in(channel))
-    if client.node.overlaps:
-        await client.overlap(command, publishing)
-        return
-    await publishing
-    client.reply(command, EmptyResult())
+    info = client.info_in(channel)
+
+    async def publish() -> None:
+        await client.node.publish(channel, data, options, info)
+        client.reply(command, EmptyResult())
+
+    await (client.overlap(command, publish) if client.node.overlaps else publish())
 
 
 async def rpc(client: Client, command: Command) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
+import warnings
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from realtime.node import Node
+from realtime.client import PUBLISHING_ALLOWED
+from realtime.node import SHUTDOWN_TIMEOUT, Node
 from realtime.options import ChannelOptions
 from realtime.options_reader import load
 from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.server import SECRET
-from tests.unit.node_parts import Connection, publish
+from tests.unit.node_parts import Connection, publish, stop
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
@@ -235,6 +239,38 @@ async def test_client_closed_while_it_subscribes_leaves_nothing(
 
     assert await engine.presence("a") == {}
     assert (node.hub.feeds, node.hub.clients) == ({}, {})
+
+
+# publishing
+
+
+async def test_publication_that_never_had_its_turn_is_let_go_with_its_connection(
+    clock: Clock,
+) -> None:
+    engine = SuspendedEngine(Timers(asyncio.get_running_loop()), shared=True)
+    node = Node(load(OPTIONS | {"publish": True}), engine)
+    await node.start()
+    connection = Connection(node)
+    await connection.say(1, 0, token=connection_token("17"))
+    engine.hold("publish")
+    params = {"channel": "a", "data": 1}
+    commands = [{"id": 2 + n, "method": 3, "params": params} for n in range(PUBLISHING_ALLOWED + 1)]
+    receiving = asyncio.create_task(
+        connection.client.receive("\n".join(map(json.dumps, commands)).encode())
+    )
+    await eventually(lambda: len(engine.waiting) == PUBLISHING_ALLOWED)
+
+    receiving.cancel()
+    await asyncio.wait([receiving])
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        del receiving
+        gc.collect()
+
+    assert warned == []
+    engine.go_on("publish")
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+    assert engine.calls["publish"] == PUBLISHING_ALLOWED
 
 
 # closing
