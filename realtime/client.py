@@ -282,7 +282,7 @@ class Client:
         # It stays in the session until it has ended, so that it cannot be made anew meanwhile.
         subscription.ending = True
         try:
-            await self.node.remove_subscription(
+            await self.node.subscriptions.remove(
                 channel, self, subscription.options, leave=self.info_with(subscription)
             )
         finally:

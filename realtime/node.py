@@ -1,12 +1,8 @@
 """Node: this process among others. Joins hub and engine; one per event loop.
 
-Order and completeness of recoverable channels are kept here, once per channel and not once
-per client: publications reach a feed in offset order (see `following`), and a feed's
-position is the position of all its live subscribers. Gaps are filled from history; only when
-history cannot answer are the subscribers disconnected as "insufficient state", and recover
-what they can when they come back. Positions are also compared with the engine's from time to
-time, and whenever the engine was interrupted, so that a loss at the end of a stream is
-noticed without a further publication.
+What the engine receives it hands to the feed of the channel; in recoverable channels by way of
+the feed's `Following`, so order and completeness are kept once per channel and not once per
+client. What the other nodes say it obeys. Its life is that of the process: `start`, `stop`.
 """
 
 from __future__ import annotations
@@ -31,15 +27,13 @@ from realtime.errors import (
     DISCONNECTS,
     Disconnect,
     DisconnectForced,
-    DisconnectInsufficientState,
     DisconnectShutdown,
-    EngineUnavailable,
 )
 from realtime.following import Following
 from realtime.hooks.base import Events, Hooks, NoEvents, NoHooks
-from realtime.hub import Feed, Hub, Subscriber
+from realtime.hub import Hub, Subscriber
 from realtime.member import Member
-from realtime.options import ChannelOptions, Config
+from realtime.options import Config
 from realtime.outbox import Flusher
 from realtime.peers import Peers
 from realtime.post import Post
@@ -54,6 +48,7 @@ from realtime.protocol.messages import (
 )
 from realtime.protocol.protobuf import ProtobufCodec
 from realtime.respondent import Respondent
+from realtime.subscriptions import Subscriptions
 from realtime.survey import Answer, Question
 from realtime.timers import Timers
 from realtime.tokens import Verifier
@@ -71,9 +66,6 @@ CLOSE_INTERVAL = 0.05
 CLOSE_SPREAD = 2.0
 """A node that stops closes so many clients at once, and the others within so many seconds, in
 slices: those that come back to another node come back one after another."""
-
-REACH_TIMEOUT = 10.0
-"""Seconds a subscriber waits for the feed to catch up with the history it was given."""
 
 
 class Connection(Protocol):
@@ -130,6 +122,7 @@ class Node(Member):
             self.engine, self.hub, self.spawn, uid=self.uid, name=self.describe().name
         )
         self._upkeep = Upkeep(config, self.engine, self.timers, self.spawn)
+        self.subscriptions = Subscriptions(config, self.engine, self.hub, self._upkeep)
         self._newest: set[ClientID] = set()
         """Clients that are about to close the other connections of their users."""
 
@@ -313,119 +306,6 @@ class Node(Member):
         elif command.origin != self.uid:
             self.spawn(self._obey(command))
 
-    # subscriptions of this process
-
-    async def add_subscription(
-        self, channel: ChannelName, client: Subscriber, options: ChannelOptions, info: ClientInfo
-    ) -> None:
-        """Make a client a subscriber here, held until `release`, and record its presence.
-
-        Observers are not present.
-        """
-        first = self.hub.add_subscription(channel, client, options)
-        feed = self.hub.feeds[channel]
-        if first or feed.failed:
-            await self._open(feed)
-        elif feed.ready is not None:
-            await asyncio.shield(feed.ready)
-        if options.presence and not client.observing:
-            await self.engine.add_presence(
-                channel, [info], self.config.client_presence_expire_interval
-            )
-
-    async def _open(self, feed: Feed) -> None:
-        """Have the engine hand over what is published in a channel; who comes meanwhile waits too.
-
-        When that fails, those who wait are refused; who comes next tries again, because the
-        feed lives on as long as one of the refused is still leaving.
-        """
-        feed.ready = self.loop.create_future()
-        if feed.options.history_recover:
-            feed.following = Following(
-                self.engine, feed.channel, feed.publish, lambda: self._insufficient_state(feed)
-            )
-        try:
-            await self.engine.subscribe(feed.channel)
-            if feed.following is not None:
-                await feed.following.start()
-        except BaseException:
-            if feed.following is not None:
-                feed.following.stop()
-            feed.ready.set_exception(EngineUnavailable("the engine could not subscribe"))
-            feed.ready.exception()  # nobody may be waiting
-            raise
-        feed.ready.set_result(None)
-        feed.ready = None
-        feed.checked_at = self.timers.now()
-        self._upkeep.watch(feed)
-
-    def held(self, channel: ChannelName, client: Subscriber) -> list[Publication]:
-        """The publications kept back for a held subscriber, in order of arrival."""
-        return self.hub.feeds[channel].held(client)
-
-    async def reach(self, channel: ChannelName, position: StreamPosition) -> None:
-        """Have a recoverable channel's feed catch up with a position read from its stream.
-
-        Raises:
-            EngineUnavailable: that took too long.
-        """
-        following = self.hub.feeds[channel].following
-        if following is not None:
-            try:
-                async with asyncio.timeout(REACH_TIMEOUT):
-                    await following.reach(position)
-            except TimeoutError:
-                raise EngineUnavailable(
-                    f"the stream could not be followed within {REACH_TIMEOUT:g} s"
-                ) from None
-
-    def position(self, channel: ChannelName) -> StreamPosition | None:
-        """Up to where all live subscribers of a recoverable channel have been served."""
-        following = self.hub.feeds[channel].following
-        return None if following is None else following.position
-
-    def release(self, channel: ChannelName, client: Subscriber) -> None:
-        """Serve a held subscriber from now on.
-
-        In a recoverable channel it has everything up to `position`, what was kept back for
-        it included. Call it in the same turn of the loop in which these were read.
-        """
-        self.hub.feeds[channel].release(client)
-
-    async def remove_subscription(
-        self,
-        channel: ChannelName,
-        client: Subscriber,
-        options: ChannelOptions,
-        *,
-        leave: ClientInfo | None,
-    ) -> None:
-        """Undo `add_subscription`; `leave` is said to the channel, if it has join_leave.
-
-        The leaver is still a subscriber when its leave is published.
-        """
-        if channel in self.hub.feeds:
-            self.hub.feeds[channel].leaving.add(client)
-        try:
-            if options.presence and not client.observing:
-                await self.engine.remove_presence(channel, client.id)
-            if leave is not None and options.join_leave and not client.observing:
-                await self.engine.publish_leave(channel, leave)
-        finally:
-            feed = self.hub.remove_subscription(channel, client)
-            if feed is not None:
-                feed.close()
-                await self.engine.unsubscribe(channel)
-
-    async def join(self, channel: ChannelName, info: ClientInfo, options: ChannelOptions) -> None:
-        """Say in the channel that a client subscribed. The subscription holds if this fails."""
-        if not options.join_leave:
-            return
-        try:
-            await self.engine.publish_join(channel, info)
-        except Exception:
-            logger.exception("A join could not be published")
-
     # what the engine hands over: this process only
 
     def on_publication(
@@ -486,10 +366,6 @@ class Node(Member):
         for channel, feed in self.hub.feeds.items():
             if feed.following is not None:
                 yield channel, feed.following
-
-    def _insufficient_state(self, feed: Feed) -> None:
-        for client in feed.cut_off():
-            client.close(DisconnectInsufficientState())
 
 
 def _is_ordered(command: Control) -> bool:

@@ -48,6 +48,7 @@ class Upkeep:
 
     def watch(self, feed: Feed) -> None:
         """See to a feed from now on, until its timer is cancelled."""
+        feed.checked_at = self._timers.now()
         options = feed.options
         if not (options.presence or options.history_recover):
             return

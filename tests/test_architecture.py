@@ -47,6 +47,7 @@ CORE = (
     "realtime.post",
     "realtime.upkeep",
     "realtime.respondent",
+    "realtime.subscriptions",
     "realtime.hub",
     "realtime.outbox",
     "realtime.timers",

@@ -43,6 +43,7 @@ class Subscribing:
     ) -> None:
         """`since`: where the client wants to continue; None: it does not ask for recovery."""
         self._client = client
+        self._subscriptions = client.node.subscriptions
         self._channel = channel
         self._subscription = subscription
         self._since = since
@@ -70,15 +71,15 @@ class Subscribing:
             await self._undo()
 
     async def _prepare(self) -> None:
-        node, channel, options = self._client.node, self._channel, self._subscription.options
-        await node.add_subscription(
-            channel, self._client, options, self._client.info_with(self._subscription)
+        client, channel, options = self._client, self._channel, self._subscription.options
+        await self._subscriptions.add(
+            channel, client, options, client.info_with(self._subscription)
         )
         if not options.history_recover:
             return
         if self._since is not None:
-            history = await node.engine.history(channel, self._since.offset + 1)
-            await node.reach(channel, history.position)
+            history = await client.node.engine.history(channel, self._since.offset + 1)
+            await self._subscriptions.reach(channel, history.position)
             self._answer = recovery.recover(history, self._since)
 
     def complete(self) -> SubscribeResult:
@@ -87,11 +88,11 @@ class Subscribing:
         Raises:
             DisconnectInsufficientState: what was kept back does not continue history.
         """
-        node, channel = self._client.node, self._channel
+        channel = self._channel
         result = SubscribeResult()
         if self._subscription.options.history_recover:
-            result = self._recovered(node.position(channel))
-        node.release(channel, self._client)
+            result = self._recovered(self._subscriptions.position(channel))
+        self._subscriptions.release(channel, self._client)
         del self._client.subscribing[channel]
         self._client.session.subscriptions[channel] = self._subscription
         self._completed = True
@@ -102,7 +103,7 @@ class Subscribing:
         """From `position` on, the client is served as everybody else in the channel."""
         if self._answer is None:
             return SubscribeResult(recoverable=True, position=position)
-        held = self._client.node.held(self._channel, self._client)
+        held = self._subscriptions.held(self._channel, self._client)
         merged = recovery.merge(self._answer, held)
         if merged is None or merged.position != position:
             raise DisconnectInsufficientState
@@ -119,17 +120,15 @@ class Subscribing:
         if client.is_closing():
             return
         if not client.observing:
-            await client.node.join(
-                self._channel,
-                self._client.info_with(self._subscription),
-                self._subscription.options,
+            await self._subscriptions.join(
+                self._channel, client.info_with(self._subscription), self._subscription.options
             )
         if self.unsubscribed:
-            await self._client.unsubscribe(self._channel)
+            await client.unsubscribe(self._channel)
 
     async def _undo(self) -> None:
         self._client.subscribing.pop(self._channel, None)
-        await self._client.node.remove_subscription(
+        await self._subscriptions.remove(
             self._channel, self._client, self._subscription.options, leave=None
         )
 

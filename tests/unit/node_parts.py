@@ -23,8 +23,8 @@ async def subscribe(
     node: Node, client: RecordingClient, options: ChannelOptions, channel: str = "a"
 ) -> None:
     """Subscribe as a client does, that has everything up to the position of now."""
-    await node.add_subscription(channel, client, options, client.info_in(channel))
-    node.release(channel, client)
+    await node.subscriptions.add(channel, client, options, client.info_in(channel))
+    node.subscriptions.release(channel, client)
 
 
 async def publish(node: Node, options: ChannelOptions, value: int, channel: str = "a") -> None:

@@ -6,16 +6,14 @@ import asyncio
 import gc
 import json
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
 from realtime import serving
 from realtime.client import Client
-from realtime.engine.memory import MemoryEngine
 from realtime.node import Node
-from realtime.protocol.messages import ClientInfo
 from realtime.transports.websocket import WebSocketConsumer
 from tests.conftest import connection_token
 from tests.server import SECRET
@@ -103,13 +101,8 @@ async def test_closed_clients_are_freed_at_once(node: Node, ends: str) -> None:
         gc.enable()
 
 
-class FailingEngine(MemoryEngine):
-    """Cannot record presence."""
-
-    async def add_presence(
-        self, channel: str, clients: Iterable[ClientInfo], lifetime: float
-    ) -> None:
-        raise ConnectionError("the engine cannot be reached")
+async def cannot_record_presence(*_: object) -> None:
+    raise ConnectionError("the engine cannot be reached")
 
 
 @pytest.fixture
@@ -122,10 +115,9 @@ def unlogged() -> Iterator[None]:
 
 @pytest.mark.parametrize("command", ["connect", "subscribe"])
 async def test_clients_whose_command_failed_in_the_engine_are_freed_at_once(
-    node: Node, unlogged: None, command: str
+    node: Node, unlogged: None, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    node.engine = FailingEngine(node.timers)
-    await node.engine.start(node)
+    monkeypatch.setattr(node.engine, "add_presence", cannot_record_presence)
     codes = []
     gc.collect()
     gc.disable()

@@ -25,7 +25,7 @@ async def test_presence_is_recorded_and_removed_with_the_subscription(node: Node
     await subscribe(node, client, PRESENCE)
     assert dict(await node.engine.presence("a")) == {"C": ClientInfo("17", "C")}
 
-    await node.remove_subscription("a", client, PRESENCE, leave=None)
+    await node.subscriptions.remove("a", client, PRESENCE, leave=None)
 
     assert dict(await node.engine.presence("a")) == {}
 
@@ -52,7 +52,7 @@ async def test_join_is_said_where_it_is_on(node: Node, options: ChannelOptions) 
     client = RecordingClient()
     await subscribe(node, client, options)
 
-    await node.join("a", client.info_in("a"), options)
+    await node.subscriptions.join("a", client.info_in("a"), options)
 
     expected = [client.codec.join("a", client.info_in("a"))] if options.join_leave else []
     assert client.pushed == expected
@@ -63,7 +63,7 @@ async def test_leaver_receives_its_own_leave_and_so_do_others(node: Node) -> Non
     for client in (leaver, other):
         await subscribe(node, client, PRESENCE)
 
-    await node.remove_subscription("a", leaver, PRESENCE, leave=leaver.info_in("a"))
+    await node.subscriptions.remove("a", leaver, PRESENCE, leave=leaver.info_in("a"))
 
     leave = leaver.codec.leave("a", leaver.info_in("a"))
     assert leaver.pushed == other.pushed == [leave]
@@ -73,7 +73,7 @@ async def test_subscription_that_is_undone_says_no_leave(node: Node) -> None:
     client = RecordingClient()
     await subscribe(node, client, PRESENCE)
 
-    await node.remove_subscription("a", client, PRESENCE, leave=None)
+    await node.subscriptions.remove("a", client, PRESENCE, leave=None)
 
     assert client.pushed == []
 
@@ -84,7 +84,7 @@ async def test_last_subscriber_takes_the_channel_and_its_timer_along(
     client = RecordingClient()
     await subscribe(node, client, PRESENCE)
 
-    await node.remove_subscription("a", client, PRESENCE, leave=None)
+    await node.subscriptions.remove("a", client, PRESENCE, leave=None)
     await clock.advance(100)
 
     assert not node.hub.feeds

@@ -163,7 +163,7 @@ async def test_channel_that_ends_while_it_catches_up_does_not_keep_the_others_fr
 
     ending = "a1" if turn == "in its turn" else f"a{2 * RESUMED_AT_ONCE - 3}"
     gone = clients.pop(ending)
-    await node.remove_subscription(ending, gone, RECOVERABLE, leave=None)
+    await node.subscriptions.remove(ending, gone, RECOVERABLE, leave=None)
     await turns()
     engine.go_on("history")
 
@@ -224,7 +224,7 @@ async def test_subscribers_are_present_again_where_the_engine_forgot(
     staying, leaving = RecordingClient("C1"), RecordingClient("C2")
     await subscribe(node, staying, PRESENT)
     await subscribe(node, leaving, PRESENT)
-    await node.remove_subscription("a", leaving, PRESENT, leave=None)
+    await node.subscriptions.remove("a", leaving, PRESENT, leave=None)
 
     node.on_interrupted(everything)
     engine.lose_everything()

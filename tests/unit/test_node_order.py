@@ -218,33 +218,34 @@ async def test_publication_of_a_stream_that_began_anew_closes_with_3010(clock: C
 async def test_held_subscriber_gets_nothing_and_its_publications_are_kept_back(node: Node) -> None:
     held, served = RecordingClient("C1"), RecordingClient("C2")
     await subscribe(node, served, RECOVERABLE)
-    await node.add_subscription("a", held, RECOVERABLE, held.info_in("a"))
+    await node.subscriptions.add("a", held, RECOVERABLE, held.info_in("a"))
 
     await publish(node, RECOVERABLE, 1)
 
     assert (published(served), published(held)) == ([1], [])
-    assert [publication.offset for publication in node.held("a", held)] == [1]
+    assert [publication.offset for publication in node.subscriptions.held("a", held)] == [1]
 
 
 async def test_what_fills_a_gap_is_kept_back_for_a_held_subscriber_in_order(node: Node) -> None:
     held, served = RecordingClient("C1"), RecordingClient("C2")
     await subscribe(node, served, RECOVERABLE)
-    await node.add_subscription("a", held, RECOVERABLE, held.info_in("a"))
+    await node.subscriptions.add("a", held, RECOVERABLE, held.info_in("a"))
     await publish(node, RECOVERABLE, 1)
 
     await lose(node, RECOVERABLE, 2)
     await publish(node, RECOVERABLE, 3)
-    assert node.position("a") == StreamPosition(1, (await node.engine.position("a")).epoch)
+    epoch = (await node.engine.position("a")).epoch
+    assert node.subscriptions.position("a") == StreamPosition(1, epoch)
     await eventually(lambda: published(served) == [1, 2, 3])
 
     assert published(held) == []
-    assert [publication.offset for publication in node.held("a", held)] == [1, 2, 3]
-    assert node.position("a") == await node.engine.position("a")
+    assert [publication.offset for publication in node.subscriptions.held("a", held)] == [1, 2, 3]
+    assert node.subscriptions.position("a") == await node.engine.position("a")
 
 
 async def test_held_subscriber_is_closed_too_when_a_gap_cannot_be_filled(node: Node) -> None:
     held = RecordingClient()
-    await node.add_subscription("a", held, RECOVERABLE, held.info_in("a"))
+    await node.subscriptions.add("a", held, RECOVERABLE, held.info_in("a"))
 
     await lose_for_good(node, 1)
     await publish(node, RECOVERABLE, 2)
@@ -271,7 +272,7 @@ async def test_channel_without_recovery_has_no_position(
 ) -> None:
     await subscribe(node, RecordingClient(), options)
 
-    assert node.position("a") is None
+    assert node.subscriptions.position("a") is None
 
 
 async def test_publication_for_a_channel_without_local_subscribers_is_dropped(node: Node) -> None:
@@ -289,7 +290,7 @@ async def test_last_subscriber_that_leaves_a_gap_behind_leaves_no_task(clock: Cl
     await publish(node, RECOVERABLE, 2)
     await eventually(lambda: "history" in engine.waiting)
 
-    await node.remove_subscription("a", client, RECOVERABLE, leave=None)
+    await node.subscriptions.remove("a", client, RECOVERABLE, leave=None)
 
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
     assert published(client) == []

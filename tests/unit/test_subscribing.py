@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from realtime.node import REACH_TIMEOUT, SHUTDOWN_TIMEOUT, Node
+from realtime.node import SHUTDOWN_TIMEOUT, Node
 from realtime.options_reader import load
+from realtime.subscriptions import REACH_TIMEOUT
 from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.server import SECRET

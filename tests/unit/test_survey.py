@@ -114,7 +114,7 @@ async def test_node_answers_with_the_numbers_of_subscribers_but_for_observers(
     for number in range(3):
         await subscribe(node, RecordingClient(f"C{number}"), PLAIN)
     held = RecordingClient("held")
-    await node.add_subscription("a", held, PLAIN, held.info_in("a"))
+    await node.subscriptions.add("a", held, PLAIN, held.info_in("a"))
     await subscribe(node, RecordingClient("O", "", observing=True), PLAIN)
     await subscribe(node, RecordingClient("O", "", observing=True), PLAIN, "watched")
 
@@ -131,9 +131,9 @@ async def test_observers_and_subscribers_that_left_are_not_counted_any_more(node
     feed = node.hub.feeds["a"]
     assert feed.size == 1
 
-    await node.remove_subscription("a", observer, PLAIN, leave=None)
+    await node.subscriptions.remove("a", observer, PLAIN, leave=None)
     assert feed.size == 1
-    await node.remove_subscription("a", client, PLAIN, leave=None)
+    await node.subscriptions.remove("a", client, PLAIN, leave=None)
 
     assert feed.size == 0
 
@@ -323,7 +323,7 @@ async def test_status_counts_what_was_published_and_delivered(serving_node: Node
     for number in range(3):
         await subscribe(serving_node, RecordingClient(f"C{number}"), PLAIN)
     held = RecordingClient("held")
-    await serving_node.add_subscription("a", held, PLAIN, held.info_in("a"))
+    await serving_node.subscriptions.add("a", held, PLAIN, held.info_in("a"))
 
     await publish(serving_node, PLAIN, 1)
     await publish(serving_node, PLAIN, 2, "nobody")
