@@ -18,11 +18,10 @@ from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Any, Protocol
 
-from realtime import commands
+from realtime import commands, renewal
 from realtime.commands.subscribing import Subscribing
 from realtime.errors import (
     Disconnect,
-    DisconnectExpired,
     DisconnectSlow,
     EngineUnavailable,
     Error,
@@ -30,9 +29,10 @@ from realtime.errors import (
     MethodNotFound,
     PermissionDenied,
 )
-from realtime.hooks.base import NO_HANDSHAKE, Caller, Handshake, Renewal
+from realtime.hooks.base import NO_HANDSHAKE, Caller, Handshake
 from realtime.node import Node
 from realtime.outbox import Outbox, Sender
+from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
     ChannelName,
@@ -47,9 +47,6 @@ from realtime.session import Session, State, Subscription
 from realtime.survey import ClientReport
 
 logger = logging.getLogger("realtime.client")
-
-RENEWAL_RETRY = 60.0
-"""Seconds until the site is asked again whether a connection may go on, when it cannot say."""
 
 PUBLISHING_ALLOWED = 64
 """Publications of one client that may be under way."""
@@ -318,34 +315,14 @@ class Client:
             self.node.spawn(self.renew())
         self.set_timer()
 
+    def extend(self, expiry_deadline: float | None, info: Payload | None) -> None:
+        """The connection may go on; without info or expiry the old ones stay in force."""
+        self.session.refreshed(info, expiry_deadline)
+        self.set_timer()
+
     async def renew(self) -> None:
         """Ask the site whether the connection may go on."""
-        try:
-            renewal = await self._ask_for_renewal()
-        except Disconnect as disconnect:
-            self.close(disconnect.with_traceback(None))
-            return
-        except Exception:
-            logger.warning("The site cannot say whether client %s may stay; asking later", self.id)
-            deadline: float | None = self.node.timers.now() + RENEWAL_RETRY
-            info = None
-        else:
-            if renewal is None or renewal.expires_at <= time.time():
-                self.close(DisconnectExpired())
-                return
-            deadline = self.expiry_deadline(renewal.expires_at)
-            info = renewal.info
-        self.session.refreshed(info, deadline)
-        if not self._closing:
-            self.set_timer()
-
-    async def _ask_for_renewal(self) -> Renewal | None:
-        try:
-            return await self.node.hooks.refresh(self.caller(), self.session.login)
-        except InternalError:
-            raise
-        except Error:
-            return None
+        await renewal.renew(self)
 
     # closing
 

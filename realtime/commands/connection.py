@@ -167,8 +167,7 @@ async def refresh(client: Client, command: Command) -> None:
         client.log_refused("connection token", InvalidToken("not one of the same kind"))
         raise DisconnectInvalidToken
     expires_at = _expiry(identity, client.node.config)
-    session.refreshed(identity.info, client.expiry_deadline(expires_at))
-    client.set_timer()
+    client.extend(client.expiry_deadline(expires_at), identity.info)
     client.reply(
         command,
         RefreshResult(

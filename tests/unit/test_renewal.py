@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from realtime.client import Client
-from realtime.errors import Disconnect
+from realtime.hooks.base import Caller, NoHooks, Renewal
 from realtime.hooks.registry import Registry
 from realtime.hooks.site import SiteHooks
 from realtime.node import Node
 from realtime.options_reader import load
-from realtime.outbox import Frame
 from tests.conftest import connection_token
 from tests.live.application import Application
 from tests.server import SECRET
+from tests.unit.node_parts import Connection
 from tests.unit.parts import Clock, eventually, turns
 
 GRACE = 60.0
 """Seconds a connection goes on after a failed call."""
-
-
-class RecordingTransport:
-    """Keeps what a client is sent."""
-
-    name = "websocket"
-    ready = True
-
-    def __init__(self) -> None:
-        self.frames: list[bytes] = []
-        self.disconnects: list[Disconnect] = []
-
-    def send(self, frame: Frame) -> int:
-        self.frames.append(frame.data)
-        return 0
-
-    async def close(self, disconnect: Disconnect) -> None:
-        self.disconnects.append(disconnect)
 
 
 @pytest.fixture
@@ -60,17 +40,30 @@ async def node(clock: Clock, application: Application) -> AsyncIterator[Node]:
     await made.stop()
 
 
-async def test_after_a_failed_call_the_site_is_asked_again_60_seconds_later(
-    node: Node, clock: Clock, application: Application
-) -> None:
-    transport = RecordingTransport()
-    client = Client(node, transport, node.codecs["json"])
-    token = connection_token("17", ttl=100)
-    await client.receive(json.dumps({"id": 1, "params": {"token": token}}).encode())
+@pytest.fixture
+async def connection(node: Node, clock: Clock, application: Application) -> Connection:
+    """A connection that has expired, and about which the application could say nothing."""
+    connection = await connect(node)
     application.answer("/refresh", status=500)
     await clock.advance(101)
-    await eventually(lambda: client.session.expiry_deadline == clock.now + GRACE)
+    await eventually(lambda: deadline(connection) == clock.now + GRACE)
+    return connection
 
+
+async def connect(node: Node) -> Connection:
+    """Connect a client for a hundred seconds."""
+    connection = Connection(node)
+    await connection.say(1, 0, token=connection_token("17", ttl=100))
+    return connection
+
+
+def deadline(connection: Connection) -> float:
+    return connection.client.session.expiry_deadline or 0
+
+
+async def test_after_a_failed_call_the_site_is_asked_again_60_seconds_later(
+    connection: Connection, clock: Clock, application: Application
+) -> None:
     await clock.advance(GRACE - 1)
     await turns(50)
     assert len(application.requests) == 1
@@ -78,24 +71,38 @@ async def test_after_a_failed_call_the_site_is_asked_again_60_seconds_later(
     await clock.advance(1)
 
     await eventually(lambda: len(application.requests) == 2)
-    await eventually(lambda: (client.session.expiry_deadline or 0) > clock.now + 400)
-    assert transport.disconnects == []
-    client.close(None)
+    await eventually(lambda: deadline(connection) > clock.now + 400)
+    assert connection.closes == []
 
 
 async def test_after_a_failed_call_an_answer_that_refuses_closes_the_connection(
-    node: Node, clock: Clock, application: Application
+    connection: Connection, clock: Clock, application: Application
 ) -> None:
-    transport = RecordingTransport()
-    client = Client(node, transport, node.codecs["json"])
-    token = connection_token("17", ttl=100)
-    await client.receive(json.dumps({"id": 1, "params": {"token": token}}).encode())
-    application.answer("/refresh", status=500)
-    await clock.advance(101)
-    await eventually(lambda: client.session.expiry_deadline == clock.now + GRACE)
-
     application.answer("/refresh", {"result": {"expired": True}})
     await clock.advance(GRACE)
 
-    await eventually(lambda: transport.disconnects != [])
-    assert [disconnect.code for disconnect in transport.disconnects] == [3005]
+    await eventually(lambda: connection.closes == [3005])
+
+
+class BrokenHooks(NoHooks):
+    """Fails in a way that nobody thought of."""
+
+    refreshes = True
+
+    async def refresh(self, caller: Caller, login: str) -> Renewal | None:
+        raise LookupError("not thought of")
+
+
+async def test_connection_whose_renewal_breaks_goes_on_and_the_log_says_why(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Node(load({"token_hmac_secret_key": SECRET}), hooks=BrokenHooks())
+    await node.start()
+    connection = await connect(node)
+
+    await clock.advance(101)
+
+    await eventually(lambda: deadline(connection) == clock.now + GRACE)
+    assert connection.closes == []
+    assert "LookupError: not thought of" in caplog.text
+    await node.stop()
