@@ -29,19 +29,23 @@ BRIEF: Options = {
 }
 """Presence is renewed every second and forgotten after two."""
 
-TWO_NODES = pytest.mark.parametrize(
-    "kinds",
-    [("daphne", "daphne"), ("daphne", "uvicorn"), ("uvicorn", "daphne")],
-    ids=["daphne to daphne", "daphne to uvicorn", "uvicorn to daphne"],
+TwoNodes = tuple[Server, Server]
+"""Two nodes of one service."""
+
+KINDS = {
+    "daphne to daphne": ("daphne", "daphne"),
+    "daphne to uvicorn": ("daphne", "uvicorn"),
+    "uvicorn to daphne": ("uvicorn", "daphne"),
+}
+"""The servers of the fixture `two_nodes`."""
+
+TWO_NODES = pytest.mark.parametrize("kinds", KINDS.values(), ids=KINDS)
+"""For tests that start them otherwise."""
+
+DAPHNE_TO_UVICORN = pytest.mark.parametrize(
+    "two_nodes", [KINDS["daphne to uvicorn"]], ids=["daphne to uvicorn"], indirect=True
 )
-"""The servers `two_nodes` gives."""
-
-
-def two_nodes(shared_cluster: Cluster, kinds: tuple[str, str]) -> tuple[Server, Server]:
-    """Two nodes of one service, on servers of these kinds."""
-    one = shared_cluster(server=kinds[0], **SERVICE)[0]
-    other = shared_cluster(server=kinds[1], **SERVICE)[1]
-    return one, other
+"""For tests that are the same whatever the servers are, or take long."""
 
 
 def presence(server: Server, channel: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from selenium.webdriver import Chrome
 
 from tests.browser import console, start_browser
 from tests.live.application import Application
+from tests.live.clusters import KINDS, SERVICE, Cluster, TwoNodes
 from tests.live.panel_servers import PanelServer, make_site
 from tests.live.panel_site import sign_in_browser
 from tests.live.panel_staff import Staff, add_staff
@@ -32,6 +33,16 @@ def application(shared_application: Application) -> Application:
     """The application that endpoints belong to, as if new."""
     shared_application.reset()
     return shared_application
+
+
+@pytest.fixture(params=KINDS.values(), ids=KINDS)
+def two_nodes(request: pytest.FixtureRequest, shared_cluster: Cluster) -> TwoNodes:
+    """Two nodes of one service, on servers of several kinds."""
+    one, other = request.param
+    return (
+        shared_cluster(server=one, **SERVICE)[0],
+        shared_cluster(server=other, **SERVICE)[1],
+    )
 
 
 @pytest.fixture(scope="session")

@@ -11,13 +11,12 @@ import pytest
 from tests.conftest import connection_token
 from tests.live.clusters import (
     SERVICE,
-    TWO_NODES,
     Cluster,
     OwnRedis,
+    TwoNodes,
     channels,
     presence,
     presence_stats,
-    two_nodes,
 )
 from tests.live.configurations import CONNECTION_LIMIT, FORCED, Connect, Options
 from tests.protocol_client import Closed
@@ -38,15 +37,10 @@ def unsub_of(channel: str) -> dict[str, Any]:
     return {"type": 3, "channel": channel, "data": {}}
 
 
-@TWO_NODES
 async def test_unsubscribe_reaches_the_user_on_every_node_once(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    one, other = two_nodes(shared_cluster, kinds)
+    one, other = two_nodes
     channel, behind = f"present:{unique}", f"present:{unique}behind"
     clients = [await connect(server, user=unique) for server in (one, other, other)]
     bystander = await connect(other)
@@ -70,15 +64,10 @@ async def test_unsubscribe_reaches_the_user_on_every_node_once(
         await client.quiet()
 
 
-@TWO_NODES
 async def test_unsubscribe_without_channel_ends_all_subscriptions_on_the_other_node(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), names = two_nodes(shared_cluster, kinds), [f"present:{unique}a", f"{unique}b"]
+    (one, other), names = two_nodes, [f"present:{unique}a", f"{unique}b"]
     client = await connect(other, user=unique)
     for name in names:
         await client.result("subscribe", {"channel": name})
@@ -90,15 +79,10 @@ async def test_unsubscribe_without_channel_ends_all_subscriptions_on_the_other_n
     wait_until(lambda: channels(one, unique) == [], what="the end of both channels")
 
 
-@TWO_NODES
 async def test_disconnect_reaches_the_user_on_every_node_and_nobody_else(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, kinds), f"present:{unique}"
+    (one, other), channel = two_nodes, f"present:{unique}"
     clients = [await connect(server, user=unique) for server in (one, other, other)]
     bystanders = [await connect(server, user=unique + "not") for server in (one, other)]
     for client in (*clients, *bystanders):
@@ -114,11 +98,10 @@ async def test_disconnect_reaches_the_user_on_every_node_and_nobody_else(
         await client.quiet()
 
 
-@TWO_NODES
 async def test_user_may_come_back_after_a_disconnect(
-    shared_cluster: Cluster, connect: Connect, unique: str, kinds: tuple[str, str]
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
-    one, other = two_nodes(shared_cluster, kinds)
+    one, other = two_nodes
     client = await connect(other, user=unique)
     one.api("disconnect", user=unique)
     assert await client.closed() == FORCED

@@ -7,7 +7,7 @@ from typing import Any
 
 from realtime.upkeep import RESUMED_AT_ONCE
 from tests.conftest import connection_token
-from tests.live.clusters import SERVICE, TWO_NODES, Cluster, OwnRedis, two_nodes
+from tests.live.clusters import DAPHNE_TO_UVICORN, SERVICE, Cluster, OwnRedis, TwoNodes
 from tests.live.configurations import Connect, info_of
 from tests.server import Server
 
@@ -20,15 +20,10 @@ async def epoch_of(connect: Connect, server: Server, channel: str) -> str:
     return epoch
 
 
-@TWO_NODES
 async def test_publication_of_a_client_reaches_subscribers_of_both_nodes_once(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, kinds), f"open:{unique}"
+    (one, other), channel = two_nodes, f"open:{unique}"
     publisher = await connect(one, user=unique)
     readers = [await connect(server) for server in (one, other)]
     for reader in readers:
@@ -48,15 +43,10 @@ async def test_publication_of_a_client_reaches_subscribers_of_both_nodes_once(
         assert await reader.publication() == {"data": "behind it", "info": info}
 
 
-@TWO_NODES
 async def test_broadcast_reaches_several_channels_on_the_other_node(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    one, other = two_nodes(shared_cluster, kinds)
+    one, other = two_nodes
     names = [f"{unique}plain", f"kept:{unique}", f"recover:{unique}"]
     client = await connect(other)
     for name in names:
@@ -73,15 +63,10 @@ async def test_broadcast_reaches_several_channels_on_the_other_node(
     }
 
 
-@TWO_NODES
 async def test_history_is_the_same_on_every_node(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, kinds), f"kept:{unique}"
+    (one, other), channel = two_nodes, f"kept:{unique}"
     for number, server in enumerate([one, other, one, other], 1):
         server.publish(channel, number)  # three of them are kept
     client = await connect(other)
@@ -100,15 +85,10 @@ async def test_history_is_the_same_on_every_node(
     assert one.api("history", channel=channel) == {"result": {"publications": []}}
 
 
-@TWO_NODES
 async def test_client_recovers_on_the_other_node_exactly_what_it_missed(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, kinds), f"long:{unique}"
+    (one, other), channel = two_nodes, f"long:{unique}"
     client = await connect(one)
     epoch = (await client.result("subscribe", {"channel": channel}))["epoch"]
     for number in (1, 2):
@@ -134,15 +114,10 @@ async def test_client_recovers_on_the_other_node_exactly_what_it_missed(
     await client.quiet()
 
 
-@TWO_NODES
 async def test_client_that_missed_more_than_is_kept_is_told_so_on_the_other_node(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, kinds), f"recover:{unique}"
+    (one, other), channel = two_nodes, f"recover:{unique}"
     epoch = await epoch_of(connect, one, channel)
     for number in range(1, 6):
         one.publish(channel, number)  # three of them are kept
@@ -159,15 +134,10 @@ async def test_client_that_missed_more_than_is_kept_is_told_so_on_the_other_node
     }
 
 
-@TWO_NODES
 async def test_server_side_subscription_is_recovered_on_the_other_node(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, kinds), f"long:{unique}"
+    (one, other), channel = two_nodes, f"long:{unique}"
     token = connection_token(unique, channels=[channel])
     client = await connect(one, connected=False)
     subs = (await client.result("connect", {"token": token}))["subs"]
@@ -192,15 +162,10 @@ async def test_server_side_subscription_is_recovered_on_the_other_node(
     assert await client.publication() == {"data": 3, "offset": 3}
 
 
-@TWO_NODES
 async def test_two_that_subscribe_while_the_other_node_publishes_miss_nothing(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, kinds), f"long:{unique}"
+    (one, other), channel = two_nodes, f"long:{unique}"
     epoch = await epoch_of(connect, one, channel)
     clients = [await connect(other) for _ in range(2)]
     done = asyncio.Event()
@@ -235,10 +200,11 @@ async def test_two_that_subscribe_while_the_other_node_publishes_miss_nothing(
         await publishing
 
 
+@DAPHNE_TO_UVICORN
 async def test_subscribers_of_all_nodes_see_concurrent_publications_in_one_order(
-    shared_cluster: Cluster, connect: Connect, unique: str, format_name: str
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, ("daphne", "uvicorn")), f"long:{unique}"
+    (one, other), channel = two_nodes, f"long:{unique}"
     readers = [await connect(server, max_queue=None) for server in (one, other)]
     for reader in readers:
         await reader.result("subscribe", {"channel": channel})

@@ -13,13 +13,14 @@ import realtime
 from realtime.peers import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
 from tests.live.clusters import (
     BRIEF,
+    DAPHNE_TO_UVICORN,
     SERVICE,
     Cluster,
     OwnRedis,
+    TwoNodes,
     channels,
     nodes,
     presence,
-    two_nodes,
 )
 from tests.live.configurations import Connect, info_of
 from tests.redis_server import RedisServer
@@ -65,10 +66,11 @@ async def test_info_of_every_node_lists_all_nodes_with_their_counts(
         assert channels(server, "") == sorted(["x", "y", "z", "present:z", "kept:z"])
 
 
+@DAPHNE_TO_UVICORN
 async def test_node_counts_itself_at_once_and_has_a_name_of_its_own(
-    shared_cluster: Cluster, connect: Connect, unique: str
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
-    one, other = two_nodes(shared_cluster, ("daphne", "uvicorn"))
+    one, other = two_nodes
 
     for server in (one, other):
         name = f"{socket.gethostname()}_{server.pid}"
@@ -83,10 +85,11 @@ async def test_node_counts_itself_at_once_and_has_a_name_of_its_own(
         assert own() == before + 1
 
 
+@DAPHNE_TO_UVICORN
 async def test_channel_is_listed_until_its_last_subscriber_on_any_node_is_gone(
-    shared_cluster: Cluster, connect: Connect, unique: str
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
-    one, other = two_nodes(shared_cluster, ("daphne", "uvicorn"))
+    one, other = two_nodes
     clients = [await connect(server) for server in (one, one, other)]
 
     for client in clients:

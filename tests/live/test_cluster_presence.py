@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import connection_token
-from tests.live.clusters import TWO_NODES, Cluster, presence, presence_stats, two_nodes
+from tests.live.clusters import DAPHNE_TO_UVICORN, TwoNodes, presence, presence_stats
 from tests.live.configurations import Connect, info_of
 from tests.protocol_client import ProtocolClient
 from tests.server import Server, wait_until
@@ -21,18 +21,19 @@ def leave_of(client: ProtocolClient, user: str, channel: str) -> dict[str, Any]:
     return {"type": 2, "channel": channel, "data": {"info": info_of(client, user)}}
 
 
-@TWO_NODES
+async def watching(connect: Connect, server: Server, channel: str) -> ProtocolClient:
+    """A client that sees who joins and leaves a channel; its own join was seen already."""
+    client: ProtocolClient = await connect(server)
+    await client.result("subscribe", {"channel": channel})
+    await client.push()
+    return client
+
+
 async def test_join_and_leave_are_seen_on_the_other_node_once(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, kinds), f"joined:{unique}"
-    watcher = await connect(other)
-    await watcher.result("subscribe", {"channel": channel})
-    await watcher.push()
+    (one, other), channel = two_nodes, f"joined:{unique}"
+    watcher = await watching(connect, other, channel)
     client = await connect(one, user=unique)
 
     await client.result("subscribe", {"channel": channel})
@@ -60,18 +61,11 @@ async def end_by_disconnect(client: ProtocolClient, server: Server, user: str) -
 @pytest.mark.parametrize(
     "end", [end_by_cut, end_by_close, end_by_disconnect], ids=["cut", "close", "disconnect"]
 )
-@TWO_NODES
 async def test_client_that_ends_is_not_present_on_the_other_node_any_more(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    kinds: tuple[str, str],
-    end: Any,
+    two_nodes: TwoNodes, connect: Connect, unique: str, end: Any
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, kinds), f"joined:{unique}"
-    watcher = await connect(other)
-    await watcher.result("subscribe", {"channel": channel})
-    await watcher.push()
+    (one, other), channel = two_nodes, f"joined:{unique}"
+    watcher = await watching(connect, other, channel)
     client = await connect(one, user=unique)
     await client.result("subscribe", {"channel": channel})
     await watcher.push()
@@ -85,15 +79,10 @@ async def test_client_that_ends_is_not_present_on_the_other_node_any_more(
     assert set(presence(one, channel)) == {watcher.client}
 
 
-@TWO_NODES
 async def test_presence_is_that_of_both_nodes_and_users_are_counted_once(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, kinds), f"present:{unique}"
+    (one, other), channel = two_nodes, f"present:{unique}"
     places = [(one, "a"), (other, "a"), (other, "b")]
     clients = [await connect(server, user=unique + user) for server, user in places]
     for client in clients:
@@ -116,10 +105,11 @@ async def test_presence_is_that_of_both_nodes_and_users_are_counted_once(
     assert presence_stats(other, channel) == (2, 2)
 
 
+@DAPHNE_TO_UVICORN
 async def test_presence_has_the_connection_info_of_a_client_on_the_other_node(
-    shared_cluster: Cluster, connect: Connect, unique: str, format_name: str
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, ("daphne", "uvicorn")), f"present:{unique}"
+    (one, other), channel = two_nodes, f"present:{unique}"
     token = connection_token(unique, info={"name": "Zoë <3"})
     client = await connect(one, token=token)
     await client.result("subscribe", {"channel": channel})
@@ -132,18 +122,11 @@ async def test_presence_has_the_connection_info_of_a_client_on_the_other_node(
     assert result["presence"][client.client] == expected
 
 
-@TWO_NODES
 async def test_server_side_subscription_is_seen_on_the_other_node(
-    shared_cluster: Cluster,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    kinds: tuple[str, str],
+    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
 ) -> None:
-    (one, other), channel = two_nodes(shared_cluster, kinds), f"joined:{unique}"
-    watcher = await connect(other)
-    await watcher.result("subscribe", {"channel": channel})
-    await watcher.push()
+    (one, other), channel = two_nodes, f"joined:{unique}"
+    watcher = await watching(connect, other, channel)
 
     client = await connect(one, token=connection_token(unique, channels=[channel]))
 
