@@ -61,6 +61,16 @@ class Sources(NamedTuple):
     """Option → where its value is from."""
 
 
+class Given(NamedTuple):
+    """The configuration as it is given, with its mistakes."""
+
+    sources: Sources
+    config: Config
+    """What can be used of it."""
+    problems: list[Problem]
+    """Every mistake, of the sources, the options and the layer."""
+
+
 def current() -> Config:
     """The configuration in force.
 
@@ -105,6 +115,13 @@ def gather() -> Sources:
     merged.update(_overrides)
     origins.update(dict.fromkeys(_overrides, "override"))
     return Sources(merged, problems, unknown, origins)
+
+
+def examine() -> Given:
+    """Read, merge and validate the three sources."""
+    sources = gather()
+    config, problems = read(sources.options)
+    return Given(sources, config, [*sources.problems, *problems, *layer_problems(config)])
 
 
 def redis_prefix() -> str:
@@ -181,12 +198,10 @@ def layer_problems(config: Config) -> list[Problem]:
 
 
 def _load() -> Config:
-    sources = gather()
-    config, problems = read(sources.options)
-    problems = [*sources.problems, *problems, *layer_problems(config)]
-    if problems:
-        raise InvalidOptions(problems)
-    return config
+    given = examine()
+    if given.problems:
+        raise InvalidOptions(given.problems)
+    return given.config
 
 
 def _read_environment(prefix: str) -> tuple[dict[str, str], list[str]]:

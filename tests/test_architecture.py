@@ -62,7 +62,6 @@ PACKAGES = ("realtime", *APPS, "messaging_project")
 DJANGO_SIDE = (
     "realtime.conf",
     "realtime.checks",
-    "realtime.checks_panel",
     "realtime.apps",
     "realtime.asgi",
     "realtime.commits",

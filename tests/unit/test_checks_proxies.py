@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.core.checks import CheckMessage, run_checks
-from django.test import override_settings
+from django.core.checks import CheckMessage
 
-from realtime import checks, hooks
+from realtime import hooks
 from realtime.hooks.registry import registry
+from tests.unit import system_checks
+from tests.unit.system_checks import ids
 
 ENDPOINTS = [
     f"proxy_{kind}_endpoint" for kind in ("connect", "refresh", "subscribe", "publish", "rpc")
@@ -21,12 +22,7 @@ URL = "http://127.0.0.1/ask"
 def found(**options: object) -> list[CheckMessage]:
     """What the checks say, where pages of other origins cannot connect."""
     sound = {"token_hmac_secret_key": "k" * 32, "allowed_origins": ["https://example.org"]}
-    with override_settings(REALTIME=sound | options):
-        return run_checks(tags=[checks.TAG])
-
-
-def ids(messages: list[CheckMessage]) -> list[str | None]:
-    return [message.id for message in messages]
+    return system_checks.found(**sound | options)
 
 
 # E020

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
-from django.core.checks import CheckMessage, run_checks
+from django.core.checks import CheckMessage
 from django.test import override_settings
 
-from realtime import checks, hooks
+from realtime import hooks
 from realtime.hooks.registry import registry
+from tests.unit import system_checks
+from tests.unit.system_checks import ids
 
 KEY = {"token_hmac_secret_key": "k" * 32, "namespaces": [{"name": "room"}]}
 VIEWS = "tests.unit.site_with_views"
@@ -32,13 +34,8 @@ def functions() -> Iterator[None]:
 
 
 def found(urls: str = VIEWS, options: dict[str, object] = KEY, **site: Any) -> list[CheckMessage]:
-    with override_settings(REALTIME=options, ROOT_URLCONF=urls, **site):
-        return run_checks(tags=[checks.TAG])
-
-
-def ids(messages: list[CheckMessage]) -> list[str | None]:
-    assert all(message.hint for message in messages)
-    return [message.id for message in messages]
+    with override_settings(ROOT_URLCONF=urls, **site):
+        return system_checks.found(**options)
 
 
 def test_site_with_views_key_and_login_is_right() -> None:
@@ -74,6 +71,11 @@ def test_login_of_the_site_s_own_is_recognised() -> None:
     ours = f"{OurLogin.__module__}.{OurLogin.__qualname__}"
 
     assert found(MIDDLEWARE=[*without_login(), ours]) == []
+
+
+def test_middleware_that_cannot_be_imported_is_no_login() -> None:
+    """Django tells of it where it matters."""
+    assert ids(found(MIDDLEWARE=[*without_login(), "nowhere.Login"])) == ["realtime.W020"]
 
 
 def test_site_without_the_views_needs_none_of_that() -> None:

@@ -1,33 +1,26 @@
-"""System checks of the operators' panel where it is served by itself: the options `admin*`."""
+"""The operators' panel where it is served by itself: the options `admin*`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
 from django.urls import NoReverseMatch, reverse
 
-from realtime import conf
-from realtime.options import Config
-from realtime.options_reader import read
-
-SECRET_LEAST_BYTES = 32
-"""As long as the digest of SHA-256 (RFC 7518, 3.2)."""
+from realtime.checks.base import SECRET_LEAST_BYTES, Messages
+from realtime.conf import Given
 
 PASSWORD_LEAST_BYTES = 12
 """The panel lets some ten million passwords a year be tried."""
 
 PANEL_URL_NAME = "realtime_panel:overview"
 
+_PANEL_SECRETS = {"admin_password": PASSWORD_LEAST_BYTES, "admin_secret": SECRET_LEAST_BYTES}
+"""Option → its least length in bytes."""
 
-def check_insecure_panel(
-    app_configs: Sequence[AppConfig] | None = None, **_: Any
-) -> list[checks.CheckMessage]:
+
+def check_insecure_panel(given: Given) -> Messages:
     """E022: the panel was to need no password, outside of development."""
-    config = _config()
+    config = given.config
     if not config.admin or not config.admin_insecure or settings.DEBUG:
         return []
     if config.admin_insecure_in_production:
@@ -42,11 +35,9 @@ def check_insecure_panel(
     ]
 
 
-def check_panel_password(
-    app_configs: Sequence[AppConfig] | None = None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_panel_password(given: Given) -> Messages:
     """W014: nobody can sign in to the panel with a password."""
-    config = _config()
+    config = given.config
     missing = [name for name in _PANEL_SECRETS if not getattr(config, name)]
     if not config.admin or config.admin_insecure or not missing:
         return []
@@ -61,11 +52,9 @@ def check_panel_password(
     ]
 
 
-def check_panel_secrets(
-    app_configs: Sequence[AppConfig] | None = None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_panel_secrets(given: Given) -> Messages:
     """W015: the panel's password or secret is short enough to be guessed."""
-    config = _config()
+    config = given.config
     if settings.DEBUG or not config.admin:
         return []
     return [
@@ -80,15 +69,9 @@ def check_panel_secrets(
     ]
 
 
-_PANEL_SECRETS = {"admin_password": PASSWORD_LEAST_BYTES, "admin_secret": SECRET_LEAST_BYTES}
-"""Option → its least length in bytes."""
-
-
-def check_panel_urls(
-    app_configs: Sequence[AppConfig] | None = None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_panel_urls(given: Given) -> Messages:
     """W016: the panel is to be served by itself, and has no URLs."""
-    if not _config().admin or not getattr(settings, "ROOT_URLCONF", None):
+    if not given.config.admin or not getattr(settings, "ROOT_URLCONF", None):
         return []
     try:
         reverse(PANEL_URL_NAME)
@@ -102,11 +85,3 @@ def check_panel_urls(
             )
         ]
     return []
-
-
-CHECKS = (check_insecure_panel, check_panel_password, check_panel_secrets, check_panel_urls)
-
-
-def _config() -> Config:
-    """What can be used of the configuration."""
-    return read(conf.gather().options)[0]

@@ -1,0 +1,61 @@
+"""The engine and the channel layer: whether they fit together, and what is lost."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core import checks
+
+from realtime import conf
+from realtime.checks.base import Messages
+from realtime.conf import Given
+from realtime.redis_options import uses_redis
+
+
+def check_channel_layer(given: Given) -> Messages:
+    """W007: another layer than ours delivers, so numbering and publishing are two steps."""
+    config = given.config
+    backend = conf.channel_layers().get(config.channel_layer)
+    if not uses_redis(config) or conf.layer_problems(config) or backend in (None, conf.OUR_LAYER):
+        return []
+    return [
+        checks.Warning(
+            f"With the channel layer {config.channel_layer!r} publishing takes two steps and a"
+            " round trip more, and messages are delivered in any order until gaps are filled.",
+            hint=f"Use {conf.OUR_LAYER}, or leave channel_layer empty.",
+            id="realtime.W007",
+        )
+    ]
+
+
+def check_memory_engine(given: Given) -> Messages:
+    """W008: the site has layers for several processes, the engine is for one."""
+    redis_layers = [
+        alias
+        for alias, backend in conf.channel_layers().items()
+        if backend == conf.OUR_LAYER or backend.startswith("channels_redis.")
+    ]
+    if settings.DEBUG or uses_redis(given.config) or not redis_layers:
+        return []
+    return [
+        checks.Warning(
+            f"CHANNEL_LAYERS has a Redis layer ({', '.join(map(repr, redis_layers))}), but the"
+            " engine is memory: other processes are not reached.",
+            hint="Set redis_url, or silence realtime.W008 if there is one process only.",
+            id="realtime.W008",
+        )
+    ]
+
+
+def check_sentinel(given: Given) -> Messages:
+    """W009: a failover may lose publications without a new epoch to tell of it."""
+    config = given.config
+    if not uses_redis(config) or not config.redis_sentinels or config.redis_epoch_per_run:
+        return []
+    return [
+        checks.Warning(
+            "A failover by Sentinel may lose the last publications, and clients would not"
+            " learn it.",
+            hint="Turn redis_epoch_per_run on, or silence realtime.W009 if that is accepted.",
+            id="realtime.W009",
+        )
+    ]

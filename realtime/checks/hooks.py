@@ -1,0 +1,85 @@
+"""Whether those who are to be asked are there, and those who are there are asked."""
+
+from __future__ import annotations
+
+import re
+
+from django.core import checks
+
+from realtime import pages
+from realtime.checks.base import Messages
+from realtime.conf import Given
+from realtime.hooks.registry import registry
+from realtime.options import Config
+
+
+def check_proxies(given: Given) -> Messages:
+    """W010: clients are refused because the application is to be asked, and nobody answers."""
+    config = given.config
+    messages: list[checks.CheckMessage] = []
+    for kind, endpoint, functions in (
+        ("subscribe", config.proxy_subscribe_endpoint, registry.subscribe),
+        ("publish", config.proxy_publish_endpoint, registry.publish),
+    ):
+        if endpoint:
+            continue
+        messages.extend(
+            checks.Warning(
+                f"proxy_{kind} is on in {place}, and nobody can be asked: clients get error 108.",
+                hint=f"Set proxy_{kind}_endpoint, or register a function with @hooks.{kind} in"
+                " a module realtime.py of an app.",
+                id="realtime.W010",
+            )
+            for place, name, options in (
+                ("the top level", "", config.channel),
+                *((f"namespace {n!r}", n, options) for n, options in config.namespaces.items()),
+            )
+            if getattr(options, f"proxy_{kind}")
+            and not any(_may_match(pattern.text, name, config) for pattern, _ in functions)
+        )
+    return messages
+
+
+def check_private_channels(given: Given) -> Messages:
+    """W021: functions decide about private channels, and nobody asks them."""
+    prefix = given.config.channel_private_prefix
+    if not prefix or pages.find_view("subscribe") is not None:
+        return []
+    return [
+        checks.Warning(
+            f"Nobody asks the function for the private channels {pattern.text!r}.",
+            hint='Include the views that do: path("centrifuge/", include("realtime.urls")).',
+            id="realtime.W021",
+        )
+        for pattern, _ in registry.subscribe
+        if pattern.text.startswith(prefix)
+    ]
+
+
+def check_patterns(given: Given) -> Messages:
+    """W022: functions decide about channels of a namespace that is not configured."""
+    config = given.config
+    texts = dict.fromkeys(pattern.text for pattern, _ in (*registry.subscribe, *registry.publish))
+    return [
+        checks.Warning(
+            f"No channel matches the pattern {text!r} of a function: its namespace is unknown.",
+            hint="Add the namespace to namespaces, or correct the pattern.",
+            id="realtime.W022",
+        )
+        for text in texts
+        if not any(_may_match(text, name, config) for name in ("", *config.namespaces))
+    ]
+
+
+def _may_match(pattern: str, namespace: str, config: Config) -> bool:
+    """Whether a pattern may match a channel of a namespace, judged by how it begins."""
+    literal = re.split(r"[*{]", pattern, maxsplit=1)[0]
+    beginning = literal.removeprefix(config.channel_private_prefix)
+    boundary = config.channel_namespace_boundary
+    if not boundary:
+        return not namespace
+    if boundary in beginning:
+        return beginning.partition(boundary)[0] == namespace
+    if not namespace:
+        return True
+    return literal != pattern and f"{namespace}{boundary}".startswith(beginning)

@@ -1,0 +1,66 @@
+"""Options that are mistakes, without an effect here, or misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.core import checks
+
+from realtime.checks.base import Messages
+from realtime.conf import Given
+from realtime.options_reader import NOT_USED
+
+OPTION_ERRORS: Mapping[str, str] = {
+    "source": "realtime.E001",
+    "unknown": "realtime.E002",
+    "type": "realtime.E003",
+    "range": "realtime.E004",
+    "namespace_name": "realtime.E005",
+    "namespace_duplicate": "realtime.E006",
+    "recover_without_history": "realtime.E007",
+    "personal_namespace": "realtime.E008",
+    "personal_presence": "realtime.E009",
+    "origin_pattern": "realtime.E011",
+    "presence_intervals": "realtime.E012",
+    "engine": "realtime.E013",
+    "redis_url": "realtime.E014",
+    "redis_host": "realtime.E015",
+    "redis_sentinels": "realtime.E016",
+    "redis_meta_ttl": "realtime.E017",
+    "layer_without_redis": "realtime.E018",
+    "layer": "realtime.E019",
+    "proxy_endpoint": "realtime.E020",
+}
+"""Rule of a `Problem` → id of the check."""
+
+
+def check_options(given: Given) -> Messages:
+    """E001 to E009, E011 to E020: options that cannot be used."""
+    return [
+        checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])
+        for problem in given.problems
+    ]
+
+
+def check_unused(given: Given) -> Messages:
+    """W001: options that are read and have no effect here."""
+    return [
+        checks.Warning(
+            f"Option {name!r} is not used: {NOT_USED[name]}.",
+            hint="Remove it, or silence realtime.W001.",
+            id="realtime.W001",
+        )
+        for name in sorted(NOT_USED.keys() & given.sources.options.keys())
+    ]
+
+
+def check_environment(given: Given) -> Messages:
+    """W002: environment variables with our prefix that name no option."""
+    return [
+        checks.Warning(
+            f"The environment variable {variable} names no option.",
+            hint="Correct the name, or change REALTIME_ENV_PREFIX if it is not meant for us.",
+            id="realtime.W002",
+        )
+        for variable in given.sources.unknown_variables
+    ]

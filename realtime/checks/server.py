@@ -1,0 +1,22 @@
+"""The server that runs the service."""
+
+from __future__ import annotations
+
+from django.core import checks
+
+from realtime.checks.base import Messages
+from realtime.conf import Given
+from realtime.transports import daphne
+
+
+def check_daphne(given: Given) -> Messages:
+    """W005: daphne is there, but not as this service knows it."""
+    if not daphne.is_loaded() or (reason := daphne.problem()) is None:
+        return []
+    return [
+        checks.Warning(
+            f"Clients of this daphne get no disconnect advice: {reason}.",
+            hint="Use a daphne version this package was tested with, see requirements.txt.",
+            id="realtime.W005",
+        )
+    ]

@@ -1,0 +1,20 @@
+"""What the system checks of the service say of some options."""
+
+from __future__ import annotations
+
+from django.core.checks import CheckMessage, run_checks
+from django.test import override_settings
+
+from realtime import checks
+
+
+def found(**options: object) -> list[CheckMessage]:
+    """The messages about these options, and about the site as it is set up around the call."""
+    with override_settings(REALTIME=options):
+        return run_checks(tags=[checks.TAG])
+
+
+def ids(messages: list[CheckMessage]) -> list[str | None]:
+    """Their ids. Each message must say what to do."""
+    assert all(message.hint for message in messages)
+    return [message.id for message in messages]
