@@ -110,9 +110,9 @@ class Host:
         options = _options(entry)
         self._path: str | None = options.get("path")
         self._host = str(options.get("host") or "localhost")
-        self._port = int(options.get("port") or 6379)
+        self._port = _port(options.get("port") or 6379)
         sentinels = options.get("sentinels") or ()
-        self._sentinel_places = [(str(host), int(port)) for host, port in sentinels]
+        self._sentinel_places = [(str(host), _port(port)) for host, port in sentinels]
         self._sentinel_options = dict(options.get("sentinel_kwargs") or {})
         self.sentinels = [
             Host({"host": host, "port": port, **self._sentinel_options})
@@ -193,7 +193,7 @@ class Host:
                 return await self._open(protocol_factory, place or (self._host, self._port))
         except TimeoutError:
             raise self.unavailable(f"no connection within {timeout:g} s") from None
-        except (OSError, UnicodeError) as error:  # the latter: no possible host name
+        except (OSError, ValueError, TypeError) as error:  # also: no possible host name or TLS file
             raise self.unavailable(f"no connection: {error}") from error
 
     async def _open(
@@ -223,7 +223,7 @@ class Host:
         if any(authorities):
             context.load_verify_locations(*authorities)
         if options.get("ssl_min_version") is not None:
-            context.minimum_version = ssl.TLSVersion(options["ssl_min_version"])
+            context.minimum_version = options["ssl_min_version"]
         if options.get("ssl_ciphers"):
             context.set_ciphers(options["ssl_ciphers"])
         return context
@@ -260,7 +260,7 @@ class Host:
         if self.sentinels:
             share = self.sentinel_share(timeouts.connect)
             times = {"socket_connect_timeout": share, "socket_timeout": share}
-            raw = {"decode_responses": False}
+            raw = {"decode_responses": False, "protocol": 2}
             sentinel = _Sentinel(
                 self._sentinel_places, sentinel_kwargs=self._sentinel_options | once | times | raw
             )
@@ -288,12 +288,12 @@ class _Sentinel(Sentinel):
         reasons = []
         for client in self.sentinels:
             try:
-                place = client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service_name)
+                reply = client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service_name)
             except redis.RedisError as error:
                 reasons.append(str(error))
                 continue
-            if place is not None:
-                return place[0].decode(), int(place[1])
+            if (place := master_place(reply)) is not None:
+                return place
             reasons.append("a Sentinel does not know this name")
         raise MasterNotFoundError(f"no master found; {'; '.join(reasons)}")
 
@@ -306,6 +306,24 @@ class _SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
         # Connections that lie idle need no help: their old master refuses them or is gone.
         if inuse_connections:
             super().disconnect()
+
+
+def master_place(reply: object) -> tuple[str, int] | None:
+    """Where a Sentinel says that the master is; None if it says no place."""
+    match reply:
+        case [bytes(host), bytes(port)]:
+            try:
+                return host.decode(), _port(port)
+            except ValueError:
+                return None
+    return None
+
+
+def _port(value: str | bytes | int) -> int:
+    port = int(value)
+    if not 0 < port < 65536:
+        raise ValueError("the port of a Redis host is no number from 1 to 65535")
+    return port
 
 
 def _options(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -343,6 +361,11 @@ def _tls(options: Mapping[str, Any]) -> dict[str, Any]:
     check = options.get("ssl_check_hostname", True)
     if isinstance(check, str):
         check = check.lower() not in ("0", "false", "f", "no", "n")
+    if tls.get("ssl_min_version") is not None:
+        try:
+            tls["ssl_min_version"] = ssl.TLSVersion(tls["ssl_min_version"])
+        except ValueError:
+            raise ValueError("ssl_min_version of a Redis host is no version of TLS") from None
     tls["ssl_check_hostname"] = bool(check) and verify is not ssl.CERT_NONE
     return tls
 

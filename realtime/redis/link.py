@@ -19,7 +19,7 @@ from typing import Any, Self, cast
 import hiredis
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.hosts import Host, Timeouts, master_place
 
 Argument = bytes | str | int
 Reply = Any
@@ -235,7 +235,9 @@ async def _find_master(host: Host, timeout: float) -> tuple[str, int]:
             reply = sentinel.unavailable(f"no answer within {share:g} s")
         except EngineUnavailable as error:
             reply = error
-        if isinstance(reply, list):
-            return reply[0].decode(), int(reply[1])
-        reasons.append(str(reply or sentinel.unavailable("it does not know this name")))
+        if (place := master_place(reply)) is not None:
+            return place
+        if not isinstance(reply, EngineUnavailable):
+            reply = sentinel.unavailable("it does not know this name")
+        reasons.append(str(reply))
     raise host.unavailable(f"no master found; {'; '.join(reasons)}")

@@ -44,9 +44,14 @@ class ScriptedServer:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
 
     @property
-    def url(self) -> str:
+    def place(self) -> tuple[str, int]:
         assert self._server is not None
-        return f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/0"
+        host, port = self._server.sockets[0].getsockname()
+        return host, port
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.place[1]}/0"
 
     async def stop(self) -> None:
         assert self._server is not None

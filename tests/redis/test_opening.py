@@ -18,7 +18,7 @@ from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.subscriptions import Subscriptions
 from tests.redis.conftest import TlsProxy
-from tests.redis.scripted_server import OK, ScriptedServer
+from tests.redis.scripted_server import OK, ScriptedServer, array
 from tests.redis_sentinel import Sentinel
 from tests.redis_server import RedisServer
 
@@ -195,6 +195,27 @@ async def test_certificate_file_that_is_not_there(ask: Ask, tls_proxy: TlsProxy)
         await ask({"address": tls_proxy.url, "ssl_ca_certs": "/none.pem"}, "PING")
 
 
+@pytest.mark.parametrize("value", ["\0", 5])
+async def test_certificate_file_that_cannot_be_one(
+    open_connection: Callable[..., Connection], tls_proxy: TlsProxy, value: object
+) -> None:
+    entry = {"address": tls_proxy.url, "ssl_ca_certs": value}
+    subscriptions = Subscriptions(
+        Host(entry),
+        Timeouts(answer=0.3),
+        on_message=lambda name, data: None,
+        on_lost=lambda: None,
+        on_restored=lambda: None,
+    )
+    try:
+        with pytest.raises(EngineUnavailable, match="no connection: "):
+            await open_connection(entry).execute("PING")
+        with pytest.raises(EngineUnavailable, match="no connection: "):
+            await subscriptions.subscribe("x")
+    finally:
+        await subscriptions.close()
+
+
 # Sentinel
 
 
@@ -222,6 +243,29 @@ async def test_sentinel_that_does_not_know_the_name(
     ask: Ask, own_sentinel: Callable[..., Sentinel]
 ) -> None:
     entry = entry_of(own_sentinel()) | {"master_name": "other"}
+
+    with pytest.raises(EngineUnavailable, match=r"no master found; .*does not know this name"):
+        await ask(entry, "PING")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(array(b"127.0.0.1", b"master"), id="port-of-letters"),
+        pytest.param(array(b"127.0.0.1", b"65536"), id="port-too-large"),
+        pytest.param(array(b"127.0.0.1", b"0"), id="port-zero"),
+        pytest.param(array(b"\xff", b"6379"), id="host-of-bytes"),
+        pytest.param(array(1, 6379), id="numbers"),
+        pytest.param(array(b"127.0.0.1"), id="host-only"),
+        pytest.param(array(), id="empty"),
+        pytest.param(b":1\r\n", id="number"),
+    ],
+)
+async def test_sentinel_that_names_no_place_is_as_one_that_does_not_know(
+    ask: Ask, script_server: Callable[..., Awaitable[ScriptedServer]], answer: bytes
+) -> None:
+    sentinel = await script_server(lambda command: answer if command[0] == b"SENTINEL" else OK)
+    entry = {"sentinels": [sentinel.place], "master_name": "m"}
 
     with pytest.raises(EngineUnavailable, match=r"no master found; .*does not know this name"):
         await ask(entry, "PING")
