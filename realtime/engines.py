@@ -13,7 +13,8 @@ from realtime.engine.carriers import (
     Receiving,
     TwoStepCarrier,
 )
-from realtime.engine.redis import RedisEngine, RedisStore
+from realtime.engine.redis import RedisEngine
+from realtime.engine.redis_store import RedisStore
 from realtime.layer import RedisChannelLayer
 from realtime.locks import ForkSafeLock
 from realtime.options import Config

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import msgpack
 import pytest
 
-from realtime.engine.redis import PUBLICATION
+from realtime.engine.redis_store import PUBLICATION
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, StreamPosition
 from tests.engine.bench import KEPT, PLAIN, several

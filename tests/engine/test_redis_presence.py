@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from realtime.engine.redis import ENTRIES_PER_STEP
+from realtime.engine.redis_store import ENTRIES_PER_STEP
 from realtime.protocol.messages import ClientInfo
 from tests.engine.bench import comes_true
 from tests.engine.conftest import OpenRedisBench
