@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from tests.conftest import connection_token
-from tests.live.api_client import SHELLS, line, post
+from tests.conftest import connection_token, start_cluster
+from tests.live.api_client import SHELLS, Answer, line, post
 from tests.live.processes import call_view
 from tests.protocol_client import open_client
 from tests.redis_server import RedisServer
@@ -25,6 +27,8 @@ START_PATIENCE = 2.0
 """Seconds the first request waits for the service to start (`realtime.asgi`)."""
 QUICK = 0.75
 """Seconds that a page may take, on a busy machine."""
+PAGES_FOR = 4.0
+"""Seconds in which pages are fetched: the service tries to start every two."""
 COMES_BACK = 10.0
 """Seconds until a server has noticed that Redis is there."""
 
@@ -33,6 +37,8 @@ OPTIONS: dict[str, Any] = {
     "redis_read_timeout": READ_TIMEOUT,
     "namespaces": [{"name": "kept", "history_size": 10, "history_lifetime": 300}],
 }
+Look = TypeVar("Look")
+
 INTERNAL_ERROR = {"code": 100, "message": "internal server error"}
 
 
@@ -68,6 +74,16 @@ async def refused(server: Server) -> int:
     return caught.value.response.status_code
 
 
+def timed(count: int, look: Callable[[], Look]) -> list[tuple[Look, float]]:
+    """What several looks one after another show, and the seconds that each took."""
+    found = []
+    for _ in range(count):
+        began = time.monotonic()
+        shown = look()
+        found.append((shown, time.monotonic() - began))
+    return found
+
+
 async def wait_until_served(server: Server) -> None:
     """Come as a client until the server takes one."""
     deadline = time.monotonic() + COMES_BACK
@@ -79,63 +95,79 @@ async def wait_until_served(server: Server) -> None:
             assert time.monotonic() < deadline, f"no client was served within {COMES_BACK} s"
 
 
-class Lost(NamedTuple):
-    """A Redis that is not there, or does not answer, until it is mended."""
-
-    redis: RedisServer
-    mend: Callable[[], object]
-
-
-@pytest.fixture(params=["away", "frozen"])
-def lost(request: pytest.FixtureRequest, own_redis: Callable[..., RedisServer]) -> Lost:
-    redis = own_redis()
-    if request.param == "away":
-        redis.kill()
-        return Lost(redis, redis.start)
-    redis.freeze()
-    return Lost(redis, redis.resume)
-
-
-@pytest.fixture(params=["daphne", "uvicorn"])
-def server(
-    request: pytest.FixtureRequest, cluster: Callable[..., list[Server]], lost: Lost
-) -> Server:
-    """A server that is started while Redis is lost."""
-    (server,) = cluster(1, lost.redis, server=request.param, **OPTIONS)
-    return server
+def assert_quick(fetched: list[Page]) -> None:
+    assert {(one.status, one.body) for one in fetched} == {(200, b"hello")}
+    assert [one.seconds for one in fetched if one.seconds > QUICK] == []
 
 
 # servers that begin without Redis
 
 
-def test_pages_are_quick_on_a_server_that_began_without_redis(server: Server) -> None:
-    first = page(server)
-    fetched = pages(server, 5)
+class Began(NamedTuple):
+    """A server that was started while Redis was lost, and what it did as long as it was."""
 
-    assert first.seconds < START_PATIENCE + SLACK
-    assert {(one.status, one.body) for one in [first, *fetched]} == {(200, b"hello")}
-    assert [one.seconds for one in fetched if one.seconds > QUICK] == []
+    server: Server
+    mend: Callable[[], object]
+    first: Page
+    pages: list[Page]
+    clients: list[tuple[int, float]]
+    answers: list[tuple[Answer, float]]
 
 
-async def test_clients_are_refused_in_time_on_a_server_that_began_without_redis(
-    server: Server,
-) -> None:
-    for _ in range(3):
-        began = time.monotonic()
+@pytest.fixture(
+    scope="module",
+    params=[(lost, server) for lost in ("away", "frozen") for server in ("daphne", "uvicorn")],
+    ids="-".join,
+)
+def began(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Began]:
+    """All is looked at side by side: nobody may make the others wait."""
+    lost, kind = request.param
+    redis = RedisServer(tmp_path_factory.mktemp("redis")).start()
+    servers: list[Server] = []
+    try:
+        (redis.kill if lost == "away" else redis.freeze)()
+        servers += start_cluster(tmp_path_factory, 1, redis, server=kind, **OPTIONS)
+        (server,) = servers
+        first = page(server)
+        with ThreadPoolExecutor(3) as threads:
+            fetching = threads.submit(pages, server, PAGES_FOR)
+            clients = threads.submit(timed, 3, lambda: asyncio.run(refused(server)))
+            body = line("publish", {"channel": "kept:a", "data": 1})
+            answers = threads.submit(timed, 2, lambda: post(server, body))
+            fetched = fetching.result(), clients.result(), answers.result()
+        yield Began(server, redis.start if lost == "away" else redis.resume, first, *fetched)
+    finally:
+        for server in servers:
+            server.kill()
+            server.stop()
+        redis.kill()
 
+
+def test_pages_are_quick_on_a_server_that_began_without_redis(began: Began) -> None:
+    assert began.first.seconds < START_PATIENCE + SLACK
+    assert (began.first.status, began.first.body) == (200, b"hello")
+    assert_quick(began.pages)
+
+
+def test_clients_are_refused_in_time_on_a_server_that_began_without_redis(began: Began) -> None:
+    for status, seconds in began.clients:
         # where a server cannot send a status of ours it sends 403
-        assert await refused(server) in (503, 403)
+        assert status in (503, 403)
+        assert seconds < START_PATIENCE + SLACK
 
-        assert time.monotonic() - began < START_PATIENCE + SLACK
+
+def test_api_of_a_server_that_began_without_redis_answers_error_100_in_time(began: Began) -> None:
+    for answer, seconds in began.answers:
+        assert (answer.status, answer.replies) == (200, [{"error": INTERNAL_ERROR}])
+        assert seconds < START_PATIENCE + CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
 
 
-async def test_server_that_began_without_redis_serves_when_it_is_there(
-    server: Server, lost: Lost
-) -> None:
-    assert page(server).status == 200
-    await refused(server)
+async def test_server_that_began_without_redis_serves_when_it_is_there(began: Began) -> None:
+    server = began.server
 
-    lost.mend()
+    began.mend()
     await wait_until_served(server)
 
     async with open_client(server.socket, token=connection_token("17")) as client:
@@ -147,63 +179,64 @@ async def test_server_that_began_without_redis_serves_when_it_is_there(
         assert (await client.publication())["data"] == "api"
 
 
-def test_api_of_a_server_that_began_without_redis_answers_error_100_in_time(
-    server: Server,
-) -> None:
-    for _ in range(2):
-        began = time.monotonic()
-
-        answer = post(server, line("publish", {"channel": "kept:a", "data": 1}))
-
-        assert (answer.status, answer.replies) == (200, [{"error": INTERNAL_ERROR}])
-        limit = START_PATIENCE + CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
-        assert time.monotonic() - began < limit
-
-
 # servers whose Redis is lost while they serve
 
 
-@pytest.fixture(params=SHELLS)
+class Serving(NamedTuple):
+    """A server whose Redis was frozen for some time, and what it did meanwhile."""
+
+    server: Server
+    pages: list[Page]
+    answers: list[tuple[Answer, float]]
+    """To posts at the same time, with as many commands as `COMMANDS` says."""
+
+
+COMMANDS = (1, 5, 1)
+
+
+@pytest.fixture(scope="module", params=SHELLS)
 def serving(
-    request: pytest.FixtureRequest,
-    cluster: Callable[..., list[Server]],
-    own_redis: Callable[..., RedisServer],
-) -> tuple[Server, RedisServer]:
-    """A server that serves, by each way to serve the API."""
-    redis = own_redis()
-    (server,) = cluster(1, redis, **SHELLS[request.param], **OPTIONS)
-    server.publish("kept:a", "before")
-    return server, redis
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Serving]:
+    """By each way to serve the API."""
+    redis = RedisServer(tmp_path_factory.mktemp("redis")).start()
+    servers: list[Server] = []
+    try:
+        servers += start_cluster(tmp_path_factory, 1, redis, **SHELLS[request.param], **OPTIONS)
+        (server,) = servers
+        server.publish("kept:a", "before")
+        redis.freeze()
+        body = line("publish", {"channel": "kept:a", "data": 1})
+        with ThreadPoolExecutor(len(COMMANDS)) as threads:
+            posts = [
+                threads.submit(timed, 1, functools.partial(post, server, body * count))
+                for count in COMMANDS
+            ]
+            fetched = pages(server, 1.0)
+            answers = [answer for post in posts for answer in post.result()]
+        redis.resume()
+        yield Serving(server, fetched, answers)
+    finally:
+        for server in servers:
+            server.kill()
+            server.stop()
+        redis.kill()
 
 
-@pytest.mark.parametrize("commands", [1, 5])
-def test_api_answers_error_100_in_time_while_redis_is_frozen(
-    serving: tuple[Server, RedisServer], commands: int
-) -> None:
-    server, redis = serving
-    redis.freeze()
-    began = time.monotonic()
+def test_api_answers_error_100_in_time_while_redis_is_frozen(serving: Serving) -> None:
+    for (answer, seconds), commands in zip(serving.answers, COMMANDS, strict=True):
+        assert (answer.status, answer.replies) == (200, [{"error": INTERNAL_ERROR}] * commands)
+        assert seconds < CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
 
-    answer = post(server, line("publish", {"channel": "kept:a", "data": 1}) * commands)
 
-    assert (answer.status, answer.replies) == (200, [{"error": INTERNAL_ERROR}] * commands)
-    assert time.monotonic() - began < CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
-    redis.resume()
+def test_pages_are_quick_while_redis_is_frozen_and_others_publish(serving: Serving) -> None:
+    assert_quick(serving.pages)
+
+
+def test_api_works_when_redis_goes_on(serving: Serving) -> None:
+    server = serving.server
+
     server.publish("kept:a", "after")
+
     kept = server.api("history", channel="kept:a")["result"]["publications"]
     assert (kept[0]["data"], kept[-1]["data"]) == ("before", "after")
-
-
-def test_pages_are_quick_while_redis_is_frozen_and_others_publish(
-    serving: tuple[Server, RedisServer],
-) -> None:
-    server, redis = serving
-    redis.freeze()
-    body = line("publish", {"channel": "kept:a", "data": 1})
-    with ThreadPoolExecutor(3) as threads:
-        posts = [threads.submit(post, server, body) for _ in range(3)]
-        fetched = pages(server, 1.0)
-        assert [post.result().replies for post in posts] == [[{"error": INTERNAL_ERROR}]] * 3
-
-    assert {(one.status, one.body) for one in fetched} == {(200, b"hello")}
-    assert [one.seconds for one in fetched if one.seconds > QUICK] == []
