@@ -6,15 +6,14 @@ write anything to standard error.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live.processes import SET_UP, call_view, environment, output
+from tests.live.processes import SET_UP, Worker, call_view, environment, output, worker
 from tests.redis_server import RedisServer
 from tests.server import Server
 
@@ -27,33 +26,61 @@ POOL_SIZE = 50
 """Connections a process without an event loop has to one Redis, at most."""
 
 
-@pytest.fixture
-def redis(own_redis: Callable[..., RedisServer]) -> RedisServer:
-    return own_redis()
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis")).start()
+    yield server
+    server.kill()
 
 
 @pytest.fixture
-def variables(tmp_path: Path, redis: RedisServer) -> dict[str, str]:
+def redis(own: RedisServer) -> RedisServer:
+    """A Redis in which there is nothing, used by one test at a time."""
+    with own.client() as client:
+        client.config_set("maxmemory", 0)
+        client.flushall()
+    return own
+
+
+@pytest.fixture(scope="module")
+def options(own: RedisServer) -> dict[str, Any]:
+    return {**OPTIONS, "redis_url": own.url, "redis_prefix": "processes"}
+
+
+@pytest.fixture
+def variables(tmp_path: Path, redis: RedisServer, options: dict[str, Any]) -> dict[str, str]:
     """The environment of a process of the service."""
-    return environment(tmp_path, {**OPTIONS, "redis_url": redis.url, "redis_prefix": "processes"})
+    return environment(tmp_path, options)
 
 
-def history(variables: dict[str, str]) -> list[Any]:
-    """What is kept in the channel, told by another process: [data, uid, offset] each."""
-    code = f"""
-import json
-for entry in realtime.history({CHANNEL!r}):
-    print(json.dumps([entry["data"], entry["uid"], entry["offset"]]))
-"""
-    return [json.loads(line) for line in output(SET_UP + code, variables)]
+class Kept:
+    """What is kept in the channel, told by another process."""
+
+    def __init__(self, reader: Worker) -> None:
+        self._reader = reader
+
+    def entries(self) -> list[dict[str, Any]]:
+        outcome = self._reader.call("call", "history", CHANNEL)
+        assert "error" not in outcome, outcome
+        entries: list[dict[str, Any]] = outcome["result"]
+        return entries
+
+    def data(self) -> list[Any]:
+        return [entry["data"] for entry in self.entries()]
+
+    def check(self, expected: Counter[Any]) -> None:
+        """Everything expected is kept once, numbered without a gap, each with a uid of its own."""
+        kept = self.entries()
+        assert Counter(entry["data"] for entry in kept) == expected
+        offsets = [entry["offset"] for entry in kept]
+        assert offsets == list(range(1, expected.total() + 1))
+        assert len({entry["uid"] for entry in kept} - {""}) == len(kept)
 
 
-def check_kept(variables: dict[str, str], expected: Counter[Any]) -> None:
-    """Everything expected is kept once, numbered without a gap, each with a uid of its own."""
-    kept = history(variables)
-    assert Counter(data for data, _, _ in kept) == expected
-    assert [offset for _, _, offset in kept] == list(range(1, expected.total() + 1))
-    assert len({uid for _, uid, _ in kept} - {""}) == len(kept)
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, options: dict[str, Any]) -> Iterator[Kept]:
+    with worker(environment(tmp_path_factory.mktemp("reader"), options)) as reader:
+        yield Kept(reader)
 
 
 def connections_opened(redis: RedisServer) -> int:
@@ -88,6 +115,7 @@ def ended(*children):
 
 def test_forked_processes_publish_beside_their_parent_with_uids_of_their_own(
     variables: dict[str, str],
+    kept: Kept,
 ) -> None:
     code = """
 def family():
@@ -106,11 +134,12 @@ publish("after", 5)
 
     names = {"before": 5, "after": 5, "beside": 20, "child0": 20, "child0b": 20, "child1": 20}
     counts = names | {"grandchild": 20}
-    check_kept(variables, Counter(f"{n}-{i}" for n, count in counts.items() for i in range(count)))
+    kept.check(Counter(f"{n}-{i}" for n, count in counts.items() for i in range(count)))
 
 
 def test_pool_of_forked_processes_publishes_as_a_task_queue_does(
     variables: dict[str, str],
+    kept: Kept,
 ) -> None:
     code = """
 import multiprocessing
@@ -123,10 +152,12 @@ with multiprocessing.get_context("fork").Pool(4) as pool:
     assert output(SET_UP + FORKED + code, variables) == []
 
     tasks = [f"task{number}-{i}" for number in range(20) for i in range(5)]
-    check_kept(variables, Counter(["before-0", *tasks]))
+    kept.check(Counter(["before-0", *tasks]))
 
 
-def test_process_forked_while_threads_publish_is_not_stuck(variables: dict[str, str]) -> None:
+def test_process_forked_while_threads_publish_is_not_stuck(
+    variables: dict[str, str], kept: Kept
+) -> None:
     """Locks that a thread held at that moment must not stay held in the child."""
     code = """
 import sys
@@ -147,7 +178,7 @@ for thread in threads:
 """
     assert output(SET_UP + FORKED + code, variables) == []
 
-    check_kept(variables, Counter(f"child{number}-0" for number in range(50)))
+    kept.check(Counter(f"child{number}-0" for number in range(50)))
 
 
 def test_connection_of_the_parent_outlives_its_forked_children(
@@ -195,7 +226,7 @@ def test_process_forked_by_a_view_reaches_nobody_without_redis(
     ("threads", "each"), [(POOL_SIZE, 100), (4 * POOL_SIZE, 1)], ids=["enough", "too few"]
 )
 def test_many_threads_share_a_bounded_number_of_connections(
-    redis: RedisServer, variables: dict[str, str], threads: int, each: int
+    redis: RedisServer, variables: dict[str, str], kept: Kept, threads: int, each: int
 ) -> None:
     code = f"""
 from concurrent.futures import ThreadPoolExecutor
@@ -216,18 +247,15 @@ print(threading.active_count())
     assert output(SET_UP + code, variables) == ["1"]
 
     assert connections_opened(redis) - before - 1 <= POOL_SIZE
-    check_kept(variables, Counter(f"{t}-{n}" for t in range(2 * threads) for n in range(each)))
+    kept.check(Counter(f"{t}-{n}" for t in range(2 * threads) for n in range(each)))
 
 
 def test_threads_that_fail_give_their_connections_back(
-    own_redis: Callable[..., RedisServer], tmp_path: Path
+    redis: RedisServer, options: dict[str, Any], tmp_path: Path, kept: Kept
 ) -> None:
     """More failures than there are connections do not use them up."""
-    redis = own_redis()
-    variables = environment(
-        tmp_path,
-        {**OPTIONS, "redis_url": redis.url, "redis_connect_timeout": 1, "redis_read_timeout": 1},
-    )
+    hasty = {"redis_connect_timeout": 1, "redis_read_timeout": 1}
+    variables = environment(tmp_path, options | hasty)
     code = f"""
 from concurrent.futures import ThreadPoolExecutor
 import redis
@@ -251,14 +279,14 @@ realtime.publish({CHANNEL!r}, "after")
 """
     assert output(SET_UP + code, variables) == [str(4 * POOL_SIZE)]
 
-    check_kept(variables, Counter(["before", "after"]))
+    kept.check(Counter(["before", "after"]))
 
 
 # event loops
 
 
 def test_twins_run_in_one_event_loop_after_another(
-    redis: RedisServer, variables: dict[str, str]
+    redis: RedisServer, variables: dict[str, str], kept: Kept
 ) -> None:
     code = f"""
 import logging
@@ -273,11 +301,11 @@ print(threading.active_count())
     assert output(SET_UP + code, variables) == ["1"]
 
     assert connections_opened(redis) - before - 1 == 1
-    check_kept(variables, Counter(range(40)))
+    kept.check(Counter(range(40)))
 
 
 def test_many_coroutines_at_once_share_a_bounded_number_of_connections(
-    redis: RedisServer, variables: dict[str, str]
+    redis: RedisServer, variables: dict[str, str], kept: Kept
 ) -> None:
     code = f"""
 import logging
@@ -294,10 +322,10 @@ asyncio.run(main(500))
     assert output(SET_UP + code, variables) == []
 
     assert connections_opened(redis) - before - 1 <= POOL_SIZE
-    check_kept(variables, Counter(range(1000)))
+    kept.check(Counter(range(1000)))
 
 
-def test_cancelled_twin_does_not_spoil_the_next_one(variables: dict[str, str]) -> None:
+def test_cancelled_twin_does_not_spoil_the_next_one(variables: dict[str, str], kept: Kept) -> None:
     code = f"""
 async def main():
     for number in range(50):
@@ -311,12 +339,12 @@ asyncio.run(main())
 """
     assert output(SET_UP + code, variables) == []
 
-    kept = [data for data, _, _ in history(variables)]
-    assert [data for data in kept if data != "maybe"] == list(range(50))
+    assert [data for data in kept.data() if data != "maybe"] == list(range(50))
 
 
 def test_plain_function_on_an_event_loop_is_an_error_that_names_the_twin(
     variables: dict[str, str],
+    kept: Kept,
 ) -> None:
     code = f"""
 async def main():
@@ -330,4 +358,4 @@ asyncio.run(main())
     (message,) = output(SET_UP + code, variables)
 
     assert "await realtime.apublish" in message
-    assert history(variables) == []
+    assert kept.data() == []
