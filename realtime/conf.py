@@ -30,7 +30,7 @@ from realtime.options_reader import (
     from_strings,
     read,
 )
-from realtime.redis_options import names_redis
+from realtime.redis_options import hosts, names_redis, uses_redis
 
 DEFAULT_ENV_PREFIX = "SERVICE_"
 _SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE", "CHANNEL_LAYERS")
@@ -121,6 +121,7 @@ def examine() -> Given:
     """Read, merge and validate the three sources."""
     sources = gather()
     config, problems = read(sources.options)
+    problems = problems or _url_problems(config)
     return Given(sources, config, [*sources.problems, *problems, *layer_problems(config)])
 
 
@@ -195,6 +196,28 @@ def layer_problems(config: Config) -> list[Problem]:
             )
         ]
     return []
+
+
+def _url_problems(config: Config) -> list[Problem]:
+    """Why no connection can be made of a URL of Redis that looks like one."""
+    if not config.redis_url or not uses_redis(config):
+        return []
+    # imports redis-py, which not every site needs
+    from realtime.redis.hosts import Host
+
+    problems = []
+    for number, entry in enumerate(hosts(config), 1):
+        try:
+            Host(entry)
+        except ValueError as error:  # it tells no password
+            problems.append(
+                Problem(
+                    "redis_url",
+                    f"URL {number} of redis_url: {error}.",
+                    "Parameters of the URL are options of connections, such as ssl_ca_certs.",
+                )
+            )
+    return problems
 
 
 def _load() -> Config:

@@ -62,6 +62,9 @@ IN_MEMORY = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
         pytest.param({"engine": "nats"}, "realtime.E013", id="engine"),
         pytest.param({"redis_url": "http://h"}, "realtime.E014", id="URL of Redis"),
         pytest.param(
+            {"redis_url": "redis://h?pasword=x"}, "realtime.E014", id="option in a URL of Redis"
+        ),
+        pytest.param(
             {"redis_host": "h", "redis_port": "1,2"}, "realtime.E015", id="more ports than hosts"
         ),
         pytest.param({"redis_master_name": "main"}, "realtime.E016", id="master, no Sentinel"),
@@ -202,8 +205,12 @@ def test_secret_of_the_wrong_type_is_not_shown() -> None:
     assert "do-not-show-me" not in str(message)
 
 
-def test_password_in_the_url_of_redis_is_not_shown() -> None:
-    (message,) = found(**SECURE, redis_url="redis://:do-not-show-me@h:port")
+@pytest.mark.parametrize(
+    "url",
+    ["redis://:do-not-show-me@h:port", "redis://h?pasword=do-not-show-me"],
+)
+def test_password_in_the_url_of_redis_is_not_shown(url: str) -> None:
+    (message,) = found(**SECURE, redis_url=url)
 
     assert "do-not-show-me" not in str(message)
 
