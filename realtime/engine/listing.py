@@ -14,6 +14,10 @@ logger = logging.getLogger("realtime.engine")
 NAMES_PER_STEP = 200
 """Names changed by one script, which Redis runs while everybody else waits."""
 
+UNWRITTEN_ALLOWED = 10_000
+"""Changes of names that are gone by now, to be written when Redis is there. More are not
+remembered one by one, because clients choose the names: then the set is begun anew."""
+
 Change = Callable[[Sequence[ChannelName], Sequence[ChannelName], bool], Awaitable[None]]
 """Called with names to add, names to remove, and whether anybody is to be told."""
 
@@ -40,6 +44,8 @@ class Listing:
         """Names to write, and whether each was listed as far as others were told."""
         self._unwritten: dict[ChannelName, bool] = {}
         """The same for changes that failed; `renew` writes them again."""
+        self._doubtful = False
+        """Whether the set may hold names of which nothing is remembered."""
         self._next: asyncio.Future[None] | None = None
         """Done when all changes so far are written."""
         self._writer: asyncio.Task[None] | None = None
@@ -71,7 +77,13 @@ class Listing:
             EngineUnavailable
         """
         self._lifetime = lifetime
-        if self._unwritten:
+        doubtful = self._doubtful
+        if doubtful:
+            await self._command(b"DEL", self._key)
+            self._doubtful = False
+            for name in self._names:
+                self._change(name)
+        if self._unwritten or doubtful:
             self._changed |= self._unwritten
             self._unwritten.clear()
             await asyncio.shield(self._written())
@@ -147,6 +159,14 @@ class Listing:
         for name, listed in changed.items():
             later = self._changed if name in self._changed else self._unwritten
             later[name] = listed
+        if len(self._unwritten) > len(self._names) + UNWRITTEN_ALLOWED:
+            # nobody was told of the others, so nobody has to be told that they are gone
+            self._unwritten = {
+                name: listed
+                for name, listed in self._unwritten.items()
+                if listed or name in self._names
+            }
+            self._doubtful = True
 
     async def _expire(self) -> None:
         await self._command(b"PEXPIRE", self._key, int(self._lifetime * 1000))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from realtime.engine.listing import NAMES_PER_STEP
+from realtime.engine.listing import NAMES_PER_STEP, UNWRITTEN_ALLOWED
 from realtime.errors import EngineUnavailable
 from tests.engine.listing_bench import ListingBench
 from tests.unit.parts import eventually, turns
@@ -199,6 +199,28 @@ async def test_change_that_failed_is_made_as_it_is_meant_by_now(bench: ListingBe
     await bench.listing.renew(LIFETIME)
 
     assert bench.names() == set()
+
+
+async def test_names_that_came_and_went_while_nothing_could_be_written_are_not_all_remembered(
+    bench: ListingBench,
+) -> None:
+    """Clients choose them, and whether the writes that failed were done is not known."""
+    await bench.listing.add("stays")
+    bench.wire.broken = True
+    names = [f"n{number}" for number in range(UNWRITTEN_ALLOWED + 2)]
+    added = [bench.listing.add(name) for name in names]
+    for name in names:
+        bench.listing.discard(name)
+    await asyncio.gather(*added)
+    bench.client.sadd(bench.key, names[0])
+    bench.wire.broken = False
+    bench.wire.commands.clear()
+
+    await bench.listing.renew(LIFETIME)
+
+    assert bench.names() == {"stays"}
+    assert len(bench.wire.commands) < 10
+    assert bench.wire.told == [("stays", True)]
 
 
 async def test_renewal_that_fails_says_so(bench: ListingBench) -> None:
