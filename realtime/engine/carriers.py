@@ -168,10 +168,13 @@ class TwoStepCarrier:
             try:
                 # silence after a failure is as good as a message
                 await asyncio.wait([receiving], timeout=RETRY_DELAY if failing else None)
-                if failing and not (receiving.done() and receiving.exception()):
+                if failing and not (receiving.done() and _failed(receiving)):
                     failing = False
                     on_restored(0)
-                message = await receiving
+                await asyncio.wait([receiving])
+                if receiving.cancelled():  # which would end this task, were it awaited
+                    raise ConnectionAbortedError("the layer cancelled its own receive")
+                message = receiving.result()
             except Exception as error:
                 if not failing:
                     logger.warning("The channel layer fails to receive: %r", error)
@@ -232,6 +235,10 @@ class BlockingTwoStepCarrier(BlockingCarrier):
         self, sendings: Sequence[Sending]
     ) -> list[Position | BaseException | None]:
         return await _one_by_one(self, sendings)
+
+
+def _failed(task: asyncio.Future[Any]) -> bool:
+    return task.cancelled() or task.exception() is not None
 
 
 async def _one_by_one(

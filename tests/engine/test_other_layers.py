@@ -160,15 +160,21 @@ async def test_user_is_disconnected_from_every_node(nodes: Sequence[Node], uniqu
 class TroubledLayer(InMemoryChannelLayer):  # type: ignore[misc]
     """Fails to receive so many times; lets so many cancellations pass unnoticed."""
 
-    def __init__(self, failures: int = 0, deafness: int = 0) -> None:
+    def __init__(
+        self,
+        failures: int = 0,
+        deafness: int = 0,
+        error: type[BaseException] = ConnectionError,
+    ) -> None:
         super().__init__()
         self.failures = failures
         self.deafness = deafness
+        self.error = error
 
     async def receive(self, channel: str) -> Any:
         if self.failures:
             self.failures -= 1
-            raise ConnectionError("the layer is troubled")
+            raise self.error("the layer is troubled")
         while True:
             try:
                 return await super().receive(channel)
@@ -188,10 +194,18 @@ async def start_engine(
     return engine, receiver
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ConnectionError, id="error"),
+        pytest.param(asyncio.CancelledError, id="cancelled by itself"),
+    ],
+)
 async def test_layer_that_fails_is_an_interruption_that_ends_when_a_message_arrives(
-    redis_server: RedisServer, unique: str
+    redis_server: RedisServer, unique: str, error: type[BaseException]
 ) -> None:
-    engine, receiver = await start_engine(redis_server, unique, TroubledLayer(failures=2))
+    foreign = TroubledLayer(failures=2, error=error)
+    engine, receiver = await start_engine(redis_server, unique, foreign)
     await engine.subscribe(unique)
     await eventually(lambda: bool(receiver.interruptions))
 
