@@ -19,6 +19,7 @@ KEPT = ChannelOptions(history_size=5, history_lifetime=100)
 META_LIFETIME = 1000
 """Seconds an engine made with a bound keeps the position of an unused channel."""
 NODE = NodeInfo("N1", "first", "1.0", 2, 1, 3, 60)
+SECOND_NODE = NodeInfo("N2", "second", "1.0", 7, 5, 9, 10)
 NODE_LIFETIME = 1000.0
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
-from tests.engine.bench import META_LIFETIME, Bench, memory_bench
+from tests.engine.bench import META_LIFETIME, SECOND_NODE, Bench, memory_bench
 from tests.engine.listing_bench import ListingBench, Wire
-from tests.engine.redis_bench import KINDS, ONE_REDIS, RedisBench, redis_bench
+from tests.engine.redis_bench import KINDS, ONE_REDIS, Pair, RedisBench, redis_bench
 from tests.redis_server import RedisServer
 from tests.unit.parts import Clock
 
@@ -85,6 +85,14 @@ async def open_redis(redis_servers: list[RedisServer]) -> AsyncIterator[OpenRedi
 
     yield start
     await stack.aclose()
+
+
+@pytest.fixture(params=KINDS)
+async def pair(request: pytest.FixtureRequest, open_redis: OpenRedisBench, unique: str) -> Pair:
+    """Two engines of each kind with the same prefix."""
+    one = await open_redis(request.param, prefix=unique)
+    other = await open_redis(request.param, prefix=unique, node=SECOND_NODE)
+    return Pair(one, other)
 
 
 @pytest.fixture

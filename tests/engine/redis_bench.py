@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 from channels_redis.pubsub import RedisPubSubChannelLayer
@@ -56,6 +56,13 @@ class RedisBench(Bench):
     def group_channel(self, channel: str) -> str:
         """The Redis channel of a channel's group."""
         return self.layer.group_channel(self.engine.keys.group(channel))
+
+
+class Pair(NamedTuple):
+    """Two nodes of one service."""
+
+    one: RedisBench
+    other: RedisBench
 
 
 def age(client: redis.Redis, prefix: str, milliseconds: int) -> None:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
 
 import pytest
 
 from realtime.errors import EngineUnavailable
 from tests.engine.bench import Bench, comes_true
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import KINDS, SHARDS, RedisBench
+from tests.engine.redis_bench import KINDS, SHARDS, Pair, RedisBench
 from tests.redis_server import RedisServer
 
 NAMES = {
@@ -31,20 +30,6 @@ NAMES = {
     "300 unicode characters": "🎉" * 300,
 }
 odd_names = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
-
-
-class Pair(NamedTuple):
-    """Two nodes of one service."""
-
-    one: RedisBench
-    other: RedisBench
-
-
-@pytest.fixture(params=KINDS)
-async def pair(request: pytest.FixtureRequest, open_redis: OpenRedisBench, unique: str) -> Pair:
-    """Two engines of each kind with the same prefix."""
-    one = await open_redis(request.param, prefix=unique)
-    return Pair(one, await open_redis(request.param, prefix=unique))
 
 
 def value_of(bench: RedisBench, name: str) -> tuple[str, float] | None:

@@ -3,68 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
-from channels.layers import InMemoryChannelLayer
-from channels_redis.core import RedisChannelLayer as CoreChannelLayer
-from channels_redis.pubsub import RedisPubSubChannelLayer
 
-from realtime.engine.carriers import LayerCarrier
 from realtime.engine.keys import mailbox
-from realtime.engine.redis import RedisEngine
 from realtime.errors import EngineUnavailable
-from realtime.layer import RedisChannelLayer
 from realtime.node import Node
-from realtime.options_reader import load
 from realtime.protocol.messages import Publication
 from tests.engine.bench import PLAIN
-from tests.engine.test_other_layers import LAYERS, two_step_node
+from tests.engine.layered_nodes import LAYERS, OWN, SHARDS, two_nodes
 from tests.redis_server import RedisServer
 from tests.unit.parts import data, eventually
 
-OWN, SHARDS = "own layer", "own layer, shards"
 KINDS = [OWN, SHARDS, *(name for name in LAYERS if "drops" not in name)]
 """Layers that drop may drop letters: nothing is promised of those."""
 
 PATIENCE = 10.0
 SHORT_PATIENCE = 0.2
-
-
-def own_node(servers: Sequence[RedisServer], prefix: str) -> Node:
-    """A node whose messages the service's own layer sends."""
-    layer = RedisChannelLayer(hosts=[server.url for server in servers], prefix=prefix)
-    return Node(load({}), RedisEngine(LayerCarrier(layer), prefix))
-
-
-@asynccontextmanager
-async def two_nodes(
-    kind: str, servers: Sequence[RedisServer], prefix: str
-) -> AsyncIterator[tuple[Node, Node]]:
-    """Two nodes of one service that were started; a node may be stopped before the end."""
-    foreign: list[Any] = []
-    if kind in LAYERS:
-        foreign = [LAYERS[kind](servers[0].url, f"{prefix}-foreign") for _ in range(2)]
-        if isinstance(foreign[0], InMemoryChannelLayer):
-            foreign[1] = foreign[0]  # it does not leave its process
-        nodes = [two_step_node(servers[0], prefix, layer) for layer in foreign]
-    else:
-        used = servers if kind == SHARDS else servers[:1]
-        nodes = [own_node(used, prefix) for _ in range(2)]
-    for node in nodes:
-        await node.start()
-    try:
-        yield nodes[0], nodes[1]
-    finally:
-        for node in nodes:
-            await node.stop()
-        for layer in foreign:
-            if isinstance(layer, CoreChannelLayer):
-                await layer.close_pools()
-            elif isinstance(layer, RedisPubSubChannelLayer):
-                await layer.flush()
 
 
 @pytest.fixture(params=KINDS)

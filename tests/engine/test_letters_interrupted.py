@@ -15,16 +15,14 @@ from realtime.engine.keys import mailbox
 from realtime.errors import EngineUnavailable
 from realtime.node import Node
 from tests.engine.bench import comes_true
+from tests.engine.layered_nodes import OWN, two_nodes, two_step_node
 from tests.engine.test_letters import (
     KINDS,
-    OWN,
     PATIENCE,
     SHORT_PATIENCE,
     answer_double,
     read,
-    two_nodes,
 )
-from tests.engine.test_other_layers import two_step_node
 from tests.redis_server import RedisServer
 from tests.unit.parts import eventually
 
@@ -117,7 +115,7 @@ async def test_opening_while_redis_is_away_fails_and_is_tried_again(
     own_redis: Callable[..., RedisServer], unique: str
 ) -> None:
     server = own_redis()
-    async with two_nodes(OWN, [server], unique) as (one, other):
+    async with two_nodes(OWN, [server], unique, timeout=0.5) as (one, other):
         bodies = read(other)
         server.freeze()
         opening = await asyncio.gather(other.post.open(), other.post.open(), return_exceptions=True)

@@ -3,49 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 from channels.layers import InMemoryChannelLayer
-from channels_redis.core import RedisChannelLayer as CoreChannelLayer
-from channels_redis.pubsub import RedisPubSubChannelLayer
 
 from realtime.engine.carriers import TwoStepCarrier
 from realtime.engine.redis import RedisEngine
 from realtime.layer import RedisChannelLayer
 from realtime.node import Node
-from realtime.options_reader import load
 from realtime.protocol.messages import Publication
 from tests.engine.bench import RecordingReceiver
+from tests.engine.layered_nodes import LAYERS, two_nodes
 from tests.redis_server import RedisServer
 from tests.unit.node_parts import PLAIN, RECOVERABLE, publish, published, subscribe
 from tests.unit.parts import RecordingClient, data, eventually
-
-CAPACITY = 5
-"""Messages a mailbox of the layers that drop holds; the default is a hundred."""
-
-
-def core(url: str, prefix: str, **options: Any) -> CoreChannelLayer:
-    """The layer of lists. It waits in Redis for longer than redis-py 8 does by itself."""
-    return CoreChannelLayer(
-        hosts=[{"address": url, "socket_timeout": None}], prefix=prefix, **options
-    )
-
-
-LAYERS: dict[str, Callable[[str, str], Any]] = {
-    "pubsub": lambda url, prefix: RedisPubSubChannelLayer(hosts=[url], prefix=prefix),
-    "core": core,
-    "core that drops": lambda url, prefix: core(url, prefix, capacity=CAPACITY),
-    "memory": lambda url, prefix: InMemoryChannelLayer(),
-    "memory that drops": lambda url, prefix: InMemoryChannelLayer(capacity=CAPACITY),
-}
-
-
-def two_step_node(server: RedisServer, prefix: str, foreign: Any) -> Node:
-    """A node whose messages another layer sends."""
-    layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
-    return Node(load({}), RedisEngine(TwoStepCarrier(layer, foreign), prefix))
 
 
 @pytest.fixture(params=LAYERS)
@@ -53,20 +26,8 @@ async def nodes(
     request: pytest.FixtureRequest, redis_server: RedisServer, unique: str
 ) -> AsyncIterator[Sequence[Node]]:
     """Two nodes of one service, over each layer."""
-    layers = [LAYERS[request.param](redis_server.url, f"{unique}-foreign") for _ in range(2)]
-    if isinstance(layers[0], InMemoryChannelLayer):
-        layers[1] = layers[0]  # it does not leave its process
-    started = [two_step_node(redis_server, unique, foreign) for foreign in layers]
-    for node in started:
-        await node.start()
-    yield started
-    for node in started:
-        await node.stop()
-    for foreign in layers:
-        if isinstance(foreign, CoreChannelLayer):
-            await foreign.close_pools()
-        elif isinstance(foreign, RedisPubSubChannelLayer):
-            await foreign.flush()
+    async with two_nodes(request.param, [redis_server], unique) as started:
+        yield started
 
 
 async def test_publication_reaches_clients_of_both_nodes(

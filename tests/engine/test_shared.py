@@ -4,38 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import NamedTuple
 
 import msgspec
 import pytest
 
-from realtime.engine.base import NodeInfo
 from realtime.options import ChannelOptions
 from realtime.protocol.messages import ClientInfo, Publication
-from tests.engine.bench import KEPT, NODE, NODE_LIFETIME, PLAIN, comes_true
+from tests.engine.bench import KEPT, NODE, NODE_LIFETIME, PLAIN, SECOND_NODE, comes_true
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import KINDS, RedisBench
+from tests.engine.redis_bench import KINDS, Pair, RedisBench
 from tests.unit.parts import data, eventually
 
-SECOND_NODE = NodeInfo("N2", "second", "1.0", 7, 5, 9, 10)
 LONG = ChannelOptions(history_size=1000, history_lifetime=100)
 INFO = ClientInfo("17", "C1", data('{ "a": 1.0 }'), data("2"))
 OTHER_INFO = ClientInfo("18", "C2")
-
-
-class Pair(NamedTuple):
-    """Two nodes of one service."""
-
-    one: RedisBench
-    other: RedisBench
-
-
-@pytest.fixture(params=KINDS)
-async def pair(request: pytest.FixtureRequest, open_redis: OpenRedisBench, unique: str) -> Pair:
-    """Two engines of each kind with the same prefix."""
-    one = await open_redis(request.param, prefix=unique)
-    other = await open_redis(request.param, prefix=unique, node=SECOND_NODE)
-    return Pair(one, other)
 
 
 def test_engines_over_redis_are_shared(pair: Pair) -> None:

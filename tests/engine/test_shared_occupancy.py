@@ -5,23 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 
-import pytest
-
-from tests.engine.bench import NODE, NODE_LIFETIME, Bench
+from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import KINDS
-from tests.engine.test_shared import SECOND_NODE, Pair
+from tests.engine.redis_bench import Pair
 from tests.unit.parts import eventually
 
 Told = tuple[list[str], list[str]]
-
-
-@pytest.fixture(params=KINDS)
-async def pair(request: pytest.FixtureRequest, open_redis: OpenRedisBench, unique: str) -> Pair:
-    """Two engines of each kind with the same prefix."""
-    one = await open_redis(request.param, prefix=unique)
-    other = await open_redis(request.param, prefix=unique, node=SECOND_NODE)
-    return Pair(one, other)
 
 
 def occupied(pair: Pair) -> Told:

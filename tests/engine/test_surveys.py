@@ -11,14 +11,13 @@ from realtime.engine.base import NODES_REMEMBERED, NodeInfo, NodeStatus
 from realtime.engine.keys import QUESTIONS
 from realtime.errors import EngineUnavailable
 from tests.conftest import new_word
-from tests.engine.bench import NODE, Bench
+from tests.engine.bench import NODE, SECOND_NODE, Bench
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import KINDS, RedisBench
 from tests.redis_server import RedisServer
 
 QUESTION = payload.check(b'{"ask":"how do you do"}')
 LIFETIME = 10.0
-SECOND = NodeInfo("N2", "second", "1.0", 7, 5, 9, 10)
 SLACK = 5.0
 """Seconds that a busy machine may add."""
 
@@ -109,7 +108,7 @@ async def test_answers_do_not_make_the_time_for_them_longer(bench: RedisBench) -
 
 
 async def test_status_says_what_the_node_announced_and_that_it_lives(bench: RedisBench) -> None:
-    said = NodeStatus(*(getattr(SECOND, name) for name in NodeInfo.__struct_fields__), 70, 900)
+    said = NodeStatus(*(getattr(SECOND_NODE, name) for name in NodeInfo.__struct_fields__), 70, 900)
 
     await bench.engine.announce(said, LIFETIME)
 
@@ -118,13 +117,13 @@ async def test_status_says_what_the_node_announced_and_that_it_lives(bench: Redi
     assert (status.messages_published, status.messages_delivered) == (70, 900)
     assert status.alive
     assert 0 <= status.silent_for < SLACK
-    assert await bench.engine.nodes() == [SECOND]
+    assert await bench.engine.nodes() == [SECOND_NODE]
 
 
 async def test_node_of_an_older_version_published_nothing_as_far_as_we_know(
     bench: RedisBench,
 ) -> None:
-    await bench.engine.announce(SECOND, LIFETIME)
+    await bench.engine.announce(SECOND_NODE, LIFETIME)
 
     (status,) = await bench.engine.statuses()
     assert (status.name, status.messages_published, status.messages_delivered) == ("second", 0, 0)
@@ -156,7 +155,7 @@ async def test_node_that_is_forgotten_leaves_nothing_beside_one_that_lives(
 ) -> None:
     await bench.engine.announce(NODE, LIFETIME)
     await bench.elapse(NODES_REMEMBERED - 1)
-    await bench.engine.announce(SECOND, LIFETIME)
+    await bench.engine.announce(SECOND_NODE, LIFETIME)
     await bench.elapse(2)
 
     assert [status.uid for status in await bench.engine.statuses()] == ["N2"]
@@ -178,7 +177,7 @@ async def test_dead_node_that_gives_a_sign_of_life_lives(bench: RedisBench) -> N
 
 
 async def test_node_that_withdrew_is_not_known_any_more(bench: RedisBench) -> None:
-    for node in (NODE, SECOND):
+    for node in (NODE, SECOND_NODE):
         await bench.engine.announce(node, LIFETIME)
 
     await bench.engine.withdraw(NODE)

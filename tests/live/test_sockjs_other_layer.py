@@ -15,7 +15,7 @@ from realtime.layer import RedisChannelLayer
 from realtime.node import Node
 from realtime.options_reader import load
 from realtime.transports.sockjs import SockJS
-from tests.engine.test_other_layers import core
+from tests.engine.layered_nodes import core
 from tests.redis_server import RedisServer
 from tests.unit.sockjs_parts import (
     CONNECT,
