@@ -8,8 +8,9 @@ import pytest
 from channels_redis.utils import create_pool
 
 from realtime.options import CONFIG_FIELDS
-from realtime.options_reader import NOT_USED, load, read
+from realtime.options_reader import NOT_USED, load
 from realtime.redis_options import hosts, uses_redis
+from tests.unit.option_rules import rules
 
 DEFAULTS: Mapping[str, object] = {
     "engine": "",
@@ -33,10 +34,6 @@ DEFAULTS: Mapping[str, object] = {
 
 SENTINELS = {"redis_master_name": "main", "redis_sentinels": "10.0.0.1:26379,10.0.0.2:26380"}
 ADDRESSES = [("10.0.0.1", 26379), ("10.0.0.2", 26380)]
-
-
-def rules(**options: object) -> list[str]:
-    return [problem.rule for problem in read(options)[1]]
 
 
 def shards(**options: object) -> list[dict[str, object]]:

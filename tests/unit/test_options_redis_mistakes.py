@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 
 from realtime.options_reader import load, read
 from realtime.redis_options import hosts
+from tests.unit.option_rules import rules
 
 SENTINELS = {"redis_master_name": "main", "redis_sentinels": "10.0.0.1:26379,10.0.0.2:26380"}
-
-
-def rules(**options: object) -> list[str]:
-    return [problem.rule for problem in read(options)[1]]
 
 
 @pytest.mark.parametrize("engine", ["Redis", "nats", " "])
