@@ -45,10 +45,15 @@ def count(address: str, now: float) -> None:
     Raises:
         Limited: it must not be made.
     """
-    for key, limit in zip(_keys(address, now), (PER_ADDRESS, OVERALL), strict=True):
+    of_address, of_all = _keys(address, now)
+    # nothing is kept of further addresses: they would drive out what else is remembered
+    if (
+        memory.counted(of_all) >= OVERALL
         # what an address may not try does not count for all of them
-        if memory.count(key, WINDOW) > limit:
-            raise Limited(max(1, math.ceil(WINDOW - now % WINDOW)))
+        or memory.count(of_address, WINDOW) > PER_ADDRESS
+        or memory.count(of_all, WINDOW) > OVERALL
+    ):
+        raise Limited(max(1, math.ceil(WINDOW - now % WINDOW)))
 
 
 def take_back(address: str, now: float) -> None:

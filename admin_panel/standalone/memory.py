@@ -32,6 +32,11 @@ def count(key: str, seconds: float) -> int:
     return max(_both(lambda store: _count(store, _PREFIX + key, seconds)))
 
 
+def counted(key: str) -> int:
+    """How many there are."""
+    return max(_both(lambda store: int(store.get(_PREFIX + key, 0))))
+
+
 def take_back(key: str) -> None:
     """Count one less."""
     _both(lambda store: _take_back(store, _PREFIX + key))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import count
 
 import pytest
 from django.test import RequestFactory
 
-from admin_panel.standalone import limiter
+from admin_panel.standalone import limiter, memory
 from admin_panel.standalone.limiter import Limited
 from realtime.options_reader import load
 
@@ -57,6 +58,17 @@ def test_address_that_is_limited_does_not_use_up_what_others_have(window: float)
         attempts("192.0.2.1", window)
 
     assert attempts("192.0.2.2", window) == 10
+
+
+def test_very_many_addresses_drive_nothing_else_out_of_memory(window: float) -> None:
+    """Marks of sessions that ended are kept in the same place, which is bounded."""
+    memory.mark("ended:stolen", limiter.WINDOW)
+
+    for number in range(memory.MAX_ENTRIES + 1):
+        with suppress(Limited):
+            limiter.count(f"address-{number}", window)
+
+    assert memory.is_marked("ended:stolen")
 
 
 def test_attempt_that_was_right_is_taken_back(window: float) -> None:
