@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
+import httpx
 import pytest
 from selenium.webdriver import Chrome
 
@@ -12,9 +14,9 @@ from tests.browser import console, start_browser
 from tests.live.application import Application
 from tests.live.clusters import KINDS, SERVICE, Cluster, TwoNodes
 from tests.live.panel_servers import PanelServer, make_site
-from tests.live.panel_site import sign_in_browser
+from tests.live.panel_site import OPERATOR, Guests, config_of, sign_in_browser
 from tests.live.panel_staff import Staff, add_staff
-from tests.live.publish_page import add_users
+from tests.live.panel_urls import HOMES
 from tests.live.publish_screen import PublishScreen
 from tests.live.tail_page import TailPage, sign_in_at
 from tests.ready_site import ReadySite
@@ -45,37 +47,20 @@ def two_nodes(request: pytest.FixtureRequest, shared_cluster: Cluster) -> TwoNod
     )
 
 
-@pytest.fixture(scope="session")
-def publish_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
-    """One ready site, with some users, for all tests of the publish page."""
-    site = ReadySite(tmp_path_factory.mktemp("site"))
-    try:
-        add_users(site)
-        yield site
-    finally:
-        site.stop()
-
-
-@pytest.fixture(scope="session")
-def publish_browser(
-    publish_site: ReadySite, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Chrome]:
-    """A browser in which the operator of that site is signed in."""
-    browser = start_browser(tmp_path_factory.mktemp("profile"))
-    try:
-        sign_in_browser(browser, publish_site)
-        yield browser
-    finally:
-        browser.quit()
-
-
 @pytest.fixture
-def screen(publish_browser: Chrome, publish_site: ReadySite) -> Iterator[PublishScreen]:
+def screen(staffed_browser: Chrome, staffed_site: ReadySite) -> Iterator[PublishScreen]:
     """The publish page, opened; whatever its console says is an error."""
-    yield PublishScreen(publish_browser, publish_site.address).open()
-    logged = console(publish_browser)
-    publish_browser.execute_script("localStorage.clear()")
+    yield PublishScreen(staffed_browser, staffed_site.address).open()
+    logged = console(staffed_browser)
+    staffed_browser.execute_script("localStorage.clear()")
     assert logged == []
+
+
+@pytest.fixture(params=HOMES)
+def home(request: pytest.FixtureRequest) -> str:
+    """Runs a test in each home of the panel."""
+    name: str = request.param
+    return name
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +81,7 @@ def panel_server(
 
 @pytest.fixture(scope="session")
 def staffed_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
-    """One ready site, with the staff of `panel_staff`, for the pages that act on users."""
+    """One ready site, with the staff of `panel_staff`, for all tests that do not stop it."""
     site = ReadySite(tmp_path_factory.mktemp("site"))
     try:
         add_staff(site)
@@ -110,6 +95,19 @@ def staff(staffed_site: ReadySite) -> Iterator[Staff]:
     """The browsers of that staff, by name: `staff["viewer"]`."""
     with Staff(staffed_site) as staff:
         yield staff
+
+
+@pytest.fixture
+def operator(staff: Staff) -> httpx.Client:
+    """The browser, without JavaScript, of a superuser of that site."""
+    return staff[OPERATOR]
+
+
+@pytest.fixture
+async def guests(staffed_site: ReadySite) -> AsyncIterator[Guests]:
+    """Clients of this test at that site: `await guests.open("17", "news")`."""
+    async with AsyncExitStack() as stack:
+        yield Guests(staffed_site.socket, config_of(staffed_site), stack)
 
 
 @pytest.fixture(scope="session")

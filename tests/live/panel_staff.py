@@ -20,13 +20,20 @@ STAFF = {
     "unsubscriber": ["view", "unsubscribe"],
     "remover": ["view", "remove_history"],
     "blind": ["publish", "disconnect", "unsubscribe", "remove_history"],
+    "editor": ["publish"],
+    "for-demo": ["publish_demo"],
+    "newcomer": [],
+    "visitor": ["publish"],
 }
 """Name → codenames of the permissions."""
+
+VISITOR = "visitor"
+"""The one who is no staff."""
 
 ADD = """
 from django.contrib.auth.models import Permission, User
 for name, codenames in {staff!r}.items():
-    user = User.objects.create_user(name, password={password!r}, is_staff=True)
+    user = User.objects.create_user(name, password={password!r}, is_staff=name != {visitor!r})
     user.user_permissions.set(Permission.objects.filter(
         content_type__app_label="realtime_admin", codename__in=codenames))
     assert user.user_permissions.count() == len(codenames), name
@@ -43,7 +50,7 @@ ORDER BY django_admin_log.id
 
 def add_staff(site: ReadySite) -> None:
     """Add the members of the staff."""
-    code = ADD.format(staff=STAFF, password=PASSWORD)
+    code = ADD.format(staff=STAFF, password=PASSWORD, visitor=VISITOR)
     manage(site.directory, "shell", "--verbosity", "0", "--no-imports", "-c", code)
 
 

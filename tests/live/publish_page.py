@@ -8,34 +8,17 @@ from typing import Any
 import httpx
 
 from tests.live.panel_site import page_path
+from tests.live.panel_staff import post
 from tests.protocol_client import ProtocolClient
-from tests.ready_site import ReadySite, manage
+from tests.ready_site import ReadySite
 
 PAGE = page_path("publication")
-PASSWORD = "long enough for a test"
-USERS = f"""
-from django.contrib.auth.models import Permission, User
-for name, codename in (("for-demo", "publish_demo"), ("viewer", "view")):
-    user = User.objects.create_user(name, password={PASSWORD!r}, is_staff=True)
-    user.user_permissions.add(Permission.objects.get(
-        content_type__app_label="realtime_admin", codename=codename))
-"""
-
-
-def add_users(site: ReadySite) -> None:
-    """Staff who may publish into the namespace demo only, and staff who may only look."""
-    manage(site.directory, "shell", "--verbosity", "0", "-c", USERS)
 
 
 def send(browser: httpx.Client, channel: str, data: str = "1", **fields: str) -> httpx.Response:
     """Send the form, as its page would."""
     fields |= {"channel": channel, "data": data}
     return post(browser, PAGE, **fields)
-
-
-def post(browser: httpx.Client, path: str, **fields: str) -> httpx.Response:
-    browser.get(PAGE)
-    return browser.post(path, data=fields | {"csrfmiddlewaretoken": browser.cookies["csrftoken"]})
 
 
 def field(html: str, name: str) -> str:

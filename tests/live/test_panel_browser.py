@@ -9,39 +9,19 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from tests.browser import console, start_browser, wait_for
-from tests.live.panel_site import page_path, sign_in_browser, token_for
-from tests.protocol_client import open_client
+from tests.browser import console, wait_for
+from tests.live.panel_site import Guests, page_path
 from tests.ready_site import ReadySite
 
 PAGES = ("overview", "channels", "channel", "publication")
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
-    """The ready site."""
-    site = ReadySite(tmp_path_factory.mktemp("site"))
-    yield site
-    site.stop()
-
-
-@pytest.fixture(scope="module")
-def signed_in(site: ReadySite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    """A browser in which the operator is signed in."""
-    browser = start_browser(tmp_path_factory.mktemp("profile"))
-    try:
-        sign_in_browser(browser, site)
-        yield browser
-    finally:
-        browser.quit()
-
-
 @pytest.fixture
-def browser(signed_in: Chrome) -> Iterator[Chrome]:
+def browser(staffed_browser: Chrome) -> Iterator[Chrome]:
     """The browser; whatever its console says is an error, above all what the policy blocked."""
-    yield signed_in
-    logged = console(signed_in)
-    signed_in.execute_script("localStorage.clear()")
+    yield staffed_browser
+    logged = console(staffed_browser)
+    staffed_browser.execute_script("localStorage.clear()")
     assert logged == []
 
 
@@ -49,11 +29,11 @@ Visit = Callable[..., None]
 
 
 @pytest.fixture
-def visit(browser: Chrome, site: ReadySite) -> Visit:
+def visit(browser: Chrome, staffed_site: ReadySite) -> Visit:
     """Open a page by its name."""
 
     def visit(name: str, **query: object) -> None:
-        browser.get(site.address + page_path(name, **query))
+        browser.get(staffed_site.address + page_path(name, **query))
 
     return visit
 
@@ -75,29 +55,31 @@ def rate(browser: Chrome, name: str) -> float:
 
 
 async def test_overview_follows_the_service_without_being_loaded_again(
-    browser: Chrome, visit: Visit, site: ReadySite, unique: str
+    browser: Chrome, visit: Visit, guests: Guests, unique: str
 ) -> None:
     visit("overview")
     wait_for(browser, lambda: "Live" in browser.page_source, "the live page")
     browser.execute_script("window.neverLoadedAgain = true")
+    before = tile(browser, "Channels")
 
-    async with open_client(site.socket, token=token_for(site, "17", unique)):
-        wait_for(browser, lambda: tile(browser, "Channels") == "1", "the channel")
+    await guests.open("17", unique)
+    more = str(int(before) + 1)
+    wait_for(browser, lambda: tile(browser, "Channels") == more, "the channel")
 
     assert browser.execute_script("return window.neverLoadedAgain")
 
 
 async def test_overview_draws_messages_per_second(
-    browser: Chrome, visit: Visit, site: ReadySite, unique: str
+    browser: Chrome, visit: Visit, staffed_site: ReadySite, guests: Guests, unique: str
 ) -> None:
     visit("overview")
-    async with open_client(site.socket, token=token_for(site, "17", unique)):
+    await guests.open("17", unique)
 
-        def publish_until_shown() -> bool:
-            site.publish(unique, 1, 2, 3)
-            return rate(browser, "published") > 0 and rate(browser, "delivered") > 0
+    def publish_until_shown() -> bool:
+        staffed_site.publish(unique, 1, 2, 3)
+        return rate(browser, "published") > 0 and rate(browser, "delivered") > 0
 
-        wait_for(browser, publish_until_shown, "messages per second")
+    wait_for(browser, publish_until_shown, "messages per second")
 
     points = browser.find_element(By.CSS_SELECTOR, '[data-rate="delivered"] polyline')
     assert points.get_attribute("points")
@@ -162,15 +144,15 @@ def test_theme_button_of_the_admin_works_under_the_policy(browser: Chrome, visit
 
 @pytest.mark.parametrize("page", PAGES)
 async def test_page_fits_a_phone(
-    browser: Chrome, visit: Visit, site: ReadySite, unique: str, page: str
+    browser: Chrome, visit: Visit, guests: Guests, unique: str, page: str
 ) -> None:
     long = unique + "-long" * 40
     metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     try:
-        async with open_client(site.socket, token=token_for(site, "17", long)):
-            visit(page, channel=long)
-            width = browser.execute_script("return document.documentElement.scrollWidth")
+        await guests.open("17", long)
+        visit(page, channel=long)
+        width = browser.execute_script("return document.documentElement.scrollWidth")
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
 from html import unescape
 
 import httpx
 import pytest
 
 from admin_panel.pages.channels import LISTED, PAGE_SIZE, find
-from tests.live.panel_site import page_path, sign_in, token_for
-from tests.protocol_client import ProtocolClient, open_client
-from tests.ready_site import ReadySite
+from tests.live.panel_site import Guests, page_path
 
 ROW = re.compile(
     r'<th scope="row"><a href="([^"]*)"><bdi[^>]*>(.*?)</bdi></a></th>'
@@ -22,41 +18,6 @@ ROW = re.compile(
 )
 PER_CONNECTION = 2000
 """Channels in one token; more would not fit a frame."""
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
-    """The ready site."""
-    site = ReadySite(tmp_path_factory.mktemp("site"))
-    yield site
-    site.stop()
-
-
-@pytest.fixture(scope="module")
-def operator(site: ReadySite) -> Iterator[httpx.Client]:
-    """The operator's browser, without JavaScript."""
-    browser = sign_in(site.address, site.password)
-    yield browser
-    browser.close()
-
-
-class Subscribers:
-    """Opens clients that are subscribed from the start."""
-
-    def __init__(self, site: ReadySite, stack: AsyncExitStack) -> None:
-        self._site = site
-        self._stack = stack
-
-    async def open(self, *channels: str) -> ProtocolClient:
-        token = token_for(self._site, "17", *channels)
-        return await self._stack.enter_async_context(open_client(self._site.socket, token=token))
-
-
-@pytest.fixture
-async def subscribers(site: ReadySite) -> AsyncIterator[Subscribers]:
-    """Clients of this test, which leave when it ends."""
-    async with AsyncExitStack() as stack:
-        yield Subscribers(site, stack)
 
 
 def listed(browser: httpx.Client, **query: object) -> str:
@@ -72,32 +33,32 @@ def rows(html: str) -> dict[str, int]:
 
 
 async def test_channel_is_listed_with_its_subscribers(
-    operator: httpx.Client, subscribers: Subscribers, unique: str
+    operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
-    await subscribers.open(f"{unique}-one", f"{unique}-two")
-    await subscribers.open(f"{unique}-two")
+    await guests.open("17", f"{unique}-one", f"{unique}-two")
+    await guests.open("17", f"{unique}-two")
 
     assert rows(listed(operator, q=unique)) == {f"{unique}-one": 1, f"{unique}-two": 2}
 
 
 async def test_channel_leaves_the_list_with_its_last_subscriber(
-    site: ReadySite, operator: httpx.Client, unique: str
+    operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
-    async with open_client(site.socket, token=token_for(site, "17", unique)) as client:
-        assert unique in rows(listed(operator, q=unique))
-        await client.result("unsubscribe", {"channel": unique})
+    client = await guests.open("17", unique)
+    assert unique in rows(listed(operator, q=unique))
 
-        html = listed(operator, q=unique)
+    await client.result("unsubscribe", {"channel": unique})
 
+    html = listed(operator, q=unique)
     assert rows(html) == {}
     assert "No channel with a subscriber matches" in html
 
 
 async def test_list_is_paged_and_search_goes_along(
-    operator: httpx.Client, subscribers: Subscribers, unique: str
+    operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
     names = [f"{unique}-{number:03}" for number in range(PAGE_SIZE + 10)]
-    await subscribers.open(*names)
+    await guests.open("17", *names)
 
     first = listed(operator, q=unique)
     second = listed(operator, q=unique, page=2)
@@ -110,19 +71,19 @@ async def test_list_is_paged_and_search_goes_along(
 
 @pytest.mark.parametrize("page", ["0", "99999", "x", "-1", ""])
 async def test_page_that_does_not_exist_is_one_that_does(
-    operator: httpx.Client, subscribers: Subscribers, unique: str, page: str
+    operator: httpx.Client, guests: Guests, unique: str, page: str
 ) -> None:
-    await subscribers.open(unique)
+    await guests.open("17", unique)
 
     assert unique in rows(listed(operator, q=unique, page=page))
 
 
 async def test_list_that_is_cut_says_so_and_search_finds_the_rest(
-    operator: httpx.Client, subscribers: Subscribers, unique: str
+    operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
     names = [f"{unique}-{number:05}" for number in range(LISTED + 5)]
     for start in range(0, len(names), PER_CONNECTION):
-        await subscribers.open(*names[start : start + PER_CONNECTION])
+        await guests.open("17", *names[start : start + PER_CONNECTION])
 
     html = listed(operator, q=unique)
 
@@ -136,10 +97,10 @@ HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a&b=c
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_hostile_name_is_shown_as_text_and_linked_whole(
-    operator: httpx.Client, subscribers: Subscribers, unique: str, name: str
+    operator: httpx.Client, guests: Guests, unique: str, name: str
 ) -> None:
     name = unique + name.replace("#", "")  # a "#" would make it the channel of a user
-    await subscribers.open(name)
+    await guests.open("17", name)
 
     html = listed(operator, q=unique)
 

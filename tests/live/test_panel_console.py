@@ -14,7 +14,7 @@ from django.test import Client
 
 from admin_panel.console_methods import BY_NAME, METHODS
 from admin_panel.pages.console import LONGEST
-from tests.live.panel_site import OPERATOR, page_path, token_for
+from tests.live.panel_site import page_path, token_for
 from tests.live.panel_staff import Staff, logged, post
 from tests.protocol_client import ProtocolClient, open_client
 from tests.ready_site import ReadySite
@@ -30,12 +30,6 @@ CHANGES = [method.name for method in METHODS if method.change]
 def site(staffed_site: ReadySite) -> ReadySite:
     """The ready site, with some staff."""
     return staffed_site
-
-
-@pytest.fixture
-def operator(staff: Staff) -> httpx.Client:
-    """The operator's browser, without JavaScript."""
-    return staff[OPERATOR]
 
 
 @pytest.fixture

@@ -3,52 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack
 from html import unescape
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.live.panel_site import page_path, sign_in, token_for
-from tests.protocol_client import ProtocolClient, open_client
+from tests.live.panel_site import Guests, page_path
 from tests.ready_site import ReadySite
 from tests.server import wait_until
 
 TILE = re.compile(r"<div><dt>([^<]*)</dt><dd>([\d,]+)</dd></div>")
 CELL = re.compile(r'data-label="([^"]*)">([^<]*)</td>')
 
-Open = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
-    """The ready site."""
-    site = ReadySite(tmp_path_factory.mktemp("site"))
-    yield site
-    site.stop()
-
-
-@pytest.fixture(scope="module")
-def operator(site: ReadySite) -> Iterator[httpx.Client]:
-    """The operator's browser, without JavaScript."""
-    browser = sign_in(site.address, site.password)
-    yield browser
-    browser.close()
-
 
 @pytest.fixture
-async def subscribe(site: ReadySite, operator: httpx.Client) -> AsyncIterator[Open]:
-    """Open clients: `await subscribe("17", "news")`. Those of the test before have gone."""
+def alone(operator: httpx.Client, guests: Guests) -> Guests:
+    """The clients of this test, and no others: those of the test before have gone."""
     wait_until(lambda: tiles(operator)["Clients"] == 0, what="a site without clients")
-    async with AsyncExitStack() as stack:
-
-        async def subscribe(user: str, *channels: str) -> ProtocolClient:
-            client = open_client(site.socket, token=token_for(site, user, *channels))
-            return await stack.enter_async_context(client)
-
-        yield subscribe
+    return guests
 
 
 def page(browser: httpx.Client) -> str:
@@ -78,20 +51,20 @@ def node_row(html: str) -> dict[str, str]:
 
 
 async def test_totals_count_clients_users_and_channels(
-    operator: httpx.Client, subscribe: Open, unique: str
+    operator: httpx.Client, alone: Guests, unique: str
 ) -> None:
-    await subscribe("17", f"{unique}-one", f"{unique}-two")
-    await subscribe("17", f"{unique}-two")
-    await subscribe("18")
+    await alone.open("17", f"{unique}-one", f"{unique}-two")
+    await alone.open("17", f"{unique}-two")
+    await alone.open("18")
 
     assert tiles(operator) == {"Nodes": 1, "Clients": 3, "Users": 2, "Channels": 2}
 
 
 async def test_table_shows_what_the_server_api_says_of_the_node(
-    site: ReadySite, operator: httpx.Client, subscribe: Open, unique: str
+    staffed_site: ReadySite, operator: httpx.Client, alone: Guests, unique: str
 ) -> None:
-    await subscribe("17", unique)
-    [reply] = site.api({"method": "info", "params": {}})
+    await alone.open("17", unique)
+    [reply] = staffed_site.api({"method": "info", "params": {}})
     [node] = reply["result"]["nodes"]
 
     html = page(operator)
@@ -104,12 +77,12 @@ async def test_table_shows_what_the_server_api_says_of_the_node(
 
 
 async def test_counters_grow_with_what_is_published_and_delivered(
-    site: ReadySite, operator: httpx.Client, subscribe: Open, unique: str
+    staffed_site: ReadySite, operator: httpx.Client, alone: Guests, unique: str
 ) -> None:
-    clients = [await subscribe(user, unique) for user in ("17", "18")]
+    clients = [await alone.open(user, unique) for user in ("17", "18")]
     [before] = data(operator)["nodes"]
 
-    site.publish(unique, 1, 2, 3)
+    staffed_site.publish(unique, 1, 2, 3)
     for client in clients:
         for _ in range(3):
             await client.publication()
@@ -121,9 +94,9 @@ async def test_counters_grow_with_what_is_published_and_delivered(
 
 
 async def test_data_hold_the_page_s_live_part_as_it_is_now(
-    operator: httpx.Client, subscribe: Open, unique: str
+    operator: httpx.Client, alone: Guests, unique: str
 ) -> None:
-    await subscribe("17", unique)
+    await alone.open("17", unique)
 
     answer = data(operator)
 

@@ -2,67 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack
 from html import unescape
-from typing import Any
 
 import httpx
 import pytest
 
 from admin_panel.forms import MAX_CHANNELS
-from tests.live.panel_site import sign_in, token_for
+from tests.live.panel_site import Guests
+from tests.live.panel_staff import post
 from tests.live.publish_page import (
     PAGE,
     assert_nothing_came,
     errors_of_channel,
     field,
-    post,
     published,
     reach,
     recent,
     send,
 )
-from tests.protocol_client import ProtocolClient, open_client
 from tests.ready_site import ReadySite
-
-Subscribe = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def site(publish_site: ReadySite) -> ReadySite:
-    """The ready site."""
-    return publish_site
-
-
-@pytest.fixture(scope="module")
-def operator(site: ReadySite) -> Iterator[httpx.Client]:
-    """The browser, without JavaScript, of a superuser."""
-    browser = sign_in(site.address, site.password)
-    yield browser
-    browser.close()
-
-
-@pytest.fixture
-async def subscribe(site: ReadySite) -> AsyncIterator[Subscribe]:
-    """Open a client that is subscribed from the start; it leaves when the test ends."""
-    async with AsyncExitStack() as stack:
-
-        async def subscribe(*channels: str) -> ProtocolClient:
-            token = token_for(site, "17", *channels)
-            return await stack.enter_async_context(open_client(site.socket, token=token))
-
-        yield subscribe
-
 
 # many channels
 
 
 async def test_publication_reaches_every_channel_of_the_list(
-    operator: httpx.Client, subscribe: Subscribe, unique: str
+    operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
     names = [f"{unique}-a", f"{unique}-b", f"{unique} with spaces"]
-    clients = [await subscribe(name) for name in names]
+    clients = [await guests.open("17", name) for name in names]
 
     response = send(operator, f'{names[0]} {names[1]}\n"{names[2]}"', '{"n": 1.0}')
 
@@ -130,14 +97,14 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "message"), REFUSED, ids=["102", "107", "null"])
 async def test_refused_channel_is_named_next_to_the_field_and_nothing_goes_out(
-    site: ReadySite,
+    staffed_site: ReadySite,
     operator: httpx.Client,
-    subscribe: Subscribe,
+    guests: Guests,
     unique: str,
     name: str,
     message: str,
 ) -> None:
-    client = await subscribe(unique)
+    client = await guests.open("17", unique)
 
     html = send(operator, f"{unique} {name}", '{"a":1.50}').text
 
@@ -145,7 +112,7 @@ async def test_refused_channel_is_named_next_to_the_field_and_nothing_goes_out(
     assert field(html, "channel") == f"{unique} {name}"
     assert field(html, "data") == '{"a":1.50}'
     assert not any(unique in row for row in recent(html))
-    await assert_nothing_came(site, client, unique)
+    await assert_nothing_came(staffed_site, client, unique)
 
 
 def test_errors_of_many_channels_are_cut_with_their_number(operator: httpx.Client) -> None:
@@ -162,16 +129,16 @@ def test_errors_of_many_channels_are_cut_with_their_number(operator: httpx.Clien
 
 
 async def test_more_than_ten_channels_are_asked_about_first(
-    site: ReadySite, operator: httpx.Client, subscribe: Subscribe, unique: str
+    staffed_site: ReadySite, operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
     names = "\n".join([unique, *(f"{unique}-{n}" for n in range(10))])
-    client = await subscribe(unique)
+    client = await guests.open("17", unique)
 
     html = send(operator, names, '{"t":"<b>"}', draft="d1").text
 
     assert "Publish to so many?" in html
     assert "<strong>11</strong> channels, <strong>1</strong> subscriber" in reach(html)
-    await assert_nothing_came(site, client, unique)
+    await assert_nothing_came(staffed_site, client, unique)
 
     response = post(operator, PAGE, **hidden(html), confirmed="Yes, publish")
 
@@ -203,15 +170,15 @@ def test_way_back_from_the_question_keeps_the_form(operator: httpx.Client, uniqu
 
 
 async def test_more_than_a_hundred_subscribers_are_asked_about_first(
-    operator: httpx.Client, subscribe: Subscribe, unique: str
+    operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
     names = [f"{unique}-{n}" for n in range(10)]
     for _ in range(10):
-        await subscribe(*names)
+        await guests.open("17", *names)
 
     assert "Published into 10 channels" in send(operator, " ".join(names)).text
 
-    await subscribe(names[0])
+    await guests.open("17", names[0])
 
     html = send(operator, " ".join(names)).text
     assert "Publish to so many?" in html

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import pytest
 from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.common.by import By
 
 from tests.browser import wait_for
-from tests.live.panel_site import page_path, token_for
+from tests.live.panel_site import Guests, page_path
 from tests.live.publish_page import assert_nothing_came, published
 from tests.live.publish_screen import PublishScreen
-from tests.protocol_client import open_client
 from tests.ready_site import ReadySite
-
-
-@pytest.fixture(scope="module")
-def site(publish_site: ReadySite) -> ReadySite:
-    """The ready site."""
-    return publish_site
-
 
 # sending
 
 
 def test_publication_appears_in_a_second_page_that_is_subscribed(
-    screen: PublishScreen, site: ReadySite, unique: str
+    screen: PublishScreen, staffed_site: ReadySite, unique: str
 ) -> None:
     browser = screen.browser
     panel = browser.current_window_handle
     browser.switch_to.new_window("tab")
     try:
-        browser.get(f"{site.address}/demo")
+        browser.get(f"{staffed_site.address}/demo")
         state = browser.find_element(By.ID, "status")
         wait_for(browser, lambda: state.get_attribute("data-state") == "connected", "connected")
         demo = browser.current_window_handle
@@ -48,21 +39,21 @@ def test_publication_appears_in_a_second_page_that_is_subscribed(
 
 
 async def test_invalid_json_is_shown_while_typing_and_not_sent(
-    screen: PublishScreen, site: ReadySite, unique: str
+    screen: PublishScreen, staffed_site: ReadySite, guests: Guests, unique: str
 ) -> None:
-    async with open_client(site.socket, token=token_for(site, "17", unique)) as client:
-        screen.fill(unique, "")
-        screen.data.send_keys('{"a": [1 2]}')
+    client = await guests.open("17", unique)
+    screen.fill(unique, "")
+    screen.data.send_keys('{"a": [1 2]}')
 
-        screen.until(lambda: "Line 1, column 10:" in screen.state, "the place of the mistake")
-        assert screen.marked_line == 1
+    screen.until(lambda: "Line 1, column 10:" in screen.state, "the place of the mistake")
+    assert screen.marked_line == 1
 
-        screen.button("default").click()
+    screen.button("default").click()
 
-        # the cursor stands where the mistake is, and nothing was lost or sent
-        screen.until(lambda: screen.cursor == 9, "the cursor at the mistake")
-        assert screen.texts == (unique, '{"a": [1 2]}')
-        await assert_nothing_came(site, client, unique)
+    # the cursor stands where the mistake is, and nothing was lost or sent
+    screen.until(lambda: screen.cursor == 9, "the cursor at the mistake")
+    assert screen.texts == (unique, '{"a": [1 2]}')
+    await assert_nothing_came(staffed_site, client, unique)
 
 
 def test_mistake_the_script_lets_through_is_refused_by_the_server_with_its_place(
@@ -91,12 +82,12 @@ def test_refused_channel_is_told_next_to_its_field_with_nothing_lost(
 
 
 async def test_reach_follows_what_is_typed(
-    screen: PublishScreen, site: ReadySite, unique: str
+    screen: PublishScreen, guests: Guests, unique: str
 ) -> None:
-    async with open_client(site.socket, token=token_for(site, "17", unique)):
-        screen.channels.send_keys(f"{unique} demo:{unique}")
+    await guests.open("17", unique)
+    screen.channels.send_keys(f"{unique} demo:{unique}")
 
-        screen.until(lambda: "2 channels, 1 subscriber" in screen.reach, "what it reaches")
+    screen.until(lambda: "2 channels, 1 subscriber" in screen.reach, "what it reaches")
 
     screen.channels.send_keys(" nope-namespace:a")
     screen.until(lambda: "1 refused: nothing is sent" in screen.reach, "the refusal")
@@ -114,49 +105,49 @@ def test_hostile_name_is_text_in_what_it_reaches(screen: PublishScreen, unique: 
 
 
 async def test_channel_in_use_is_suggested_and_added(
-    screen: PublishScreen, site: ReadySite, unique: str
+    screen: PublishScreen, guests: Guests, unique: str
 ) -> None:
     name = f'{unique} with "spaces"'
-    async with open_client(site.socket, token=token_for(site, "17", name)):
-        adding = screen.browser.find_element(By.ID, "add-channel")
-        adding.send_keys(unique)
-        screen.until(lambda: screen.suggestions == [name], "the suggestion")
+    await guests.open("17", name)
+    adding = screen.browser.find_element(By.ID, "add-channel")
+    adding.send_keys(unique)
+    screen.until(lambda: screen.suggestions == [name], "the suggestion")
 
-        adding.clear()
-        adding.send_keys(name, Keys.ENTER)
+    adding.clear()
+    adding.send_keys(name, Keys.ENTER)
 
-        assert screen.texts[0] == f'"{unique} with \\"spaces\\""'
-        screen.until(lambda: "1 channel, 1 subscriber" in screen.reach, "what it reaches")
+    assert screen.texts[0] == f'"{unique} with \\"spaces\\""'
+    screen.until(lambda: "1 channel, 1 subscriber" in screen.reach, "what it reaches")
 
 
 # the question before
 
 
 async def test_large_publication_is_asked_about_in_a_dialog(
-    screen: PublishScreen, site: ReadySite, unique: str
+    screen: PublishScreen, staffed_site: ReadySite, guests: Guests, unique: str
 ) -> None:
     names = " ".join([unique, *(f"{unique}-{n}" for n in range(10))])
-    async with open_client(site.socket, token=token_for(site, "17", unique)) as client:
-        screen.fill(names, '"to many"')
-        screen.button("default").click()
-        screen.until(lambda: screen.dialog is not None, "the question")
-        assert "11 channels, 1 subscriber" in screen.dialog
+    client = await guests.open("17", unique)
+    screen.fill(names, '"to many"')
+    screen.button("default").click()
+    screen.until(lambda: screen.dialog is not None, "the question")
+    assert "11 channels, 1 subscriber" in screen.dialog
 
-        # it begins at the way back, and Escape takes that way, too
-        assert screen.focused == "Back to the form"
-        screen.press(Keys.ESCAPE)
+    # it begins at the way back, and Escape takes that way, too
+    assert screen.focused == "Back to the form"
+    screen.press(Keys.ESCAPE)
 
-        screen.until(lambda: screen.dialog is None, "the form")
-        assert screen.texts == (names, '"to many"')
-        await assert_nothing_came(site, client, unique)
+    screen.until(lambda: screen.dialog is None, "the form")
+    assert screen.texts == (names, '"to many"')
+    await assert_nothing_came(staffed_site, client, unique)
 
-        screen.button("default").click()
-        screen.until(lambda: screen.dialog is not None, "the question")
-        screen.press(Keys.TAB, Keys.ENTER)
+    screen.button("default").click()
+    screen.until(lambda: screen.dialog is not None, "the question")
+    screen.press(Keys.TAB, Keys.ENTER)
 
-        assert await published(client) == "to many"
-        screen.until(lambda: screen.messages, "the page after it")
-        assert "Published into 11 channels" in screen.messages[0]
+    assert await published(client) == "to many"
+    screen.until(lambda: screen.messages, "the page after it")
+    assert "Published into 11 channels" in screen.messages[0]
 
 
 # drafts
@@ -220,47 +211,47 @@ def test_draft_of_another_operator_is_not_offered(screen: PublishScreen, unique:
 
 
 async def test_keyboard_is_enough_and_shows_where_it_is(
-    screen: PublishScreen, site: ReadySite, unique: str
+    screen: PublishScreen, guests: Guests, unique: str
 ) -> None:
-    async with open_client(site.socket, token=token_for(site, "17", unique)) as client:
-        screen.focus_tab_of_page()
+    client = await guests.open("17", unique)
+    screen.focus_tab_of_page()
+    screen.press(Keys.TAB)
+    assert screen.focused == "channel"
+    seen = [screen.outline]
+    screen.press(*unique)
+    for expected in ("add-channel", "Add", "Format", "Compact", "data"):
         screen.press(Keys.TAB)
-        assert screen.focused == "channel"
-        seen = [screen.outline]
-        screen.press(*unique)
-        for expected in ("add-channel", "Add", "Format", "Compact", "data"):
-            screen.press(Keys.TAB)
-            assert screen.focused == expected
-            seen.append(screen.outline)
-        screen.press(*'{"a":', Keys.TAB, "1}")
-        assert screen.texts == (unique, '{"a":  1}'), "Tab did not indent"
-        screen.until(lambda: "1 subscriber" in screen.reach, "what it reaches")
+        assert screen.focused == expected
+        seen.append(screen.outline)
+    screen.press(*'{"a":', Keys.TAB, "1}")
+    assert screen.texts == (unique, '{"a":  1}'), "Tab did not indent"
+    screen.until(lambda: "1 subscriber" in screen.reach, "what it reaches")
 
-        screen.press(Keys.ESCAPE)
-        screen.until(lambda: "The Tab key now leaves" in screen.state, "the way out")
+    screen.press(Keys.ESCAPE)
+    screen.until(lambda: "The Tab key now leaves" in screen.state, "the way out")
+    screen.press(Keys.TAB)
+    seen.append(screen.outline)
+    if screen.focused == "Channels it reaches":  # it scrolls, so it can be reached
         screen.press(Keys.TAB)
-        seen.append(screen.outline)
-        if screen.focused == "Channels it reaches":  # it scrolls, so it can be reached
-            screen.press(Keys.TAB)
-        assert screen.focused == "Publish"
-        seen.append(screen.outline)
-        screen.press(Keys.ENTER)
+    assert screen.focused == "Publish"
+    seen.append(screen.outline)
+    screen.press(Keys.ENTER)
 
-        assert await published(client) == {"a": 1}
-        assert all(seen), seen
+    assert await published(client) == {"a": 1}
+    assert all(seen), seen
 
 
 async def test_control_and_enter_publish_from_the_editor(
-    screen: PublishScreen, site: ReadySite, unique: str
+    screen: PublishScreen, guests: Guests, unique: str
 ) -> None:
-    async with open_client(site.socket, token=token_for(site, "17", unique)) as client:
-        screen.fill(unique, '"hi"')
-        screen.data.click()
+    client = await guests.open("17", unique)
+    screen.fill(unique, '"hi"')
+    screen.data.click()
 
-        chain = ActionChains(screen.browser)
-        chain.key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
+    chain = ActionChains(screen.browser)
+    chain.key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
 
-        assert await published(client) == "hi"
+    assert await published(client) == "hi"
 
 
 def test_user_of_the_form_is_led_to_the_first_mistake(screen: PublishScreen) -> None:

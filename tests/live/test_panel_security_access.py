@@ -77,7 +77,6 @@ def test_standalone_panel_serves_nothing_but_pages_and_its_ways_in() -> None:
     assert {getattr(pattern, "name", None) for pattern in patterns} == set(NAMES) | OTHER_ROUTES
 
 
-@pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("codename", CODENAMES)
 def test_one_permission_alone_opens_what_it_is_for(home: str, codename: str) -> None:
     client = sign_in(codename)
@@ -87,14 +86,12 @@ def test_one_permission_alone_opens_what_it_is_for(home: str, codename: str) -> 
     assert opened == {name for name, openers in OPENED_BY.items() if codename in openers}
 
 
-@pytest.mark.parametrize("home", HOMES)
 def test_staff_without_permissions_open_nothing(home: str) -> None:
     client = sign_in()
 
     assert not [name for name in NAMES if opens(client, home, name)]
 
 
-@pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("method", ["get", "head", "post", "put", "patch", "delete", "options"])
 def test_visitor_is_sent_to_sign_in_whatever_the_method(home: str, method: str) -> None:
     for name in NAMES:
@@ -147,7 +144,6 @@ def test_every_method_of_the_console_that_changes_something_is_tried_here() -> N
     assert {method.name for method in METHODS if method.change} == set(COMMANDS)
 
 
-@pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("codename", [name for name in CODENAMES if name != "view"])
 def test_action_needs_its_own_permission_beside_that_of_its_page(home: str, codename: str) -> None:
     client = sign_in("view", codename)
@@ -161,7 +157,6 @@ def test_action_needs_its_own_permission_beside_that_of_its_page(home: str, code
     assert done == {what for what, action in ACTIONS.items() if codename in action.needs}
 
 
-@pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("codename", CODENAMES)
 def test_action_needs_the_permission_of_its_page_beside_its_own(home: str, codename: str) -> None:
     client = sign_in(codename)
@@ -228,7 +223,6 @@ def test_permission_of_a_namespace_is_not_for_a_name_that_looks_like_it(case: st
     assert not LogEntry.objects.exists()
 
 
-@pytest.mark.parametrize("home", HOMES)
 def test_what_may_not_be_published_into_is_answered_alike_whether_it_exists_or_not(
     home: str,
 ) -> None:

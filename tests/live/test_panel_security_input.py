@@ -15,7 +15,7 @@ from pytest_django import Settings
 from admin_panel.json_text import LONGEST
 from admin_panel.pages.channels import find
 from admin_panel.pages.user import info_text
-from tests.live.panel_urls import HOMES, NAMES, configure, url
+from tests.live.panel_urls import NAMES, configure, url
 from tests.live.panel_urls import signed_in as sign_in
 
 pytestmark = pytest.mark.django_db
@@ -24,13 +24,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def _configured(settings: Settings) -> None:
     configure(settings)
-
-
-@pytest.fixture(params=HOMES)
-def home(request: pytest.FixtureRequest) -> str:
-    """Runs a test in each home."""
-    name: str = request.param
-    return name
 
 
 # what is huge or broken

@@ -126,7 +126,6 @@ def test_login_of_a_user_opens_no_endpoint_of_the_server_api(settings: Settings,
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("count", [1000, 1001, 50_000])
 def test_broadcast_of_the_console_has_the_limit_of_the_publish_page(
     settings: Settings, home: str, count: int

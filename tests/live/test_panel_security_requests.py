@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from django.test import Client
 from pytest_django import Settings
 
-from tests.live.panel_urls import ASKED_BY_SCRIPTS, HOMES, NAMES, OPTIONS, configure, url
+from tests.live.panel_urls import ASKED_BY_SCRIPTS, NAMES, OPTIONS, configure, url
 from tests.live.panel_urls import signed_in as sign_in
 from tests.live.standalone_site import COOKIE
 
@@ -23,13 +23,6 @@ UNSAFE = ("post", "put", "patch", "delete")
 @pytest.fixture(autouse=True)
 def _configured(settings: Settings) -> None:
     configure(settings)
-
-
-@pytest.fixture(params=HOMES)
-def home(request: pytest.FixtureRequest) -> str:
-    """Runs a test in each home."""
-    name: str = request.param
-    return name
 
 
 # forms of other sites

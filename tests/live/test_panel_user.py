@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from html import unescape
 
 import httpx
 import pytest
 
 from admin_panel.pages.user import CHANNELS_PAGE_SIZE, CONNECTIONS_PAGE_SIZE, SHOWN
-from realtime.options_reader import load
 from realtime.survey import MAX_ANSWER_BYTES, MAX_CHANNELS
-from realtime.tokens import issue
 from tests.live.configurations import FORCED
-from tests.live.panel_site import OPERATOR, page_path
+from tests.live.panel_site import Guests, page_path
 from tests.live.panel_staff import Staff, logged, post
-from tests.protocol_client import ProtocolClient, open_client
 from tests.ready_site import ReadySite
 
 CLIENT = re.compile(r'<th scope="row"><code>([-0-9a-f]{36})</code></th>')
@@ -28,32 +23,6 @@ CLIENT = re.compile(r'<th scope="row"><code>([-0-9a-f]{36})</code></th>')
 def site(staffed_site: ReadySite) -> ReadySite:
     """The ready site, with some staff."""
     return staffed_site
-
-
-@pytest.fixture
-def operator(staff: Staff) -> httpx.Client:
-    """The operator's browser, without JavaScript."""
-    return staff[OPERATOR]
-
-
-class Clients:
-    """Opens connections of this test, which end with it."""
-
-    def __init__(self, site: ReadySite, stack: AsyncExitStack) -> None:
-        self._site = site
-        self._stack = stack
-        self._config = load({"token_hmac_secret_key": site.secret("token_hmac_secret_key")})
-
-    async def open(self, user: str, *channels: str, info: object = None) -> ProtocolClient:
-        token = issue.connection_token(self._config, user, channels=channels, info=info)
-        return await self._stack.enter_async_context(open_client(self._site.socket, token=token))
-
-
-@pytest.fixture
-async def clients(site: ReadySite) -> AsyncIterator[Clients]:
-    """Connections to open."""
-    async with AsyncExitStack() as stack:
-        yield Clients(site, stack)
 
 
 def page(browser: httpx.Client, user: str, **query: object) -> str:
@@ -77,11 +46,11 @@ def listed_channels(html: str) -> list[str]:
 
 
 async def test_connections_are_listed_with_their_channels_and_info(
-    operator: httpx.Client, clients: Clients, unique: str
+    operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
-    first = await clients.open(unique, f"{unique}-a", info={"name": "Ada <3"})
-    second = await clients.open(unique, f"{unique}-a", f"{unique}-b")
-    await clients.open(f"{unique}-other", f"{unique}-c")
+    first = await guests.open(unique, f"{unique}-a", info={"name": "Ada <3"})
+    second = await guests.open(unique, f"{unique}-a", f"{unique}-b")
+    await guests.open(f"{unique}-other", f"{unique}-c")
 
     html = page(operator, unique)
 
@@ -102,9 +71,9 @@ def test_user_who_is_not_connected_is_said_to_be_so(operator: httpx.Client, uniq
 
 
 async def test_empty_user_id_is_explained_and_lists_nobody(
-    operator: httpx.Client, clients: Clients
+    operator: httpx.Client, guests: Guests
 ) -> None:
-    client = await clients.open("")
+    client = await guests.open("")
 
     html = page(operator, "")
 
@@ -131,10 +100,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE, ids=[ascii(name)[:20] for name in HOSTILE])
 async def test_any_user_id_is_shown_as_text_and_linked_whole(
-    operator: httpx.Client, clients: Clients, unique: str, name: str
+    operator: httpx.Client, guests: Guests, unique: str, name: str
 ) -> None:
     user = unique + name
-    client = await clients.open(user, f"{unique}<i>&x=1")
+    client = await guests.open(user, f"{unique}<i>&x=1")
 
     html = page(operator, user)
 
@@ -146,14 +115,14 @@ async def test_any_user_id_is_shown_as_text_and_linked_whole(
     question = operator.get(unescape(link)).text
     assert "1 connection will be closed." in question
     [target] = re.findall(r'<form method="post" action="([^"]*disconnect[^"]*)"', question)
-    post(operator, unescape(target))
+    await asyncio.to_thread(post, operator, unescape(target))  # so that the client answers
     assert await client.closed() == FORCED
 
 
 async def test_info_is_shown_as_it_was_given(
-    operator: httpx.Client, site: ReadySite, clients: Clients, unique: str
+    operator: httpx.Client, site: ReadySite, guests: Guests, unique: str
 ) -> None:
-    await clients.open(unique, info={"n": 12345678901234567890123, "t": "\\u003c & <"})
+    await guests.open(unique, info={"n": 12345678901234567890123, "t": "\\u003c & <"})
 
     shown = unescape(part(page(operator, unique), "user-connections"))
 
@@ -164,8 +133,8 @@ async def test_info_is_shown_as_it_was_given(
 # much of it
 
 
-async def test_connections_are_paged(operator: httpx.Client, clients: Clients, unique: str) -> None:
-    opened = [(await clients.open(unique)).client for _ in range(CONNECTIONS_PAGE_SIZE + 3)]
+async def test_connections_are_paged(operator: httpx.Client, guests: Guests, unique: str) -> None:
+    opened = [(await guests.open(unique)).client for _ in range(CONNECTIONS_PAGE_SIZE + 3)]
 
     first, second = page(operator, unique), page(operator, unique, page=2)
 
@@ -175,10 +144,10 @@ async def test_connections_are_paged(operator: httpx.Client, clients: Clients, u
 
 
 async def test_many_channels_are_folded_and_a_cut_list_says_so(
-    operator: httpx.Client, clients: Clients, unique: str
+    operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
     names = [f"{unique}-{number:05}" for number in range(MAX_CHANNELS + 10)]
-    await clients.open(unique, *names)
+    await guests.open(unique, *names)
 
     html = page(operator, unique)
 
@@ -193,12 +162,12 @@ async def test_many_channels_are_folded_and_a_cut_list_says_so(
 
 
 async def test_list_of_connections_that_is_cut_says_so(
-    operator: httpx.Client, clients: Clients, unique: str
+    operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
     info = "x" * 40_000
     number = MAX_ANSWER_BYTES // len(info) + 2
     for _ in range(number):
-        await clients.open(unique, info=info)
+        await guests.open(unique, info=info)
 
     html = page(operator, unique)
 
@@ -210,10 +179,10 @@ async def test_list_of_connections_that_is_cut_says_so(
 
 
 async def test_disconnect_closes_a_live_client_and_the_page_shows_it_gone(
-    site: ReadySite, operator: httpx.Client, clients: Clients, unique: str
+    site: ReadySite, operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
-    closed = [await clients.open(unique), await clients.open(unique)]
-    other = await clients.open(f"{unique}-other")
+    closed = [await guests.open(unique), await guests.open(unique)]
+    other = await guests.open(f"{unique}-other")
 
     # in a thread, so that the clients answer meanwhile
     path = page_path("user/disconnect", user=unique)
@@ -227,8 +196,8 @@ async def test_disconnect_closes_a_live_client_and_the_page_shows_it_gone(
     assert logged(site, unique) == [("operator", "connection", unique, "Disconnected")]
 
 
-async def test_disconnect_asks_first(operator: httpx.Client, clients: Clients, unique: str) -> None:
-    client = await clients.open(unique)
+async def test_disconnect_asks_first(operator: httpx.Client, guests: Guests, unique: str) -> None:
+    client = await guests.open(unique)
 
     html = operator.get(page_path("user/disconnect", user=unique)).text
 
@@ -238,10 +207,10 @@ async def test_disconnect_asks_first(operator: httpx.Client, clients: Clients, u
 
 
 async def test_unsubscribe_from_one_channel_leaves_the_others(
-    site: ReadySite, operator: httpx.Client, clients: Clients, unique: str
+    site: ReadySite, operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
     left, kept = f"{unique}-left", f"{unique}-kept"
-    client = await clients.open(unique, left, kept)
+    client = await guests.open(unique, left, kept)
 
     response = post(operator, page_path("user/unsubscribe", user=unique, channel=left))
 
@@ -252,9 +221,9 @@ async def test_unsubscribe_from_one_channel_leaves_the_others(
 
 
 async def test_unsubscribe_from_all_channels_leaves_none(
-    site: ReadySite, operator: httpx.Client, clients: Clients, unique: str
+    site: ReadySite, operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
-    client = await clients.open(unique, f"{unique}-a", f"{unique}-b")
+    client = await guests.open(unique, f"{unique}-a", f"{unique}-b")
 
     response = post(operator, page_path("user/unsubscribe", user=unique, all=1))
 
@@ -264,9 +233,9 @@ async def test_unsubscribe_from_all_channels_leaves_none(
 
 
 async def test_unsubscribe_without_a_channel_does_nothing(
-    site: ReadySite, operator: httpx.Client, clients: Clients, unique: str
+    site: ReadySite, operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
-    client = await clients.open(unique, unique)
+    client = await guests.open(unique, unique)
 
     response = post(operator, page_path("user/unsubscribe", user=unique, channel=""))
 
@@ -305,9 +274,9 @@ def test_action_on_the_anonymous_user_leads_to_the_explanation(
     ],
 )
 async def test_buttons_are_those_the_operator_may_use(
-    staff: Staff, clients: Clients, unique: str, name: str, shown: set[str]
+    staff: Staff, guests: Guests, unique: str, name: str, shown: set[str]
 ) -> None:
-    await clients.open(unique, unique)
+    await guests.open(unique, unique)
 
     html = page(staff[name], unique)
 
@@ -327,9 +296,9 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "action"), REFUSED)
 async def test_action_without_its_permission_is_403_and_not_done(
-    staff: Staff, clients: Clients, unique: str, name: str, action: str
+    staff: Staff, guests: Guests, unique: str, name: str, action: str
 ) -> None:
-    client = await clients.open(unique, unique)
+    client = await guests.open(unique, unique)
     path = page_path(f"user/{action}", user=unique, all=1)
 
     asked = staff[name].get(path)
@@ -341,9 +310,9 @@ async def test_action_without_its_permission_is_403_and_not_done(
 
 @pytest.mark.parametrize("action", ["disconnect", "unsubscribe"])
 async def test_form_of_another_site_is_refused(
-    operator: httpx.Client, clients: Clients, unique: str, action: str
+    operator: httpx.Client, guests: Guests, unique: str, action: str
 ) -> None:
-    client = await clients.open(unique, unique)
+    client = await guests.open(unique, unique)
 
     response = operator.post(page_path(f"user/{action}", user=unique, all=1))
 
