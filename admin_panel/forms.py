@@ -67,7 +67,8 @@ class PublishForm(forms.Form):
         ),
         widget=text_area(2, "auto"),
     )
-    data = forms.CharField(  # type: ignore[assignment]  # Django moves fields out of the class
+    # the class has another `data`, which stays: Django takes fields out of the class
+    data = forms.CharField(  # type: ignore[assignment]
         label=gettext_lazy("Data (JSON)"),
         help_text=gettext_lazy('Any JSON value, for example {"text": "hi"}, "hi" or 42.'),
         strip=False,

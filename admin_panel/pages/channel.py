@@ -106,7 +106,6 @@ def show(visit: Visit) -> HttpResponse:
         "options": options,
         "kinds": kinds_of(channel, config),
         "words": words_of(options),
-        "known_pages": {page.name for page in visit.panel.pages},
         "endpoint": realtime_pages.endpoint(visit.request),
     }
     try:

@@ -141,7 +141,7 @@ def run(visit: Visit) -> HttpResponse:
         html = visit.fragment("_unavailable.html", unavailable=unavailable)
         return JsonResponse({"html": html}, status=503)
     html = visit.fragment("_console_answer.html", answer=answer)
-    return JsonResponse({"html": html, "ok": answer.ok, "milliseconds": answer.milliseconds})
+    return JsonResponse({"html": html, "ok": answer.ok})
 
 
 def execute(visit: Visit, wanted: Command) -> Answer:

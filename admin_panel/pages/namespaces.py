@@ -80,7 +80,7 @@ class Group(NamedTuple):
     options: list[Option]
 
 
-class Warning(NamedTuple):  # noqa: A001  # Django's word for it
+class Finding(NamedTuple):
     """What a system check says."""
 
     id: str
@@ -108,19 +108,19 @@ def show(visit: Visit) -> HttpResponse:
         ],
         namespaces_origin=ORIGINS.get(sources.origins.get("namespaces", ""), ""),
         groups=[group for group in groups if group.options],
-        warnings=warnings(),
+        findings=findings(),
         only_set=only_set,
         # the config file may have changed since this process read it
         is_outdated=read(sources.options)[0] != config,
     )
 
 
-def warnings() -> list[Warning]:
+def findings() -> list[Finding]:
     """What the system checks have to say of the options, the serious things first."""
     found = [message for message in checks.run_checks(tags=[TAG]) if not message.is_silenced()]
     found.sort(key=lambda message: -message.level)
     return [
-        Warning(message.id or "", message.msg, message.hint or "", message.is_serious())
+        Finding(message.id or "", message.msg, message.hint or "", message.is_serious())
         for message in found
     ]
 

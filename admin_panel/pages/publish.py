@@ -73,7 +73,6 @@ def reach(visit: Visit) -> HttpResponse:
         {
             "html": visit.fragment("_publish_reach.html", **context),
             "confirm": found is not None and not found.refused and found.needs_confirmation,
-            "channels": len(found.targets) if found else 0,
         }
     )
 

@@ -49,7 +49,6 @@ export function searchable({ kind, offset, uid, user, client, note, text }) {
 export class Painter {
   #template;
   #texts;
-  #userUrl;
   #language = document.documentElement.lang;
   #time = new Intl.DateTimeFormat(this.#language || undefined, {
     hour: "2-digit",
@@ -63,7 +62,6 @@ export class Painter {
   constructor(template, texts) {
     this.#template = template;
     this.#texts = texts;
-    this.#userUrl = texts.userUrl;
   }
 
   draw(entry) {
@@ -91,11 +89,9 @@ export class Painter {
 
   #user(user) {
     if (!user) return element("span", "quiet", this.#texts.textAnonymous);
-    const name = element("bdi", "panel-name", user);
-    if (!this.#userUrl) return name;
     const link = element("a");
-    link.href = `${this.#userUrl}?user=${encodeURIComponent(user)}`;
-    link.append(name);
+    link.href = `${this.#texts.userUrl}?user=${encodeURIComponent(user)}`;
+    link.append(element("bdi", "panel-name", user));
     return link;
   }
 
