@@ -62,8 +62,8 @@ class PublishForm(forms.Form):
     channel = ChannelsField(
         label=gettext_lazy("Channels"),
         help_text=gettext_lazy(
-            "One or more, one a line or separated by spaces: news, chat:lobby. The part before"
-            " the colon is the namespace. A name with spaces stands in quotation marks."
+            "One or more, one a line or separated by spaces. A name with spaces stands in"
+            " quotation marks."
         ),
         widget=text_area(2, "auto"),
     )

@@ -96,6 +96,7 @@ def show(visit: Visit) -> HttpResponse:
             status=404,
             channel=channel,
             namespace=namespace_of(channel, config),
+            boundary=config.channel_namespace_boundary,
             error=error,
             namespace_is_unknown=isinstance(error, NamespaceNotFound),
             namespaces=sorted(config.namespaces),

@@ -11,6 +11,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
+from pytest_django import Settings
 
 from admin_panel.forms import PublishForm
 
@@ -89,3 +90,12 @@ def test_process_without_clients_says_so_and_logs_nothing(operator: Client) -> N
     assert response.status_code == 200
     assert "This process serves no clients" in response.content.decode()
     assert LogEntry.objects.count() == 0
+
+
+@pytest.mark.parametrize("page", [PAGE, "/admin/realtime_admin/channel/?channel=nope/a"])
+def test_help_names_the_boundary_that_is_configured(
+    operator: Client, settings: Settings, page: str
+) -> None:
+    settings.REALTIME = {"channel_namespace_boundary": "/"}
+
+    assert "What stands before <code>/</code>" in operator.get(page).content.decode()
