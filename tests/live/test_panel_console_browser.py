@@ -143,7 +143,12 @@ def test_params_that_are_no_json_are_refused_where_they_were_typed(
     wait_for(browser, refused, "the refusal")
     assert focused(browser) == "id_params"
     assert history(browser) == []
+    field = browser.find_element(By.NAME, "params")
+    assert field.get_attribute("aria-invalid") == "true"
+    described = str(field.get_attribute("aria-describedby")).split()
+    assert "line 1, column 13" in browser.find_element(By.ID, described[0]).text
     run(browser, "info", "{}")
+    assert field.get_attribute("aria-invalid") is None
     assert "line 1" not in browser.find_element(By.CLASS_NAME, "field-params").text
 
 

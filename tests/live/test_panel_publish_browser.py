@@ -266,7 +266,9 @@ def test_publication_is_used_again_by_its_link(screen: PublishScreen, unique: st
     screen.fill(f"{unique} {unique}-b", '{"again": 1.0}')
     screen.publish()
 
-    screen.browser.find_element(By.LINK_TEXT, "Use again").click()
+    link = screen.browser.find_element(By.LINK_TEXT, "Use again")
+    assert link.accessible_name.startswith(f"Use again {unique} {unique}-b ")
+    link.click()
 
     assert screen.texts == (f"{unique}\n{unique}-b", '{"again": 1.0}')
     assert page_path("publication") in screen.browser.current_url

@@ -192,12 +192,30 @@ def test_copy_takes_what_is_shown_oldest_first_a_line_each(page: TailPage, uniqu
     page.element("tail-copy").click()
 
     page.until(lambda: page.element("tail-copy").text == "Copied", "the word")
+    assert page.texts("#copy-state") == ["Copied"], "it is not read out"
     text = page.browser.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
     lines = [json.loads(line) for line in text.split("\n")]
     assert [(line["kind"], line["offset"], line["data"]) for line in lines] == [
         ("publish", 1, {"n": 1}),
         ("publish", 3, {"n": 3}),
     ]
+
+
+NAMES_OF_COPY = """
+    return [...document.querySelectorAll("#channel-tail [data-copy], #channel-history [data-copy]")]
+        .map((button) => button.ariaLabel);
+"""
+
+
+def test_every_button_that_copies_says_what(page: TailPage, unique: str) -> None:
+    page.server.publish(f"demo:{unique}", "kept")
+    page.open(f"demo:{unique}")
+    page.publish("one", "two")
+    page.until(lambda: len(page.data) == 2, "both publications")
+
+    names = page.browser.execute_script(NAMES_OF_COPY)
+
+    assert names == [f"Copy publication #{offset}" for offset in (3, 2, 1)]
 
 
 def test_tail_is_used_with_the_keyboard_only_and_focus_is_seen(page: TailPage, unique: str) -> None:

@@ -6,6 +6,7 @@ import { Tail } from "./tail.js";
 const PARTS = ["channel-heading", "channel-summary", "channel-history", "channel-clients"];
 
 const section = document.getElementById("channel-tail");
+const state = document.getElementById("copy-state");
 
 function reveal(root) {
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
@@ -32,7 +33,7 @@ document.addEventListener("click", async (event) => {
   if (button) {
     const { textCopied: copied, textNotCopied: failed } = section.dataset;
     const { textContent } = button.closest(".panel-entry").querySelector("[data-json]");
-    copyFrom(button, textContent, { copied, failed });
+    copyFrom(button, textContent, { copied, failed, state });
   }
   const number = event.target.closest(".panel-pages a, .panel-more");
   if (number) {

@@ -18,10 +18,13 @@ export async function copyText(text) {
   }
 }
 
-/** Copies, and says so on the button for a moment. */
-export async function copyFrom(button, text, { copied, failed }) {
+/** Copies, and says so for a moment: on the button, and in `state`, which is read out. */
+export async function copyFrom(button, text, { copied, failed, state }) {
   const label = (button.dataset.label ??= button.textContent);
-  button.textContent = (await copyText(text)) ? copied : failed;
+  button.textContent = state.textContent = (await copyText(text)) ? copied : failed;
   clearTimeout(button.timer);
-  button.timer = setTimeout(() => (button.textContent = label), 1500);
+  button.timer = setTimeout(() => {
+    button.textContent = label;
+    state.textContent = "";
+  }, 1500);
 }

@@ -13,6 +13,9 @@ const section = document.getElementById("history");
 const list = section.querySelector("ol");
 const commands = new Commands(sessionStorage, `realtime-console:${form.dataset.history}`);
 
+/* Field, and what is said about it. */
+const HELP = { method: "console-meaning", params: "console-keys" };
+
 const examples = new Set([...method.options].map((option) => option.dataset.example));
 
 function describe() {
@@ -29,15 +32,20 @@ function chooseMethod() {
 }
 
 function showErrors(errors) {
-  for (const name of ["method", "params"]) {
+  for (const [name, help] of Object.entries(HELP)) {
     const row = form.querySelector(`.field-${name}`);
+    const field = form.elements[name];
     row.classList.toggle("errors", name in errors);
     row.querySelector(".errorlist")?.remove();
-    form.elements[name].toggleAttribute("aria-invalid", name in errors);
+    field.removeAttribute("aria-invalid");
+    field.setAttribute("aria-describedby", help);
     if (name in errors) {
       const problems = document.createElement("ul");
+      problems.id = `${field.id}_error`; // as Django calls it
       problems.className = "errorlist";
       problems.setAttribute("role", "alert");
+      field.setAttribute("aria-invalid", "true");
+      field.setAttribute("aria-describedby", `${problems.id} ${help}`);
       problems.append(Object.assign(document.createElement("li"), { textContent: errors[name] }));
       row.prepend(problems);
     }
@@ -135,5 +143,6 @@ document.getElementById("history-clear").addEventListener("click", () => {
   method.focus();
 });
 document.getElementById("console-keys").hidden = false;
+if (!params.hasAttribute("aria-describedby")) params.setAttribute("aria-describedby", HELP.params);
 describe();
 showHistory();

@@ -192,6 +192,7 @@ export class Tail {
     const items = [...this.#list.children].filter((item) => !item.hidden).reverse();
     const lines = items.map((item) => lineOf(this.#entries.get(item)));
     const { textCopied: copied, textNotCopied: failed } = this.#texts;
-    copyFrom(button, lines.join("\n"), { copied, failed });
+    const state = document.getElementById("copy-state");
+    copyFrom(button, lines.join("\n"), { copied, failed, state });
   }
 }

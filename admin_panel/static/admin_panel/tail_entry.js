@@ -70,8 +70,9 @@ export class Painter {
     const time = item.querySelector("time");
     time.dateTime = entry.at.toISOString();
     time.textContent = this.#time.format(entry.at);
+    const copy = item.querySelector("[data-copy]");
+    if (entry.kind !== "publish") copy.remove();
     if (entry.note) {
-      item.querySelector("[data-copy]").remove();
       item.querySelector(".panel-entry-head").append(entry.note);
       return item;
     }
@@ -82,8 +83,11 @@ export class Painter {
       show(item, "client", entry.client);
     }
     if (entry.late) show(item, "late");
-    if (entry.kind === "publish") item.append(this.#json(entry));
-    else item.querySelector("[data-copy]").remove();
+    if (entry.kind === "publish") {
+      const which = entry.offset === undefined ? time.textContent : `#${entry.offset}`;
+      copy.setAttribute("aria-label", this.#texts.textCopy.replace("%s", which));
+      item.append(this.#json(entry));
+    }
     return item;
   }
 
