@@ -93,6 +93,21 @@ def test_node_that_does_not_answer_is_named(
     assert "did not answer; its subscribers are not counted." in warning
 
 
+def test_tail_says_that_nothing_comes_while_redis_is_away(
+    panel_browser: Chrome, nodes: list[PanelServer], redis: RedisServer, unique: str
+) -> None:
+    page = TailPage(panel_browser, nodes[0]).open(f"demo:{unique}")
+
+    redis.kill()
+    page.until(lambda: page.state == "waiting", "the state")
+    assert "the service does not answer" in page.element("tail-state").text
+
+    redis.start()
+    page.until(lambda: page.state == "live", "the state of before")
+    page.publish("after")
+    page.until(lambda: page.data == ['"after"'], "a publication")
+
+
 def test_page_keeps_its_heading_while_redis_is_away(
     nodes: list[PanelServer], redis: RedisServer, unique: str
 ) -> None:

@@ -10,6 +10,9 @@ const LIMIT = 500;
 /** And a note that more were dropped. */
 const SHOWN = LIMIT + 1;
 
+/** Milliseconds between two questions whether the service answers, while the tail is connected. */
+const LOOK_INTERVAL = 3000;
+
 /** The endpoint answered that there is no token, and that asking again is in vain. */
 const REFUSED = [401, 403, 404];
 
@@ -43,6 +46,7 @@ export class Tail {
   #paused = false;
   #scheduled = false;
   #refused = false;
+  #away = false;
   #lostAt = 0;
 
   /** @param {HTMLElement} section with texts and addresses in its data attributes */
@@ -67,6 +71,21 @@ export class Tail {
   start() {
     this.#tally();
     this.#client.connect();
+    setTimeout(() => this.#look(), LOOK_INTERVAL);
+  }
+
+  /** The connection stands while Redis is away: that nothing comes then is for the page to find out. */
+  async #look() {
+    if (!document.hidden && this.#client.state === "connected") {
+      try {
+        const response = await fetch(this.#texts.serviceUrl, { redirect: "error" });
+        if (response.ok) this.#away = !(await response.json()).available;
+      } catch {
+        // signed out, or the server is away, which the connection tells
+      }
+      if (this.#client.state === "connected") this.#sayLive();
+    }
+    setTimeout(() => this.#look(), LOOK_INTERVAL);
   }
 
   // what comes
@@ -101,7 +120,8 @@ export class Tail {
   }
 
   #sayLive() {
-    if (this.#paused) this.#say("paused", this.#texts.textPaused);
+    if (this.#away) this.#say("waiting", this.#texts.textAway);
+    else if (this.#paused) this.#say("paused", this.#texts.textPaused);
     else this.#say("live", this.#texts.textLive);
   }
 
