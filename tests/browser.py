@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from selenium.webdriver import Chrome, ChromeOptions
@@ -38,6 +39,16 @@ def start_browser(profile: Path, *flags: str) -> Chrome:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     return Chrome(options=options, service=Service(driver))
+
+
+@contextmanager
+def browsing(profile: Path) -> Iterator[Chrome]:
+    """A browser with an empty profile, which ends with the block."""
+    browser = start_browser(profile)
+    try:
+        yield browser
+    finally:
+        browser.quit()
 
 
 def wait_for(browser: Chrome, condition: Callable[[], object], what: str) -> None:

@@ -18,7 +18,7 @@ from selenium.webdriver.common.by import By
 
 from docs.pictures.png import reduce
 from docs.pictures.scene import GOODS, OPERATOR, Scene, play
-from tests.browser import start_browser
+from tests.browser import browsing
 from tests.live.panel_site import page_path
 from tests.server import wait_until
 
@@ -225,14 +225,11 @@ SHOTS: tuple[Callable[[Camera, Scene], None], ...] = (
 
 def photograph(scene: Scene, directory: Path) -> None:
     """Take all pictures."""
-    browser = start_browser(directory / "profile")
-    try:
+    with browsing(directory / "profile") as browser:
         camera = Camera(browser, scene)
         for shot in SHOTS:
             shot(camera, scene)
         camera.develop()
-    finally:
-        browser.quit()
 
 
 async def main() -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.browser import console, start_browser
+from tests.browser import browsing, console
 from tests.live.application import Application
 from tests.live.clusters import KINDS, SERVICE, Cluster, TwoNodes
 from tests.live.panel_servers import PanelServer, make_site
@@ -115,12 +115,9 @@ def staffed_browser(
     staffed_site: ReadySite, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Chrome]:
     """A browser in which the operator of that site is signed in."""
-    browser = start_browser(tmp_path_factory.mktemp("profile"))
-    try:
+    with browsing(tmp_path_factory.mktemp("profile")) as browser:
         sign_in_browser(browser, staffed_site)
         yield browser
-    finally:
-        browser.quit()
 
 
 @pytest.fixture(scope="session")
@@ -128,12 +125,9 @@ def signed_in_browser(
     panel_server: PanelServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Chrome]:
     """A browser in which the operator is signed in, at every server of `panel_site`."""
-    browser = start_browser(tmp_path_factory.mktemp("profile"))
-    try:
+    with browsing(tmp_path_factory.mktemp("profile")) as browser:
         sign_in_at(browser, panel_server)
         yield browser
-    finally:
-        browser.quit()
 
 
 @pytest.fixture

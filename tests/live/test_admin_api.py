@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import httpx
 import pytest
@@ -41,10 +42,11 @@ def ask(server: Server) -> Ask:
     """Send a request from an address of the test's own, without cookies."""
     address = new_address()
 
-    def ask(path: str, method: str = "POST", **arguments: object) -> httpx.Response:
-        headers = {"X-Forwarded-For": address} | dict(arguments.pop("headers", {}))  # type: ignore[call-overload]
-        url = server.address + path
-        return httpx.request(method, url, headers=headers, timeout=30, **arguments)  # type: ignore[arg-type]
+    def ask(
+        path: str, method: str = "POST", *, headers: Mapping[str, str] | None = None, **rest: Any
+    ) -> httpx.Response:
+        headers = {"X-Forwarded-For": address, **(headers or {})}
+        return httpx.request(method, server.address + path, headers=headers, timeout=30, **rest)
 
     return ask
 
@@ -56,7 +58,7 @@ def token(ask: Ask) -> str:
     return found
 
 
-def run(ask: Ask, token: str, *commands: object) -> list[dict[str, object]]:
+def run(ask: Ask, token: str, *commands: object) -> list[dict[str, Any]]:
     """Run commands as the reference server's web panel does; returns the replies."""
     response = ask(
         API,
@@ -231,7 +233,7 @@ def test_status_page_of_the_reference_panel_finds_what_it_shows(ask: Ask, token:
     replies = [run(ask, token, {"method": "info", "params": {}}) for _ in range(2)]
 
     for (reply,) in replies:
-        (node,) = reply["result"]["nodes"]  # type: ignore[index]
+        (node,) = reply["result"]["nodes"]
         assert {"name", "version", "uptime", "num_channels", "num_clients", "num_users"} <= set(
             node
         )
@@ -262,12 +264,12 @@ async def test_actions_of_the_reference_panel_do_their_work(
     )
 
     assert not [reply for reply in replies if "error" in reply]
-    results: list[dict[str, object]] = [reply["result"] for reply in replies]  # type: ignore[misc]
+    results = [reply["result"] for reply in replies]
     assert results[0] == results[1] == results[6] == results[8] == results[9] == {}
     assert results[2] == {"num_clients": 1, "num_users": 1}
-    assert [info["user"] for info in results[3]["presence"].values()] == [unique]  # type: ignore[attr-defined]
-    assert [kept["data"] for kept in results[4]["publications"]] == [data, data]  # type: ignore[attr-defined]
-    assert channel in results[5]["channels"]  # type: ignore[operator]
+    assert [info["user"] for info in results[3]["presence"].values()] == [unique]
+    assert [kept["data"] for kept in results[4]["publications"]] == [data, data]
+    assert channel in results[5]["channels"]
     assert results[7] == {"publications": []}
     assert await client.closed() == (3012, '{"reason":"force disconnect","reconnect":false}')
 

@@ -86,6 +86,12 @@ def test_one_permission_alone_opens_what_it_is_for(home: str, codename: str) -> 
     assert opened == {name for name, openers in OPENED_BY.items() if codename in openers}
 
 
+def test_superuser_opens_everything(home: str) -> None:
+    client = sign_in(superuser=True)
+
+    assert [name for name in NAMES if opens(client, home, name)] == NAMES
+
+
 def test_staff_without_permissions_open_nothing(home: str) -> None:
     client = sign_in()
 

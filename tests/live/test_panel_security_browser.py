@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from selenium.webdriver.common.by import By
 
-from tests.browser import start_browser
+from tests.browser import browsing
 from tests.conftest import connection_token
 from tests.live.panel_watch import ADDRESS, MARKUP, Watched
 from tests.live.standalone_site import PASSWORD, serve_panel
@@ -34,15 +34,12 @@ def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="module")
 def signed_in(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """A browser in which an operator is signed in."""
-    browser = start_browser(tmp_path_factory.mktemp("profile"))
-    try:
+    with browsing(tmp_path_factory.mktemp("profile")) as browser:
         page = Watched(browser, server.address)
         page.open("/sign-in/")
         browser.find_element(By.NAME, "password").send_keys(PASSWORD + "\n")
         page.until(lambda: browser.find_elements(By.ID, "logout-form"), "signed in")
         yield page
-    finally:
-        browser.quit()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser import console, start_browser, wait_for
+from tests.browser import browsing, console, wait_for
 from tests.live.standalone_site import COOKIE, PASSWORD, serve_panel
 from tests.server import Server
 
@@ -23,12 +23,9 @@ def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """A browser that was never here; its console must stay empty."""
-    browser = start_browser(tmp_path_factory.mktemp("profile"))
-    try:
+    with browsing(tmp_path_factory.mktemp("profile")) as browser:
         yield browser
         assert console(browser) == []
-    finally:
-        browser.quit()
 
 
 def press(browser: Chrome, *keys: str) -> None:
