@@ -9,14 +9,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.conftest import connection_token
+from tests.conftest import connection_token, start_cluster, stop_all
 from tests.live.configurations import FORCED
 from tests.live.panel_site import OPERATOR, page_path, sign_in
+from tests.live.panel_staff import post
 from tests.protocol_client import open_client
 from tests.redis_server import RedisServer
 from tests.server import ROOT, Server, wait_until
@@ -52,24 +54,40 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path
 
 
-@pytest.fixture
-def redis(own_redis: Callable[..., RedisServer]) -> RedisServer:
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     """A Redis with a password, which no page may show."""
-    return own_redis(password=REDIS_PASSWORD)
+    server = RedisServer(tmp_path_factory.mktemp("redis"), password=REDIS_PASSWORD).start()
+    yield server
+    server.kill()
 
 
-@pytest.fixture
-def servers(cluster: Cluster, redis: RedisServer, database: str) -> list[Server]:
+@pytest.fixture(scope="module")
+def servers(
+    tmp_path_factory: pytest.TempPathFactory, redis: RedisServer, database: str
+) -> Iterator[list[Server]]:
     """Two nodes."""
-    return cluster(2, redis, environment={"TEST_DATABASE": database}, **OPTIONS)
+    environment = {"TEST_DATABASE": database}
+    servers = start_cluster(tmp_path_factory, 2, redis, environment=environment, **OPTIONS)
+    yield servers
+    stop_all(servers)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def operator(servers: list[Server]) -> Iterator[httpx.Client]:
     """The operator's browser, at the first node."""
     browser = sign_in(servers[0].address, PASSWORD)
     yield browser
     browser.close()
+
+
+@pytest.fixture
+def redis_is_away(redis: RedisServer, operator: httpx.Client) -> Iterator[None]:
+    """Redis is away for the time of a test."""
+    redis.kill()
+    yield
+    redis.start()
+    wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(operator), what="two nodes")
 
 
 def text(browser: httpx.Client, page: str = "overview") -> str:
@@ -100,14 +118,16 @@ def test_both_nodes_and_the_round_trip_to_redis_are_shown(operator: httpx.Client
 
 
 def test_node_that_is_gone_without_a_word_is_worth_a_warning(
-    servers: list[Server], operator: httpx.Client
+    cluster: Cluster, redis: RedisServer, database: str
 ) -> None:
-    wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(operator), what="two nodes")
+    first, second = cluster(2, redis, environment={"TEST_DATABASE": database}, **OPTIONS)
+    with closing(sign_in(first.address, PASSWORD)) as browser:
+        wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(browser), what="two nodes")
 
-    servers[1].kill()
+        second.kill()
 
-    wait_until(lambda: "has been silent for" in text(operator), 40, "a warning")
-    assert "<dt>Nodes</dt><dd>1</dd>" in text(operator)
+        wait_until(lambda: "has been silent for" in text(browser), 40, "a warning")
+        assert "<dt>Nodes</dt><dd>1</dd>" in text(browser)
 
 
 def test_pages_say_that_redis_is_away_and_come_back_with_it(
@@ -133,21 +153,9 @@ def test_pages_say_that_redis_is_away_and_come_back_with_it(
     )
 
 
-def test_publication_is_kept_in_the_form_while_redis_is_away(
-    redis: RedisServer, operator: httpx.Client
-) -> None:
-    path = page_path("publication")
-    operator.get(path)
-    redis.kill()
-
-    response = operator.post(
-        path,
-        data={
-            "channel": "news",
-            "data": '"kept in the form"',
-            "csrfmiddlewaretoken": operator.cookies["csrftoken"],
-        },
-    )
+@pytest.mark.usefixtures("redis_is_away")
+def test_publication_is_kept_in_the_form_while_redis_is_away(operator: httpx.Client) -> None:
+    response = post(operator, page_path("publication"), channel="news", data='"kept in the form"')
 
     assert "Redis cannot be reached" in response.text
     assert "&quot;kept in the form&quot;" in response.text
@@ -164,14 +172,11 @@ def test_publication_without_one_of_two_redis_says_of_each_channel_what_became_o
         1, shards[0], redis_url=urls, environment={"TEST_DATABASE": database}, **OPTIONS
     )
     browser = sign_in(server.address, PASSWORD)
-    path = page_path("publication")
-    browser.get(path)
 
     def publish(channels: str) -> str:
-        token = browser.cookies["csrftoken"]
-        fields = {"channel": channels, "data": '"kept"', "csrfmiddlewaretoken": token}
         # confirmed: how many it reaches cannot be counted without all of Redis
-        return browser.post(path, data=fields | {"confirmed": "1"}).text
+        path = page_path("publication")
+        return post(browser, path, channel=channels, data='"kept"', confirmed="1").text
 
     shards[1].kill()
     works: list[str] = []
@@ -221,11 +226,8 @@ async def test_connections_of_a_user_are_listed_and_closed_at_every_node(
         assert one.client in html
         assert other.client in html
 
-        response = await asyncio.to_thread(
-            operator.post,
-            page_path("user/disconnect", user=unique),
-            data={"csrfmiddlewaretoken": operator.cookies["csrftoken"]},
-        )
+        path = page_path("user/disconnect", user=unique)
+        response = await asyncio.to_thread(post, operator, path)
 
         assert [await client.closed() for client in (one, other)] == [FORCED, FORCED]
     assert "This user is not connected at the moment." in response.text
@@ -247,18 +249,12 @@ async def test_user_page_says_which_node_did_not_answer(
     assert client.client in html
 
 
-def test_user_page_and_console_say_that_redis_is_away(
-    redis: RedisServer, operator: httpx.Client, unique: str
-) -> None:
-    operator.get(page_path("console"))
-    token = operator.cookies["csrftoken"]
-    redis.kill()
-
-    fields = {"method": "channels", "params": "", "csrfmiddlewaretoken": token}
+@pytest.mark.usefixtures("redis_is_away")
+def test_user_page_and_console_say_that_redis_is_away(operator: httpx.Client, unique: str) -> None:
     responses = [
         operator.get(page_path("user", user=unique)),
-        operator.post(page_path("user/disconnect", user=unique), data=fields),
-        operator.post(page_path("console"), data=fields),
+        post(operator, page_path("user/disconnect", user=unique)),
+        post(operator, page_path("console"), method="channels", params=""),
     ]
 
     for response in responses:
