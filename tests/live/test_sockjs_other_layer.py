@@ -17,7 +17,7 @@ from realtime.options_reader import load
 from realtime.transports.sockjs import SockJS
 from tests.engine.layered_nodes import core
 from tests.redis_server import RedisServer
-from tests.unit.sockjs_parts import (
+from tests.unit.sockjs.parts import (
     CONNECT,
     INTERRUPTED,
     OPEN,

@@ -5,89 +5,68 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator
 
 import pytest
 
-from realtime.node import SHUTDOWN_TIMEOUT, Node
+from realtime.node import Node
 from realtime.options_reader import load
 from realtime.transports.sockjs import SockJS
 from realtime.transports.sockjs.session import PATIENCE
 from realtime.transports.sockjs.sessions import CLAIM_LIFETIME, CLAIM_RENEWAL
-from tests.unit.node_parts import stop
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.post_parts import levels
-from tests.unit.sockjs_parts import (
+from tests.unit.sockjs.parts import (
     CONNECT,
     OPEN,
     OPTIONS,
     Nodes,
     Visitor,
     claimed,
-    open_nodes,
+    open_node,
     owners,
 )
-
-
-@pytest.fixture
-async def nodes(clock: Clock) -> AsyncIterator[Nodes]:
-    """Two nodes of one service."""
-    async with open_nodes(clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def alone(clock: Clock) -> AsyncIterator[Node]:
-    """A node without others."""
-    made = Node(load(dict(OPTIONS)))
-    await made.start()
-    yield made
-    await stop(made, clock, SHUTDOWN_TIMEOUT)
-
 
 # one node
 
 
-async def test_first_request_makes_a_session_and_later_ones_find_it(alone: Node) -> None:
+async def test_first_request_makes_a_session_and_later_ones_find_it(node: Node) -> None:
     visitor = Visitor(SockJS(None), "s")
 
-    assert await visitor.poll(alone) == OPEN
-    assert await visitor.say(alone, CONNECT) == 204
-    assert '\\"id\\":1' in await visitor.poll(alone)
+    assert await visitor.poll(node) == OPEN
+    assert await visitor.say(node, CONNECT) == 204
+    assert '\\"id\\":1' in await visitor.poll(node)
 
 
-async def test_nobody_can_send_to_a_session_that_is_not_there(alone: Node) -> None:
-    assert await Visitor(SockJS(None), "s").say(alone, CONNECT) == 404
+async def test_nobody_can_send_to_a_session_that_is_not_there(node: Node) -> None:
+    assert await Visitor(SockJS(None), "s").say(node, CONNECT) == 404
 
 
-async def test_session_that_was_forgotten_begins_anew(alone: Node, clock: Clock) -> None:
+async def test_session_that_was_forgotten_begins_anew(node: Node, clock: Clock) -> None:
     visitor = Visitor(SockJS(None), "s")
-    assert await visitor.poll(alone) == OPEN
+    assert await visitor.poll(node) == OPEN
 
     await clock.advance(PATIENCE)
     await clock.advance(PATIENCE)
 
-    assert await visitor.say(alone, CONNECT) == 404
-    assert await visitor.poll(alone) == OPEN
+    assert await visitor.say(node, CONNECT) == 404
+    assert await visitor.poll(node) == OPEN
 
 
-async def test_sessions_of_two_names_are_two(alone: Node) -> None:
+async def test_sessions_of_two_names_are_two(node: Node) -> None:
     application = SockJS(None)
     one, other = Visitor(application, "s"), Visitor(application, "S")
 
-    assert [await one.poll(alone), await other.poll(alone)] == [OPEN, OPEN]
-    assert len(alone._connections) == 2
+    assert [await one.poll(node), await other.poll(node)] == [OPEN, OPEN]
+    assert len(node._connections) == 2
 
 
 async def test_two_nodes_without_a_shared_engine_have_sessions_of_their_own(
-    alone: Node, clock: Clock
+    node: Node, clock: Clock
 ) -> None:
-    stranger = Node(load(dict(OPTIONS)))
-    await stranger.start()
     visitor = Visitor(SockJS(None), "s")
 
-    assert [await visitor.poll(alone), await visitor.poll(stranger)] == [OPEN, OPEN]
-    await stop(stranger, clock, SHUTDOWN_TIMEOUT)
+    async with open_node(clock) as stranger:
+        assert [await visitor.poll(node), await visitor.poll(stranger)] == [OPEN, OPEN]
 
 
 def test_nodes_whose_event_loop_is_closed_are_forgotten() -> None:
@@ -99,8 +78,10 @@ def test_nodes_whose_event_loop_is_closed_are_forgotten() -> None:
         node = Node(load(dict(OPTIONS)))
         nodes.append(weakref.ref(node))
         await node.start()
-        assert await Visitor(application, "s").poll(node) == OPEN
-        await node.stop()
+        request = Visitor(application, "s").receive(node)
+        await request.has(OPEN)
+        await node.stop()  # which waits for nobody who is there to be told
+        await request.end()
 
     for _ in range(2):
         asyncio.run(serve())
@@ -145,8 +126,7 @@ async def test_session_stays_owned_for_as_long_as_it_lives(nodes: Nodes, clock: 
         await claimed(nodes, one)
 
     assert nodes.engines[0].calls["claim"] == 1 + 3 * CLAIM_LIFETIME / CLAIM_RENEWAL
-    request.abort()
-    await request.end()
+    await request.leave()
 
 
 async def test_renewal_that_fails_is_made_up_for_by_the_next_one(
@@ -168,8 +148,7 @@ async def test_renewal_that_fails_is_made_up_for_by_the_next_one(
 
     await claimed(nodes, one)
     assert "ERROR" not in levels(caplog)
-    request.abort()
-    await request.end()
+    await request.leave()
 
 
 async def test_session_whose_claim_could_not_be_ended_is_no_trouble(

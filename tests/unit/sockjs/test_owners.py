@@ -3,51 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
 
 from realtime.engine.keys import mailbox
-from realtime.node import SHUTDOWN_TIMEOUT, Node
-from realtime.options_reader import load
 from realtime.post import Letter
 from realtime.protocol.messages import Publication
 from realtime.transports.sockjs import letters
 from realtime.transports.sockjs.elsewhere import ANSWER_PATIENCE
 from realtime.transports.sockjs.session import PATIENCE
-from tests.unit.node_parts import stop
 from tests.unit.parts import Clock, data, eventually, turns
 from tests.unit.post_parts import levels
-from tests.unit.sockjs_parts import (
+from tests.unit.sockjs.parts import (
     BUSY,
     CONNECT,
     INTERRUPTED,
     OPEN,
-    OPTIONS,
     Nodes,
     claimed,
-    lose,
-    open_nodes,
     owners,
 )
-
-
-@pytest.fixture
-async def nodes(clock: Clock) -> AsyncIterator[Nodes]:
-    """Two nodes of one service."""
-    async with open_nodes(clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def alone(clock: Clock) -> AsyncIterator[Node]:
-    """A node without others."""
-    made = Node(load(dict(OPTIONS)))
-    await made.start()
-    yield made
-    await stop(made, clock, SHUTDOWN_TIMEOUT)
-
 
 # at the same time
 
@@ -62,8 +38,7 @@ async def test_two_first_requests_at_one_node_make_one_session(nodes: Nodes) -> 
     assert sorted(request.frames for request in requests) == [[BUSY], [OPEN]]
     assert len(one._connections) == 1
     for request in requests:
-        request.abort()
-        await request.end()
+        await request.leave()
 
 
 async def test_two_first_requests_at_two_nodes_make_one_session(nodes: Nodes) -> None:
@@ -75,8 +50,7 @@ async def test_two_first_requests_at_two_nodes_make_one_session(nodes: Nodes) ->
     assert sorted(request.frames for request in requests) == [[BUSY], [OPEN]]
     assert len(owners(nodes)) == 1
     for request in requests:
-        request.abort()
-        await request.end()
+        await request.leave()
 
 
 async def test_node_that_is_just_told_that_it_owns_a_session_does_not_deny_it(
@@ -97,8 +71,7 @@ async def test_node_that_is_just_told_that_it_owns_a_session_does_not_deny_it(
     await first.has(OPEN)
     assert await second.end() == [BUSY]
     assert owners(nodes) == [one.uid]
-    first.abort()
-    await first.end()
+    await first.leave()
 
 
 async def test_session_that_begins_while_one_of_its_name_is_given_up_is_owned(
@@ -119,8 +92,7 @@ async def test_session_that_begins_while_one_of_its_name_is_given_up_is_owned(
     await turns(20)
 
     await claimed(nodes, one)
-    request.abort()
-    await request.end()
+    await request.leave()
 
 
 # owners that are not what others think
@@ -166,7 +138,7 @@ async def test_client_is_told_once_that_its_session_is_interrupted(
 ) -> None:
     """A polling response that has its frame already takes no second one."""
     one, other = nodes.nodes
-    nodes.engines[0].times = lambda letter: int(letter != letters.YES)
+    nodes.engines[0].lose_assent()
     visitor = nodes.visitor()
     await visitor.poll(one)
     assert await visitor.say(one, CONNECT) == 204
@@ -186,7 +158,7 @@ async def test_owner_that_was_only_slow_ends_the_session_others_gave_up(
     visitor = nodes.visitor()
     await visitor.poll(one)
     engine = nodes.engines[1]
-    engine.times = lose(letters.Attach)
+    engine.lose(letters.Attach)
     request = visitor.receive(other)
     await eventually(lambda: engine.count(letters.Attach) == 1)
     await clock.advance(ANSWER_PATIENCE)

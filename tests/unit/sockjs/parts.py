@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from realtime.engine.base import Engine
 from realtime.engine.keys import INTERNAL
 from realtime.hooks.base import NO_HANDSHAKE
 from realtime.node import SHUTDOWN_TIMEOUT, Node
@@ -20,7 +21,7 @@ from realtime.post import Letter
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.timers import Timers
 from realtime.transports.sockjs import SockJS, letters
-from realtime.transports.sockjs.session import Session
+from realtime.transports.sockjs.session import WAITING_BYTES, Session
 from tests.unit.node_parts import stop
 from tests.unit.parts import Clock, data, eventually, turns
 from tests.unit.post_parts import Branch
@@ -45,6 +46,8 @@ FORCED = r'c[3012,"{\"reason\":\"force disconnect\",\"reconnect\":false}"]'
 
 CONNECT = '{"id":1}'
 PING = '{"id":%d,"method":7}'
+LARGE = PING + " " * WAITING_BYTES
+"""What nothing more is taken after until it is handled."""
 ABANDONED = 'c[3000,"Go away!"]'
 
 
@@ -104,6 +107,14 @@ class Case:
     async def say(self, *frames: str) -> bool:
         return await self.session.deliver([frame.encode() for frame in frames])
 
+    async def subscribe(self, channel: str = "a") -> None:
+        """Begin, connect and subscribe; the replies are read."""
+        assert await self.poll() == OPEN
+        assert await self.say(CONNECT, subscribe_command(channel))
+        answered: list[int] = []
+        while 2 not in answered:
+            answered += ids_in([await self.poll()])
+
 
 def ids_in(frames: list[str]) -> list[int]:
     """The ids of the commands answered in frames."""
@@ -155,6 +166,11 @@ class Request:
     def abort(self) -> None:
         """The client goes."""
         self._arriving.put_nowait({"type": "http.disconnect"})
+
+    async def leave(self) -> None:
+        """The client goes, and the response is over."""
+        self.abort()
+        await self.end()
 
     @property
     def frames(self) -> list[str]:
@@ -218,6 +234,17 @@ async def publish(node: Node, channel: str, value: Any) -> None:
     await node.publish(channel, data(json.dumps(value)), ChannelOptions())
 
 
+@asynccontextmanager
+async def open_node(
+    clock: Clock, engine: Engine | None = None, **options: Any
+) -> AsyncIterator[Node]:
+    """A node that was started; stopped at the end. `options`: besides OPTIONS."""
+    node = Node(load({**OPTIONS, **options}), engine)
+    await node.start()
+    yield node
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+
 # several nodes
 
 
@@ -230,8 +257,9 @@ class OwningBranch(Branch):
         """`claims`: name → owner, and until when; the same for all."""
         super().__init__(timers, branches)
         self.claims = claims
-        self.times: Callable[[letters.Letter | bytes], int] = lambda letter: 1
+        self.times: Callable[[letters.Letter | bytes], int]
         """How often what this node writes arrives; an answer is given as its body."""
+        self.lose_nothing()
         self.written: list[letters.Letter | bytes] = []
         """What this node wrote, in order."""
         self.withheld: list[tuple[str, Publication]] = []
@@ -278,22 +306,28 @@ class OwningBranch(Branch):
         for channel, publication in withheld:
             await Branch.publish(self, channel, publication, ChannelOptions())
 
+    def lose(self, kind: type[letters.Letter], *, times: int = 0) -> None:
+        """From now on letters of this kind arrive so many times, others once."""
+        self.times = lambda letter: times if isinstance(letter, kind) else 1
+
+    def lose_assent(self) -> None:
+        """From now on no answer arrives that says yes."""
+        self.times = lambda letter: int(letter != letters.YES)
+
+    def lose_nothing(self) -> None:
+        """From now on everything arrives once."""
+        self.times = lambda letter: 1
+
     def count(self, kind: type[letters.Letter]) -> int:
         """How many letters of a kind this node wrote."""
         return sum(isinstance(letter, kind) for letter in self.written)
 
 
-def lose(kind: type[letters.Letter], *, times: int = 0) -> Callable[[Any], int]:
-    """Letters of this kind arrive so many times, others once."""
-    return lambda letter: times if isinstance(letter, kind) else 1
-
-
 class Nodes:
     """Nodes of one service, on one event loop."""
 
-    def __init__(self, clock: Clock, options: Mapping[str, Any]) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self._options = options
         self._branches: list[Branch] = []
         self.claims: dict[str, tuple[str, float]] = {}
         self.nodes: list[Node] = []
@@ -303,7 +337,7 @@ class Nodes:
 
     async def add(self) -> Node:
         engine = OwningBranch(Timers(asyncio.get_running_loop()), self._branches, self.claims)
-        node = Node(load(dict(self._options)), engine)
+        node = Node(load(dict(OPTIONS)), engine)
         await node.start()
         self.nodes.append(node)
         self.engines.append(engine)
@@ -342,11 +376,9 @@ async def claimed(nodes: Nodes, *expected: Node) -> None:
 
 
 @asynccontextmanager
-async def open_nodes(
-    clock: Clock, number: int = 2, options: Mapping[str, Any] = OPTIONS
-) -> AsyncIterator[Nodes]:
+async def open_nodes(clock: Clock, number: int = 2) -> AsyncIterator[Nodes]:
     """So many nodes that were started; stopped at the end."""
-    nodes = Nodes(clock, options)
+    nodes = Nodes(clock)
     for _ in range(number):
         await nodes.add()
     yield nodes
@@ -369,6 +401,5 @@ async def stream(nodes: Nodes, visitor: Visitor) -> Request:
 async def quiet(nodes: Nodes, *requests: Request) -> None:
     """Abort what is left, and wait until nothing of it is."""
     for request in requests:
-        request.abort()
-        await request.end()
+        await request.leave()
     await turns(20)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest
-
-from realtime.node import SHUTDOWN_TIMEOUT, Node
-from realtime.options_reader import load
+from realtime.node import Node
 from realtime.transports.sockjs.session import PATIENCE
-from tests.unit.node_parts import stop
 from tests.unit.parts import Clock, eventually, turns
-from tests.unit.sockjs_parts import (
+from tests.unit.sockjs.parts import (
     ABANDONED,
     BUSY,
     CONNECT,
@@ -20,36 +15,11 @@ from tests.unit.sockjs_parts import (
     HEARTBEAT_DELAY,
     INTERRUPTED,
     OPEN,
-    OPTIONS,
     Case,
     data_in,
+    open_node,
     publish,
-    subscribe_command,
 )
-
-
-@pytest.fixture
-async def node(clock: Clock) -> AsyncIterator[Node]:
-    made = Node(load(dict(OPTIONS)))
-    await made.start()
-    yield made
-    await stop(made, clock, SHUTDOWN_TIMEOUT)
-
-
-@pytest.fixture
-async def case(node: Node) -> Case:
-    return Case(node)
-
-
-@pytest.fixture
-async def subscribed(node: Node, case: Case) -> Case:
-    """A session whose client is subscribed to "a"; nobody reads."""
-    assert await case.poll() == OPEN
-    assert await case.say(CONNECT, subscribe_command("a"))
-    await eventually(lambda: "a" in node.hub.feeds and bool([*node.hub.feeds["a"].live()]))
-    assert '\\"id\\":1' in await case.poll()
-    return case
-
 
 # receivers
 
@@ -284,12 +254,9 @@ async def test_no_heartbeat_goes_to_a_session_that_ended(case: Case, clock: Cloc
 
 
 async def test_heartbeats_can_be_turned_off(clock: Clock) -> None:
-    node = Node(load({**OPTIONS, "sockjs_heartbeat_delay": 0}))
-    await node.start()
-    case = Case(node)
-    reading = await case.attach()
+    async with open_node(clock, sockjs_heartbeat_delay=0) as node:
+        reading = await Case(node).attach()
 
-    await clock.advance(1000)
+        await clock.advance(1000)
 
-    assert reading.frames == [OPEN]
-    await stop(node, clock, SHUTDOWN_TIMEOUT)
+        assert reading.frames == [OPEN]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from realtime.transports.sockjs import letters
 from realtime.transports.sockjs.elsewhere import WATCH_INTERVAL
 from realtime.transports.sockjs.session import PATIENCE
 from tests.unit.parts import Clock, eventually, turns
-from tests.unit.sockjs_parts import (
+from tests.unit.sockjs.parts import (
     BUSY,
     CONNECT,
     FORCED,
@@ -24,25 +23,10 @@ from tests.unit.sockjs_parts import (
     STREAMING_BYTES,
     Nodes,
     data_in,
-    open_nodes,
     publish,
     quiet,
     stream,
 )
-
-
-@pytest.fixture
-async def nodes(clock: Clock) -> AsyncIterator[Nodes]:
-    """Two nodes of one service."""
-    async with open_nodes(clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def three(clock: Clock) -> AsyncIterator[Nodes]:
-    async with open_nodes(clock, 3) as opened:
-        yield opened
-
 
 # everything as at its own node
 
@@ -157,8 +141,7 @@ async def test_receiver_that_breaks_off_at_the_other_node_ends_the_session(
     await eventually(lambda: nodes.engines[1].count(letters.Attach) == 1)
     await turns(20)
 
-    request.abort()
-    await request.end()
+    await request.leave()
     await eventually(lambda: not one._connections)
 
     assert [await visitor.poll(node) for node in nodes.nodes] == [INTERRUPTED] * 2
@@ -173,15 +156,14 @@ async def test_receiver_that_breaks_off_before_its_frame_arrives_ends_the_sessio
     request = visitor.receive(other, "xhr")
     await eventually(lambda: nodes.engines[1].count(letters.Attach) == 1)
     await turns(20)
-    nodes.engines[0].times = lambda letter: int(not isinstance(letter, letters.Written))
+    nodes.engines[0].lose(letters.Written)
     await publish(one, "a", 1)
     await eventually(lambda: bool(nodes.engines[0].withheld))
 
-    request.abort()
-    await request.end()
+    await request.leave()
     await eventually(lambda: not one._connections)
 
-    nodes.engines[0].times = lambda letter: 1
+    nodes.engines[0].lose_nothing()
     assert await visitor.poll(other) == INTERRUPTED
 
 
@@ -191,7 +173,7 @@ async def test_request_that_is_cancelled_while_it_is_attached_ends_the_session(
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
-    nodes.engines[0].times = lambda letter: int(letter != letters.YES)
+    nodes.engines[0].lose_assent()
     request = visitor.receive(other)
     await eventually(lambda: bool(nodes.engines[0].withheld))
 

@@ -10,50 +10,26 @@ from collections.abc import AsyncIterator
 import pytest
 
 from realtime.client import Client
-from realtime.node import SHUTDOWN_TIMEOUT, Node
-from realtime.options_reader import load
+from realtime.node import Node
 from realtime.timers import Timers
-from realtime.transports.sockjs.session import CLOSE_PATIENCE, PATIENCE, WAITING_BYTES
-from tests.unit.node_parts import stop
+from realtime.transports.sockjs.session import CLOSE_PATIENCE, PATIENCE
 from tests.unit.parts import Clock, eventually, turns
-from tests.unit.sockjs_parts import (
+from tests.unit.sockjs.parts import (
     CONNECT,
     FORCED,
     INTERRUPTED,
+    LARGE,
     OPEN,
-    OPTIONS,
     PING,
     Case,
+    Reading,
     data_in,
     ids_in,
+    open_node,
     publish,
     subscribe_command,
 )
 from tests.unit.suspended_engine import SuspendedEngine
-
-
-@pytest.fixture
-async def node(clock: Clock) -> AsyncIterator[Node]:
-    made = Node(load(dict(OPTIONS)))
-    await made.start()
-    yield made
-    await stop(made, clock, SHUTDOWN_TIMEOUT)
-
-
-@pytest.fixture
-async def case(node: Node) -> Case:
-    return Case(node)
-
-
-@pytest.fixture
-async def subscribed(node: Node, case: Case) -> Case:
-    """A session whose client is subscribed to "a"; nobody reads."""
-    assert await case.poll() == OPEN
-    assert await case.say(CONNECT, subscribe_command("a"))
-    await eventually(lambda: "a" in node.hub.feeds and bool([*node.hub.feeds["a"].live()]))
-    assert '\\"id\\":1' in await case.poll()
-    return case
-
 
 # what the client sends
 
@@ -86,47 +62,60 @@ async def test_bad_frame_closes_the_session_with_its_code_and_advice(case: Case)
     assert not await case.say(CONNECT)
 
 
-async def test_send_waits_while_much_of_what_came_before_is_not_handled(clock: Clock) -> None:
-    engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
-    node = Node(load(dict(OPTIONS)), engine)
-    await node.start()
-    case = Case(node)
-    reading = await case.attach()
-    engine.hold("subscribe")
-    small = PING % 3
-    assert await case.say(CONNECT, subscribe_command("a"), small), "so little may wait"
+class Held:
+    """A session with a receiver, whose client waits for its subscription."""
 
-    large = asyncio.create_task(case.say(PING % 4 + " " * WAITING_BYTES))
+    def __init__(self, node: Node, engine: SuspendedEngine) -> None:
+        self.case = Case(node)
+        self.reading = Reading()
+        self._engine = engine
+
+    async def begin(self) -> None:
+        await self.case.session.attach(self.reading)
+        self._engine.hold("subscribe")
+        assert await self.case.say(CONNECT, subscribe_command("a"))
+        await eventually(lambda: "subscribe" in self._engine.waiting)
+
+    def go_on(self) -> None:
+        self._engine.go_on("subscribe")
+
+
+@pytest.fixture
+async def held(clock: Clock) -> AsyncIterator[Held]:
+    engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
+    async with open_node(clock, engine) as node:
+        held = Held(node, engine)
+        await held.begin()
+        yield held
+        if "subscribe" in engine.held:
+            held.go_on()
+
+
+async def test_send_waits_while_much_of_what_came_before_is_not_handled(held: Held) -> None:
+    small = PING % 3
+    assert await held.case.say(small), "so little may wait"
+
+    large = asyncio.create_task(held.case.say(LARGE % 4))
     await turns(20)
     waited = not large.done()
-    engine.go_on("subscribe")
+    held.go_on()
     await eventually(large.done)
 
     assert waited
     assert await large
-    await eventually(lambda: ids_in(reading.frames) == [1, 2, 3, 4])
-    await stop(node, clock, SHUTDOWN_TIMEOUT)
+    await eventually(lambda: ids_in(held.reading.frames) == [1, 2, 3, 4])
 
 
-async def test_send_does_not_wait_for_ever_when_the_session_ends(clock: Clock) -> None:
-    engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
-    node = Node(load(dict(OPTIONS)), engine)
-    await node.start()
-    case = Case(node)
-    reading = await case.attach()
-    engine.hold("subscribe")
-    large = asyncio.create_task(
-        case.say(CONNECT, subscribe_command("a"), PING % 3 + " " * WAITING_BYTES)
-    )
-    await eventually(lambda: "subscribe" in engine.waiting)
+async def test_send_does_not_wait_for_ever_when_the_session_ends(held: Held) -> None:
+    large = asyncio.create_task(held.case.say(LARGE % 3))
+    await turns(20)
+    assert not large.done()
 
-    case.session.detach(reading, interrupted=True)
-    engine.go_on("subscribe")
+    held.case.session.detach(held.reading, interrupted=True)
+    held.go_on()
 
     await eventually(large.done)
-    assert reading.frames[0] == OPEN
-    assert await case.poll() == INTERRUPTED
-    await stop(node, clock, SHUTDOWN_TIMEOUT)
+    assert await held.case.poll() == INTERRUPTED
 
 
 # the end
@@ -158,19 +147,15 @@ async def test_disconnect_while_nobody_reads_is_told_to_the_next_receiver(
 
 
 async def test_client_that_reads_too_slowly_is_disconnected(clock: Clock) -> None:
-    node = Node(load({**OPTIONS, "client_queue_max_size": 1000}))
-    await node.start()
-    case = Case(node)
-    await case.poll()
-    await case.say(CONNECT, subscribe_command("a"))
-    await eventually(lambda: "a" in node.hub.feeds)
+    async with open_node(clock, client_queue_max_size=1000) as node:
+        case = Case(node)
+        await case.subscribe()
 
-    for _ in range(20):
-        await publish(node, "a", "x" * 100)
+        for _ in range(20):
+            await publish(node, "a", "x" * 100)
 
-    assert await case.poll() == r'c[3008,"{\"reason\":\"slow\",\"reconnect\":true}"]'
-    await eventually(lambda: not node.hub.clients)
-    await stop(node, clock, SHUTDOWN_TIMEOUT)
+        assert await case.poll() == r'c[3008,"{\"reason\":\"slow\",\"reconnect\":true}"]'
+        await eventually(lambda: not node.hub.clients)
 
 
 def clients_in_memory() -> int:
