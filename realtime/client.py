@@ -52,7 +52,7 @@ PUBLISHING_ALLOWED = 64
 """Publications of one client that may be under way."""
 
 COMMANDS_PER_TURN = 64
-"""Commands of one frame that run before other clients get a turn."""
+"""Commands of one client that run before others get a turn, in however many frames they came."""
 
 
 class Transport(Sender, Protocol):
@@ -71,6 +71,7 @@ class Client:
 
     __slots__ = (
         "_closing",
+        "_commands_in_turn",
         "_publishing",
         "_timer",
         "codec",
@@ -96,6 +97,7 @@ class Client:
         self.opened_at = node.timers.now()
         self.session = Session(node.config, self.opened_at)
         self._closing = False
+        self._commands_in_turn = 0
         self._publishing: set[asyncio.Task[None]] | None = None
         """Publications under way, where the engine takes several at a time."""
         self.outbox = Outbox(
@@ -118,11 +120,13 @@ class Client:
     async def receive(self, frame: bytes) -> None:
         """Handle the commands of one frame, in order. Never raises for what a client sent."""
         try:
-            for number, command in enumerate(self.codec.decode(frame), 1):
+            for command in self.codec.decode(frame):
                 if self._closing:
                     return
                 await self._handle(command)
-                if number % COMMANDS_PER_TURN == 0:
+                self._commands_in_turn += 1
+                if self._commands_in_turn == COMMANDS_PER_TURN:
+                    self._commands_in_turn = 0
                     await asyncio.sleep(0)
         except Disconnect as disconnect:
             # its traceback holds this frame, which holds this client

@@ -118,6 +118,19 @@ async def test_send_does_not_wait_for_ever_when_the_session_ends(held: Held) -> 
     assert await held.case.poll() == INTERRUPTED
 
 
+async def test_many_small_frames_leave_other_clients_their_turn(case: Case, node: Node) -> None:
+    reading = await case.attach()
+    other = Case(node)
+    other_reading = await other.attach()
+    assert await case.say(CONNECT, *(PING % number for number in range(2, 3000)))
+
+    assert await other.say(CONNECT)
+    await eventually(lambda: ids_in(other_reading.frames) == [1])
+
+    assert len(ids_in(reading.frames)) < 1000, "the other one had to wait for all of them"
+    await eventually(lambda: len(ids_in(reading.frames)) == 2999)
+
+
 # the end
 
 
