@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
 
 from realtime.asgi_types import Receive, Scope, Send
+
+T = TypeVar("T")
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -45,6 +49,16 @@ class Exchange:
         """Wait until the peer is gone; what else it sends is of no interest."""
         while (await self._receive())["type"] == "http.request":
             pass
+
+    async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Do what the peer waits for; None where it goes first, and then it is given up."""
+        working, gone = asyncio.ensure_future(work), asyncio.ensure_future(self.gone())
+        try:
+            await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+            return await working if working.done() else None
+        finally:
+            gone.cancel()
+            working.cancel()
 
     async def respond(
         self,

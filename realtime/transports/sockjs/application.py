@@ -293,13 +293,15 @@ async def _deliver(
         return
     try:
         session = await visit.sessions.find(visit.session)
-        if session is None or not await session.deliver(frames):
-            await refuse(404, b"Not Found\n")
-            return
+        # what a session has not taken yet is not to outlive the connection it came by
+        is_taken = session is not None and await visit.exchange.unless_gone(session.deliver(frames))
     except EngineUnavailable:
         await _unavailable(visit)
         return
-    await taken()
+    if is_taken:
+        await taken()
+    else:
+        await refuse(404, b"Not Found\n")
 
 
 async def _expect_upgrade(visit: Visit) -> None:

@@ -37,7 +37,8 @@ CLOSE_PATIENCE = 1.0
 """Seconds the end of a client waits for a request that reads it: a node may be about to end."""
 
 WAITING_BYTES = 64 * 1024
-"""Bytes a client may have sent that are not handled; a request that sends more waits."""
+"""Bytes a client may have sent that are not handled; a request that sends more waits, and
+those that come meanwhile are not taken before."""
 
 INTERRUPTED = sockjs.close(1002, "Connection interrupted")
 BUSY = sockjs.close(2010, "Another connection still open")
@@ -86,6 +87,8 @@ class Session:
         self._incoming_bytes = 0
         self._handling = False
         self._drained = asyncio.Event()
+        self._taking = asyncio.Lock()
+        """Held by the request that sends."""
         self._heartbeat_delay = node.config.sockjs_heartbeat_delay
         self._heartbeat = node.timers.timer(self._beat)
         self._patience = node.timers.timer(self._lose_patience)
@@ -131,26 +134,28 @@ class Session:
         self._end(INTERRUPTED)
 
     async def deliver(self, frames: Sequence[bytes]) -> bool:
-        if self._last is not None:
-            return False
-        self._incoming.extend(frames)
-        self._incoming_bytes += sum(map(len, frames))
-        if not self._handling and self._incoming:
-            self._handling = True
-            self._node.spawn(self._handle())
-        while self._incoming_bytes > WAITING_BYTES:
-            self._drained.clear()
-            await self._drained.wait()
-        return True
+        async with self._taking:
+            if self._last is not None:
+                return False
+            self._incoming.extend(frames)
+            self._incoming_bytes += sum(map(len, frames))
+            if not self._handling and self._incoming:
+                self._handling = True
+                self._node.spawn(self._handle())
+            while self._incoming_bytes > WAITING_BYTES and self._last is None:
+                self._drained.clear()
+                await self._drained.wait()
+            return True
 
     async def _handle(self) -> None:
         """Hand over what came, in its order."""
         try:
             while self._incoming:
-                frame = self._incoming.popleft()
                 client = self._client
-                if client is not None and not client.is_closing():
-                    await client.receive(frame)
+                if client is None or client.is_closing():
+                    return  # nothing of it reaches anybody any more
+                frame = self._incoming.popleft()
+                await client.receive(frame)
                 self._incoming_bytes -= len(frame)
                 if self._incoming_bytes <= WAITING_BYTES:
                     self._drained.set()
@@ -206,6 +211,7 @@ class Session:
             return
         self._last = frame
         self.ready = False
+        self._drained.set()
         self._heartbeat.cancel()
         if self._receiver is not None and not self._receiver.finishing:
             self._say_last(self._receiver, frame)

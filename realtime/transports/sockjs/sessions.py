@@ -22,6 +22,7 @@ from realtime.post import NodeID
 from realtime.timers import Timer
 from realtime.transports.sockjs import letters
 from realtime.transports.sockjs.elsewhere import (
+    DELIVER_PATIENCE,
     ActingResponse,
     DistantReceiver,
     DistantSession,
@@ -225,7 +226,11 @@ class Sessions:
         session = self._sessions.get(letter.session)
         if session is None:
             return letters.NO
-        taken = await session.deliver([text.encode() for text in letter.frames])
+        try:
+            async with asyncio.timeout(DELIVER_PATIENCE):  # nobody waits for the answer longer
+                taken = await session.deliver([text.encode() for text in letter.frames])
+        except TimeoutError:
+            taken = False
         return letters.YES if taken else letters.NO
 
 

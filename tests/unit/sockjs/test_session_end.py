@@ -112,10 +112,37 @@ async def test_send_does_not_wait_for_ever_when_the_session_ends(held: Held) -> 
     assert not large.done()
 
     held.case.session.detach(held.reading, interrupted=True)
-    held.go_on()
 
     await eventually(large.done)
     assert await held.case.poll() == INTERRUPTED
+
+
+async def test_sends_that_wait_for_their_turn_are_taken_in_their_order(held: Held) -> None:
+    sends = [asyncio.create_task(held.case.say(LARGE % number)) for number in range(3, 8)]
+    await turns(20)
+
+    held.go_on()
+    await eventually(lambda: all(send.done() for send in sends))
+
+    await eventually(lambda: ids_in(held.reading.frames) == [*range(1, 8)])
+
+
+async def test_send_that_is_given_up_while_it_waits_for_its_turn_was_not_taken(
+    held: Held,
+) -> None:
+    """What one client sends must not add up in memory, whether it waits for answers or not."""
+    first = asyncio.create_task(held.case.say(LARGE % 3))
+    for _ in range(10):
+        following = asyncio.create_task(held.case.say(LARGE % 4))
+        await turns(20)
+        following.cancel()
+
+    held.go_on()
+    await eventually(first.done)
+    assert await held.case.say(PING % 5)
+
+    await eventually(lambda: ids_in(held.reading.frames)[-1:] == [5])
+    assert ids_in(held.reading.frames) == [1, 2, 3, 5]
 
 
 async def test_many_small_frames_leave_other_clients_their_turn(case: Case, node: Node) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from realtime.node import Node
 from realtime.options_reader import load
+from realtime.timers import Timers
 from realtime.transports.sockjs import SockJS
 from realtime.transports.sockjs.session import PATIENCE
 from realtime.transports.sockjs.sessions import CLAIM_LIFETIME, CLAIM_RENEWAL
@@ -17,6 +18,7 @@ from tests.unit.parts import Clock, eventually, turns
 from tests.unit.post_parts import levels
 from tests.unit.sockjs.parts import (
     CONNECT,
+    LARGE,
     OPEN,
     OPTIONS,
     Nodes,
@@ -24,7 +26,9 @@ from tests.unit.sockjs.parts import (
     claimed,
     open_node,
     owners,
+    subscribe_command,
 )
+from tests.unit.suspended_engine import SuspendedEngine
 
 # one node
 
@@ -67,6 +71,22 @@ async def test_two_nodes_without_a_shared_engine_have_sessions_of_their_own(
 
     async with open_node(clock) as stranger:
         assert [await visitor.poll(node), await visitor.poll(stranger)] == [OPEN, OPEN]
+
+
+async def test_request_whose_client_goes_while_it_waits_is_given_up(clock: Clock) -> None:
+    engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
+    async with open_node(clock, engine) as node:
+        visitor = Visitor(SockJS(None), "s")
+        await visitor.poll(node)
+        engine.hold("subscribe")
+        assert await visitor.say(node, CONNECT, subscribe_command("a")) == 204
+        request = visitor.send(node, LARGE % 3)
+        await turns(20)
+        assert not request.task.done()
+
+        await request.leave()
+
+        engine.go_on("subscribe")
 
 
 def test_nodes_whose_event_loop_is_closed_are_forgotten() -> None:
