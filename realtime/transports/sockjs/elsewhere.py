@@ -35,7 +35,8 @@ ANSWER_PATIENCE = 2.0
 CHECK_PATIENCE = ANSWER_PATIENCE / 2
 """Seconds it has to say whether a receiver is there: who asks has to answer, too."""
 DELIVER_PATIENCE = 10.0
-"""Seconds it has to take what a client sent: it may have to handle what came before."""
+"""Seconds it has to take what a client sent: it may have to handle what came before. Where that
+takes long, it is asked whether it is there at all."""
 UNWATCHED = 2 * WATCH_INTERVAL + ANSWER_PATIENCE
 """Seconds after which a receiver nobody watches is given up."""
 
@@ -146,7 +147,7 @@ class ActingResponse:
 
     id = ""
 
-    def __init__(self, receiver: Response, release: Callable[[], None]) -> None:
+    def __init__(self, receiver: Receiver, release: Callable[[], None]) -> None:
         """`release`: has the owner end the response."""
         self._receiver = receiver
         self._release = release
@@ -155,6 +156,8 @@ class ActingResponse:
 
     def written(self, letter: letters.Written) -> None:
         """The owner has written."""
+        if self._receiver.finishing:
+            return  # it was interrupted, and nothing follows that
         if letter.number != self._letters:
             self.interrupted()  # one got lost
             return
@@ -232,10 +235,16 @@ class DistantSession:
             EngineUnavailable: nobody knows whether they were taken.
         """
         texts = [frame.decode() for frame in frames]
+        asking = asyncio.ensure_future(self._ask(Deliver(self._name, texts), DELIVER_PATIENCE))
         try:
-            return await self._ask(Deliver(self._name, texts), DELIVER_PATIENCE)
+            await asyncio.wait([asking], timeout=ANSWER_PATIENCE)
+            if not asking.done():
+                await self._ask(Watch(self._name, self._number))  # any answer will do
+            return await asking
         except SessionGoneError as error:
             raise EngineUnavailable(f"the owner of a session does not answer: {error}") from error
+        finally:
+            asking.cancel()
 
     async def _watch(self, acting: ActingResponse) -> None:
         watch = Watch(self._name, self._number)

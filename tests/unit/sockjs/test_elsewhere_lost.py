@@ -9,8 +9,10 @@ import pytest
 from realtime.node import SHUTDOWN_TIMEOUT
 from realtime.transports.sockjs import letters
 from realtime.transports.sockjs.elsewhere import (
+    DELIVER_PATIENCE,
     UNWATCHED,
     WATCH_INTERVAL,
+    ActingResponse,
 )
 from realtime.transports.sockjs.session import PATIENCE
 from tests.unit.node_parts import stop
@@ -19,12 +21,18 @@ from tests.unit.sockjs.parts import (
     CONNECT,
     HEARTBEAT,
     INTERRUPTED,
+    LARGE,
+    OPEN,
+    PING,
     SHUTDOWN,
     Nodes,
+    Reading,
     data_in,
+    ids_in,
     publish,
     quiet,
     stream,
+    subscribe_command,
 )
 
 # letters that get lost, come twice or late
@@ -69,6 +77,16 @@ async def test_letter_that_comes_after_a_later_one_is_not_taken(nodes: Nodes) ->
     await turns(20)
 
     assert await request.end() == [INTERRUPTED]
+
+
+def test_nothing_follows_the_frame_that_says_that_a_response_is_interrupted() -> None:
+    reading = Reading()
+    acting = ActingResponse(reading, lambda: None)
+
+    acting.interrupted()
+    acting.written(letters.Written(7, 0, [HEARTBEAT], False))
+
+    assert reading.frames == [INTERRUPTED]
 
 
 async def test_stream_whose_last_letters_are_lost_is_interrupted_when_it_is_looked_at(
@@ -131,6 +149,68 @@ async def test_send_that_is_not_answered_fails_in_time(nodes: Nodes, clock: Cloc
 
     await send.end()
     assert send.status == 503
+
+
+async def test_send_to_a_session_whose_owner_has_died_is_refused_within_four_seconds(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    await nodes.die(one)
+
+    send = visitor.send(other, CONNECT)
+    await eventually(lambda: nodes.engines[1].count(letters.Deliver) == 1)
+    for _ in range(40):
+        await clock.advance(0.1)
+
+    await send.end()
+    assert send.status == 503
+
+
+async def test_send_to_an_owner_that_is_there_waits_until_it_is_taken(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    nodes.engines[0].hold("subscribe")
+    assert await visitor.say(one, CONNECT, subscribe_command("a")) == 204
+    send = visitor.send(other, LARGE % 3)
+    await eventually(lambda: nodes.engines[1].count(letters.Deliver) == 1)
+
+    for _ in range(45):
+        await clock.advance(0.1)
+    assert not send.task.done()
+    nodes.engines[0].go_on("subscribe")
+
+    await send.end()
+    assert send.status == 204
+
+
+async def test_send_that_was_refused_before_its_turn_came_is_not_taken_later(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    stream = visitor.receive(one)
+    await stream.has(OPEN)
+    nodes.engines[0].hold("subscribe")
+    assert await visitor.say(one, CONNECT, subscribe_command("a"), PING % 3) == 204
+    sends = [visitor.send(other, LARGE % number) for number in (4, 5)]
+    await eventually(lambda: nodes.engines[1].count(letters.Deliver) == 2)
+
+    for _ in range(int(DELIVER_PATIENCE / 0.1) + 1):
+        await clock.advance(0.1)
+    for send in sends:
+        await send.end()
+    nodes.engines[0].go_on("subscribe")
+    await eventually(lambda: ids_in(stream.frames)[-1:] == [4])
+    await turns(20)
+
+    assert [send.status for send in sends] == [503, 503]
+    assert ids_in(stream.frames) == [1, 2, 3, 4]
+    await quiet(nodes, stream)
 
 
 # looking at each other
