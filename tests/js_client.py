@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ import pytest
 
 from tests.conftest import subscription_token
 from tests.js_builds import Build
+from tests.tcp_proxy import TcpProxy
 
 DIRECTORY = Path(__file__).resolve().parent / "js"
 TIMEOUT = 15.0
@@ -348,6 +349,20 @@ class JsClient:
         if not self.build.sockjs:  # which tells how it noticed
             assert context["reason"] == "connection closed"
 
+    @asynccontextmanager
+    async def away(self, proxy: TcpProxy) -> AsyncIterator[None]:
+        """Lose the connection, by way of a proxy, for the length of the block."""
+        proxy.refuse()
+        await self.lost()
+        yield
+        proxy.allow()
+        await self.connected()
+
+    async def recovered(self, channel: str) -> None:
+        """Wait until the channel is subscribed again, with all that was missed."""
+        context = await self.event("subscribe", channel)
+        assert (context["isResubscribe"], context["recovered"]) == (True, True)
+
     async def subscribe(self, channel: str, **claims: Any) -> dict[str, Any]:
         """Subscribe, and wait until that is done; `claims` are those of a token if one is asked."""
         await self.call("subscribe", channel=channel)
@@ -364,6 +379,10 @@ class JsClient:
     async def publish(self, channel: str, data: Any) -> None:
         """Publish as this client."""
         assert await self.call("publish", channel=channel, data=data) == {}
+
+
+NewClient = Callable[..., Awaitable[JsClient]]
+"""As the fixtures `new_client` and `connect_js`."""
 
 
 def require_packages() -> None:

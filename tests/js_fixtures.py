@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from tests.conftest import connection_token, require
 from tests.js_builds import USUAL, Build
-from tests.js_client import OPTIONS, Driver, JsClient, open_driver, require_packages
+from tests.js_client import OPTIONS, Driver, JsClient, NewClient, open_driver, require_packages
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -60,9 +59,6 @@ async def driver(node: str, build: Build) -> AsyncIterator[Driver]:
         yield started
 
 
-NewClient = Callable[..., Awaitable[JsClient]]
-
-
 @pytest.fixture
 def new_client(driver: Driver, build: Build, server: Server) -> NewClient:
     """Make a client that is not connected yet: `await new_client(user="17")`.
@@ -97,24 +93,3 @@ def connect_js(new_client: NewClient) -> NewClient:
         return client
 
     return connect_js
-
-
-@pytest.fixture
-async def new_proxy() -> AsyncIterator[Callable[[Server], Awaitable[TcpProxy]]]:
-    """Put a proxy in front of a server: `await new_proxy(server)`."""
-    stack = AsyncExitStack()
-
-    async def new_proxy(server: Server) -> TcpProxy:
-        proxy = TcpProxy(server.socket)
-        await proxy.start()
-        stack.push_async_callback(proxy.stop)
-        return proxy
-
-    yield new_proxy
-    await stack.aclose()
-
-
-@pytest.fixture
-async def proxy(server: Server, new_proxy: Callable[[Server], Awaitable[TcpProxy]]) -> TcpProxy:
-    """A proxy in front of `server`."""
-    return await new_proxy(server)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from types import TracebackType
+from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 
 TIMEOUT = 15.0
 
 
 class TcpProxy:
-    """Forwards bytes both ways until told otherwise."""
+    """Forwards bytes both ways until told otherwise: `async with TcpProxy(url) as proxy`."""
 
     def __init__(self, url: str, *, forbidden: bytes = b"") -> None:
         """`url`: what is behind the proxy.
@@ -30,6 +32,18 @@ class TcpProxy:
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
 
     @property
     def url(self) -> str:

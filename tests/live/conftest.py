@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -20,6 +20,10 @@ from tests.live.panel_urls import HOMES
 from tests.live.publish_screen import PublishScreen
 from tests.live.tail_page import TailPage, sign_in_at
 from tests.ready_site import ReadySite
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+NewProxy = Callable[[Server], Awaitable[TcpProxy]]
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +49,23 @@ def two_nodes(request: pytest.FixtureRequest, shared_cluster: Cluster) -> TwoNod
         shared_cluster(server=one, **SERVICE)[0],
         shared_cluster(server=other, **SERVICE)[1],
     )
+
+
+@pytest.fixture
+async def new_proxy() -> AsyncIterator[NewProxy]:
+    """Put a proxy in front of a server: `await new_proxy(server)`."""
+    async with AsyncExitStack() as stack:
+
+        async def new_proxy(server: Server) -> TcpProxy:
+            return await stack.enter_async_context(TcpProxy(server.socket))
+
+        yield new_proxy
+
+
+@pytest.fixture
+async def proxy(server: Server, new_proxy: NewProxy) -> TcpProxy:
+    """A proxy in front of the test's `server`."""
+    return await new_proxy(server)
 
 
 @pytest.fixture

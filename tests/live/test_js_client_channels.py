@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.js_builds import over_every_transport, over_sockjs_alone, over_websocket
-from tests.js_client import JsClient
+from tests.js_client import NewClient
 from tests.server import API_KEY, Server
 from tests.tcp_proxy import TcpProxy
 
 pytest_plugins = ["tests.js_fixtures"]
-
-NewClient = Callable[..., Awaitable[JsClient]]
 
 
 async def server_api_batch(server: Server, commands: list[dict[str, Any]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,12 @@ import pytest
 
 from tests.conftest import connection_token
 from tests.js_builds import Build, over_both_formats, over_every_transport, over_websocket
-from tests.js_client import JsClient
+from tests.js_client import JsClient, NewClient
+from tests.live.conftest import NewProxy
 from tests.server import Server, wait_until
 from tests.tcp_proxy import TcpProxy
 
 pytest_plugins = ["tests.js_fixtures"]
-
-NewClient = Callable[..., Awaitable[JsClient]]
-NewProxy = Callable[[Server], Awaitable[TcpProxy]]
 
 UUID4 = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
@@ -92,7 +90,7 @@ async def test_pings_are_answered(connect_js: NewClient) -> None:
     async with asyncio.timeout(10):
         # each ping follows the answer to the one before
         while (socket := await client.call("socket"))["received"] < 1 + pings:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # the driver counts frames and does not announce them
 
     assert socket["sent"] >= 1 + pings
     assert client.unread("disconnect") == []

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from realtime import conf
 from realtime.tokens import issue
 from tests.conftest import connection_token
 from tests.js_builds import over_both_formats
-from tests.js_client import JsClient
+from tests.js_client import NewClient
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
 pytest_plugins = ["tests.js_fixtures"]
-
-NewClient = Callable[..., Awaitable[JsClient]]
 
 
 def watching(*channels: str, ttl: float = 60) -> str:
@@ -31,13 +27,9 @@ async def test_observer_follows_a_channel_over_an_interruption_unnoticed(
     server.publish(channel, 1)
     assert await client.publication(channel) == 1
 
-    proxy.refuse()
-    await client.event("disconnect")
-    server.publish(channel, 2)
-    proxy.allow()
-
-    await client.connected()
-    assert (await client.event("subscribe", channel))["recovered"] is True
+    async with client.away(proxy):
+        server.publish(channel, 2)
+    await client.recovered(channel)
     server.publish(channel, 3)
     assert await client.publications(channel, 2) == [2, 3]
 
@@ -56,7 +48,6 @@ async def test_observer_is_not_present_and_may_not_publish(
     assert refused == (103, "permission denied")
     await subscriber.settle()
     assert subscriber.unread("join", channel) == []
-    present = server.api("presence", channel=channel)["result"]["presence"]
     present = server.api("presence", channel=channel)["result"]["presence"]
     assert [info["user"] for info in present.values()] == ["ann"]
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
 from tests.conftest import connection_token, subscription_token
 from tests.js_builds import over_both_formats, over_websocket
-from tests.js_client import JsClient
+from tests.js_client import NewClient
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
 pytest_plugins = ["tests.js_fixtures"]
-
-NewClient = Callable[..., Awaitable[JsClient]]
 
 
 async def test_private_channel_opens_with_a_token_for_client_and_channel(
@@ -177,15 +175,10 @@ async def test_private_channel_is_asked_for_again_after_a_reconnect(
     assert await client.publication(channel) == 1
     old_id = client.id
 
-    proxy.refuse()
-    await client.event("disconnect")
-    server.publish(channel, 2)
-    proxy.allow()
-
-    await client.connected()
+    async with client.away(proxy):
+        server.publish(channel, 2)
     question = await client.grant()
     assert question.data == {"client": client.id, "channels": [channel]}
     assert client.id != old_id
-    context = await client.event("subscribe", channel)
-    assert context["recovered"] is True
+    await client.recovered(channel)
     assert await client.publication(channel) == 2

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from tests.js_builds import over_every_transport
-from tests.js_client import KEPT, JsClient
+from tests.js_client import KEPT, JsClient, NewClient
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
 pytest_plugins = ["tests.js_fixtures"]
-
-NewClient = Callable[..., Awaitable[JsClient]]
 
 
 async def subscribed(client: JsClient, server: Server, channel: str, published: int) -> None:
@@ -31,16 +27,11 @@ async def test_missed_publications_arrive_once_in_order(
     client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 2)
 
-    proxy.refuse()
-    await client.event("unsubscribe", channel)
-    await client.lost()
-    for number in (3, 4, 5):
-        server.publish(channel, number)
-    proxy.allow()
-
-    await client.connected()
-    context = await client.event("subscribe", channel)
-    assert (context["isResubscribe"], context["recovered"]) == (True, True)
+    async with client.away(proxy):
+        await client.event("unsubscribe", channel)
+        for number in (3, 4, 5):
+            server.publish(channel, number)
+    await client.recovered(channel)
     server.publish(channel, 6)
     assert await client.publications(channel, 4) == [3, 4, 5, 6]
     await client.settle()
@@ -57,7 +48,7 @@ async def test_nothing_missed_is_recovered_without_publications(
     proxy.cut()
 
     await client.connected()
-    assert (await client.event("subscribe", channel))["recovered"] is True
+    await client.recovered(channel)
     await client.settle()
     assert client.unread("publish", channel) == []
 
@@ -70,13 +61,9 @@ async def test_first_publication_of_a_channel_is_recovered(
     client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 0)
 
-    proxy.refuse()
-    await client.event("disconnect")
-    server.publish(channel, "the first")
-    proxy.allow()
-
-    await client.connected()
-    assert (await client.event("subscribe", channel))["recovered"] is True
+    async with client.away(proxy):
+        server.publish(channel, "the first")
+    await client.recovered(channel)
     assert await client.publication(channel) == "the first"
 
 
@@ -89,14 +76,11 @@ async def test_several_cuts_lose_and_repeat_nothing(
 
     number = 1
     for _ in range(4):
-        proxy.refuse()
-        await client.event("disconnect")
-        missed = [number + 1, number + 2]
-        for number in missed:
-            server.publish(channel, number)
-        proxy.allow()
-        await client.connected()
-        assert (await client.event("subscribe", channel))["recovered"] is True
+        async with client.away(proxy):
+            missed = [number + 1, number + 2]
+            for number in missed:
+                server.publish(channel, number)
+        await client.recovered(channel)
         assert await client.publications(channel, 2) == missed
 
     await client.settle()
@@ -110,15 +94,11 @@ async def test_everything_kept_can_be_recovered(
     client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
 
-    proxy.refuse()
-    await client.event("disconnect")
-    missed = list(range(2, 2 + KEPT))
-    for number in missed:
-        server.publish(channel, number)
-    proxy.allow()
-
-    await client.connected()
-    assert (await client.event("subscribe", channel))["recovered"] is True
+    async with client.away(proxy):
+        missed = list(range(2, 2 + KEPT))
+        for number in missed:
+            server.publish(channel, number)
+    await client.recovered(channel)
     assert await client.publications(channel, KEPT) == missed
 
 
@@ -130,15 +110,11 @@ async def test_large_publications_are_recovered(
     client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
 
-    proxy.refuse()
-    await client.event("disconnect")
-    missed = [f"{number} " + "x" * 500_000 for number in range(KEPT)]
-    for text in missed:
-        server.publish(channel, text)
-    proxy.allow()
-
-    await client.connected()
-    assert (await client.event("subscribe", channel))["recovered"] is True
+    async with client.away(proxy):
+        missed = [f"{number} " + "x" * 500_000 for number in range(KEPT)]
+        for text in missed:
+            server.publish(channel, text)
+    await client.recovered(channel)
     assert await client.publications(channel, KEPT) == missed
 
 
@@ -149,14 +125,10 @@ async def test_more_missed_than_kept_is_not_recovered_and_gives_what_there_is(
     client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
 
-    proxy.refuse()
-    await client.event("disconnect")
-    missed = list(range(2, 2 + KEPT + 1))
-    for number in missed:
-        server.publish(channel, number)
-    proxy.allow()
-
-    await client.connected()
+    async with client.away(proxy):
+        missed = list(range(2, 2 + KEPT + 1))
+        for number in missed:
+            server.publish(channel, number)
     context = await client.event("subscribe", channel)
     assert (context["isResubscribe"], context["recovered"]) == (True, False)
     assert await client.publications(channel, KEPT) == missed[-KEPT:]
@@ -171,13 +143,9 @@ async def test_removed_history_is_not_recovered(
     client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
 
-    proxy.refuse()
-    await client.event("disconnect")
-    server.publish(channel, "lost")
-    assert server.api("history_remove", channel=channel) == {"result": {}}
-    proxy.allow()
-
-    await client.connected()
+    async with client.away(proxy):
+        server.publish(channel, "lost")
+        assert server.api("history_remove", channel=channel) == {"result": {}}
     assert (await client.event("subscribe", channel))["recovered"] is False
     server.publish(channel, "after")
     assert await client.publication(channel) == "after"
@@ -191,12 +159,8 @@ async def test_client_without_recovery_resubscribes_and_misses_what_it_missed(
     client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
 
-    proxy.refuse()
-    await client.event("disconnect")
-    server.publish(channel, "missed")
-    proxy.allow()
-
-    await client.connected()
+    async with client.away(proxy):
+        server.publish(channel, "missed")
     context = await client.event("subscribe", channel)
     assert (context["isResubscribe"], context["recovered"]) == (True, False)
     server.publish(channel, "after")
@@ -211,15 +175,11 @@ async def test_each_channel_recovers_its_own(
     for number, channel in enumerate(channels):
         await subscribed(client, server, channel, number % 3)
 
-    proxy.refuse()
-    await client.event("disconnect")
+    async with client.away(proxy):
+        for channel in channels:
+            server.publish(channel, f"missed in {channel}")
     for channel in channels:
-        server.publish(channel, f"missed in {channel}")
-    proxy.allow()
-
-    await client.connected()
-    for channel in channels:
-        assert (await client.event("subscribe", channel))["recovered"] is True
+        await client.recovered(channel)
         assert await client.publication(channel) == f"missed in {channel}"
 
 
@@ -231,14 +191,10 @@ async def test_refused_attempts_go_on_until_the_server_is_back(
     await subscribed(client, server, channel, 1)
     attempts = proxy.connections
 
-    proxy.refuse()
-    await client.event("disconnect")
-    await proxy.reached(attempts + 3)
-    server.publish(channel, 2)
-    proxy.allow()
-
-    await client.connected()
-    assert (await client.event("subscribe", channel))["recovered"] is True
+    async with client.away(proxy):
+        await proxy.reached(attempts + 3)
+        server.publish(channel, 2)
+    await client.recovered(channel)
     assert await client.publication(channel) == 2
     # an attempt that fails is no second disconnect
     assert client.unread("disconnect") == []

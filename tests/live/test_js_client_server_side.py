@@ -5,19 +5,18 @@ Their events are emitted by the client object itself, with the channel in the co
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.conftest import connection_token
-from tests.js_client import JsClient
+from tests.js_client import NewClient
+from tests.live.conftest import NewProxy
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
 pytest_plugins = ["tests.js_fixtures"]
-
-NewClient = Callable[..., Awaitable[JsClient]]
 
 
 async def test_channels_of_the_token_are_subscribed_on_connect(
@@ -81,15 +80,10 @@ async def test_missed_publications_of_a_server_side_channel_arrive_once_in_order
         server.publish(channel, number)
     assert await client.publications(channel, 2) == [1, 2]
 
-    proxy.refuse()
-    await client.event("disconnect")
-    for number in (3, 4, 5):
-        server.publish(channel, number)
-    proxy.allow()
-
-    await client.connected()
-    context = await client.event("subscribe", channel)
-    assert (context["isResubscribe"], context["recovered"]) == (True, True)
+    async with client.away(proxy):
+        for number in (3, 4, 5):
+            server.publish(channel, number)
+    await client.recovered(channel)
     server.publish(channel, 6)
     assert await client.publications(channel, 4) == [3, 4, 5, 6]
     await client.settle()
@@ -106,13 +100,9 @@ async def test_server_side_channel_recovers_a_second_time(
     await client.event("subscribe", channel)
 
     for number in (1, 2):
-        proxy.refuse()
-        await client.event("disconnect")
-        server.publish(channel, number)
-        proxy.allow()
-        await client.connected()
-        context = await client.event("subscribe", channel)
-        assert context["recovered"] is True
+        async with client.away(proxy):
+            server.publish(channel, number)
+        await client.recovered(channel)
         assert await client.publication(channel) == number
 
     await client.settle()
@@ -145,7 +135,7 @@ async def test_user_is_subscribed_to_the_personal_channel(
 async def test_personal_channel_recovers(
     connect_js: NewClient,
     personal_server: Server,
-    new_proxy: Callable[[Server], Awaitable[TcpProxy]],
+    new_proxy: NewProxy,
     unique: str,
 ) -> None:
     channel = f"rec:#{unique}"
@@ -153,11 +143,7 @@ async def test_personal_channel_recovers(
     client = await connect_js(user=unique, through=proxy)
     await client.event("subscribe", channel)
 
-    proxy.refuse()
-    await client.event("disconnect")
-    personal_server.publish(channel, "missed")
-    proxy.allow()
-
-    await client.connected()
-    assert (await client.event("subscribe", channel))["recovered"] is True
+    async with client.away(proxy):
+        personal_server.publish(channel, "missed")
+    await client.recovered(channel)
     assert await client.publication(channel) == "missed"

@@ -75,7 +75,7 @@ async def test_expiring_connection_is_refreshed_by_the_view(
 
     async with asyncio.timeout(TIMEOUT):
         while await conn_info(client, unique) is None:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # a refresh is no event, so this asks again and again
 
     # the token of the view has it
     assert await conn_info(client, unique) == {"name": visitor.username}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack
 
 import pytest
 from selenium.webdriver import Chrome
 
 from tests.browser import start_browser
-from tests.live.client_module.page import OPTIONS, ClientPage, NewProxy
+from tests.live.client_module.page import OPTIONS, ClientPage
 from tests.live.hooks_site import environment
 from tests.server import Server
-from tests.tcp_proxy import TcpProxy
 
 
 @pytest.fixture(scope="session")
@@ -47,24 +45,3 @@ async def page(server: Server, chromium: Chrome) -> AsyncIterator[ClientPage]:
     page = await ClientPage(chromium).open(server.address)
     yield page
     assert await page.leave() == []
-
-
-@pytest.fixture
-async def new_proxy() -> AsyncIterator[NewProxy]:
-    """Put a proxy in front of a server: `await new_proxy(server)`."""
-    stack = AsyncExitStack()
-
-    async def new_proxy(server: Server) -> TcpProxy:
-        proxy = TcpProxy(server.socket)
-        await proxy.start()
-        stack.push_async_callback(proxy.stop)
-        return proxy
-
-    yield new_proxy
-    await stack.aclose()
-
-
-@pytest.fixture
-async def proxy(server: Server, new_proxy: NewProxy) -> TcpProxy:
-    """A proxy in front of `server`."""
-    return await new_proxy(server)

@@ -1,7 +1,6 @@
 """A page with the client module in a real browser, driven from a test.
 
-    await page.make(server.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(server.socket)
     await page.run("subscribe(args[0])", channel)
     await page.event("sub:publish", channel)
 
@@ -12,12 +11,13 @@ and `subscribe` as those of the module, `subscriptions`, `client` by way of `mak
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from selenium.webdriver import Chrome
 
-from tests.server import Server
+from tests.conftest import connection_token
 from tests.tcp_proxy import TcpProxy
 
 SCRIPT_TIMEOUT = 30
@@ -49,9 +49,6 @@ OPTIONS: dict[str, Any] = {
         },
     ],
 }
-
-NewProxy = Callable[[Server], Awaitable[TcpProxy]]
-"""As the fixture `new_proxy`."""
 
 _RUN = """
     const done = arguments[2];
@@ -128,6 +125,19 @@ class ClientPage:
         """Connect, and wait until that is done; returns the context of the event."""
         await self.run("client.connect()")
         return await self.event("connect")
+
+    async def connected(self, url: str, more: str = "{}", /, **options: Any) -> dict[str, Any]:
+        """As `make` and `connect`; as user 17, unless a token is given."""
+        await self.make(url, more, **{"token": connection_token("17")} | options)
+        return await self.connect()
+
+    @asynccontextmanager
+    async def away(self, proxy: TcpProxy) -> AsyncIterator[None]:
+        """For the length of the block the client has lost its connection, by way of a proxy."""
+        proxy.refuse()
+        await self.event("disconnect")
+        yield
+        proxy.allow()
 
     async def subscribe(self, channel: str, **options: Any) -> dict[str, Any]:
         """Subscribe, and wait until that is done; returns the context of the event."""

@@ -17,8 +17,7 @@ SUBSCRIPTION = "const subscription = subscriptions.get(args[0]);"
 @pytest.fixture
 async def connected(server: Server, page: ClientPage) -> ClientPage:
     """The page, connected as user 17 with a name."""
-    await page.make(server.socket, token=connection_token("17", info={"name": "Ada"}))
-    await page.connect()
+    await page.connected(server.socket, token=connection_token("17", info={"name": "Ada"}))
     return page
 
 
@@ -111,8 +110,7 @@ async def test_history_is_told_oldest_first(
     channel = f"chat:{unique}"
     for number in (1, 2, 3):
         server.publish(channel, number)
-    await page.make(server.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(server.socket)
     await page.subscribe(channel)
 
     history = await page.run(f"{SUBSCRIPTION} return subscription.history()", channel)
@@ -123,8 +121,7 @@ async def test_history_is_told_oldest_first(
 async def test_rpc_without_function_is_not_available(
     serve: Callable[..., Server], page: ClientPage
 ) -> None:
-    await page.make(serve().socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(serve().socket)
 
     assert await page.error("await client.rpc('add', {a: 1, b: 2})") == 108
 
@@ -206,8 +203,7 @@ async def test_subscriptions_are_restored_in_one_frame(
     proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
     channels = [f"{unique}-{number}" for number in range(20)]
-    await page.make(proxy.url, token=connection_token("17"))
-    await page.connect()
+    await page.connected(proxy.url)
     for channel in channels:
         await page.subscribe(channel)
     await page.sent()

@@ -54,8 +54,7 @@ async def test_page_with_realtime_config_needs_nothing_else(
 async def test_lost_connection_is_told_once_and_comes_back(
     proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
-    await page.make(proxy.url, token=connection_token("17"))
-    await page.connect()
+    await page.connected(proxy.url)
     await page.subscribe(unique)
 
     proxy.refuse()
@@ -75,8 +74,7 @@ async def test_unsubscribe_is_told_before_disconnect(
     proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
     """Client object, rule 2."""
-    await page.make(proxy.url, token=connection_token("17"))
-    await page.connect()
+    await page.connected(proxy.url)
     await page.subscribe(unique)
     script = """
         window.order = [];
@@ -125,8 +123,7 @@ async def test_client_comes_back_to_a_server_that_was_killed_and_started_again(
     restarted: Callable[..., Server], page: ClientPage, unique: str
 ) -> None:
     first = restarted()
-    await page.make(first.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(first.socket)
     await page.subscribe(unique)
 
     first.kill()
@@ -143,13 +140,7 @@ async def test_server_that_hangs_is_noticed_by_a_ping(
     restarted: Callable[..., Server], page: ClientPage
 ) -> None:
     server = restarted()
-    await page.make(
-        server.socket,
-        token=connection_token("17"),
-        pingInterval=100,
-        timeouts={"ping": 200, "open": 300},
-    )
-    await page.connect()
+    await page.connected(server.socket, pingInterval=100, timeouts={"ping": 200, "open": 300})
 
     os.kill(server.pid, signal.SIGSTOP)
     try:
@@ -161,8 +152,7 @@ async def test_server_that_hangs_is_noticed_by_a_ping(
 
 
 async def test_quiet_connection_that_answers_pings_stays(server: Server, page: ClientPage) -> None:
-    await page.make(server.socket, token=connection_token("17"), pingInterval=20)
-    await page.connect()
+    await page.connected(server.socket, pingInterval=20)
 
     ping = """
         const pings = () => frames.filter((frame) => frame.endsWith('"method":7}')).length;
@@ -177,8 +167,7 @@ async def test_delays_grow_to_their_limit_with_jitter_and_begin_anew(
     proxy: TcpProxy, page: ClientPage
 ) -> None:
     options = {"minDelay": 40, "maxDelay": 160, "fallback": False}
-    await page.make(proxy.url, token=connection_token("17"), **options)
-    await page.connect()
+    await page.connected(proxy.url, **options)
 
     proxy.refuse()
     await proxy.reached(proxy.connections + 4)
@@ -198,8 +187,7 @@ async def test_delays_grow_to_their_limit_with_jitter_and_begin_anew(
 async def test_network_that_is_back_makes_the_client_try_at_once(
     proxy: TcpProxy, page: ClientPage
 ) -> None:
-    await page.make(proxy.url, token=connection_token("17"), **NOW)
-    await page.connect()
+    await page.connected(proxy.url, **NOW)
     proxy.cut()
     await page.event("disconnect")
 
@@ -209,8 +197,7 @@ async def test_network_that_is_back_makes_the_client_try_at_once(
 
 
 async def test_connect_while_waiting_tries_at_once(proxy: TcpProxy, page: ClientPage) -> None:
-    await page.make(proxy.url, token=connection_token("17"), **NOW)
-    await page.connect()
+    await page.connected(proxy.url, **NOW)
     proxy.cut()
     await page.event("disconnect")
 
@@ -220,8 +207,7 @@ async def test_connect_while_waiting_tries_at_once(proxy: TcpProxy, page: Client
 async def test_client_that_is_told_to_stay_away_does(
     server: Server, proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
-    await page.make(proxy.url, token=connection_token(unique))
-    await page.connect()
+    await page.connected(proxy.url, token=connection_token(unique))
 
     server.api("disconnect", user=unique)
     lost = await page.event("disconnect")

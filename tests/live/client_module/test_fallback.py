@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.conftest import connection_token
-from tests.live.client_module.page import OPTIONS, ClientPage, NewProxy
+from tests.live.client_module.page import OPTIONS, ClientPage
+from tests.live.conftest import NewProxy
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -39,9 +40,8 @@ async def silent() -> AsyncIterator[str]:
 async def test_blocked_client_goes_by_http(blocked: Server, page: ClientPage, unique: str) -> None:
     channel = f"chat:{unique}"
     await page.open(blocked.address)
-    await page.make(blocked.socket, token=connection_token("17"))
 
-    context = await page.connect()
+    context = await page.connected(blocked.socket)
     await page.subscribe(channel)
     await page.run("await client.publish(args[0], { text: '\u20ac\\n\\u2028' })", channel)
     blocked.publish(channel, 2)
@@ -56,9 +56,10 @@ async def test_handshake_that_is_not_answered_leads_to_http_in_the_same_attempt(
     server: Server, silent: str, page: ClientPage
 ) -> None:
     fallback = server.address + "/connection/sockjs"
-    await page.make(silent, token=connection_token("17"), fallback=fallback, timeouts={"open": 100})
 
-    assert (await page.connect())["transport"] == "eventsource"
+    context = await page.connected(silent, fallback=fallback, timeouts={"open": 100})
+
+    assert context["transport"] == "eventsource"
 
     assert await page.unread("disconnect") == []
 
@@ -77,8 +78,7 @@ async def test_client_without_fallback_stays_with_websocket(
 
 async def test_many_commands_arrive_in_order(server: Server, page: ClientPage, unique: str) -> None:
     channel = f"rec:{unique}"
-    await page.make(server.socket, token=connection_token("17"), **ONLY)
-    await page.connect()
+    await page.connected(server.socket, **ONLY)
     await page.subscribe(channel)
     numbers = list(range(50))
 
@@ -98,8 +98,7 @@ async def test_session_goes_on_when_a_response_has_reached_its_size(
 ) -> None:
     """protocol-v2, section 8: streaming responses end after 128 KiB."""
     channel = f"chat:{unique}"
-    await page.make(server.socket, token=connection_token("17"), **ONLY)
-    await page.connect()
+    await page.connected(server.socket, **ONLY)
     await page.subscribe(channel)
 
     for number in range(12):
@@ -116,19 +115,16 @@ async def test_lost_session_is_recovered_by_http_again(
     channel = f"rec:{unique}"
     proxy = await new_proxy(blocked)
     await page.open(blocked.address)
-    await page.make(proxy.url, token=connection_token("17"))
-    await page.connect()
+    await page.connected(proxy.url)
     await page.subscribe(channel)
     blocked.publish(channel, 1)
     assert await page.data(channel, 1) == [1]
 
     # what the first attempts lost is told already
     await page.run("while (unread('disconnect').length) await next('disconnect')")
-    proxy.refuse()
-    await page.event("disconnect")
-    blocked.publish(channel, 2)
-    blocked.publish(channel, 3)
-    proxy.allow()
+    async with page.away(proxy):
+        blocked.publish(channel, 2)
+        blocked.publish(channel, 3)
     again = await page.event("connect")
     blocked.publish(channel, 4)
 
@@ -141,10 +137,10 @@ async def test_websocket_is_tried_first_again_when_http_fails(
     server: Server, page: ClientPage, new_proxy: NewProxy, silent: str
 ) -> None:
     """A page that went by HTTP, and whose HTTP then fails, asks WebSocket first."""
-    proxy: TcpProxy = await new_proxy(server)
+    proxy = await new_proxy(server)
     fallback = proxy.url.replace("ws://", "http://").replace("websocket", "sockjs")
-    await page.make(silent, token=connection_token("17"), fallback=fallback, timeouts={"open": 100})
-    assert (await page.connect())["transport"] == "eventsource"
+    context = await page.connected(silent, fallback=fallback, timeouts={"open": 100})
+    assert context["transport"] == "eventsource"
     script = """
         window.opened = [];
         window.WebSocket = class extends WebSocket {
@@ -153,10 +149,8 @@ async def test_websocket_is_tried_first_again_when_http_fails(
     """
     await page.run(script)
 
-    proxy.refuse()
-    await page.event("disconnect")
-    await page.run("while (!opened.length) await new Promise((go) => setTimeout(go, 5))")
-    proxy.allow()
+    async with page.away(proxy):
+        await page.run("while (!opened.length) await new Promise((go) => setTimeout(go, 5))")
 
     assert (await page.event("connect"))["transport"] == "eventsource"
 
@@ -172,11 +166,8 @@ class Switch(TcpProxy):
 async def test_server_that_does_not_know_the_session_gets_another_one(
     server: Server, blocked: Server, page: ClientPage, unique: str
 ) -> None:
-    proxy = Switch(server.socket)
-    await proxy.start()
-    try:
-        await page.make(proxy.url, token=connection_token("17"), **ONLY)
-        first = await page.connect()
+    async with Switch(server.socket) as proxy:
+        first = await page.connected(proxy.url, **ONLY)
         await page.subscribe(unique)
 
         proxy.move(blocked)
@@ -187,16 +178,13 @@ async def test_server_that_does_not_know_the_session_gets_another_one(
 
         assert await page.data(unique, 1) == [1]
         assert first["client"] != second["client"]
-    finally:
         await page.run("client.disconnect()")
-        await proxy.stop()
 
 
 async def test_advice_is_followed_by_http_too(
     server: Server, page: ClientPage, unique: str
 ) -> None:
-    await page.make(server.socket, token=connection_token(unique), **ONLY)
-    await page.connect()
+    await page.connected(server.socket, token=connection_token(unique), **ONLY)
 
     server.api("disconnect", user=unique)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import connection_token
 from tests.live.client_module.page import ClientPage
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -22,8 +21,7 @@ UNTIL = "while (got.length < args[0]) await new Promise((go) => setTimeout(go, 5
 @pytest.fixture
 async def looping(proxy: TcpProxy, page: ClientPage, unique: str) -> ClientPage:
     """A page with a loop over a channel with recovery."""
-    await page.make(proxy.url, token=connection_token("17"), fallback=False)
-    await page.connect()
+    await page.connected(proxy.url, fallback=False)
     await page.run(LOOP + "await client.subscribe(args[0]).ready()", f"rec:{unique}")
     return page
 
@@ -33,10 +31,8 @@ async def test_loop_gets_what_is_published_and_what_was_missed(
 ) -> None:
     server.publish(f"rec:{unique}", 1)
     await looping.run(UNTIL, 1)
-    proxy.refuse()
-    await looping.event("disconnect")
-    server.publish(f"rec:{unique}", 2)
-    proxy.allow()
+    async with looping.away(proxy):
+        server.publish(f"rec:{unique}", 2)
     await looping.event("connect")
     server.publish(f"rec:{unique}", 3)
 

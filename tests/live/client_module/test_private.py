@@ -42,8 +42,7 @@ async def log_in_page(server: Server, page: ClientPage, *groups: str) -> str:
 async def test_refused_subscription_is_told_and_not_tried_again(
     proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
-    await page.make(proxy.url, token=connection_token("17"))
-    await page.connect()
+    await page.connected(proxy.url)
     await page.run("subscribe(args[0])", f"{unique}#18")
 
     error = await page.event("sub:error", f"{unique}#18")
@@ -63,8 +62,7 @@ async def test_refused_subscription_is_told_and_not_tried_again(
 async def test_ready_is_rejected_with_the_reason(
     server: Server, page: ClientPage, unique: str
 ) -> None:
-    await page.make(server.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(server.socket)
 
     script = "await subscribe(args[0]).ready()"
     assert await page.error(script, f"{unique}#18") == 103
@@ -74,8 +72,7 @@ async def test_ready_is_rejected_with_the_reason(
 async def test_refused_channel_can_be_subscribed_by_hand_later(
     server: Server, page: ClientPage, unique: str
 ) -> None:
-    await page.make(server.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(server.socket)
     await page.run("subscribe(args[0])", f"{unique}#18")
     await page.event("sub:error", f"{unique}#18")
 
@@ -88,8 +85,7 @@ async def test_channel_of_another_subscription_object_is_already_subscribed(
     server: Server, page: ClientPage, unique: str
 ) -> None:
     """Client object, rule 3."""
-    await page.make(server.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(server.socket)
     script = """
         const first = client.subscribe(args[0]);
         first.unsubscribe();
@@ -149,8 +145,7 @@ async def test_private_channels_are_asked_for_in_one_request_and_decided_one_by_
     pk = await log_in_page(server, page, unique)
     allowed = [f"$lounge:{unique}", f"$later-{unique}"]
     denied = [f"$lounge:{unique}-other", "$elsewhere"]
-    await page.make(server.socket, VIEWS, token=connection_token(pk))
-    await page.connect()
+    await page.connected(server.socket, VIEWS, token=connection_token(pk))
 
     await page.run(SUBSCRIBE_ALL, *denied, *allowed)
 
@@ -166,8 +161,7 @@ async def test_private_channels_are_restored_with_tokens_for_the_new_connection(
 ) -> None:
     pk = await log_in_page(server, page, unique)
     channels = [f"$lounge:{unique}", f"$later-{unique}"]
-    await page.make(proxy.url, VIEWS, token=connection_token(pk))
-    await page.connect()
+    await page.connected(proxy.url, VIEWS, token=connection_token(pk))
     await page.run(SUBSCRIBE_ALL, *channels)
     for channel in channels:
         await page.event("sub:subscribe", channel)
@@ -184,8 +178,7 @@ async def test_private_channels_are_restored_with_tokens_for_the_new_connection(
 async def test_view_that_fails_is_asked_again(server: Server, page: ClientPage) -> None:
     """It answers with status 500 when nobody could decide."""
     pk = await log_in_page(server, page)
-    await page.make(server.socket, VIEWS, token=connection_token(pk))
-    await page.connect()
+    await page.connected(server.socket, VIEWS, token=connection_token(pk))
 
     await page.run(SUBSCRIBE_ALL, "$odd:failure")
     errors = await page.events("sub:error", "$odd:failure", 2)
@@ -197,8 +190,7 @@ async def test_view_that_fails_is_asked_again(server: Server, page: ClientPage) 
 async def test_private_channel_without_a_function_for_tokens_is_refused(
     server: Server, page: ClientPage, unique: str
 ) -> None:
-    await page.make(server.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(server.socket)
 
     await page.run(SUBSCRIBE_ALL, f"${unique}")
 
@@ -212,8 +204,7 @@ async def test_subscription_is_renewed_when_it_expires(
     server: Server, page: ClientPage, unique: str
 ) -> None:
     channel = f"${unique}"
-    await page.make(server.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(server.socket)
     await page.run(TOKENS, {"channel": channel, "ttl": 1})
     await page.event("sub:subscribe", channel)
     await page.sent()
@@ -230,8 +221,7 @@ async def test_subscription_that_is_not_granted_again_ends(
     server: Server, page: ClientPage, unique: str
 ) -> None:
     channel = f"${unique}"
-    await page.make(server.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(server.socket)
     await page.run(TOKENS, {"channel": channel, "ttl": 1})
     await page.event("sub:subscribe", channel)
 
@@ -248,8 +238,7 @@ async def test_expired_subscription_token_is_replaced(
     server: Server, page: ClientPage, unique: str
 ) -> None:
     channel = f"${unique}"
-    await page.make(server.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(server.socket)
 
     await page.run(TOKENS, {"channel": channel, "ttl": -10})
     errors = await page.events("sub:error", channel, 2)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import connection_token
-from tests.live.client_module.page import KEPT, ClientPage, NewProxy
+from tests.live.client_module.page import KEPT, ClientPage
+from tests.live.conftest import NewProxy
 from tests.scripted_server import Line, ScriptedServer
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -35,17 +36,14 @@ async def test_missed_publications_come_in_order_and_once(
     either: Server, proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
     channel = f"rec:{unique}"
-    await page.make(proxy.url, token=connection_token("17"), fallback=False)
-    await page.connect()
+    await page.connected(proxy.url, fallback=False)
     assert not (await page.subscribe(channel))["isResubscribe"]
     publish(either, channel, 1)
     assert await page.data(channel, 1) == [1]
 
     for first in (2, 6):
-        proxy.refuse()
-        await page.event("disconnect")
-        publish(either, channel, *range(first, first + 3))
-        proxy.allow()
+        async with page.away(proxy):
+            publish(either, channel, *range(first, first + 3))
         again = await page.event("sub:subscribe", channel)
         publish(either, channel, first + 3)
 
@@ -66,16 +64,14 @@ async def test_missed_publications_of_a_server_side_subscription_come_in_order_a
     channel = f"rec:{unique}"
     token = connection_token("17", channels=[channel])
     publish(either, channel, 1)
-    await page.make(proxy.url, token=token, fallback=False)
-    await page.connect()
+    await page.connected(proxy.url, token=token, fallback=False)
     assert not (await page.event("subscribe", channel))["isResubscribe"]
     publish(either, channel, 2)
     assert await page.data(channel, 1, "publish") == [2]
 
-    proxy.refuse()
-    await page.event("unsubscribe", channel)
-    publish(either, channel, 3, 4)
-    proxy.allow()
+    async with page.away(proxy):
+        await page.event("unsubscribe", channel)
+        publish(either, channel, 3, 4)
     again = await page.event("subscribe", channel)
     publish(either, channel, 5)
 
@@ -90,14 +86,11 @@ async def test_too_many_missed_publications_are_not_called_recovered(
     either: Server, proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
     channel = f"rec:{unique}"
-    await page.make(proxy.url, token=connection_token("17"), fallback=False)
-    await page.connect()
+    await page.connected(proxy.url, fallback=False)
     await page.subscribe(channel)
 
-    proxy.refuse()
-    await page.event("disconnect")
-    publish(either, channel, *range(1, KEPT + 3))
-    proxy.allow()
+    async with page.away(proxy):
+        publish(either, channel, *range(1, KEPT + 3))
     again = await page.event("sub:subscribe", channel)
 
     assert not again["recovered"]
@@ -109,8 +102,7 @@ async def test_subscribing_by_hand_recovers_nothing(
 ) -> None:
     """Client object, rule 4."""
     channel = f"rec:{unique}"
-    await page.make(either.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(either.socket)
     await page.subscribe(channel)
     await page.run("subscriptions.get(args[0]).unsubscribe()", channel)
     publish(either, channel, 1)
@@ -126,8 +118,7 @@ async def test_connecting_again_by_hand_recovers(
     either: Server, page: ClientPage, unique: str
 ) -> None:
     channel = f"rec:{unique}"
-    await page.make(either.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(either.socket)
     await page.subscribe(channel)
     await page.run("client.disconnect()")
     publish(either, channel, 1)
@@ -142,15 +133,13 @@ async def test_subscribing_since_a_position_recovers_what_came_after_it(
     either: Server, page: ClientPage, unique: str
 ) -> None:
     channel = f"rec:{unique}"
-    await page.make(either.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(either.socket)
     await page.subscribe(channel)
     publish(either, channel, 1)
     await page.data(channel, 1)
     since = await page.run("return subscriptions.get(args[0]).position", channel)
     publish(either, channel, 2, 3)
-    await page.make(either.socket, token=connection_token("17"))
-    await page.connect()
+    await page.connected(either.socket)
 
     first = await page.run(
         """
@@ -170,16 +159,13 @@ async def test_channel_without_recovery_is_restored_without(
     either: Server, proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
     channel = f"chat:{unique}"
-    await page.make(proxy.url, token=connection_token("17"), fallback=False)
-    await page.connect()
+    await page.connected(proxy.url, fallback=False)
     await page.subscribe(channel)
     publish(either, channel, 1)
     await page.data(channel, 1)
 
-    proxy.refuse()
-    await page.event("disconnect")
-    publish(either, channel, 2)
-    proxy.allow()
+    async with page.away(proxy):
+        publish(either, channel, 2)
     again = await page.event("sub:subscribe", channel)
     publish(either, channel, 3)
 

@@ -150,8 +150,7 @@ async def test_invalid_token_is_sent_once(
 
     assert lost == {"code": 3002, "reason": "invalid token", "reconnect": False}
     # another client does what takes much longer than the delay
-    await page.make(proxy.url, token=connection_token("17"))
-    await page.connect()
+    await page.connected(proxy.url)
     await page.subscribe(unique)
     assert proxy.connections == 2
     assert await asked(page) == 0
@@ -163,8 +162,7 @@ async def test_token_is_renewed_when_it_expires(
     channel = f"chat:{unique}"
     renewed = connection_token("17", ttl=300, info={"renewed": True})
     token = connection_token("17", ttl=2)
-    await page.make(server.socket, TOKENS, token=token, answers=[renewed])
-    await page.connect()
+    await page.connected(server.socket, TOKENS, token=token, answers=[renewed])
     await page.subscribe(channel)
     assert await conn_info(page, channel) is None
 
@@ -180,8 +178,7 @@ async def test_token_is_renewed_when_it_expires(
 async def test_renewal_that_fails_is_tried_again(server: Server, page: ClientPage) -> None:
     token = connection_token("17", ttl=2)
     answers = ["error", connection_token("17", ttl=300)]
-    await page.make(server.socket, TOKENS, token=token, answers=answers)
-    await page.connect()
+    await page.connected(server.socket, TOKENS, token=token, answers=answers)
 
     refreshed = """frames.some((frame) => frame.includes('"method":10'))"""
     await page.run(f"while (!{refreshed}) await new Promise((go) => setTimeout(go, 10))")
@@ -196,8 +193,7 @@ async def test_client_that_was_closed_as_expired_connects_with_a_new_token(
 ) -> None:
     """The renewal hangs until the server has closed the connection."""
     token = connection_token("17", ttl=2)
-    await page.make(server.socket, HANGING, token=token, good=connection_token("17"))
-    await page.connect()
+    await page.connected(server.socket, HANGING, token=token, good=connection_token("17"))
 
     lost = await page.event("disconnect")
     await page.event("connect")
