@@ -182,7 +182,7 @@ const LOOP_LIMIT = 1000;
  *
  * @typedef {(error: RealtimeError | null, result: any) => void} OnReply
  * @typedef {ReturnType<typeof setTimeout> | undefined} Timer
- * @typedef {{ resolve: () => void, reject: (error: RealtimeError) => void }} Waiting
+ * @typedef {{ resolve: () => void, reject: (error: RealtimeError) => void, timer: Timer }} Waiter
  * @typedef {object} Loop a loop over the publications of a channel
  * @property {Publication[]} buffer
  * @property {number} limit
@@ -196,7 +196,7 @@ export class RealtimeError extends Error {
   /**
    * @param {number} code see ErrorCode
    * @param {string} message
-   * @param {{ channel?: string, temporary?: boolean, cause?: unknown }} [more]
+   * @param {{ channel?: string | undefined, temporary?: boolean, cause?: unknown }} [more]
    */
   constructor(code, message, { channel, temporary = false, cause } = {}) {
     super(message, { cause });
@@ -304,6 +304,8 @@ export class Client extends Emitter {
   /** @type {State} */
   #state = "disconnected";
   #reconnecting = false;
+  /** @internal Whether a connection has ended for good, and `connect()` was not called since. */
+  _stayingAway = false;
   #id = "";
 
   /** Another object for every attempt: what began in an earlier one has to be dropped. */
@@ -318,12 +320,12 @@ export class Client extends Emitter {
 
   /** @type {Map<number, { onReply: OnReply, timer: Timer }>} */
   #calls = new Map();
-  /** @type {Waiting[]} */
-  #waiting = [];
+  #waiting = new Waiting();
   /** @type {string[]} */
   #outgoing = [];
-  /** @type {string[]} Messages not handled yet. */
+  /** @type {string[]} Messages, of which so many are handled; shift() is slow in long arrays. */
   #inbox = [];
+  #handled = 0;
   #answered = false;
   #paused = false;
   #lastId = 0;
@@ -360,6 +362,7 @@ export class Client extends Emitter {
     const sockjs = new URL(beside, socket.href.replace("ws", "http"));
     this.#fallback =
       fallback && transports.includes("eventsource") ? sockjs.href.replace(/\/$/, "") : null;
+    if (!this.#url && !this.#fallback) throw new TypeError("no transport is left");
     this._options = { ...DEFAULTS, ...options, timeouts: { ...TIMEOUTS, ...options.timeouts } };
     this.#token = options.token ?? undefined;
     this.#backOff = new BackOff(this._options);
@@ -405,6 +408,7 @@ export class Client extends Emitter {
     if (this.#state !== "disconnected") return;
     globalThis.addEventListener?.("online", this.#networkChanged);
     globalThis.addEventListener?.("offline", this.#networkChanged);
+    this._stayingAway = false;
     this.#attempt();
   }
 
@@ -417,10 +421,7 @@ export class Client extends Emitter {
 
   /** Resolves when the client is connected; rejects when it gives up. @returns {Promise<void>} */
   ready() {
-    return new Promise((resolve, reject) => {
-      if (this.#state === "connected") resolve();
-      else this.#waiting.push({ resolve, reject });
-    });
+    return this.#state === "connected" ? Promise.resolve() : this.#waiting.wait();
   }
 
   /** Use another connection token from the next connect on. @param {string} token */
@@ -580,16 +581,19 @@ export class Client extends Emitter {
     this.#pingLater();
     this.#become("connected", () => {
       for (const subscription of this.#subscriptions.values()) subscription._start();
-      for (const { resolve } of this.#waiting.splice(0)) resolve();
+      this.#waiting.end();
     });
     if (life !== this.#life) return;
     const { client, version, data } = result;
     this._emit("connect", { client, version, data, transport: this.#using });
+    if (life !== this.#life) return;
     const subs = result.subs ?? {};
     for (const channel of this.#serverSide.keys()) {
       if (!Object.hasOwn(subs, channel)) this.#serverSide.delete(channel);
     }
-    for (const [channel, sub] of Object.entries(subs)) this.#serverSubscribed(channel, sub);
+    for (const [channel, sub] of Object.entries(subs)) {
+      if (life === this.#life) this.#serverSubscribed(channel, sub);
+    }
   }
 
   /** @type {boolean} */
@@ -625,6 +629,7 @@ export class Client extends Emitter {
   /** @param {{ expires?: boolean, ttl?: number }} result */
   #refreshLater({ expires, ttl }) {
     clearTimeout(this.#refreshTimer);
+    this.#refreshBackOff.reset();
     if (expires && this.#renewable) {
       this.#refreshTimer = setTimeout(() => this.#refresh(), untilRefresh(ttl));
     }
@@ -641,12 +646,8 @@ export class Client extends Emitter {
     if (!(await this.#renewToken(retry))) return;
     this._command(METHOD.refresh, { token: this.#token }, (error, result) => {
       if (life !== this.#life) return;
-      if (error) {
-        retry(error);
-      } else {
-        this.#refreshBackOff.reset();
-        this.#refreshLater(result);
-      }
+      if (error) retry(error);
+      else this.#refreshLater(result);
     });
   }
 
@@ -660,11 +661,12 @@ export class Client extends Emitter {
    */
   _lose({ code, reason, reconnect }) {
     const announced = this.#reconnecting; // one event per loss, however many attempts fail
-    const serverSide = this.#id ? [...this.#serverSide.keys()] : [];
+    const serverSide = [...this.#serverSide].filter(([, stream]) => stream.end());
     const left = [...this.#subscriptions.values()].filter((each) => each._lost(!reconnect));
     this.#life = {};
     this.#id = "";
     this.#reconnecting = reconnect;
+    this._stayingAway = !reconnect;
     if (code === DISCONNECT_EXPIRED && this.#renewable) this.#token = undefined;
     clearTimeout(this.#retryTimer);
     const delay = reconnect ? this.#backOff.next() : null;
@@ -673,12 +675,12 @@ export class Client extends Emitter {
     } else {
       globalThis.removeEventListener?.("online", this.#networkChanged);
       globalThis.removeEventListener?.("offline", this.#networkChanged);
-      for (const { reject } of this.#waiting.splice(0)) reject(disconnected(reason));
+      this.#waiting.end(disconnected(reason));
     }
     this.#drop();
     this.#become("disconnected", undefined, { reason, delay });
     for (const each of left) each._emit("unsubscribe", { channel: each.channel });
-    for (const channel of serverSide) this._emit("unsubscribe", { channel });
+    for (const [channel] of serverSide) this._emit("unsubscribe", { channel });
     if (!announced) this._emit("disconnect", { code, reason, reconnect });
   }
 
@@ -691,6 +693,7 @@ export class Client extends Emitter {
     this.#transport = null;
     this.#outgoing = [];
     this.#inbox = [];
+    this.#handled = 0;
     this.#paused = false;
     const calls = [...this.#calls.values()];
     this.#calls.clear();
@@ -727,9 +730,7 @@ export class Client extends Emitter {
    */
   async #request(method, params) {
     if (this.#state === "disconnected" && !this.#reconnecting) throw disconnected();
-    if (this.#state !== "connected") {
-      await within(() => this.ready(), this._options.timeouts.command);
-    }
+    if (this.#state !== "connected") await this.#waiting.wait(this._options.timeouts.command);
     return new Promise((resolve, reject) => {
       this._command(method, params, (error, result) => {
         this.#answered = true;
@@ -788,13 +789,14 @@ export class Client extends Emitter {
     this.#worked = true;
     if (this.#using === "websocket") this.#blocked = 0;
     if (this.#state === "connected") this.#pingLater();
-    this.#inbox.push(...frame.split("\n").filter(Boolean));
+    for (const line of frame.split("\n")) if (line) this.#inbox.push(line);
     if (!this.#paused) this.#handle();
   }
 
   /** Handle what came, in order. A caller who got a reply goes on before what came after it. */
   #handle(pausing = true) {
-    for (let line = this.#inbox.shift(); line; line = this.#inbox.shift()) {
+    while (this.#handled < this.#inbox.length) {
+      const line = this.#inbox[this.#handled++] ?? "";
       this.#answered = false;
       try {
         const { id, error, result } = JSON.parse(line);
@@ -804,7 +806,7 @@ export class Client extends Emitter {
       } catch (error) {
         this._lose(advice(`not understood: ${error}`));
       }
-      if (this.#answered && pausing && this.#inbox.length) {
+      if (this.#answered && pausing && this.#handled < this.#inbox.length) {
         const life = this.#life;
         this.#paused = true;
         afterPromises(() => {
@@ -815,6 +817,8 @@ export class Client extends Emitter {
         return;
       }
     }
+    this.#inbox = [];
+    this.#handled = 0;
   }
 
   /** @param {{ type?: number, channel?: string, data: any }} push */
@@ -923,8 +927,7 @@ export class Subscription extends Emitter {
   #backOff;
   /** @type {Timer} */
   #timer;
-  /** @type {Waiting[]} */
-  #waiting = [];
+  #waiting = new Waiting();
   /** @type {Set<Loop>} */
   #loops = new Set();
   /** @type {RealtimeError | null} */
@@ -978,11 +981,7 @@ export class Subscription extends Emitter {
 
   /** Resolves when subscribed; rejects when that fails or ends. @returns {Promise<void>} */
   ready() {
-    return new Promise((resolve, reject) => {
-      if (this.#state === "subscribed") resolve();
-      else if (this.#state === "unsubscribed") reject(this.#error ?? this.#unsubscribed());
-      else this.#waiting.push({ resolve, reject });
-    });
+    return this.#ready();
   }
 
   /** @param {any} data */
@@ -1083,8 +1082,11 @@ export class Subscription extends Emitter {
     const { channel } = this;
     if (type === PUSH.join) this._emit("join", { channel, info: data.info });
     else if (type === PUSH.leave) this._emit("leave", { channel, info: data.info });
-    else if (type === PUSH.unsub) this.#end();
-    else if (type === PUSH.publication) {
+    else if (type === PUSH.unsub) {
+      // it was about an earlier subscription, and this one may be made all the same
+      if (this.#state === "subscribing") this.unsubscribe();
+      else this.#end();
+    } else if (type === PUSH.publication) {
       const publication = toPublication(channel, data);
       // without recovery, publications may come before the reply to subscribe
       const order = this.#state === "subscribed" ? this.#stream.follow(publication) : "next";
@@ -1100,9 +1102,8 @@ export class Subscription extends Emitter {
     const stream = this.#stream;
     const context = stream.begin(this.channel, result);
     this.#state = "subscribed";
-    this.#backOff.reset();
     this.#refreshLater(result);
-    for (const { resolve } of this.#waiting.splice(0)) resolve();
+    this.#waiting.end();
     this._emit("subscribe", context);
     for (const publication of context.publications) {
       // told even after a loss, because the position is behind them; not after unsubscribe()
@@ -1135,9 +1136,10 @@ export class Subscription extends Emitter {
   }
 
   get #hasToken() {
-    const { getChannelToken, privateChannelPrefix } = this.#client._options;
-    const isAsked = getChannelToken !== undefined && this.channel.startsWith(privateChannelPrefix);
-    return isAsked || this.#options.getToken !== undefined;
+    const { getChannelToken, privateChannelPrefix: prefix } = this.#client._options;
+    // as on the server, an empty prefix makes no channel private
+    const isPrivate = prefix !== "" && this.channel.startsWith(prefix);
+    return this.#options.getToken !== undefined || (isPrivate && getChannelToken !== undefined);
   }
 
   #token() {
@@ -1150,6 +1152,7 @@ export class Subscription extends Emitter {
 
   /** @param {{ expires?: boolean, ttl?: number }} result */
   #refreshLater({ expires, ttl }) {
+    this.#backOff.reset();
     if (!expires || !this.#hasToken) return;
     this.#timer = setTimeout(() => this.#refresh(), untilRefresh(ttl));
   }
@@ -1173,12 +1176,8 @@ export class Subscription extends Emitter {
     }
     this.#client._command(METHOD.sub_refresh, { channel, token }, (error, result) => {
       if (request !== this.#request) return;
-      if (error) {
-        this.#retry(request, error, again);
-      } else {
-        this.#backOff.reset();
-        this.#refreshLater(result);
-      }
+      if (error) this.#retry(request, error, again);
+      else this.#refreshLater(result);
     });
   }
 
@@ -1211,7 +1210,7 @@ export class Subscription extends Emitter {
 
   /** @param {RealtimeError} error @param {RealtimeError | null} loopError null: loops just end */
   #tellWaiting(error, loopError) {
-    for (const { reject } of this.#waiting.splice(0)) reject(error);
+    this.#waiting.end(error);
     for (const loop of this.#loops) this.#endLoop(loop, loopError);
   }
 
@@ -1228,12 +1227,49 @@ export class Subscription extends Emitter {
     return new RealtimeError(ErrorCode.UNSUBSCRIBED, "not subscribed", { channel });
   }
 
+  /** @param {number} [timeout] milliseconds */
+  async #ready(timeout) {
+    if (this.#state === "unsubscribed") throw this.#error ?? this.#unsubscribed();
+    if (this.#state === "subscribing") await this.#waiting.wait(timeout);
+  }
+
   /** @template T @param {() => Promise<T>} run @returns {Promise<T>} */
   async #whenReady(run) {
     if (this.#state !== "subscribed") {
-      await within(() => this.ready(), this.#client._options.timeouts.command);
+      if (this.#client._stayingAway) throw disconnected();
+      await this.#ready(this.#client._options.timeouts.command);
     }
     return run();
+  }
+}
+
+/** Those who wait for one thing. Who has waited long enough is forgotten. */
+class Waiting {
+  /** @type {Set<Waiter>} */
+  #waiters = new Set();
+
+  /** @param {number} [timeout] milliseconds @returns {Promise<void>} */
+  wait(timeout) {
+    return new Promise((resolve, reject) => {
+      /** @type {Waiter} */
+      const waiter = { resolve, reject, timer: undefined };
+      this.#waiters.add(waiter);
+      if (timeout === undefined) return;
+      waiter.timer = setTimeout(() => {
+        this.#waiters.delete(waiter);
+        reject(timedOut());
+      }, timeout);
+    });
+  }
+
+  /** @param {RealtimeError} [error] why it will not come */
+  end(error) {
+    for (const { resolve, reject, timer } of this.#waiters) {
+      clearTimeout(timer);
+      if (error) reject(error);
+      else resolve();
+    }
+    this.#waiters.clear();
   }
 }
 
@@ -1242,6 +1278,7 @@ class Stream {
   /** @type {Position | null} null where nothing can be recovered */
   position = null;
   #begun = false;
+  #active = false;
 
   /**
    * A subscription begins, or begins again.
@@ -1252,7 +1289,7 @@ class Stream {
    */
   begin(channel, result) {
     const isResubscribe = this.#begun;
-    this.#begun = true;
+    this.#begun = this.#active = true;
     const recoverable = result.recoverable === true;
     this.position = recoverable ? { offset: offsetOf(result), epoch: result.epoch ?? "" } : null;
     /** @type {Publication[]} */
@@ -1263,6 +1300,13 @@ class Stream {
     publications.sort((a, b) => (a.offset ?? 0) - (b.offset ?? 0));
     const recovered = result.recovered === true;
     return { channel, isResubscribe, recoverable, recovered, publications };
+  }
+
+  /** The connection is lost; returns whether the channel was subscribed. */
+  end() {
+    const active = this.#active;
+    this.#active = false;
+    return active;
   }
 
   /**

@@ -114,6 +114,25 @@ class ClientPage:
             return error.code
         raise AssertionError(f"nothing was thrown: {value}")
 
+    async def promises(self) -> int:
+        """How many promises the page holds on to, after a garbage collection."""
+        return await asyncio.to_thread(self._promises)
+
+    def _promises(self) -> int:
+        def ask(command: str, **parameters: Any) -> Any:
+            return self._browser.execute_cdp_cmd(command, parameters)
+
+        prototype = ask("Runtime.evaluate", expression="Promise.prototype")["result"]["objectId"]
+        found = ask("Runtime.queryObjects", prototypeObjectId=prototype)["objects"]["objectId"]
+        count: int = ask(
+            "Runtime.callFunctionOn",
+            objectId=found,
+            functionDeclaration="function () { return this.length }",
+            returnByValue=True,
+        )["result"]["value"]
+        ask("Runtime.releaseObject", objectId=found)
+        return count
+
     # the usual steps
 
     async def make(self, url: str, more: str = "{}", /, **options: Any) -> None:

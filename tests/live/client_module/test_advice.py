@@ -222,3 +222,65 @@ async def test_subscription_that_the_server_makes_later_is_told(page: ClientPage
         await page.run("client.disconnect()")
 
     assert asked == [{"news": {"recover": True, "offset": 2, "epoch": "e"}}]
+
+
+async def test_handler_that_disconnects_hears_nothing_of_server_side_channels(
+    page: ClientPage,
+) -> None:
+    async def script(line: Line) -> None:
+        await line.accept(subs={"news": {}})
+        await line.stay()
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.connect()
+        await page.event("subscribe", "news")
+        await page.run("client.disconnect()")
+        await page.event("unsubscribe", "news")
+        await page.event("disconnect")
+
+        await page.run("client.on('connect', () => client.disconnect()); client.connect()")
+        await page.event("disconnect")
+
+        assert await page.unread("subscribe", "news") == []
+        assert await page.unread("unsubscribe", "news") == []
+
+
+async def test_unsub_during_a_subscribe_leaves_the_channel_unsubscribed_on_both_sides(
+    page: ClientPage,
+) -> None:
+    """It may be about an earlier subscription, and the server may make this one all the same."""
+
+    async def script(line: Line) -> None:
+        await line.accept()
+        command = await line.command("subscribe")
+        unsub = {"result": {"type": 3, "channel": "news", "data": {}}}
+        await line.send(unsub, {"id": command["id"], "result": {}})
+        await line.reply("unsubscribe", result={})
+        await line.send({"result": {"type": 4, "data": {"data": "unsubscribed"}}})
+        await line.stay()
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.run("subscribe('news'); client.connect()")
+
+        assert await page.event("message") == {"data": "unsubscribed"}
+        assert await page.run("return subscriptions.get('news').state") == "unsubscribed"
+        assert await page.unread("sub:subscribe", "news") == []
+
+
+async def test_frame_of_very_many_messages_is_handled_to_its_end(page: ClientPage) -> None:
+    """A server may join what has waited for a client."""
+    other = {"result": {"channel": "n", "data": {"data": 1}}}
+
+    async def script(line: Line) -> None:
+        await line.accept()
+        await line.send(*[other] * 150_000, {"result": {"type": 4, "data": {"data": "end"}}})
+        await line.stay()
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.connect()
+
+        assert await page.event("message") == {"data": "end"}
+        assert await page.unread("disconnect") == []

@@ -168,6 +168,33 @@ async def test_commands_of_a_disconnected_client_are_rejected(
     assert await connected.error(script) == 3  # DISCONNECTED
 
 
+async def test_command_of_a_subscription_is_rejected_at_once_when_the_client_stays_away(
+    connected: ClientPage, unique: str
+) -> None:
+    """Nothing would be sent, so the error is not that of an answer which did not come."""
+    await connected.subscribe(unique)
+    await connected.run("client.disconnect()")
+
+    assert await connected.error("await subscriptions.get(args[0]).publish(1)", unique) == 3
+
+
+async def test_commands_that_have_waited_long_enough_are_forgotten(page: ClientPage) -> None:
+    """A page that goes on publishing while it is offline does not fill the memory."""
+    await page.make("ws://127.0.0.1:9/", timeouts={"command": 1})
+    script = """
+        client.connect();
+        const subscription = client.subscribe("news");
+        const command = () => Promise.allSettled([client.rpc("x"), subscription.presence()]);
+        for (let n = 0; n < 100; n += 1) await command();
+    """
+    before = await page.promises()
+
+    await page.run(script)
+
+    assert await page.promises() - before < 100
+    await page.run("client.disconnect()")
+
+
 async def test_waiting_for_the_connection_ends_with_the_attempts(connected: ClientPage) -> None:
     script = """
         client.disconnect();

@@ -41,6 +41,12 @@ async def test_address_is_that_of_the_page_by_default(page: ClientPage) -> None:
     await page.connect()
 
 
+async def test_client_that_may_use_no_transport_is_not_made(page: ClientPage) -> None:
+    options = "{ transports: ['eventsource'], fallback: false }"
+
+    assert await page.error(f"make('/connection/websocket', {options})") is None  # a TypeError
+
+
 async def test_page_with_realtime_config_needs_nothing_else(
     page: ClientPage, server: Server
 ) -> None:

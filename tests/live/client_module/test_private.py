@@ -197,6 +197,16 @@ async def test_private_channel_without_a_function_for_tokens_is_refused(
     assert (await page.event("sub:error", f"${unique}"))["code"] == 103
 
 
+async def test_without_a_prefix_no_channel_is_private(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    """As on the server, where an empty `channel_private_prefix` turns that off."""
+    options = "{ privateChannelPrefix: '', getChannelToken: async () => ({}) }"
+    await page.connected(server.socket, options)
+
+    await page.subscribe(unique)
+
+
 # subscriptions that expire
 
 
