@@ -14,7 +14,7 @@ from benchmarks import machine, processes, report
 from benchmarks.cells import Setup, has_socketio
 from benchmarks.measures import cluster, fanout, many, requests
 from benchmarks.measures.run import Run
-from benchmarks.processes import Command, Process, Unavailable
+from benchmarks.processes import Process, Unavailable
 
 MEASURES = ("fanout", "latency", "memory", "growth", "connections", "commands", "http", "cluster")
 LEAST_OPEN_FILES = 10_500
@@ -100,14 +100,10 @@ def _redis(stack: contextlib.ExitStack, notes: list[str]) -> tuple[str | None, P
     """The Redis program and a server of our own; None without one."""
     try:
         program = processes.redis_program()
-        words = [program, "--port", "{port}", "--bind", "127.0.0.1", "--save", "", "--appendonly"]
-        server = Process("Redis", Command([*words, "no"]))
-        stack.callback(server.stop)
-        server.wait_until_listening()
+        return program, processes.start_redis(stack, program)
     except Unavailable as error:
         notes.append(f"Channels pubsub, cluster: {error}")
         return None, None
-    return program, server
 
 
 def _node(notes: list[str]) -> str | None:

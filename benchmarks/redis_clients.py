@@ -32,8 +32,7 @@ from typing import Any
 
 import redis
 
-from benchmarks import processes
-from benchmarks.processes import Command, Process, cpu_seconds
+from benchmarks.processes import cpu_seconds, redis_program, start_redis
 from benchmarks.redis_ways import (
     CALLERS,
     CHANNEL,
@@ -52,6 +51,7 @@ from benchmarks.redis_ways import (
     Way,
 )
 from benchmarks.results import Results, Sample
+from benchmarks.tables import Column, headings, medians, ratio, table
 from realtime.redis.link import encode
 
 BURST = "for _ = 1, tonumber(ARGV[3]) do redis.call('publish', ARGV[2], ARGV[1]) end"
@@ -93,7 +93,7 @@ class Meter:
 
     async def window(self, seconds: float) -> Sample:
         """Get warm, and measure for so long."""
-        await asyncio.sleep(seconds / 4)
+        await asyncio.sleep(seconds / 4)  # others work meanwhile, here and below
         self.start()
         await asyncio.sleep(seconds)
         return self.stop()
@@ -209,9 +209,6 @@ def _take(take: Take, answer: Connection) -> None:
     answer.send(take())
 
 
-Column = tuple[str, str, str]
-"""Heading, metric, format."""
-
 _COMMON: tuple[Column, ...] = (
     ("a second", "per_s", ",.0f"),
     ("CPU us each", "cpu_us", ",.1f"),
@@ -226,31 +223,19 @@ def _table(
     columns: Sequence[Column] = _COMMON,
 ) -> str:
     """One measure; `references` names the way of ours that a cell is compared with."""
-    head = [measure, *(heading for heading, _, _ in columns), "speed, ours / it", "CPU, it / ours"]
-    lines = [head]
+    rows = []
     for cell in results.cells(measure):
-        values = [(results.median(measure, cell, metric), form) for _, metric, form in columns]
         ours = references[cell]
-        ratios = (
-            results.ratio(measure, "per_s", ours, cell),
-            results.ratio(measure, "cpu_us", cell, ours),
+        rows.append(
+            [
+                cell,
+                *medians(results, measure, cell, columns),
+                ratio(results.ratio(measure, "per_s", ours, cell)),
+                ratio(results.ratio(measure, "cpu_us", cell, ours)),
+            ]
         )
-        lines.append(
-            [cell]
-            + ["-" if value is None else format(value, form) for value, form in values]
-            + ["-" if ratio is None else f"{ratio:.3g}x" for ratio in ratios]
-        )
-    lines.insert(1, ["---", *("--:" for _ in head[1:])])
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    return "\n".join(
-        "| "
-        + " | ".join(
-            [line[0].ljust(widths[0])]
-            + [text.rjust(width) for text, width in zip(line[1:], widths[1:], strict=True)]
-        )
-        + " |"
-        for line in lines
-    )
+    head = ["client", *headings(columns), "speed, ours / it", "CPU, it / ours"]
+    return table(measure, head, rows)
 
 
 def report(results: Results) -> str:
@@ -264,7 +249,7 @@ def report(results: Results) -> str:
     tables += [_table(results, _load_name(load), messages, handed_over) for load in LOADS]
     tables.append(_table(results, "thread", dict.fromkeys(THREADS, OUR_THREAD)))
     tables += results.notes
-    return "\n\n".join(tables) + "\n"
+    return "\n".join(part for part in tables if part) + "\n"
 
 
 def _load_name(load: Load) -> str:
@@ -281,7 +266,7 @@ def main() -> int:
     logging.getLogger("coredis").setLevel(logging.CRITICAL)
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     if options.uvloop:
-        import uvloop  # type: ignore[import-not-found,unused-ignore]
+        import uvloop
 
         factory = uvloop.new_event_loop
 
@@ -292,10 +277,7 @@ def main() -> int:
 
     gc.freeze()  # what every process below shares
     with contextlib.ExitStack() as stack:
-        words = [processes.redis_program(), "--port", "{port}", "--bind", "127.0.0.1"]
-        process = Process("Redis", Command([*words, "--save", "", "--appendonly", "no"]))
-        stack.callback(process.stop)
-        process.wait_until_listening()
+        process = start_redis(stack, redis_program())
         server = Server(f"redis://127.0.0.1:{process.port}/0", process.port, process.pid)
         with redis.Redis.from_url(server.url) as client:
             client.script_load(PUBLICATION.text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any
 
@@ -23,9 +23,7 @@ from benchmarks.cells import (
 from benchmarks.goals import GOALS
 from benchmarks.measures.cluster import APUBLISH_KEPT, PUBLISH, PUBLISH_KEPT
 from benchmarks.results import Results
-
-Column = tuple[str, str, str]
-"""Heading, metric, format."""
+from benchmarks.tables import Column, headings, medians, ratio, table
 
 _OWN = {"daphne": OURS_DAPHNE, "uvicorn": OURS_UVICORN}
 
@@ -97,116 +95,99 @@ def data(results: Results, facts: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [list(head), *(list(row) for row in rows)]
-    if len(lines) == 1:
-        return ""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-
-    def row(cells: Sequence[str]) -> str:
-        first = cells[0].ljust(widths[0])
-        others = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
-        return "| " + " | ".join([first, *others]) + " |"
-
-    rule = "|" + "|".join(
-        "-" * (width + 1) + ("-" if column == 0 else ":") for column, width in enumerate(widths)
-    )
-    return "\n".join([f"## {title}", "", row(lines[0]), rule + "|", *map(row, lines[1:]), ""])
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
-
-
-def _ratio(value: float | None) -> str:
-    """Three significant digits."""
-    if value is None:
-        return "-"
-    return f"{value:.0f}x" if value >= 100 else f"{value:.3g}x"
+def _against(results: Results, measure: str, metric: str, cell: str) -> list[str]:
+    """Ours, under each server, divided by the cell."""
+    return [ratio(results.ratio(measure, metric, own, cell)) for own in _OWN.values()]
 
 
 def _fan_out(results: Results, window: int) -> str:
     measure = f"fanout w{window}"
+    speed = [("deliveries/s", "deliveries_per_s", ",.0f")]
+    others = [
+        ("CPU us/delivery", "cpu_us_per_delivery", ",.2f"),
+        ("p99 ms", "p99_ms", ",.0f"),
+        ("deliveries/frame", "deliveries_per_frame", ",.1f"),
+        ("server cores", "server_cpu", ".2f"),
+        ("loader cores", "loader_cpu", ".2f"),
+    ]
     rows = []
     for cell in results.cells(measure):
         rates = results.values(measure, cell, "deliveries_per_s")
         rows.append(
             [
                 cell,
-                _number(results.median(measure, cell, "deliveries_per_s"), ",.0f"),
+                *medians(results, measure, cell, speed),
                 f"{min(rates):,.0f} - {max(rates):,.0f}",
-                _number(results.median(measure, cell, "cpu_us_per_delivery"), ",.2f"),
-                _number(results.median(measure, cell, "p99_ms"), ",.0f"),
-                _number(results.median(measure, cell, "deliveries_per_frame"), ",.1f"),
-                _number(results.median(measure, cell, "server_cpu"), ".2f"),
-                _number(results.median(measure, cell, "loader_cpu"), ".2f"),
-                *(
-                    _ratio(results.ratio(measure, "deliveries_per_s", own, cell))
-                    for own in _OWN.values()
-                ),
+                *medians(results, measure, cell, others),
+                *_against(results, measure, "deliveries_per_s", cell),
             ]
         )
-    head = ["server", "deliveries/s", "min - max", "CPU us/delivery", "p99 ms"]
-    head += ["deliveries/frame", "server cores", "loader cores"]
+    head = ["server", *headings(speed), "min - max", *headings(others)]
     head += [f"ours {name} / it" for name in _OWN]
     title = f"Fan-out to 1000 subscribers, {window} publication{'s' * (window > 1)} outstanding"
-    return _table(title, head, rows)
+    return table(title, head, rows)
 
 
 def _latency(results: Results) -> str:
+    columns = [
+        ("publications/s", "rate", "g"),
+        ("p50 ms", "p50_ms", ",.1f"),
+        ("p99 ms", "p99_ms", ",.1f"),
+    ]
     rows = [
         [
             cell,
-            _number(results.median("latency", cell, "rate"), "g"),
-            _number(results.median("latency", cell, "p50_ms"), ",.1f"),
-            _number(results.median("latency", cell, "p99_ms"), ",.1f"),
-            *(_ratio(results.ratio("latency", "p99_ms", own, cell)) for own in _OWN.values()),
-            _number(sum(results.values("latency", cell, "missing")), ",.0f"),
+            *medians(results, "latency", cell, columns),
+            *_against(results, "latency", "p99_ms", cell),
+            f"{sum(results.values('latency', cell, 'missing')):,.0f}",
         ]
         for cell in results.cells("latency")
     ]
-    head = ["server", "publications/s", "p50 ms", "p99 ms"]
-    head += [f"p99, ours {name} / it" for name in _OWN]
+    head = ["server", *headings(columns), *(f"p99, ours {name} / it" for name in _OWN)]
     head += ["not delivered in 5 s"]
-    return _table("Latency, 1000 subscribers, from the intended time", head, rows)
+    return table("Latency, 1000 subscribers, from the intended time", head, rows)
 
 
 def _memory(results: Results) -> str:
+    columns = [
+        ("KiB/connection", "kib_per_connection", ".1f"),
+        ("connections/s", "connections_per_s", ",.0f"),
+    ]
     rows = [
         [
             cell,
-            _number(results.median("memory", cell, "kib_per_connection"), ".1f"),
-            _number(results.median("memory", cell, "connections_per_s"), ",.0f"),
+            *medians(results, "memory", cell, columns),
+            # cfan keeps nothing about a connection
             *(
-                "-"
+                ["-" for _ in _OWN]
                 if cell == CFAN
-                else _ratio(results.ratio("memory", "kib_per_connection", own, cell))
-                for own in _OWN.values()
+                else _against(results, "memory", "kib_per_connection", cell)
             ),
         ]
         for cell in results.cells("memory")
     ]
-    head = ["server", "KiB/connection", "connections/s", *(f"KiB, ours {o} / it" for o in _OWN)]
-    return _table("Memory of 1000 idle, subscribed connections", head, rows)
+    head = ["server", *headings(columns), *(f"KiB, ours {name} / it" for name in _OWN)]
+    return table("Memory of 1000 idle, subscribed connections", head, rows)
 
 
 def _many(results: Results) -> str:
-    rows = [
-        [
-            cell,
-            _number(results.median("many", cell, "connections"), ",.0f"),
-            _number(results.median("many", cell, "failed"), ",.0f"),
-            _number(results.median("many", cell, "kib_per_connection"), ".1f"),
-            _number(results.median("many", cell, "idle_cpu"), ".1%"),
-            _number(results.median("many", cell, "least_idle_cpu"), ".1%"),
-        ]
-        for cell in results.cells("many")
+    columns = [
+        ("connections", "connections", ",.0f"),
+        ("failed", "failed", ",.0f"),
+        ("KiB/connection", "kib_per_connection", ".1f"),
+        ("idle CPU", "idle_cpu", ".1%"),
+        ("between pings", "least_idle_cpu", ".1%"),
     ]
-    head = ["server", "connections", "failed", "KiB/connection", "idle CPU", "between pings"]
-    return _table("10 000 connections in one process", head, rows)
+    rows = [[cell, *medians(results, "many", cell, columns)] for cell in results.cells("many")]
+    return table("10 000 connections in one process", ["server", *headings(columns)], rows)
 
 
 def _growth(results: Results) -> str:
+    columns = [
+        ("deliveries/s", "deliveries_per_s", ",.0f"),
+        ("CPU us/delivery", "cpu_us_per_delivery", ",.2f"),
+        ("p99 ms", "p99_ms", ",.1f"),
+    ]
     rows = []
     for measure, subscribers, channels in (
         ("growth 100", "100", "1"),
@@ -220,20 +201,13 @@ def _growth(results: Results) -> str:
         if "fanout" in measure and not results.cells("spread 10"):
             continue
         rows += [
-            [
-                cell,
-                subscribers,
-                channels,
-                _number(results.median(measure, cell, "deliveries_per_s"), ",.0f"),
-                _number(results.median(measure, cell, "cpu_us_per_delivery"), ",.2f"),
-                _number(results.median(measure, cell, "p99_ms"), ",.1f"),
-            ]
+            [cell, subscribers, channels, *medians(results, measure, cell, columns)]
             for cell in results.cells(measure)
             if cell in _OWN.values()
         ]
-    head = ["server", "subscribers", "channels", "deliveries/s", "CPU us/delivery", "p99 ms"]
+    head = ["server", "subscribers", "channels", *headings(columns)]
     title = "Growth, 1 publication outstanding (*: in each channel)"
-    return _table(title, head, sorted(rows, key=lambda row: row[0]))
+    return table(title, head, sorted(rows, key=lambda row: row[0]))
 
 
 def _pairs(
@@ -243,67 +217,63 @@ def _pairs(
     columns: Sequence[Column],
     pairs: Sequence[tuple[str, str]],
 ) -> str:
+    measured = results.cells(measure)
     rows = []
     for ours, peer in pairs:
-        for cell in (ours, peer):
-            if cell in results.cells(measure):
-                rows.append(
-                    [cell]
-                    + [
-                        _number(results.median(measure, cell, metric), f)
-                        for _, metric, f in columns
-                    ]
-                )
-        if {ours, peer} <= set(results.cells(measure)):
-            rows.append(
-                ["  ours / peer"]
-                + [_ratio(results.ratio(measure, metric, ours, peer)) for _, metric, _ in columns]
-            )
-    return _table(title, ["server", *(heading for heading, _, _ in columns)], rows)
+        both = [cell for cell in (ours, peer) if cell in measured]
+        rows += [[cell, *medians(results, measure, cell, columns)] for cell in both]
+        if len(both) == 2:
+            ratios = (results.ratio(measure, metric, ours, peer) for _, metric, _ in columns)
+            rows.append(["  ours / peer", *map(ratio, ratios)])
+    return table(title, ["server", *headings(columns)], rows)
 
 
 def _cluster(results: Results, window: int) -> str:
     measure = f"cluster w{window}"
+    columns = [
+        ("deliveries/s", "deliveries_per_s", ",.0f"),
+        ("CPU us/delivery", "cpu_us_per_delivery", ",.2f"),
+        ("deliveries/frame", "deliveries_per_frame", ",.1f"),
+        ("p99 ms", "p99_ms", ",.0f"),
+        ("server cores", "server_cpu", ".2f"),
+        ("Redis cores", "redis_cpu", ".2f"),
+        ("loader cores", "loader_cpu", ".2f"),
+    ]
     rows = [
         [
             cell,
-            _number(results.median(measure, cell, "deliveries_per_s"), ",.0f"),
-            _number(results.median(measure, cell, "cpu_us_per_delivery"), ",.2f"),
-            _number(results.median(measure, cell, "deliveries_per_frame"), ",.1f"),
-            _number(results.median(measure, cell, "p99_ms"), ",.0f"),
-            _number(results.median(measure, cell, "server_cpu"), ".2f"),
-            _number(results.median(measure, cell, "redis_cpu"), ".2f"),
-            _number(results.median(measure, cell, "loader_cpu"), ".2f"),
-            _ratio(results.ratio(measure, "deliveries_per_s", TWO_REDIS, cell)),
+            *medians(results, measure, cell, columns),
+            ratio(results.ratio(measure, "deliveries_per_s", TWO_REDIS, cell)),
             *(
-                _ratio(results.ratio(measure, "cpu_us_per_delivery", cell, one))
+                ratio(results.ratio(measure, "cpu_us_per_delivery", cell, one))
                 for one in (ONE_MEMORY, ONE_REDIS)
             ),
         ]
         for cell in results.cells(measure)
     ]
-    head = ["service", "deliveries/s", "CPU us/delivery", "deliveries/frame", "p99 ms"]
-    head += ["server cores", "Redis cores", "loader cores", "ours, 2 processes / it"]
+    head = ["service", *headings(columns), "ours, 2 processes / it"]
     head += ["CPU, it / memory", "CPU, it / 1 with Redis"]
     title = f"Several processes, 1000 subscribers, {window} publication{'s' * (window > 1)}"
-    return _table(f"{title} outstanding, daphne", head, rows)
+    return table(f"{title} outstanding, daphne", head, rows)
 
 
 def _publish(results: Results) -> str:
-    ways = (PUBLISH, PUBLISH_KEPT, APUBLISH_KEPT)
+    ways = {"publish": PUBLISH, "with history": PUBLISH_KEPT, "apublish": APUBLISH_KEPT}
+    columns = [
+        ("calls/s", "calls_per_s", ",.0f"),
+        ("CPU us/call", "cpu_us_per_call", ",.1f"),
+        ("Redis cores", "redis_cpu", ".2f"),
+    ]
     rows = [
         [
             cell,
-            _number(results.median("publish", cell, "calls_per_s"), ",.0f"),
-            _number(results.median("publish", cell, "cpu_us_per_call"), ",.1f"),
-            _number(results.median("publish", cell, "redis_cpu"), ".2f"),
-            *(_ratio(results.ratio("publish", "calls_per_s", ours, cell)) for ours in ways),
+            *medians(results, "publish", cell, columns),
+            *(ratio(results.ratio("publish", "calls_per_s", ours, cell)) for ours in ways.values()),
         ]
         for cell in results.cells("publish")
     ]
-    head = ["way", "calls/s", "CPU us/call", "Redis cores"]
-    head += [f"{way} / it" for way in ("publish", "with history", "apublish")]
-    return _table("Publishing from processes without clients", head, rows)
+    head = ["way", *headings(columns), *(f"{way} / it" for way in ways)]
+    return table("Publishing from processes without clients", head, rows)
 
 
 def _noise(results: Results) -> str:
@@ -316,7 +286,7 @@ def _noise(results: Results) -> str:
             rows[-1] += [f"{mean(values):.2f}", f"{max(values):.2f}"]
     head = ["measure", "steal, mean", "steal, worst", "other, mean", "other, worst"]
     title = "Noise: cores taken by the hypervisor (steal) and by other processes"
-    return _table(title, head, rows)
+    return table(title, head, rows)
 
 
 def _goals(results: Results) -> str:
@@ -329,7 +299,7 @@ def _goals(results: Results) -> str:
         else:
             verdict = "met" if goal.met(value) else "NOT MET"
             rows.append([goal.text, limit, f"{value:.3g}{goal.unit}", verdict])
-    return _table("Goals (ours / peer)", ["goal", "limit", "measured", ""], rows)
+    return table("Goals (ours / peer)", ["goal", "limit", "measured", ""], rows)
 
 
 def _facts(facts: Mapping[str, str]) -> str:
@@ -339,8 +309,6 @@ def _facts(facts: Mapping[str, str]) -> str:
 
 
 def _notes(results: Results) -> str:
-    return (
-        "\n".join(["## Not measured", "", *(f"- {note}" for note in results.notes), ""])
-        if (results.notes)
-        else ""
-    )
+    if not results.notes:
+        return ""
+    return "\n".join(["## Not measured", "", *(f"- {note}" for note in results.notes), ""])
