@@ -147,7 +147,7 @@ class Setup:
         """
         if server == "daphne" and self.launcher:
             server = "daphne-launcher"
-        extra = {"SERVICE_CLIENT_INSECURE": "1", "BENCH_API": api}
+        extra = {"SERVICE_CLIENT_INSECURE": "1", "SERVICE_API_KEY": API_KEY, "BENCH_API": api}
         if redis_prefix:
             extra |= {"SERVICE_REDIS_URL": self.redis_url, "SERVICE_REDIS_PREFIX": redis_prefix}
         return self.python(server, "bench_service", extra, ping)

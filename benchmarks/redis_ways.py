@@ -13,8 +13,8 @@ from typing import Any
 
 import channels_redis.core
 import channels_redis.pubsub
-import coredis  # type: ignore[import-not-found,unused-ignore]
-import glide  # type: ignore[import-not-found,unused-ignore]
+import coredis
+import glide
 import redis
 import redis.asyncio
 from asgiref.sync import async_to_sync
@@ -106,6 +106,7 @@ async def _coredis(
 @contextlib.asynccontextmanager
 async def _glide(server: Server, script: bool, pipeline: bool) -> AsyncIterator[Call]:
     client = await glide.GlideClient.create(_glide_options(server))
+    # where glide is installed, its constructor has no types
     loaded = glide.Script(PUBLICATION.text)  # type: ignore[no-untyped-call,unused-ignore]
     evalsha: list[str | bytes] = ["EVALSHA", PUBLICATION.sha, "2", *KEYS, DATA, CHANNEL]
 
@@ -170,7 +171,7 @@ async def _redis_py_messages(
 
     async with _running(receive()):
         yield
-    await pubsub.aclose()  # type: ignore[no-untyped-call,unused-ignore]
+    await pubsub.aclose()  # type: ignore[no-untyped-call]  # redis-py left it without types
     await client.aclose()
 
 

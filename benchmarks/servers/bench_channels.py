@@ -52,9 +52,11 @@ settings.configure(
 )
 django.setup()
 
-from channels.generic.websocket import AsyncWebsocketConsumer  # noqa: E402
-from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from django.urls import path  # noqa: E402
+from channels.generic.websocket import AsyncWebsocketConsumer
+from channels.routing import ProtocolTypeRouter, URLRouter
+from django.urls import path
+
+# channels has no types, hence the ignored bases
 
 
 class Subscriber(AsyncWebsocketConsumer):  # type: ignore[misc]

@@ -52,13 +52,13 @@ settings.configure(
 )
 django.setup()
 
-import redis.asyncio  # noqa: E402
-from asgiref.sync import async_to_sync  # noqa: E402
-from channels.layers import channel_layers  # noqa: E402
+import redis.asyncio
+from asgiref.sync import async_to_sync
+from channels.layers import channel_layers
 
-import realtime  # noqa: E402
-from realtime import serving  # noqa: E402
-from realtime.engine.scripts import APPEND  # noqa: E402
+import realtime
+from realtime import serving
+from realtime.engine.scripts import APPEND
 
 DATA = {"ts": 123456789012345, "n": 1, "pad": "a" * 56}
 """About 100 bytes of JSON, as everywhere else in the suite."""

@@ -6,8 +6,6 @@ import os
 
 from django.conf import settings
 
-API_KEY = "benchmark-key"
-
 settings.configure(
     SECRET_KEY="not a secret",
     ALLOWED_HOSTS=["127.0.0.1"],
@@ -21,18 +19,17 @@ settings.configure(
         "api",
     ],
     DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
-    REALTIME={"api_key": API_KEY},
     USE_TZ=True,
 )
 
-from django.core.asgi import get_asgi_application  # noqa: E402
+from django.core.asgi import get_asgi_application
 
 django_application = get_asgi_application()
 
 # after Django is set up
-from django.urls import include, path  # noqa: E402
+from django.urls import include, path
 
-import realtime.asgi  # noqa: E402
+import realtime.asgi
 
 urlpatterns = [path("api", include("api.urls"))]
 
