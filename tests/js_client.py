@@ -385,10 +385,10 @@ NewClient = Callable[..., Awaitable[JsClient]]
 """As the fixtures `new_client` and `connect_js`."""
 
 
-def require_packages() -> None:
-    """Go on only where the published client is installed."""
-    if not (DIRECTORY / "node_modules").is_dir():
-        message = "the JavaScript client is not installed (run `npm ci` in tests/js)"
+def require_packages(package: str = "centrifuge") -> None:
+    """Go on only where this npm package is installed."""
+    if not (DIRECTORY / "node_modules" / package).is_dir():
+        message = f"the npm package {package} is not installed (run `npm ci` in tests/js)"
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)

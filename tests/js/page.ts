@@ -1,0 +1,61 @@
+// A page in TypeScript, checked against the types of the client module by test_types.py.
+
+import { Client, ErrorCode, RealtimeError, Subscription, tokensFrom } from "realtime/client.js";
+import type {
+  ClientInfo,
+  Options,
+  Position,
+  Publication,
+  StateContext,
+  TransportName,
+} from "realtime/client.js";
+
+const options: Options = {
+  token: null,
+  timeouts: { ping: 1000 },
+  transports: ["websocket"],
+  ...tokensFrom({ refresh: "/centrifuge/refresh", headers: { "X-CSRFToken": "x" } }),
+};
+const client = new Client("/connection/websocket", options);
+Client.fromPage({ name: "page" }).connect();
+
+const off: () => void = client.on("state", ({ delay }: StateContext) => delay?.toFixed());
+client.on("publish", ({ channel, data }) => console.log(channel.length, data.anything));
+client.on("disconnect", ({ code, reason, reconnect }) => console.log(code + 1, reason, !reconnect));
+off();
+
+const room: Subscription = client.subscribe("$room", {
+  since: { offset: 1, epoch: "e" },
+  getToken: async ({ client, channel }) => client + channel,
+});
+room.on("subscribe", ({ publications }) => publications[0]?.offset?.toFixed());
+room.on("join", ({ info }) => info.user.length);
+room.on("error", ({ code, channel }) => console.log(code + 1, channel));
+
+export async function use(): Promise<Position | null> {
+  try {
+    await client.ready();
+    await room.publish({ text: "hi" });
+  } catch (error) {
+    if (error instanceof RealtimeError && error.code === ErrorCode.TIMEOUT) return null;
+  }
+  const present: Record<string, ClientInfo> = await room.presence();
+  const kept: Publication[] = await client.history("$room");
+  const { num_users }: { num_users: number } = await room.presenceStats();
+  for await (const { data } of room) console.log(data, present, kept, num_users);
+  for await (const { recovered } of room.publications({ limit: 5 })) if (recovered) break;
+  return room.position;
+}
+
+export const transport: TransportName | null = client.transport;
+
+// @ts-expect-error there is no such option
+new Client("/connection/websocket", { tokn: "" });
+// @ts-expect-error there is no such event
+client.on("connected", () => {});
+// @ts-expect-error contexts have the fields that they have
+client.on("connect", ({ channel }) => channel);
+// @ts-expect-error a channel has a name
+client.subscribe(5);
+// @ts-expect-error who is there is said by connection ID
+(await room.presence()).length;
