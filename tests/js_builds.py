@@ -38,10 +38,12 @@ class Build:
 
 JSON = Build("json", "centrifuge/dist/centrifuge.js", use_offset=True)
 
+JSON_SEQ = replace(JSON, name="json-seq", use_offset=False)
+
 BUILDS = (
     JSON,
     Build("protobuf", "centrifuge/dist/centrifuge.protobuf.js", use_offset=True),
-    Build("json-seq", "centrifuge/dist/centrifuge.js", use_offset=False),
+    JSON_SEQ,
     # before subprotocols; the last one whose Protobuf schema has seq and gen
     Build(
         "protobuf-2.7-seq",
@@ -75,7 +77,11 @@ over_websocket = _over(*BUILDS)
 """For tests of frames, which SockJS does not tell the application."""
 over_both_formats = _over(*BUILDS[:2])
 """Where waiting is what takes long, and seconds do not depend on what carries them."""
-over_every_transport = _over(*USUAL, *OTHERS)
+EVERY = (*USUAL, *OTHERS)
+over_every_transport = _over(*EVERY)
 """For some tests of each kind: the transports differ in how bytes get there and back."""
+over_each_position = _over(JSON, JSON_SEQ)
+"""Where starting servers is what takes long: clients of all builds for which such a server is
+one are there at once, see the fixture `crowd`."""
 over_sockjs_alone = _over(STREAMING, *OTHERS)
 """For what only SockJS could spoil."""

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import connection_token
-from tests.js_builds import Build, over_both_formats, over_every_transport, over_websocket
-from tests.js_client import JsClient, NewClient
+from tests.js_builds import (
+    EVERY,
+    Build,
+    over_both_formats,
+    over_each_position,
+    over_every_transport,
+    over_websocket,
+)
+from tests.js_client import JsClient, NewClient, open_driver
 from tests.live.conftest import NewProxy
 from tests.server import Server, wait_until
 from tests.tcp_proxy import TcpProxy
 
 pytest_plugins = ["tests.js_fixtures"]
+
+Crowd = Callable[..., Awaitable[list[JsClient]]]
 
 UUID4 = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
@@ -42,6 +52,27 @@ def restartable(tmp_path: Path, options: dict[str, Any]) -> Iterator[Callable[[i
     yield start
     for server in servers:
         server.stop()
+
+
+@pytest.fixture
+async def crowd(node: str, build: Build) -> AsyncIterator[Crowd]:
+    """Connect a client of every build that reads positions as this one: `await crowd(server)`.
+
+    Further arguments are options of the clients.
+    """
+    async with AsyncExitStack() as stack:
+
+        async def crowd(server: Server, **client_options: Any) -> list[JsClient]:
+            clients = []
+            for each in (each for each in EVERY if each.use_offset == build.use_offset):
+                driver = await stack.enter_async_context(open_driver(node, each))
+                token = connection_token("17")
+                client = await driver.client(each, server.socket, token=token, **client_options)
+                await client.connect()
+                clients.append(client)
+            return clients
+
+        yield crowd
 
 
 # connecting
@@ -214,39 +245,46 @@ async def test_disconnect_by_the_server_api_is_final(
     assert client.events == []
 
 
-@over_every_transport
+@over_each_position
 async def test_stopping_server_says_shutdown_and_to_reconnect(
-    connect_js: NewClient, restartable: Callable[[int], Server]
+    crowd: Crowd, restartable: Callable[[int], Server]
 ) -> None:
     stopping = restartable(0)
     # a ping to a session that has ended fails, and a client that polls may not have read why
-    client = await connect_js(at=stopping, pingInterval=25_000)
+    clients = await crowd(stopping, pingInterval=25_000)
 
     await asyncio.to_thread(stopping.terminate)
 
-    assert await client.event("disconnect") == {"reason": "shutdown", "reconnect": True}
+    expected = {"reason": "shutdown", "reconnect": True}
+    for client in clients:
+        assert await client.event("disconnect") == expected, client.build
 
 
-@over_every_transport
+@over_each_position
 async def test_client_comes_back_when_its_server_does(
-    connect_js: NewClient, restartable: Callable[[int], Server], unique: str
+    crowd: Crowd, restartable: Callable[[int], Server], unique: str
 ) -> None:
     channel = f"rec:{unique}"
     first = restartable(0)
-    client = await connect_js(at=first)
-    await client.subscribe(channel)
+    clients = await crowd(first)
+    for client in clients:
+        await client.subscribe(channel)
     first.publish(channel, "before")
-    assert await client.publication(channel) == "before"
+    for client in clients:
+        assert await client.publication(channel) == "before", client.build
 
     first.kill()
-    await client.event("unsubscribe", channel)
-    await client.lost()
+    for client in clients:
+        await client.event("unsubscribe", channel)
+        await client.lost()
     second = await asyncio.to_thread(restartable, first.port)
 
-    await client.connected()
-    context = await client.event("subscribe", channel)
-    assert context["isResubscribe"] is True
-    # the history was in the memory of the killed process
-    assert context["recovered"] is False
+    for client in clients:
+        await client.connected()
+        context = await client.event("subscribe", channel)
+        assert context["isResubscribe"] is True
+        # the history was in the memory of the killed process
+        assert context["recovered"] is False, client.build
     second.publish(channel, "after")
-    assert await client.publication(channel) == "after"
+    for client in clients:
+        assert await client.publication(channel) == "after", client.build
