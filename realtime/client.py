@@ -45,6 +45,7 @@ from realtime.protocol.messages import (
 )
 from realtime.session import Session, State, Subscription
 from realtime.survey import ClientReport
+from realtime.tokens.keys import KeysUnavailable
 
 logger = logging.getLogger("realtime.client")
 
@@ -161,12 +162,12 @@ class Client:
         except Disconnect:
             raise
         except Exception as error:
-            # an engine that is away fails every command: a line each is enough
+            # an engine or a key set that is away fails every command: a line each is enough
             logger.error(
                 "Command %s failed: %s",
                 Method(command.method).name.lower(),
                 error,
-                exc_info=not isinstance(error, EngineUnavailable),
+                exc_info=not isinstance(error, EngineUnavailable | KeysUnavailable),
             )
             # no variable holds what is raised: its traceback would hold this frame
             if issubclass(failure, Disconnect):

@@ -8,9 +8,12 @@ compare in constant time.
 from __future__ import annotations
 
 import asyncio
+import http.client
+import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
+from urllib.error import HTTPError, URLError
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -21,6 +24,8 @@ from jwt.algorithms import Algorithm, get_default_algorithms
 from jwt.exceptions import InvalidKeyError, PyJWTError
 
 from realtime.options import Config
+
+logger = logging.getLogger("realtime.tokens")
 
 HMAC_ALGORITHMS = ("HS256", "HS384", "HS512")
 RSA_ALGORITHMS = ("RS256", "RS384", "RS512")
@@ -41,6 +46,9 @@ class InvalidKey(ValueError):
 
 class KeysUnavailable(Exception):
     """The key set cannot be fetched now, so nothing can be said about the token."""
+
+    def __init__(self) -> None:
+        super().__init__("the key set cannot be fetched")
 
 
 class Key(NamedTuple):
@@ -125,6 +133,7 @@ class KeySet:
         return self._keys.get(key_id)
 
     async def _fetch(self) -> None:
+        failure: Exception | None = None
         try:
             for _ in range(KEY_SET_ATTEMPTS):
                 try:
@@ -132,7 +141,16 @@ class KeySet:
                         self._executor, self._client.fetch_data
                     )
                     key_set = PyJWKSet.from_dict(data)
-                except (PyJWTError, AttributeError, TypeError, ValueError, RecursionError):
+                except (
+                    PyJWTError,
+                    OSError,
+                    http.client.HTTPException,
+                    AttributeError,
+                    TypeError,
+                    ValueError,
+                    RecursionError,
+                ) as error:
+                    failure = error
                     continue
                 self._keys = {
                     key.key_id: key.key
@@ -143,7 +161,11 @@ class KeySet:
                     and isinstance(key.key, RSAPublicKey)
                 }
                 self._fresh_until = time.monotonic() + KEY_SET_LIFETIME
-                break
+                return
+            assert failure is not None
+            logger.error(
+                "The key set of token_jwks_public_endpoint cannot be fetched: %s", _why(failure)
+            )
         finally:
             self._next_fetch = time.monotonic() + KEY_SET_COOLDOWN
             self._fetching = None
@@ -151,3 +173,16 @@ class KeySet:
     def close(self) -> None:
         """Stop the fetching thread."""
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _why(failure: Exception) -> str:
+    """Why no key set came, for the log: without the URL, which may hold credentials."""
+    match failure.__cause__ or failure:
+        case HTTPError() as answer:
+            return f"status {answer.code}"
+        case URLError() as error:
+            return str(error.reason)
+        case PyJWTError() | AttributeError() | TypeError() | ValueError() | RecursionError():
+            return "the answer is no JSON Web Key Set"
+        case error:
+            return type(error).__name__

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +30,8 @@ class Endpoint:
         self.length: int | None = None
         """What the header says of the body's length, if it says anything."""
         self.status = 200
+        self.resets = False
+        """Whether connections are reset in place of an answer."""
         self.requests = 0
         self.answering = threading.Event()
         """While it is cleared, requests wait."""
@@ -37,6 +42,11 @@ class Endpoint:
             def do_GET(self) -> None:
                 endpoint.requests += 1
                 endpoint.answering.wait(60)
+                if endpoint.resets:
+                    at_once = struct.pack("ii", 1, 0)
+                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+                    self.connection.close()
+                    return
                 try:
                     self.send_response(endpoint.status)
                     if endpoint.length is not None:
@@ -219,6 +229,44 @@ async def test_answer_that_breaks_off_says_nothing_about_tokens(
 
     with pytest.raises(KeysUnavailable):
         await user_of(verifier, signed())
+
+
+async def test_connection_that_is_reset_says_nothing_about_tokens(
+    verifier: Verifier, endpoint: Endpoint
+) -> None:
+    endpoint.resets = True
+
+    with pytest.raises(KeysUnavailable):
+        await user_of(verifier, signed())
+
+    assert endpoint.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "why"),
+    [(500, "{}", "status 500"), (200, "hello", "the answer is no JSON Web Key Set")],
+)
+async def test_log_says_once_why_the_key_set_cannot_be_fetched(
+    verifier: Verifier,
+    endpoint: Endpoint,
+    caplog: pytest.LogCaptureFixture,
+    status: int,
+    body: str,
+    why: str,
+) -> None:
+    endpoint.status, endpoint.body = status, body
+
+    for _ in range(3):
+        with pytest.raises(KeysUnavailable):
+            await user_of(verifier, signed())
+
+    assert caplog.record_tuples == [
+        (
+            "realtime.tokens",
+            logging.ERROR,
+            f"The key set of token_jwks_public_endpoint cannot be fetched: {why}",
+        )
+    ]
 
 
 async def test_endpoint_that_is_down_is_not_asked_again_at_once(
