@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.http import parse_cookie
 
 from realtime.hooks.base import Handshake
@@ -43,7 +44,7 @@ class Request:
             return AnonymousUser()
         try:
             user = get_user_model()._default_manager.get(pk=self.user)
-        except (get_user_model().DoesNotExist, ValueError, TypeError, OverflowError):
+        except (ObjectDoesNotExist, ValidationError, ValueError, TypeError, OverflowError):
             return AnonymousUser()
         return user if getattr(user, "is_active", True) else AnonymousUser()
 

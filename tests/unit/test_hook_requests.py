@@ -1,9 +1,13 @@
-"""What hooks are told does not show secrets where it is logged."""
+"""What hooks are told: it shows no secrets where it is logged, and who is nobody is nobody."""
 
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import User
+from django.apps import apps
+from django.contrib.auth.models import AbstractBaseUser, User
+from django.db import models
+from django.test.utils import isolate_apps
+from pytest_django import Settings
 
 from realtime.hooks.base import Handshake
 from realtime.hooks.requests import ConnectRequest, Request, SubscribeRequest
@@ -27,3 +31,26 @@ def test_user_who_is_not_active_is_nobody(active: bool) -> None:
     request = Request(client="C", user=str(user.pk), handshake=Handshake())
 
     assert request.get_user().is_authenticated is active
+
+
+@pytest.fixture
+def uuid_users(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A site whose users have UUIDs for primary keys."""
+    with isolate_apps("django.contrib.auth"):
+
+        class Member(AbstractBaseUser):
+            id = models.UUIDField(primary_key=True)
+            USERNAME_FIELD = "id"
+
+            class Meta:
+                app_label = "auth"
+
+    monkeypatch.setitem(apps.all_models["auth"], "member", Member)
+    settings.AUTH_USER_MODEL = "auth.Member"
+
+
+@pytest.mark.parametrize("user", ["", "device-17", "17", "\0"])
+def test_id_that_no_user_of_the_site_can_have_is_nobody(uuid_users: None, user: str) -> None:
+    request = Request(client="C", user=user, handshake=Handshake())
+
+    assert not request.get_user().is_authenticated
