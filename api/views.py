@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from realtime import conf, serving
-from realtime.errors import NotServing
+from realtime.errors import InternalError, NotServing
 from realtime.server_api import endpoint
 
 logger = logging.getLogger("realtime.api")
@@ -61,7 +61,7 @@ class CommandView(APIView):
         content_type = request.headers.get("Content-Type", "")
         try:
             answer = serving.call(lambda node: endpoint.handle(node, content_type, body))
-        except NotServing as error:
+        except (NotServing, InternalError) as error:
             logger.error("A command cannot be served: %s", error)
             answer = endpoint.UNAVAILABLE
         return _response(answer)
