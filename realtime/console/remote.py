@@ -29,6 +29,10 @@ TIMEOUT_MAX = 3600.0
 """Seconds."""
 
 
+NO_API = "the URLconf has no server API"
+ADD_API = 'Add path("api", include("realtime.api.urls"))'
+
+
 class Unreachable(Exception):
     """There is no answer. The text says why; it holds neither keys nor tokens."""
 
@@ -134,12 +138,18 @@ def api_path() -> str:
     Raises:
         CommandError: the site's URLconf has none.
     """
+    path = find_api_path()
+    if path is None:
+        raise CommandError(f"There is no path to it: {NO_API}. {ADD_API}.")
+    return path
+
+
+def find_api_path() -> str | None:
+    """The path of the server API; None where the site's URLconf has none."""
     try:
         return reverse(API_URL_NAME)
     except NoReverseMatch:
-        raise CommandError(
-            'The URLconf has no server API. Add path("api", include("realtime.api.urls")).'
-        ) from None
+        return None
 
 
 def explain_api(response: Response, config: Config) -> str:

@@ -263,7 +263,7 @@ def test_urlconf_without_the_server_api_is_said(settings: Settings) -> None:
     settings.REALTIME = KEYS
     settings.ROOT_URLCONF = "tests.site.urls_without_api"
 
-    with pytest.raises(CommandError, match=r"The URLconf has no server API"):
+    with pytest.raises(CommandError, match=r"the URLconf has no server API\. Add path"):
         call("info", "--url", "http://127.0.0.1:9")
 
 

@@ -353,6 +353,17 @@ def test_closed_server_api_is_not_asked(
     assert statuses(visit(serve(**OPTIONS).address), "api", "processes") == ["skip", "skip"]
 
 
+def test_site_without_the_server_api_is_looked_at_all_the_same(
+    own_options: None, settings: Settings, serve: Serve
+) -> None:
+    settings.ROOT_URLCONF = "tests.site.urls_without_api"
+
+    found = visit(serve(**OPTIONS).address)
+
+    assert statuses(found, "connect", "api", "processes") == ["ok", "skip", "skip"]
+    assert found["api"]["found"] == "the URLconf has no server API"
+
+
 # processes
 
 

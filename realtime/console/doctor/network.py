@@ -13,7 +13,7 @@ from realtime.console.base import shown
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.console.doctor.service import Service
 from realtime.console.doctor.site import FOREIGN_ORIGIN
-from realtime.console.remote import Response, explain_api
+from realtime.console.remote import ADD_API, NO_API, Response, explain_api, find_api_path
 from realtime.console.websocket import NO_CLOSE_FRAME
 from realtime.errors import DisconnectBadRequest, DisconnectInvalidToken, TokenExpired
 from realtime.transports import daphne
@@ -189,6 +189,8 @@ def api(service: Service) -> Finding:
     config = service.config
     if config.api_disable:
         return skip("api_disable is on")
+    if find_api_path() is None:
+        return skip(NO_API, f"{ADD_API}, if you want to use it.")
     if not service.asks:
         return skip("the server API is closed", "Set api_key, if you want to use it.")
     response = service.info

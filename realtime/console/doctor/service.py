@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from realtime.console.remote import Remote, Response, Unreachable
+from realtime.console.remote import Remote, Response, Unreachable, find_api_path
 from realtime.console.websocket import Closed, WebSocket, shake_hands
 from realtime.options import Config
 from realtime.tokens import issue
@@ -115,7 +115,8 @@ class Service:
     def asks(self) -> bool:
         """Whether the server API should answer."""
         config = self.config
-        return not config.api_disable and bool(config.api_key or config.api_insecure)
+        is_open = not config.api_disable and bool(config.api_key or config.api_insecure)
+        return is_open and find_api_path() is not None
 
 
 def nodes_of(response: Response) -> dict[str, str]:
