@@ -10,14 +10,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.test import override_settings
 
+from realtime import conf, engines
+from realtime.management.commands.realtime import Command
+from realtime.options_reader import InvalidOptions
 from tests.server import API_KEY, ROOT, SECRET
 
 TIMEOUT = 60.0
@@ -55,6 +60,36 @@ def run(
     )
 
 
+def run_here(options: Mapping[str, Any], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """As `run`, without a process: the command line is read and answered in this one.
+
+    On a thread of its own, for tests whose event loop is at work. The functions that other
+    tests registered as hooks are there.
+    """
+
+    def answer() -> int:
+        try:
+            Command().run_from_argv(["manage.py", "realtime", *arguments])
+        except SystemExit as ended:
+            return int(ended.code or 0)
+        return 0
+
+    output, errors = StringIO(), StringIO()
+    with (
+        override_settings(REALTIME={**KEYS, **options}),
+        redirect_stdout(output),
+        redirect_stderr(errors),
+        ThreadPoolExecutor(1) as thread,
+    ):
+        try:
+            status = thread.submit(answer).result(TIMEOUT)
+        finally:
+            with suppress(InvalidOptions):
+                if engines.is_shared(config := conf.current()):
+                    engines.keeping_layer(config).close_blocking()
+    return subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
+
+
 def call(*arguments: str) -> str:
     """What the command prints, in this process; raises CommandError."""
     output = StringIO()
@@ -76,9 +111,17 @@ def findings(output: str) -> Findings:
     return {finding["check"]: finding for finding in json.loads(output)["checks"]}
 
 
-def examine(directory: Path, options: Mapping[str, Any], *arguments: str, **more: Any) -> Findings:
-    """Run the doctor in a process of its own; its exit status must fit what it found."""
-    finished = run(directory, options, "doctor", "--json", *arguments, **more)
+def examine(options: Mapping[str, Any], *arguments: str) -> Findings:
+    """Run the doctor in this process; its exit status must fit what it found."""
+    return _judged(run_here(options, "doctor", "--json", *arguments))
+
+
+def examine_alone(directory: Path, options: Mapping[str, Any], *arguments: str) -> Findings:
+    """As `examine`, in a process of its own, where nobody registered hooks."""
+    return _judged(run(directory, options, "doctor", "--json", *arguments))
+
+
+def _judged(finished: subprocess.CompletedProcess[str]) -> Findings:
     assert "Traceback" not in finished.stderr, finished.stderr
     found = findings(finished.stdout)
     failed = any(finding["status"] == "fail" for finding in found.values())

@@ -16,7 +16,7 @@ from django.core.management.base import CommandError
 from pytest_django import Settings
 
 from tests.live.configurations import FORCED, Connect
-from tests.live.console import KEYS, call, run
+from tests.live.console import KEYS, call, run, run_here
 from tests.redis_server import RedisServer
 from tests.server import Server, free_port
 
@@ -32,23 +32,18 @@ PREFIX = "console"
 class Console:
     """`manage.py realtime` of a site whose service runs, and the way to that service."""
 
-    def __init__(
-        self, server: Server, directory: Path, options: dict[str, Any], way: list[str]
-    ) -> None:
+    def __init__(self, server: Server, options: dict[str, Any], way: list[str]) -> None:
         self.server = server
-        self._directory = directory
         self._options = options
         self._way = way
 
-    def run(
-        self, *arguments: str, environment: dict[str, str] | None = None, stdin: str = ""
-    ) -> subprocess.CompletedProcess[str]:
-        words = (*arguments, *self._way)
-        return run(self._directory, self._options, *words, environment=environment, stdin=stdin)
+    def run_alone(self, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run it in a process of its own."""
+        return run(directory, self._options, *arguments, *self._way)
 
-    def text(self, *arguments: str, stdin: str = "") -> str:
+    def text(self, *arguments: str) -> str:
         """What it prints; it must succeed."""
-        finished = self.run(*arguments, stdin=stdin)
+        finished = run_here(self._options, *arguments, *self._way)
         assert finished.returncode == 0, finished.stderr
         return finished.stdout.removesuffix("\n")
 
@@ -62,28 +57,28 @@ def console(
     request: pytest.FixtureRequest,
     serve: Callable[..., Server],
     redis_server: RedisServer,
-    tmp_path: Path,
 ) -> Console:
     """Runs a test over HTTP with the memory engine, and through Redis without a URL."""
     if request.param == "url":
         server = serve(**OPTIONS)
-        return Console(server, tmp_path, OPTIONS, ["--url", server.address])
+        return Console(server, OPTIONS, ["--url", server.address])
     options = {**OPTIONS, "redis_url": redis_server.url, "redis_prefix": PREFIX}
-    return Console(serve(**options), tmp_path, options, [])
+    return Console(serve(**options), options, [])
 
 
 # what they do
 
 
 async def test_published_data_reach_a_subscriber_as_they_were_written(
-    console: Console, connect: Connect, unique: str
+    console: Console, connect: Connect, unique: str, tmp_path: Path
 ) -> None:
     client = await connect(console.server)
     await client.result("subscribe", {"channel": unique})
+    data = '{"text": "hi", "number": 12345678901234567890123}'
 
-    printed = console.text("publish", unique, '{"text": "hi", "number": 12345678901234567890123}')
+    finished = console.run_alone(tmp_path, "publish", unique, data)
 
-    assert printed == "Published."
+    assert (finished.returncode, finished.stdout) == (0, "Published.\n"), finished.stderr
     push = await client.push()
     assert push["channel"] == unique
     assert push["data"]["data"] == {"text": "hi", "number": 12345678901234567890123}
@@ -184,8 +179,8 @@ async def test_unsubscribe_ends_subscriptions_of_a_user(
 # what they say when it does not work
 
 
-def test_error_of_the_service_is_said_with_its_code(console: Console) -> None:
-    finished = console.run("presence", "off:a", "--json")
+def test_error_of_the_service_is_said_with_its_code(console: Console, tmp_path: Path) -> None:
+    finished = console.run_alone(tmp_path, "presence", "off:a", "--json")
 
     assert finished.returncode == 1
     assert json.loads(finished.stdout) == {"error": {"code": 108, "message": "not available"}}

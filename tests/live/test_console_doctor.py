@@ -21,7 +21,7 @@ from tests.live.console import (
     KEYS,
     Findings,
     call,
-    examine,
+    examine_alone,
     findings,
     front_proxy,
     look,
@@ -52,7 +52,7 @@ def visit(url: str, *arguments: str) -> Findings:
 
 @pytest.mark.parametrize("server", ["daphne", "uvicorn"])
 def test_healthy_service_passes(serve: Serve, tmp_path: Path, server: str) -> None:
-    found = examine(tmp_path, OPTIONS, "--url", serve(server=server, **OPTIONS).address)
+    found = examine_alone(tmp_path, OPTIONS, "--url", serve(server=server, **OPTIONS).address)
 
     assert set(statuses(found, *NETWORK, "processes", "configuration")) == {"ok"}
     assert found["server"]["found"].startswith(server)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.console import Findings, examine, front_proxy, statuses
+from tests.live.console import Findings, examine, examine_alone, front_proxy, statuses
 from tests.redis_server import RedisServer, free_low_port
 from tests.server import Server, wait_until
 
@@ -20,7 +20,7 @@ OwnRedis = Callable[..., RedisServer]
 def test_healthy_redis_passes(own_redis: OwnRedis, tmp_path: Path) -> None:
     redis = own_redis(persistent=True)
 
-    found = examine(tmp_path, {**KEPT, "redis_url": redis.url})
+    found = examine_alone(tmp_path, {**KEPT, "redis_url": redis.url})
 
     checks = [name for name in found if name.startswith("redis")]
     assert checks == [
@@ -41,15 +41,15 @@ def test_healthy_redis_passes(own_redis: OwnRedis, tmp_path: Path) -> None:
     ids=["history", "new epoch", "no history"],
 )
 def test_redis_without_a_disk_is_weighed_by_what_is_kept(
-    redis_server: RedisServer, tmp_path: Path, options: dict[str, Any], status: str
+    redis_server: RedisServer, options: dict[str, Any], status: str
 ) -> None:
-    found = examine(tmp_path, {**options, "redis_url": redis_server.url})
+    found = examine({**options, "redis_url": redis_server.url})
 
     assert found["redis persistence"]["status"] == status
 
 
-def test_redis_that_is_away_fails_and_nothing_more_is_asked(tmp_path: Path) -> None:
-    found = examine(tmp_path, {"redis_url": f"redis://127.0.0.1:{free_low_port()}/0"})
+def test_redis_that_is_away_fails_and_nothing_more_is_asked() -> None:
+    found = examine({"redis_url": f"redis://127.0.0.1:{free_low_port()}/0"})
 
     assert found["redis"]["status"] == "fail"
     assert [name for name in found if name.startswith("redis ")] == []
@@ -94,7 +94,9 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Findings]:
             urls = {kind: server.url for kind, server in servers.items()}
             urls["far away"] = f"redis://127.0.0.1:{proxy.port}/0"
             urls["away"] = f"redis://127.0.0.1:{free_low_port()}/0"
-            found = examine(tmp_path_factory.mktemp("site"), {"redis_url": ",".join(urls.values())})
+            found = examine_alone(
+                tmp_path_factory.mktemp("site"), {"redis_url": ",".join(urls.values())}
+            )
     finally:
         for server in servers.values():
             server.kill()
@@ -188,28 +190,24 @@ def servers(shared_cluster: Callable[..., list[Server]]) -> list[Server]:
 
 
 def test_processes_that_share_redis_are_counted(
-    servers: list[Server], options: dict[str, Any], tmp_path: Path
+    servers: list[Server], options: dict[str, Any]
 ) -> None:
     with front_proxy(*(server.port for server in servers)) as proxy:
-        found = examine(tmp_path, options, "--url", proxy.address)
+        found = examine(options, "--url", proxy.address)
 
     assert found["processes"]["status"] == "ok"
     assert found["processes"]["found"].startswith("2 processes")
 
 
-def test_service_in_another_redis_fails(
-    servers: list[Server], options: dict[str, Any], tmp_path: Path
-) -> None:
-    found = examine(tmp_path, {**options, "redis_prefix": "another"}, "--url", servers[0].address)
+def test_service_in_another_redis_fails(servers: list[Server], options: dict[str, Any]) -> None:
+    found = examine({**options, "redis_prefix": "another"}, "--url", servers[0].address)
 
     assert found["processes"]["status"] == "fail"
     assert "redis_prefix" in found["processes"]["advice"]
 
 
-def test_service_with_redis_and_settings_without_are_told_apart(
-    servers: list[Server], tmp_path: Path
-) -> None:
-    found = examine(tmp_path, {}, "--url", servers[0].address)
+def test_service_with_redis_and_settings_without_are_told_apart(servers: list[Server]) -> None:
+    found = examine({}, "--url", servers[0].address)
 
     assert found["processes"]["status"] == "warn"
     assert "redis_url" in found["processes"]["advice"]

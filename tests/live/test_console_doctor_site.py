@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings as django_settings
 from pytest_django import Settings
 
-from tests.live.console import KEYS, Findings, examine, look
+from tests.live.console import KEYS, Findings, examine_alone, look
 
 
 def visit(settings: Settings, options: Mapping[str, Any], **others: Any) -> Findings:
@@ -41,7 +41,7 @@ def test_site_with_a_way_in_passes(settings: Settings, options: dict[str, Any]) 
 
 def test_site_without_a_way_in_fails(tmp_path: Path) -> None:
     """In a process of its own, where nobody registered hooks."""
-    found = examine(tmp_path, {"token_hmac_secret_key": ""})
+    found = examine_alone(tmp_path, {"token_hmac_secret_key": ""})
 
     assert found["ways in"]["status"] == "fail"
     assert "session_authentication" in found["ways in"]["advice"]
@@ -149,7 +149,7 @@ def test_connections_that_hooks_would_keep_are_noticed(
 
 
 def test_site_without_hooks_has_no_connections_to_keep(tmp_path: Path) -> None:
-    assert examine(tmp_path, {})["database"]["status"] == "skip"
+    assert examine_alone(tmp_path, {})["database"]["status"] == "skip"
 
 
 # the system checks

@@ -21,7 +21,7 @@ DOCS = (ROOT / "docs" / "commands.md").read_text()
 
 
 def test_all_that_was_promised_are_there() -> None:
-    """The list of design.md, section 6, and of the server API without rpc."""
+    """Of the server API all but rpc, which sites answer by hooks."""
     assert set(SUB_COMMANDS) == {
         *("gentoken", "checktoken", "checkconfig", "genconfig", "doctor"),
         *("publish", "broadcast", "unsubscribe", "disconnect", "presence", "presence_stats"),
