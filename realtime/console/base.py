@@ -36,6 +36,10 @@ class SubCommand(NamedTuple):
     """What `--help` says of it; empty: the same as `help`."""
 
 
+def add_nothing(parser: CommandParser) -> None:
+    """Of a sub-command without arguments."""
+
+
 def shown(text: str) -> str:
     """Text that others chose, without what would steer a terminal."""
     return "".join(

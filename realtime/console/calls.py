@@ -18,7 +18,7 @@ from django.core.management.base import CommandError, CommandParser
 from msgspec import Raw, Struct
 
 from realtime import conf, payload, serving
-from realtime.console.base import Answer, Options, SubCommand, count, shown, table
+from realtime.console.base import Answer, Options, SubCommand, add_nothing, count, shown, table
 from realtime.console.remote import Remote, Unreachable, add_url_arguments, explain_api
 from realtime.errors import Error, NotServing
 from realtime.server_api import methods
@@ -85,10 +85,6 @@ def _call_remote(remote: Remote, method: str, params: bytes) -> bytes:
 
 
 # arguments
-
-
-def _add_nothing(parser: CommandParser) -> None:
-    pass
 
 
 def _add_channel(parser: CommandParser) -> None:
@@ -272,7 +268,7 @@ _ROWS = (
     _Row(
         "channels",
         "List the channels that have a subscriber.",
-        _add_nothing,
+        add_nothing,
         _nothing,
         _Channels,
         _show_channels,
@@ -312,7 +308,7 @@ _ROWS = (
     _Row(
         "info",
         "List the processes that serve clients.",
-        _add_nothing,
+        add_nothing,
         _nothing,
         _Info,
         _show_info,

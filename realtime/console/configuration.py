@@ -10,7 +10,7 @@ from django.core import checks
 from django.core.management.base import CommandParser
 
 from realtime.checks import TAG
-from realtime.console.base import Answer, Options, SubCommand, count
+from realtime.console.base import Answer, Options, SubCommand, add_nothing, count
 
 SECRET_BYTES = 32
 """Of entropy: as many as HMAC SHA-256 has use for (RFC 7518, 3.2)."""
@@ -21,12 +21,13 @@ Message = checks.CheckMessage
 # checkconfig
 
 
-def _add_nothing(parser: CommandParser) -> None:
-    pass
+def messages_of_checks() -> list[Message]:
+    """What the system checks of the service say, but for what the site silenced."""
+    return [message for message in checks.run_checks(tags=[TAG]) if not message.is_silenced()]
 
 
 def _checkconfig(options: Options) -> Answer:
-    messages = [message for message in checks.run_checks(tags=[TAG]) if not message.is_silenced()]
+    messages = messages_of_checks()
     errors = [message for message in messages if message.is_serious()]
     value = {
         "ok": not errors,
@@ -118,7 +119,7 @@ SUB_COMMANDS = (
     SubCommand(
         "checkconfig",
         "Say what is wrong with the options, as the system checks do.",
-        _add_nothing,
+        add_nothing,
         _checkconfig,
         "Say what is wrong with the options: the system checks of the service with their ids.\n"
         "The exit status is 1 when there is an error, 0 when there are only warnings.",

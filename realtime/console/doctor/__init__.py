@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.core import checks
 from django.core.management.base import CommandParser
 
 from realtime import conf, engines
-from realtime.checks import TAG
 from realtime.console.base import Answer, Options, SubCommand, count, shown
+from realtime.console.configuration import messages_of_checks
 from realtime.console.doctor import network, nodes, redis, site
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.console.doctor.service import Service
@@ -55,7 +54,7 @@ def _run(options: Options) -> Answer:
 
 def _configuration() -> Finding:
     """What the system checks say, in short; with errors nothing else can be looked at."""
-    messages = [message for message in checks.run_checks(tags=[TAG]) if not message.is_silenced()]
+    messages = messages_of_checks()
     ids = ", ".join(sorted({str(message.id) for message in messages}))
     if any(message.is_serious() for message in messages):
         advice = "See manage.py realtime checkconfig. Nothing else was looked at."
