@@ -9,6 +9,8 @@ Spec: Channel.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from realtime.errors import BadRequest, LimitExceeded, NamespaceNotFound
 from realtime.options import ChannelOptions, Config
 
@@ -84,3 +86,18 @@ def personal_channel(user: str, config: Config) -> str:
     namespace = config.user_personal_channel_namespace
     prefix = f"{namespace}{config.channel_namespace_boundary}" if namespace else ""
     return f"{prefix}{config.channel_user_boundary}{user}"
+
+
+def names(channels: Iterable[str]) -> list[str]:
+    """The names in a list of channels, as the site's code hands it over.
+
+    Raises:
+        TypeError: it is one name, or something in it is no text.
+    """
+    if isinstance(channels, str):
+        raise TypeError("channels is a list of names, not one name")
+    found = list(channels)
+    for name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"a channel has a name, not {type(name).__name__}")
+    return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from realtime import payload
+from realtime import channel, payload
 from realtime.errors import PermissionDenied
 from realtime.hooks.base import Identity, Renewal
 from realtime.payload import Payload
@@ -49,7 +49,7 @@ class Connected:
         return Identity(
             user=user_id(self.user),
             info=optional(self.info),
-            channels=_channels(self.channels),
+            channels=tuple(channel.names(self.channels)),
             expires_at=None if self.ttl is None else time.time() + _seconds(self.ttl),
             data=optional(self.data),
         )
@@ -134,16 +134,6 @@ def optional(value: Any) -> Payload | None:
     if isinstance(value, Data):
         return payload.from_object(value.value)
     return None if value is None else payload.from_object(value)
-
-
-def _channels(names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise TypeError("channels is a list of names, not one name")
-    found = tuple(names)
-    for name in found:
-        if not isinstance(name, str):
-            raise TypeError(f"a channel has a name, not {type(name).__name__}")
-    return found
 
 
 def _seconds(value: Any) -> float:

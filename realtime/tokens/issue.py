@@ -1,4 +1,6 @@
-"""Make tokens with a given configuration; `tokens.site` does so with the one in force.
+"""Make tokens with a given configuration, which live for ever unless `ttl` says otherwise.
+
+`tokens.site` does so with the configuration in force, and says what the arguments mean.
 
 Spec: Authentication, Client connection.
 """
@@ -13,6 +15,7 @@ import jwt
 import msgspec
 
 from realtime import payload
+from realtime.channel import names as channel_names
 from realtime.options import Config
 from realtime.payload import Payload
 from realtime.tokens.claims import OBSERVER
@@ -28,20 +31,9 @@ def connection_token(
     info: object = None,
     channels: Iterable[str] = (),
 ) -> str:
-    """A connection token for a user ID, signed with `token_hmac_secret_key` (HS256).
-
-    Args:
-        user: user ID; "" makes an anonymous token.
-        ttl: seconds until it expires; None for never.
-        info: JSON-serialisable connection info, shown to others as `conn_info`.
-        channels: server-side subscriptions.
-
-    Raises:
-        ValueError: no `token_hmac_secret_key` is set.
-        TypeError: the info has no JSON form, or the channels are no list of names.
-    """
+    """As `tokens.site.connection_token`, for a user ID."""
     claims: dict[str, Any] = {"sub": user}
-    if names := _names(channels):
+    if names := channel_names(channels):
         claims["channels"] = names
     return _sign(config, claims, ttl, info)
 
@@ -55,18 +47,7 @@ def subscription_token(
     info: object = None,
     keep_subscription: bool = False,
 ) -> str:
-    """A token that lets one connection subscribe to one private channel.
-
-    Args:
-        client: connection ID, as the client got it in its connect reply.
-        ttl: seconds until token and subscription expire; None for never.
-        info: JSON-serialisable channel info, shown to others as `chan_info`.
-        keep_subscription: only the token expires, not the subscription (claim `eto`).
-
-    Raises:
-        ValueError: no `token_hmac_secret_key` is set.
-        TypeError: the info has no JSON form.
-    """
+    """As `tokens.site.subscription_token`."""
     claims: dict[str, Any] = {"client": client, "channel": channel}
     if keep_subscription:
         claims["eto"] = True
@@ -84,21 +65,11 @@ def observer_token(key: bytes, channels: Iterable[str], *, ttl: float) -> str:
         TypeError: the channels are no list of names.
         ValueError: there are none.
     """
-    names = _names(channels)
+    names = channel_names(channels)
     if not names:
         raise ValueError("name at least one channel")
     claims = {"aud": OBSERVER, "channels": names, "exp": int(time.time() + ttl)}
     return _encode(msgspec.json.encode(claims), key, algorithm="HS256", headers={"kid": OBSERVER})
-
-
-def _names(channels: Iterable[str]) -> list[str]:
-    if isinstance(channels, str):
-        raise TypeError("channels is a list of names, not one name")
-    names = list(channels)
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"a channel has a name, not {type(name).__name__}")
-    return names
 
 
 def _sign(config: Config, claims: dict[str, Any], ttl: float | None, info: object) -> str:
