@@ -22,7 +22,7 @@ _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _TEXT, _CLOSE, _PING, _PONG = 0x1, 0x8, 0x9, 0xA
 _FINAL = 0x80
 NO_CLOSE_FRAME = 1006
-MAX_FRAME = 1 << 20
+MAX_MESSAGE = 1 << 20
 """Bytes; nothing that is asked here has a longer answer."""
 
 
@@ -65,6 +65,8 @@ class WebSocket:
                     pass
                 case _:
                     message += content
+                    if len(message) > MAX_MESSAGE:
+                        raise ConnectionError("a message is too large")
                     if head[0] & _FINAL:
                         return message.decode("utf-8", "replace")
 
@@ -72,7 +74,7 @@ class WebSocket:
         length = byte & 0x7F
         if length >= 126:
             length = int.from_bytes(self._read(2 if length == 126 else 8))
-        if length > MAX_FRAME:
+        if length > MAX_MESSAGE:
             raise ConnectionError("a frame is too large")
         return length
 
