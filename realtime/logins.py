@@ -110,7 +110,7 @@ def _session_deleted(instance: Any, using: str | None = None, **_: Any) -> None:
     try:
         user = str(get_user_model()._meta.pk.to_python(instance.get_decoded()[SESSION_KEY]))
     except Exception:
-        return  # nobody was logged in
+        return  # nobody was logged in; a deletion does not fail for a session nobody can read
     login = digest(instance.session_key)
     _after_commit(using, lambda: _tell(user, login, DisconnectExpired()))
 
@@ -135,5 +135,5 @@ def _tell(user: str, login: str, disconnect: Disconnect | None = None) -> None:
         serving.call(lambda member: member.end_logins(user, login, disconnect))
     except NotServing:
         pass  # nobody is connected to this process, and it reaches no other
-    except Exception:
+    except Exception:  # a logout does not fail for it
         logger.exception("Connections of a login that ended could not be closed")

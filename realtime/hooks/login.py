@@ -129,6 +129,7 @@ class Logins:
             if until > now:
                 break
             del self._ended[known]
+        self._ended.pop(login, None)  # it comes last now
         self._ended[login] = now + ENDED_LIFETIME
 
     async def _read(self, key: str) -> tuple[str, Payload | None, str] | None:
