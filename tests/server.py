@@ -15,6 +15,7 @@ import time
 import urllib.request
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +214,7 @@ def free_port() -> int:
 
 
 def write_certificate(directory: Path) -> None:
-    """Write a key and a self-signed certificate for 127.0.0.1."""
+    """Write a key and a self-signed certificate that is valid for https://127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
@@ -225,6 +226,9 @@ def write_certificate(directory: Path) -> None:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
+        )
         .sign(key, hashes.SHA256())
     )
     (directory / "key.pem").write_bytes(
