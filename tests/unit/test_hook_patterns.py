@@ -76,17 +76,34 @@ def test_text_without_signs_matches_itself_alone(text: str) -> None:
 
 @quickly
 @given(
-    st.lists(st.sampled_from(["*", "a", ".", ":", "\\", "[", "^"]), min_size=1, max_size=6),
-    st.text("a.:\\[^b", max_size=8),
+    st.lists(
+        st.sampled_from(["*", "{}", "a", "b", ".", ":", "\\", "[", "^"]), min_size=1, max_size=7
+    ),
+    st.text("a.:\\[^b", max_size=10),
 )
-def test_star_is_any_text(parts: list[str], channel: str) -> None:
-    expected = "".join(".*" if part == "*" else re.escape(part) for part in parts)
+def test_star_is_any_text_and_a_name_one_without_colon(parts: list[str], channel: str) -> None:
+    pattern, expected = "", ""
+    for number, part in enumerate(parts):
+        pattern += f"{{n{number}}}" if part == "{}" else part
+        if part == "{}":
+            expected += f"(?P<n{number}>[^:]+)"
+        else:
+            expected += ".*" if part == "*" else re.escape(part)
+    found = re.fullmatch(expected, channel, re.DOTALL)
 
-    matches = Pattern("".join(parts)).match(channel) is not None
-
-    assert matches is (re.fullmatch(expected, channel, re.DOTALL) is not None)
+    assert Pattern(pattern).match(channel) == (found and found.groupdict())
 
 
-def test_many_stars_in_a_row_are_as_quick_as_one() -> None:
-    # 200 stars, each tried at every place of the name, would never end
-    assert Pattern("*" * 200 + "b").match("a" * 255) is None
+@pytest.mark.parametrize(
+    ("pattern", "channel"),
+    [
+        ("*" * 200 + "b", "a" * 255),
+        ("a" + "*:" * 20 + "x", "a" + ":" * 250 + "y"),
+        ("r:" + "-".join(f"{{n{number}}}" for number in range(20)), "r:" + "-" * 252 + ":"),
+        ("*a" * 20 + "{name}b", "a" * 255),
+    ],
+    ids=["stars in a row", "stars", "names", "both"],
+)
+def test_many_parts_do_not_make_a_name_take_long(pattern: str, channel: str) -> None:
+    # each part tried at every place of the name would never end
+    assert Pattern(pattern).match(channel) is None
