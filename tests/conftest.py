@@ -28,6 +28,25 @@ TEARDOWN_TIMEOUT = 90
 """Seconds; session fixtures may stop many servers."""
 
 
+ONE_WORKER = ("tests/install/",)
+"""Directories whose files share what takes long to make: it is made once, in one worker."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadfile`, take the files of such a directory for one file."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # it is not there without the plugin
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return next((place for place in ONE_WORKER if file.startswith(place)), file)
+
+    return Scheduling(config, log)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown() -> Iterator[None]:
     """End a worker whose teardown hangs: the timeout of tests is off once a test has failed."""
