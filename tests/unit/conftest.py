@@ -10,6 +10,7 @@ import pytest
 from realtime.node import Node
 from realtime.options_reader import load
 from tests.unit.parts import Clock
+from tests.unit.post_parts import Pair, two_nodes
 
 
 @pytest.fixture
@@ -27,3 +28,17 @@ async def node(clock: Clock) -> AsyncIterator[Node]:
     await made.start()
     yield made
     await made.stop()
+
+
+@pytest.fixture
+async def pair(clock: Clock) -> AsyncIterator[Pair]:
+    """Two nodes with open mailboxes."""
+    async with two_nodes(clock, other_open=True) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+async def closed(clock: Clock) -> AsyncIterator[Pair]:
+    """Two nodes; the mailbox of the other one is not open yet."""
+    async with two_nodes(clock, other_open=False) as nodes:
+        yield nodes

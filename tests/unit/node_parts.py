@@ -12,11 +12,23 @@ from realtime.node import Node
 from realtime.options import ChannelOptions
 from realtime.outbox import Frame
 from realtime.protocol.messages import Publication
+from tests.server import SECRET
 from tests.unit.parts import Clock, RecordingClient, data, turns
 
 PLAIN = ChannelOptions()
 HISTORY = ChannelOptions(history_size=100, history_lifetime=1000)
 RECOVERABLE = ChannelOptions(history_size=100, history_lifetime=1000, history_recover=True)
+
+EVERYTHING = {
+    "token_hmac_secret_key": SECRET,
+    "v3_use_offset": True,
+    "presence": True,
+    "join_leave": True,
+    "history_size": 10,
+    "history_lifetime": 300,
+    "history_recover": True,
+}
+"""Options with which clients connect by token and channels have all there is."""
 
 
 async def subscribe(

@@ -20,7 +20,7 @@ from realtime.protocol.messages import Publication, StreamPosition
 from realtime.timers import Timers
 from tests.unit.node_parts import PLAIN, stop
 from tests.unit.parts import Clock, data, eventually
-from tests.unit.test_node_control import SharedEngine
+from tests.unit.suspended_engine import SharedEngine
 
 T = TypeVar("T")
 

@@ -165,3 +165,22 @@ class SuspendedEngine(MemoryEngine):
 
     async def withdraw(self, node: NodeInfo) -> None:
         await self._through("withdraw", super().withdraw, node)
+
+
+class SharedEngine(SuspendedEngine):
+    """Has room for other nodes, and keeps the signs of life."""
+
+    def __init__(self, timers: Timers) -> None:
+        super().__init__(timers, shared=True)
+        self.alive: dict[str, tuple[NodeInfo, float]] = {}
+
+    async def announce(self, node: NodeInfo, lifetime: float) -> None:
+        await super().announce(node, lifetime)
+        self.alive[node.uid] = node, lifetime
+
+    async def withdraw(self, node: NodeInfo) -> None:
+        await super().withdraw(node)
+        self.alive.pop(node.uid, None)
+
+    async def nodes(self) -> list[NodeInfo]:
+        return [node for node, _ in self.alive.values()]

@@ -7,26 +7,17 @@ from typing import Any
 
 import pytest
 
+from realtime.hooks.base import NoEvents
 from realtime.node import SHUTDOWN_TIMEOUT, Node
 from realtime.options_reader import load
 from realtime.timers import Timers
 from tests.conftest import connection_token
-from tests.server import SECRET
-from tests.unit.node_parts import Connection, stop
+from tests.unit.node_parts import EVERYTHING, Connection, stop
 from tests.unit.parts import Clock, eventually
 from tests.unit.suspended_engine import METHODS, SuspendedEngine
 
-OPTIONS = {
-    "token_hmac_secret_key": SECRET,
-    "presence": True,
-    "join_leave": True,
-    "history_size": 10,
-    "history_lifetime": 60,
-    "history_recover": True,
-}
 
-
-class RecordingEvents:
+class RecordingEvents(NoEvents):
     """Keeps what it is told about clients: kind, and the channel or the code."""
 
     def __init__(self) -> None:
@@ -47,7 +38,7 @@ async def serving(clock: Clock) -> tuple[RecordingEvents, Node, SuspendedEngine,
     """A node that speaks to others, and a client that is not connected yet."""
     engine = SuspendedEngine(Timers(asyncio.get_running_loop()), shared=True)
     events = RecordingEvents()
-    node = Node(load(OPTIONS), engine, events=events)
+    node = Node(load(EVERYTHING), engine, events=events)
     await node.start()
     return events, node, engine, Connection(node)
 

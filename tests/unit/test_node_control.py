@@ -20,28 +20,9 @@ from realtime.protocol.messages import Publication
 from realtime.timers import Timers
 from tests.unit.node_parts import stop
 from tests.unit.parts import Clock, RecordingClient, data, eventually, turns
-from tests.unit.suspended_engine import SuspendedEngine
+from tests.unit.suspended_engine import SharedEngine, SuspendedEngine
 
 FORCED, CONNECTION_LIMIT = 3012, 3013
-
-
-class SharedEngine(SuspendedEngine):
-    """Has room for other nodes, and keeps the signs of life."""
-
-    def __init__(self, timers: Timers) -> None:
-        super().__init__(timers, shared=True)
-        self.alive: dict[str, tuple[NodeInfo, float]] = {}
-
-    async def announce(self, node: NodeInfo, lifetime: float) -> None:
-        await super().announce(node, lifetime)
-        self.alive[node.uid] = node, lifetime
-
-    async def withdraw(self, node: NodeInfo) -> None:
-        await super().withdraw(node)
-        self.alive.pop(node.uid, None)
-
-    async def nodes(self) -> list[NodeInfo]:
-        return [node for node, _ in self.alive.values()]
 
 
 @pytest.fixture

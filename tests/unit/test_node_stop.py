@@ -11,26 +11,17 @@ from realtime.node import CLOSE_AT_ONCE, CLOSE_INTERVAL, CLOSE_SPREAD, SHUTDOWN_
 from realtime.options_reader import load
 from realtime.timers import Timers
 from tests.conftest import connection_token
-from tests.server import SECRET
-from tests.unit.node_parts import Connection, OpenedClient, stop
+from tests.unit.node_parts import EVERYTHING, Connection, OpenedClient, stop
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.suspended_engine import METHODS, SuspendedEngine
 
 SHUTDOWN = 3001
-OPTIONS = {
-    "token_hmac_secret_key": SECRET,
-    "presence": True,
-    "join_leave": True,
-    "history_size": 10,
-    "history_lifetime": 300,
-    "history_recover": True,
-}
 
 
 @pytest.fixture
 async def node(clock: Clock) -> AsyncIterator[Node]:
     """A node in the test's time, which moves while it stops."""
-    made = Node(load(OPTIONS))
+    made = Node(load(EVERYTHING))
     await made.start()
     yield made
     await stop(made, clock, SHUTDOWN_TIMEOUT)
@@ -165,7 +156,7 @@ async def test_client_that_does_not_close_does_not_keep_the_node(node: Node, clo
 async def serving(clock: Clock) -> tuple[Node, SuspendedEngine, Connection]:
     """A node that speaks to others, and a client that is subscribed there."""
     engine = SuspendedEngine(Timers(asyncio.get_running_loop()), shared=True)
-    node = Node(load(OPTIONS), engine)
+    node = Node(load(EVERYTHING), engine)
     await node.start()
     connection = Connection(node)
     await connection.say(1, 0, token=connection_token("17"))
@@ -237,7 +228,7 @@ class EndlessEngine(SuspendedEngine):
 
 
 async def test_node_ends_in_time_also_where_the_engine_does_not_end(clock: Clock) -> None:
-    node = Node(load(OPTIONS), EndlessEngine(Timers(asyncio.get_running_loop())))
+    node = Node(load(EVERYTHING), EndlessEngine(Timers(asyncio.get_running_loop())))
     await node.start()
 
     await stop(node, clock, SHUTDOWN_TIMEOUT)

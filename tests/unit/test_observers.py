@@ -7,31 +7,25 @@ from typing import Any
 
 import pytest
 
+from realtime.hooks.base import NoEvents
 from realtime.node import SHUTDOWN_TIMEOUT, Node
 from realtime.options_reader import load
 from realtime.timers import Timers
 from realtime.tokens import issue
 from tests.conftest import connection_token
-from tests.server import SECRET
-from tests.unit.node_parts import Connection, stop
+from tests.unit.node_parts import EVERYTHING, Connection, stop
 from tests.unit.parts import Clock, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
 KEY = b"a key of the tests, long enough for HMAC SHA-256"
-OPTIONS = {
-    "token_hmac_secret_key": SECRET,
-    "presence": True,
-    "join_leave": True,
-    "history_size": 10,
-    "history_lifetime": 60,
-    "history_recover": True,
+OPTIONS = EVERYTHING | {
     "user_personal_single_connection": True,
     "user_subscribe_to_personal": True,
 }
 PRESENCE = ("add_presence", "remove_presence", "publish_join", "publish_leave")
 
 
-class RecordingEvents:
+class RecordingEvents(NoEvents):
     """Keeps the kinds of what it is told."""
 
     def __init__(self) -> None:
@@ -39,12 +33,6 @@ class RecordingEvents:
 
     def tell(self, kind: str, **details: Any) -> None:
         self.told.append(kind)
-
-    async def heard(self, timeout: float) -> bool:
-        return True
-
-    async def close(self) -> None:
-        pass
 
 
 class Bench:

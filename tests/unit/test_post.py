@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -22,23 +21,7 @@ from tests.unit.post_parts import (
     echo,
     levels,
     put,
-    two_nodes,
 )
-
-
-@pytest.fixture
-async def pair(clock: Clock) -> AsyncIterator[Pair]:
-    """Two nodes with open mailboxes."""
-    async with two_nodes(clock, other_open=True) as nodes:
-        yield nodes
-
-
-@pytest.fixture
-async def closed(clock: Clock) -> AsyncIterator[Pair]:
-    """Two nodes; the mailbox of the other one is not open yet."""
-    async with two_nodes(clock, other_open=False) as nodes:
-        yield nodes
-
 
 # letters
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
@@ -23,23 +22,7 @@ from tests.unit.post_parts import (
     Reader,
     answer_of,
     put,
-    two_nodes,
 )
-
-
-@pytest.fixture
-async def pair(clock: Clock) -> AsyncIterator[Pair]:
-    """Two nodes with open mailboxes."""
-    async with two_nodes(clock, other_open=True) as nodes:
-        yield nodes
-
-
-@pytest.fixture
-async def closed(clock: Clock) -> AsyncIterator[Pair]:
-    """Two nodes; the mailbox of the other one is not open yet."""
-    async with two_nodes(clock, other_open=False) as nodes:
-        yield nodes
-
 
 # what is no letter
 

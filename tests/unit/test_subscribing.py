@@ -99,29 +99,12 @@ def pushed(connection: Connection) -> list[int]:
 # the first subscriber of a channel
 
 
-async def test_publication_before_the_first_position_was_read_is_in_the_position(
-    node: Node, engine: SuspendedEngine, connect: Connect
+@pytest.mark.parametrize("answered", [True, False], ids=["after the read", "before the read"])
+async def test_publication_while_the_first_position_is_read_comes_before_the_reply_s_position(
+    node: Node, engine: SuspendedEngine, connect: Connect, answered: bool
 ) -> None:
     connection = await connect()
-    engine.hold("position")
-    command = connection.subscribe()
-    await eventually(lambda: "position" in engine.waiting)
-
-    await publish_to_a(node, 1)
-    engine.go_on("position")
-    await command
-    await publish_to_a(node, 2)
-    await turns()
-
-    assert result(connection)["offset"] == 1
-    assert pushed(connection) == [2]
-
-
-async def test_publication_after_the_first_position_was_read_comes_before_the_reply_s_position(
-    node: Node, engine: SuspendedEngine, connect: Connect
-) -> None:
-    connection = await connect()
-    engine.hold_answer("position")
+    (engine.hold_answer if answered else engine.hold)("position")
     command = connection.subscribe()
     await eventually(lambda: "position" in engine.waiting)
 

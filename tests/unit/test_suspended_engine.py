@@ -17,22 +17,12 @@ from realtime.options import ChannelOptions
 from realtime.options_reader import load
 from realtime.timers import Timers
 from tests.conftest import connection_token
-from tests.server import SECRET
-from tests.unit.node_parts import Connection, publish, stop
+from tests.unit.node_parts import EVERYTHING, Connection, publish, stop
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
 PRESENCE_TICK = 25
 SERVER_ERROR, FORCED = 3004, 3012
-OPTIONS = {
-    "token_hmac_secret_key": SECRET,
-    "v3_use_offset": True,
-    "presence": True,
-    "join_leave": True,
-    "history_size": 10,
-    "history_lifetime": 300,
-    "history_recover": True,
-}
 
 
 UNSUB = {"type": 3, "channel": "a", "data": {}}
@@ -46,7 +36,7 @@ async def engine(clock: Clock) -> SuspendedEngine:
 @pytest.fixture
 async def node(engine: SuspendedEngine) -> AsyncIterator[Node]:
     """A node over that engine, in the test's time."""
-    made = Node(load(OPTIONS), engine)
+    made = Node(load(EVERYTHING), engine)
     await made.start()
     yield made
     await made.stop()
@@ -248,7 +238,7 @@ async def test_publication_that_never_had_its_turn_is_let_go_with_its_connection
     clock: Clock,
 ) -> None:
     engine = SuspendedEngine(Timers(asyncio.get_running_loop()), shared=True)
-    node = Node(load(OPTIONS | {"publish": True}), engine)
+    node = Node(load(EVERYTHING | {"publish": True}), engine)
     await node.start()
     connection = Connection(node)
     await connection.say(1, 0, token=connection_token("17"))
@@ -297,7 +287,7 @@ async def test_client_is_closed_before_an_engine_that_hangs_has_answered(
 async def test_client_that_is_closing_is_no_connection_of_its_user_any_more(
     engine: SuspendedEngine,
 ) -> None:
-    node = Node(load(OPTIONS | {"client_user_connection_limit": 1}), engine)
+    node = Node(load(EVERYTHING | {"client_user_connection_limit": 1}), engine)
     await node.start()
     first, second = Connection(node), Connection(node)
     token = connection_token("17")
