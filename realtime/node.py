@@ -8,11 +8,10 @@ client. What the other nodes say it obeys. Its life is that of the process: `sta
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import socket
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -176,24 +175,17 @@ class Node(Member):
         self._peers.stop()
         for feed in self.hub.feeds.values():
             feed.close()
-        try:
-            async with asyncio.timeout_at(deadline):
-                if self.engine.shared:
-                    await self.engine.withdraw(self.describe())
-        except Exception as error:
-            logger.warning("The other nodes could not be told that this one ends: %r", error)
+        if self.engine.shared:
+            leaving = self.engine.withdraw(self.describe())
+            await _end(leaving, deadline, "The other nodes could not be told that this one ends")
         hearing = self.loop.create_task(self.events.close())  # channels were vacated until here
+        await _end(self.engine.stop(), deadline, "The engine did not end")
+        await _end(hearing, deadline, "Receivers of signals did not end")
         try:
-            async with asyncio.timeout_at(deadline):
-                await self.engine.stop()
-        except TimeoutError:
-            logger.warning("The engine did not end in time")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout_at(deadline):
-                await hearing
-        await self.hooks.close()
-        self.timers.close()
-        self.verifier.close()
+            await self.hooks.close()
+        finally:
+            self.timers.close()
+            self.verifier.close()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine beside the caller; an exception is logged, `stop` waits for it."""
@@ -366,6 +358,15 @@ class Node(Member):
         for channel, feed in self.hub.feeds.items():
             if feed.following is not None:
                 yield channel, feed.following
+
+
+async def _end(ending: Awaitable[None], deadline: float, failure: str) -> None:
+    """Wait for the end of a part; log that it failed, or was not there by the deadline."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            await ending
+    except Exception as error:  # whatever it is, the other parts have to end, too
+        logger.warning("%s: %r", failure, error)
 
 
 def _is_ordered(command: Control) -> bool:

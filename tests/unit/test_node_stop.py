@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
+from realtime.hooks.base import NoHooks
 from realtime.node import CLOSE_AT_ONCE, CLOSE_INTERVAL, CLOSE_SPREAD, SHUTDOWN_TIMEOUT, Node
 from realtime.options_reader import load
 from realtime.timers import Timers
@@ -232,6 +233,37 @@ async def test_node_ends_in_time_also_where_the_engine_does_not_end(clock: Clock
     await node.start()
 
     await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+
+class BrokenEngine(SuspendedEngine):
+    """Fails even when it ends."""
+
+    async def stop(self) -> None:
+        raise ConnectionError("the engine cannot be reached")
+
+
+class RecordingHooks(NoHooks):
+    """Knows whether it was closed."""
+
+    closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_engine_that_fails_at_the_end_keeps_nothing_else_from_ending(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = RecordingHooks()
+    node = Node(load(EVERYTHING), BrokenEngine(Timers(asyncio.get_running_loop())), hooks)
+    fired: list[str] = []
+    node.timers.timer(lambda: fired.append("timer")).set(clock.now + 10)
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+    await clock.advance(20)
+
+    assert (hooks.closed, fired) == (True, [])
+    assert "The engine did not end" in caplog.text
 
 
 async def test_node_ends_where_the_engine_fails(
