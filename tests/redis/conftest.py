@@ -21,6 +21,9 @@ from tests.tcp_proxy import TcpProxy
 
 DEFAULT = Timeouts()
 
+SLACK = 4.0
+"""Seconds that a busy machine may add to a short timeout; the one there is by default is longer."""
+
 
 @pytest.fixture
 async def open_connection() -> AsyncIterator[Callable[..., Connection]]:

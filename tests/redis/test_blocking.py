@@ -17,6 +17,7 @@ from realtime.errors import EngineUnavailable
 from realtime.redis.blocking import BlockingRedis, Step
 from realtime.redis.hosts import Timeouts
 from realtime.redis.script import Script
+from tests.redis.conftest import SLACK
 from tests.redis_server import RedisServer
 from tests.server import ROOT, wait_until
 
@@ -188,7 +189,7 @@ def test_frozen_redis_fails_in_time_and_works_again_when_it_goes_on(
         started = time.monotonic()
         with pytest.raises(EngineUnavailable, match=r"[Tt]imeout|timed out"):
             ask()
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - started < SLACK
     redis.resume()
 
     assert client.execute("ECHO", "now") == b"now"
@@ -225,7 +226,7 @@ def test_who_finds_no_free_connection_waits_at_most_as_long_as_to_connect(
         with redis.client() as other:
             other.rpush("list", "x")
         assert holding.result() == [b"list", b"x"]
-    assert 0.3 <= took < 1.0
+    assert 0.3 <= took < SLACK
     assert client.execute("PING") == b"PONG"
 
 

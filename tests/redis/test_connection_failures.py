@@ -13,6 +13,7 @@ from realtime.redis import link
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Timeouts
 from realtime.redis.script import Script
+from tests.redis.conftest import SLACK
 from tests.redis.scripted_server import OK, ScriptedServer
 from tests.redis_server import RedisServer
 from tests.tcp_proxy import TcpProxy
@@ -94,8 +95,8 @@ async def test_frozen_redis_fails_in_time_and_works_again_when_it_goes_on(
     redis.resume()
 
     assert [str(result).partition("0: ")[2] for result in results] == ["no answer within 0.4 s"] * 3
-    assert 0.4 <= first - started < 1.0
-    assert 0.3 <= second - first < 1.0
+    assert 0.4 <= first - started < SLACK
+    assert 0.3 <= second - first < SLACK
     assert await connection.execute("PING") == b"PONG"
 
 
@@ -113,7 +114,7 @@ async def test_each_command_has_its_own_time(
     with pytest.raises(EngineUnavailable, match=r"no answer within 0\.5 s"):
         await connection.execute("LATE")
 
-    assert 0.5 <= time.monotonic() - started < 1.5
+    assert 0.5 <= time.monotonic() - started < SLACK
 
 
 async def test_too_much_that_waits_is_refused_at_once(
