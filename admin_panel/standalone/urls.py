@@ -37,8 +37,10 @@ def pages() -> Iterator[URLPattern]:
     """The pages of the panel and their parts."""
     for page in PAGES:
         for route, name, view in shell.routes(panel, page):
-            place = "" if name == HOME else page.path + route
-            yield path(place, views.for_operators(view), name=name)
+            if name == HOME:
+                yield path("", views.for_operators(views.or_first_page(view)), name=name)
+            else:
+                yield path(page.path + route, views.for_operators(view), name=name)
 
 
 urlpatterns = [

@@ -135,6 +135,19 @@ def for_operators(view: DjangoView) -> DjangoView:
     return update_wrapper(guarded, view)
 
 
+def or_first_page(view: DjangoView) -> DjangoView:
+    """The home page, or for whoever may not open it the first page that they may."""
+
+    def home(request: HttpRequest) -> HttpResponse:
+        operator = panel.find_operator(request)
+        pages = panel.listed_for(operator) if operator is not None else []
+        if pages and pages[0].name != HOME:
+            return HttpResponseRedirect(panel.url(pages[0].name))
+        return view(request)
+
+    return update_wrapper(home, view)
+
+
 def show_form(
     request: HttpRequest, form: SignInForm, target: str, status: int = 200
 ) -> HttpResponse:

@@ -60,8 +60,10 @@ def opens(client: Client, home: str, name: str) -> bool:
     ask = client.post if name in ASKED_BY_SCRIPTS else client.get
     response = ask(url(home, name))
     assert response.status_code in (200, 302, 403, 404, 503), (name, response.status_code)
-    if response.status_code == 302 and "/sign-in/" in response["Location"]:
-        return False
+    if response.status_code == 302 and response["Location"].startswith(
+        ("/sign-in/", "/publication/")
+    ):
+        return False  # to sign in, or from the root to a page that is allowed
     return response.status_code != 403
 
 

@@ -287,6 +287,15 @@ def test_user_may_do_there_what_the_permissions_say(come: Come) -> None:
 
 
 @pytest.mark.django_db
+def test_user_who_may_not_open_the_first_page_begins_at_the_next(come: Come) -> None:
+    client = come()
+    client.force_login(user("publish"))
+
+    assert client.get("/")["Location"] == "/publication/"
+    assert client.get("/overview/data/").status_code == 403
+
+
+@pytest.mark.django_db
 def test_user_with_the_password_may_do_everything(come: Come) -> None:
     client = come()
     client.force_login(user("view"))
