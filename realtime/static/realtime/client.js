@@ -1486,11 +1486,12 @@ function advice(reason) {
 function readAdvice(code, text) {
   try {
     const { reason, reconnect } = JSON.parse(text);
-    return { code, reason: String(reason), reconnect: reconnect === true };
+    if (typeof reconnect === "boolean") return { code, reason: String(reason), reconnect };
   } catch {
-    const reconnect = !FINAL_DISCONNECTS.includes(code);
-    return { code, reason: text || "connection lost", reconnect };
+    // a text, or nothing
   }
+  const reconnect = !FINAL_DISCONNECTS.includes(code);
+  return { code, reason: text || "connection lost", reconnect };
 }
 
 /** Both kinds of positions as one number. @param {any} position @returns {number} 0: none */

@@ -25,6 +25,9 @@ ADVICE = {
     "text": ((3001, "going away"), {"code": 3001, "reason": "going away", "reconnect": True}),
     "nothing": ((3001, ""), {"code": 3001, "reason": "connection lost", "reconnect": True}),
     "no object": ((3001, "null"), {"code": 3001, "reason": "null", "reconnect": True}),
+    # what something on the way says is no advice to stay away
+    "number": ((3001, "1001"), {"code": 3001, "reason": "1001", "reconnect": True}),
+    "other object": ((3001, "{}"), {"code": 3001, "reason": "{}", "reconnect": True}),
     # something on the way dropped the reason; the code says enough
     "final code without reason": (
         (3002, ""),
