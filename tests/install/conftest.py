@@ -53,6 +53,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Mapping[str,
         site.begin()
         site.follow_quick_start()
         site.run(steps("quickstart.md")["prepare"])
+        site.follow_tokens()
         site.follow_migration()
         site.create_user()
         return site

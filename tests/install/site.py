@@ -15,6 +15,7 @@ from tests.install.pages import steps
 
 COMMAND_TIMEOUT = 60.0
 
+TOKEN_KEY = "a key of the site's own, long enough for HMAC"
 USER, PASSWORD = "ann", "a password that is long enough"
 
 OWN_VIEWS = """\
@@ -32,6 +33,10 @@ def who(request):
 @login_required
 def page(request):
     return render(request, "page.html")
+
+
+def token_page(request):
+    return render(request, "token_page.html")
 
 
 @login_required
@@ -65,6 +70,7 @@ from api import views
 urlpatterns = [
     path("who", views.who),
     path("page", views.page),
+    path("token-page", views.token_page),
     path("offline", views.offline),
     path("centrifuge.js", views.library),
     path("say", views.say),
@@ -146,6 +152,13 @@ class Site:
         self.append("mysite/urls.py", quick_start["urls"])
         self.append("api/templates/page.html", quick_start["page"])
         self.append("api/views.py", quick_start["view"])
+
+    def follow_tokens(self) -> None:
+        """Do what docs/tokens.md says for a page with a token."""
+        tokens = steps("tokens.md")
+        self.append("mysite/settings.py", f'REALTIME["token_hmac_secret_key"] = "{TOKEN_KEY}"\n')
+        self.append("mysite/urls.py", tokens["urls"])
+        self.append("api/templates/token_page.html", tokens["page"])
 
     def follow_migration(self) -> None:
         """Do what docs/migrating.md says to those who come from plain Channels."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping
 
@@ -137,6 +138,19 @@ async def test_login_is_not_believed_of_a_page_of_another_site(visitor: Visitor)
         await client.send("connect")
 
         assert (await client.closed())[0] == 3003
+
+
+async def test_page_with_a_token_says_where_to_renew_it(visitor: Visitor) -> None:
+    page = visitor.http.get("/api-of-its-own/token-page").text
+    config = json.loads(re.findall(r"<script id=.realtime-config.[^>]*>(.*?)</script>", page)[0])
+    ours = {"X-Requested-With": "XMLHttpRequest"}
+
+    token = visitor.http.post(config["refreshEndpoint"], json={}, headers=ours).json()["token"]
+
+    async with open_client(config["endpoint"], token=token) as client:
+        await client.result("subscribe", {"channel": "chat:lobby"})
+        present = await client.result("presence", {"channel": "chat:lobby"})
+        assert present["presence"][client.client]["user"] == "1"
 
 
 # what the site had before
