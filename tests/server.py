@@ -1,11 +1,10 @@
-"""Start the test site as a server process, on a free port, and end it."""
+"""Processes that serve, on free ports: any one, and the test site with its options."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import signal
 import socket
 import ssl
 import subprocess
@@ -13,7 +12,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -62,7 +61,102 @@ COMMANDS: Mapping[str, tuple[list[str], str]] = {
 """Server → its command line, and the line of its log that tells the port."""
 
 
-class Server:
+class ListeningProcess:
+    """A process that serves, whose output is read as it comes; it listens when it is made."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        listening: str,
+        environment: Mapping[str, str],
+        *,
+        cwd: Path = ROOT,
+    ) -> None:
+        """
+        Args:
+            listening: pattern of the line of its output that tells the port.
+            environment: all of it.
+
+        Raises:
+            RuntimeError: it did not start; the text has what it wrote.
+        """
+        self._lines: list[str] = []
+        self._port: int | None = None
+        self._listens = threading.Event()
+        self._process = subprocess.Popen(
+            list(command),
+            cwd=cwd,
+            env={**environment, "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, args=[listening], daemon=True)
+        self._reader.start()
+        if not self._listens.wait(START_TIMEOUT) or self._port is None:
+            self.stop()
+            raise RuntimeError("the process did not start:\n" + self.log)
+
+    def _read(self, listening: str) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.append(line)
+            if self._port is None and (match := re.search(listening, line)):
+                self._port = int(match[1])
+                self._listens.set()
+        self._listens.set()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def port(self) -> int:
+        assert self._port is not None
+        return self._port
+
+    @property
+    def log(self) -> str:
+        """Everything the process wrote so far."""
+        return "".join(self._lines)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def socket(self) -> str:
+        """The WebSocket endpoint."""
+        return f"ws{self.address.removeprefix('http')}/connection/websocket"
+
+    def wait(self) -> int:
+        """Wait for the end of a process that was sent a signal; returns the exit status."""
+        return self._process.wait(STOP_TIMEOUT)
+
+    def terminate(self) -> int:
+        """Send SIGTERM and wait; returns the exit status."""
+        self._process.terminate()
+        return self.wait()
+
+    def kill(self) -> None:
+        """Send SIGKILL and wait."""
+        self._process.kill()
+        self.wait()
+
+    def stop(self) -> int:
+        """End the process, the hard way if need be; returns the exit status."""
+        if self._process.poll() is None:
+            try:
+                self.terminate()
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._reader.join(STOP_TIMEOUT)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return self._process.returncode
+
+
+class Server(ListeningProcess):
     """One server process. Options are those of the service, on top of a secret and a key."""
 
     def __init__(
@@ -80,39 +174,20 @@ class Server:
         config = directory / "config.json"
         defaults = {"token_hmac_secret_key": SECRET, "api_key": API_KEY}
         config.write_text(json.dumps(defaults | dict(options or {})))
-        arguments, self._listening = COMMANDS[server]
+        arguments, listening = COMMANDS[server]
         self._tls = server.endswith("-tls")
         if self._tls:
             write_certificate(directory)
         if server == "granian" and port == 0:
             port = free_port()  # it does not tell which one it chose
-        self._lines: list[str] = []
-        self._port: int | None = None
-        self._ready = threading.Event()
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                *(argument.format(port=port, directory=directory) for argument in arguments),
-                application,
-            ],
-            cwd=ROOT,
-            env=os.environ
-            | {
-                "DJANGO_SETTINGS_MODULE": "tests.settings",
-                "SERVICE_CONFIG_FILE": str(config),
-                "PYTHONUNBUFFERED": "1",
-            }
+        arguments = [argument.format(port=port, directory=directory) for argument in arguments]
+        super().__init__(
+            [sys.executable, "-m", *arguments, application],
+            listening,
+            os.environ
+            | {"DJANGO_SETTINGS_MODULE": "tests.settings", "SERVICE_CONFIG_FILE": str(config)}
             | dict(environment or {}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
         )
-        self._reader = threading.Thread(target=self._read_log, daemon=True)
-        self._reader.start()
-        if not self._ready.wait(START_TIMEOUT) or self._port is None:
-            self.stop()
-            raise RuntimeError("the server did not start:\n" + self.log)
         wait_until(self._accepts, START_TIMEOUT, "a listening server")
 
     def _accepts(self) -> bool:
@@ -123,38 +198,9 @@ class Server:
             return False
         return True
 
-    def _read_log(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.append(line)
-            if self._port is None and (match := re.search(self._listening, line)):
-                self._port = int(match[1])
-                self._ready.set()
-        self._ready.set()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def port(self) -> int:
-        assert self._port is not None
-        return self._port
-
-    @property
-    def log(self) -> str:
-        """Everything the server wrote so far."""
-        return "".join(self._lines)
-
     @property
     def address(self) -> str:
-        scheme = "https" if self._tls else "http"
-        return f"{scheme}://127.0.0.1:{self._port}"
-
-    @property
-    def socket(self) -> str:
-        scheme = "wss" if self._tls else "ws"
-        return f"{scheme}://127.0.0.1:{self._port}/connection/websocket"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
 
     def api(self, method: str, **params: Any) -> dict[str, Any]:
         """Run one command of the server API; returns the reply."""
@@ -173,28 +219,6 @@ class Server:
         """Publish through the server API."""
         reply = self.api("publish", channel=channel, data=data)
         assert reply == {"result": {}}, reply
-
-    def terminate(self) -> int:
-        """Send SIGTERM and wait; returns the exit status."""
-        self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(STOP_TIMEOUT)
-
-    def kill(self) -> None:
-        """Send SIGKILL and wait."""
-        self._process.kill()
-        self._process.wait(STOP_TIMEOUT)
-
-    def stop(self) -> None:
-        """End the process, the hard way if need be."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(STOP_TIMEOUT)
-            except subprocess.TimeoutExpired:
-                self.kill()
-        self._reader.join(STOP_TIMEOUT)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
 
 
 def wait_until(condition: Any, timeout: float = 10.0, what: str = "the condition") -> None:

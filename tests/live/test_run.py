@@ -14,7 +14,8 @@ import pytest
 
 from tests.conftest import require
 from tests.protocol_client import open_client
-from tests.ready_site import ReadySite, free_port, manage
+from tests.ready_site import ReadySite, manage
+from tests.server import free_port
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +115,8 @@ def test_second_start_prints_no_password(tmp_path: Path) -> None:
     second = ReadySite(tmp_path)
     second.stop()
 
-    assert "password" not in second.output
-    assert "Connection token" in second.output
+    assert "password" not in second.log
+    assert "Connection token" in second.log
 
 
 @pytest.mark.parametrize("signal_sent", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
