@@ -135,6 +135,7 @@ class Session:
 
     async def deliver(self, frames: Sequence[bytes]) -> bool:
         async with self._taking:
+            await self._room()  # the request before this one may have been given up
             if self._last is not None:
                 return False
             self._incoming.extend(frames)
@@ -142,10 +143,14 @@ class Session:
             if not self._handling and self._incoming:
                 self._handling = True
                 self._node.spawn(self._handle())
-            while self._incoming_bytes > WAITING_BYTES and self._last is None:
-                self._drained.clear()
-                await self._drained.wait()
+            await self._room()
             return True
+
+    async def _room(self) -> None:
+        """Wait until what came is handled, but for what may wait."""
+        while self._incoming_bytes > WAITING_BYTES and self._last is None:
+            self._drained.clear()
+            await self._drained.wait()
 
     async def _handle(self) -> None:
         """Hand over what came, in its order."""

@@ -127,6 +127,19 @@ async def test_sends_that_wait_for_their_turn_are_taken_in_their_order(held: Hel
     await eventually(lambda: ids_in(held.reading.frames) == [*range(1, 8)])
 
 
+async def test_sends_that_are_given_up_one_after_the_other_do_not_add_up(held: Held) -> None:
+    for number in range(3, 8):
+        send = asyncio.create_task(held.case.say(LARGE % number))
+        await turns(20)
+        send.cancel()
+
+    held.go_on()
+    assert await held.case.say(PING % 9)
+
+    await eventually(lambda: ids_in(held.reading.frames)[-1:] == [9])
+    assert ids_in(held.reading.frames) == [1, 2, 3, 9]
+
+
 async def test_send_that_is_given_up_while_it_waits_for_its_turn_was_not_taken(
     held: Held,
 ) -> None:
