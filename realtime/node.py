@@ -175,12 +175,14 @@ class Node(Member):
         self._peers.stop()
         for feed in self.hub.feeds.values():
             feed.close()
-        if self.engine.shared:
-            leaving = self.engine.withdraw(self.describe())
-            await _end(leaving, deadline, "The other nodes could not be told that this one ends")
+        if self.engine.shared and (
+            error := await _failure(self.engine.withdraw(self.describe()), deadline)
+        ):
+            logger.warning("The other nodes could not be told that this one ends: %r", error)
         hearing = self.loop.create_task(self.events.close())  # channels were vacated until here
-        await _end(self.engine.stop(), deadline, "The engine did not end")
-        await _end(hearing, deadline, "Receivers of signals did not end")
+        if error := await _failure(self.engine.stop(), deadline):
+            logger.warning("The engine did not end: %r", error)
+        await _failure(hearing, deadline)  # which it logs itself
         try:
             await self.hooks.close()
         finally:
@@ -360,13 +362,14 @@ class Node(Member):
                 yield channel, feed.following
 
 
-async def _end(ending: Awaitable[None], deadline: float, failure: str) -> None:
-    """Wait for the end of a part; log that it failed, or was not there by the deadline."""
+async def _failure(ending: Awaitable[None], deadline: float) -> Exception | None:
+    """What kept a part of the node from ending by the deadline; None: nothing did."""
     try:
         async with asyncio.timeout_at(deadline):
             await ending
     except Exception as error:  # whatever it is, the other parts have to end, too
-        logger.warning("%s: %r", failure, error)
+        return error
+    return None
 
 
 def _is_ordered(command: Control) -> bool:
