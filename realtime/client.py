@@ -161,7 +161,7 @@ class Client:
             self.reply_error(command, error)
         except Disconnect:
             raise
-        except Exception as error:
+        except Exception as error:  # of the engine, of hooks, of ours: the client is told
             # an engine or a key set that is away fails every command: a line each is enough
             logger.error(
                 "Command %s failed: %s",
@@ -380,7 +380,7 @@ class Client:
         """End a subscription here, also when the engine could not be told."""
         try:
             await self.leave(channel)
-        except Exception as error:
+        except Exception as error:  # whatever it is: the others have to be ended, too
             # an engine that is away fails every one: a line each is enough
             logger.error(
                 "A subscription could not be ended cleanly: %s",

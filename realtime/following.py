@@ -158,7 +158,7 @@ class Following:
                     await asyncio.shield(self._interruption)
                 try:
                     history = await self._store.history(self._channel, self._follower.ask())
-                except Exception as error:
+                except Exception as error:  # whatever it is: nobody else would read on
                     logger.warning("The stream of %r cannot be read yet: %s", self._channel, error)
                     await asyncio.sleep(delay * random.uniform(0.5, 1))
                     delay = min(2 * delay, RETRY_DELAY_MAX)
@@ -181,7 +181,7 @@ class Following:
             if renew and own is not None:
                 await self._store.renew_epoch(self._channel, own.epoch)
             position = await self._store.position(self._channel)
-        except Exception as error:
+        except Exception as error:  # as above
             logger.warning("The stream of %r cannot be read yet: %s", self._channel, error)
             await asyncio.sleep(RETRY_DELAY_MAX)
             return  # and read again

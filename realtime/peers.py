@@ -81,7 +81,7 @@ class Peers:
         try:
             await self._engine.announce(self._describe(), HEARTBEAT_LIFETIME)
             self._silent = False
-        except Exception as error:
+        except Exception as error:  # whatever it is, the next heartbeat tries again
             if not self._silent:
                 logger.warning("The other nodes cannot be told that this one lives: %s", error)
             self._silent = True

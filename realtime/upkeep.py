@@ -61,7 +61,7 @@ class Upkeep:
             if feed.options.presence and feed:
                 try:
                     await self._renew_presence(feed)
-                except Exception as error:
+                except Exception as error:  # foreign channel layers raise what they like
                     logger.warning("Presence cannot be renewed yet: %s", error)
                     return  # each feed's own timer sees to it
 

@@ -33,7 +33,7 @@ _TRANSPORT_ATTRIBUTES = (
 _PROTOCOL_ATTRIBUTES = ("SEND_STATE_GROUND", "maskServerFrames", "send_queue", "send_state")
 
 
-class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]
+class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
     """Serves every WebSocket of the site; what applications see is daphne's behaviour."""
 
     # autobahn copies the factory's options onto every connection and formats a log text of
@@ -42,7 +42,7 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]
     _configured_by: ClassVar[object] = None
 
     maxMessagePayloadSize: int  # noqa: N815 - autobahn's names
-    maxFramePayloadSize: int  # noqa: N815
+    maxFramePayloadSize: int  # noqa: N815 - autobahn's names
     _writes_frames = False
     _writes_to_socket = False
 
@@ -160,8 +160,8 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]
     def sendCloseFrame(  # noqa: N802 - autobahn's name
         self,
         code: int | None = None,
-        reasonUtf8: bytes | None = None,  # noqa: N803
-        isReply: bool = False,  # noqa: N803
+        reasonUtf8: bytes | None = None,  # noqa: N803 - autobahn's name
+        isReply: bool = False,  # noqa: N803 - autobahn's name
     ) -> None:
         """As autobahn, but a peer's close is answered with its own code (RFC 6455, 5.5.1)."""
         if isReply and self.remoteCloseCode is not None:

@@ -42,7 +42,7 @@ class WebSocketTransport:
     def send(self, frame: Frame) -> int:
         try:
             rest = begin(self._send(frame.asgi))
-        except Exception as error:
+        except Exception as error:  # each server has its own for a peer that is gone
             logger.info("A frame could not be sent: %r", error)
             self.abandon()
             return 0
@@ -80,7 +80,7 @@ class WebSocketTransport:
                 await self._closed.wait()
         except TimeoutError:
             self.abandon()  # the peer neither reads nor answers
-        except Exception:
+        except Exception:  # as above
             logger.debug("The close frame could not be sent", exc_info=True)
         finally:
             if self._sending is not None:

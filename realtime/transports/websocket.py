@@ -43,7 +43,7 @@ class Transport(clients.Transport, Protocol):
         ...
 
 
-class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]
+class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no types
     """One WebSocket connection."""
 
     channel_layer_alias = None  # sockets have no mailbox of their own
