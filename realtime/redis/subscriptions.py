@@ -67,6 +67,8 @@ class Subscriptions:
         self._on_restored = on_restored
         self._wanted: dict[str, Confirmation] = {}
         """Redis channel → the confirmation of its latest SUBSCRIBE."""
+        self._relied_on: set[str] = set()
+        """Those of which a caller was told that they are subscribed to."""
         self._feed: _Feed | None = None
         self._up = False
         self._was_up = False
@@ -82,7 +84,7 @@ class Subscriptions:
 
         Raises:
             EngineUnavailable: there was no confirmation in time. The name is not wanted any
-                more.
+                more, unless another call for it succeeded.
         """
         if self._closed:
             raise self._host.unavailable("closed here")
@@ -102,9 +104,11 @@ class Subscriptions:
             confirmation.set_result(self._host.unavailable(reason))
         error = confirmation.result()
         if error is not None:
-            if self._wanted.get(name) is confirmation:
+            if self._wanted.get(name) is confirmation and name not in self._relied_on:
                 self._drop(name)
             raise EngineUnavailable(str(error))
+        if name in self._wanted:
+            self._relied_on.add(name)
 
     async def unsubscribe(self, name: str) -> None:
         """Hand over no more of a name, from now on. Does not wait for Redis, and cannot fail."""
@@ -117,6 +121,7 @@ class Subscriptions:
         restorer, feed = self._restorer, self._feed
         self._restorer = self._feed = None
         wanted, self._wanted = self._wanted, {}
+        self._relied_on.clear()
         for confirmation in wanted.values():
             if not confirmation.done():
                 confirmation.set_result(self._host.unavailable("closed here"))
@@ -128,6 +133,7 @@ class Subscriptions:
 
     def _drop(self, name: str) -> None:
         confirmation = self._wanted.pop(name)
+        self._relied_on.discard(name)
         if not confirmation.done():
             confirmation.set_result(None)  # whoever unsubscribes does not care any more
         if self._feed is not None:

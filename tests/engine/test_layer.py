@@ -12,6 +12,7 @@ from channels.layers import channel_layers
 from channels.testing import WebsocketCommunicator
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
+from realtime.errors import EngineUnavailable
 from realtime.layer import RedisChannelLayer
 from tests.engine.bench import comes_true
 from tests.redis_server import RedisServer
@@ -183,6 +184,24 @@ async def test_layers_of_both_kinds_understand_each_other(
 
     await sending.send(channel, {"type": "test", "by": "name"})
     assert await receive(receiving, channel) == {"type": "test", "by": "name"}
+
+
+async def test_member_of_a_group_receives_though_another_one_could_not_join(
+    own_redis: Callable[..., RedisServer], unique: str
+) -> None:
+    server = own_redis()
+    layer = RedisChannelLayer(hosts=[server.url], prefix=unique, timeout=0.5)
+    member, late = [await layer.new_channel() for _ in range(2)]
+    await layer.group_add("group", member)
+    server.freeze()
+    with pytest.raises(EngineUnavailable):
+        await layer.group_add("group", late)
+    server.resume()
+
+    await layer.group_send("group", {"type": "test", "number": 1})
+
+    assert (await receive(layer, member))["number"] == 1
+    await layer.flush()
 
 
 # loops and connections

@@ -170,6 +170,23 @@ async def test_subscribe_fails_in_time_while_lost_and_the_name_is_not_wanted(
     assert redis.pubsub_channels() == {"kept"}
 
 
+async def test_name_that_was_confirmed_stays_wanted_though_another_call_for_it_fails(
+    listen: Listening, redis: RedisServer
+) -> None:
+    """Somebody relies on it who hears nothing of that call."""
+    listener = listen(redis.url, Timeouts(connect=0.2, answer=0.3))
+    await listener.subscribe("x")
+    redis.stop()
+    await listener.hears(lambda: listener.changes == ["lost"])
+
+    with pytest.raises(EngineUnavailable, match="not subscribed within"):
+        await listener.subscribe("x")
+    await asyncio.to_thread(redis.start)
+    await restored(listener)
+
+    assert redis.pubsub_channels() == {"x"}
+
+
 async def test_first_subscribe_fails_in_time_and_stops_trying(
     listen: Listening, unused_url: str
 ) -> None:
