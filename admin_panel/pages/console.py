@@ -254,6 +254,7 @@ def _keep(visit: Visit, answer: Answer, params: str) -> None:
 
 
 def _take(visit: Visit) -> dict[str, Any] | None:
-    """The answer that was kept for this page, once."""
+    """The answer that was kept for this page, once; not one that another release kept."""
     session = getattr(visit.request, "session", None)
-    return None if session is None else session.pop(FLASH, None)
+    kept: dict[str, Any] = {} if session is None else session.pop(FLASH, {})
+    return kept if kept.keys() == {*Answer._fields, "params"} else None

@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from admin_panel.console_methods import BY_NAME, METHODS
-from admin_panel.pages.console import LONGEST
+from admin_panel.pages.console import FLASH, LONGEST
 from tests.live.panel_site import page_path, token_for
 from tests.live.panel_staff import Staff, logged, post
 from tests.protocol_client import ProtocolClient, open_client
@@ -354,3 +354,15 @@ def test_console_says_that_the_service_is_away_and_keeps_the_form(admin_client: 
     assert "This process serves no clients" in page.content.decode()
     assert "{&quot;channel&quot;: &quot;kept&quot;}" in page.content.decode()
     assert "This process serves no clients" in answer.json()["html"]
+
+
+# after an update
+
+
+@pytest.mark.django_db
+def test_answer_that_another_release_kept_is_not_shown(admin_client: Client) -> None:
+    session = admin_client.session
+    session[FLASH] = {"method": "info", "params": "", "of_old": 1}
+    session.save()
+
+    assert admin_client.get(PATH).status_code == 200

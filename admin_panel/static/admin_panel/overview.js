@@ -53,7 +53,8 @@ function show({ available, html, nodes }) {
 
 function say(name, text) {
   state.dataset.state = name;
-  state.textContent = text;
+  // a status that is written anew is read out anew
+  if (state.textContent !== text) state.textContent = text;
 }
 
 async function update() {
