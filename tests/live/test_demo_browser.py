@@ -15,6 +15,16 @@ from tests.ready_site import ReadySite
 from tests.server import wait_until
 
 CHANNEL = "demo:lobby"
+CUT_DELAY = 8_000
+"""Milliseconds that the page stays away when it is cut."""
+HOLD = """
+    const { setTimeout } = window;
+    window.setTimeout = (run, delay) => {
+      if (delay === arguments[0]) window.held = run;
+      else return setTimeout(run, delay);
+    };
+"""
+"""Timers of this delay wait for the test instead, in `held`."""
 HISTORY_SIZE = 100
 """Of the namespace demo in the settings of the ready site."""
 
@@ -182,10 +192,12 @@ def test_cut_page_gets_what_was_published_while_it_was_away(
 
 def test_cut_page_comes_back_by_itself(page: Page) -> None:
     client = page.text("client")
+    page.browser.execute_script(HOLD, CUT_DELAY)
     page.click("cut-button")
     page.until(lambda: page.state == "waiting", "cut")
     assert page.text("countdown").startswith("back in")
 
+    page.browser.execute_script("held()")
     page.until(lambda: page.state == "connected", "connected again")
 
     assert page.text("client") != client
