@@ -202,6 +202,19 @@ async def test_network_that_is_back_makes_the_client_try_at_once(
     await page.event("connect")
 
 
+@pytest.mark.parametrize("event", ["online", "offline"])
+async def test_network_that_changes_makes_the_client_test_its_connection(
+    server: Server, page: ClientPage, event: str
+) -> None:
+    await page.connected(server.socket)
+    await page.sent()
+
+    await page.run("window.dispatchEvent(new Event(args[0]))", event)
+
+    [[ping]] = await page.sent()
+    assert ping.endswith('"method":7}')
+
+
 async def test_connect_while_waiting_tries_at_once(proxy: TcpProxy, page: ClientPage) -> None:
     await page.connected(proxy.url, **NOW)
     proxy.cut()

@@ -67,6 +67,22 @@ async def test_loop_over_an_unsubscribed_channel_ends_at_once(
     assert await looping.run(script, unique) == "ended"
 
 
+async def test_leaving_a_loop_does_not_unsubscribe(
+    server: Server, looping: ClientPage, unique: str
+) -> None:
+    script = """
+        window.leaving = (async () => {
+          for await (const { data } of client.subscribe(args[0])) return data;
+        })();
+    """
+    await looping.run(script, f"rec:{unique}")
+    server.publish(f"rec:{unique}", 1)
+    assert await looping.run("return leaving") == 1
+    server.publish(f"rec:{unique}", 2)
+
+    assert await looping.run(UNTIL, 2) == [1, 2]
+
+
 async def test_loop_throws_when_the_subscription_is_refused(
     looping: ClientPage, unique: str
 ) -> None:

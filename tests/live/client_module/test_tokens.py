@@ -89,6 +89,19 @@ async def test_expired_token_that_nobody_replaces_ends_the_attempts(
     assert lost == {"code": 109, "reason": "token expired", "reconnect": False}
 
 
+async def test_token_that_the_page_sets_is_used_at_the_next_connect(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    await page.make(server.socket, token=connection_token("17", ttl=-10))
+    await page.run("client.connect()")
+    await page.event("disconnect")
+
+    await page.run("client.setToken(args[0])", connection_token("18"))
+    await page.connect()
+
+    await page.subscribe(f"{unique}#18")
+
+
 async def test_tokens_that_are_always_expired_are_asked_for_with_growing_delays(
     server: Server, page: ClientPage
 ) -> None:
