@@ -47,7 +47,9 @@ clean:  ## Remove what the other targets made, the site's data excepted.
 	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements tests/js/node_modules benchmarks/peers/node_modules
 
 $(VENV)/.installed: requirements.txt
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12")'
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
