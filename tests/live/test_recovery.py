@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -44,17 +45,48 @@ def variant(request: pytest.FixtureRequest) -> Variant:
     return Variant(request.param)
 
 
-def publish(server: Server, channel: str, numbers: range) -> None:
-    """Publish {"n": number}, from 1 on, so that number and offset are the same."""
-    for number in numbers:
-        server.publish(channel, {"n": number})
+class Stream:
+    """A recoverable channel, and a client that asks for it in one of the variants."""
+
+    def __init__(
+        self, server: Server, client: ProtocolClient, channel: str, variant: Variant
+    ) -> None:
+        self.server = server
+        self.client = client
+        self.channel = channel
+        self.variant = variant
+        self.answer = variant.answer
+
+    def publish(self, *numbers: int) -> None:
+        """Publish {"n": number}, from 1 on, so that number and offset are the same."""
+        for number in numbers:
+            self.server.publish(self.channel, {"n": number})
+
+    async def subscribe(self, **fields: Any) -> dict[str, Any]:
+        """Subscribe; returns the result."""
+        result: dict[str, Any] = await self.client.result(
+            "subscribe", {"channel": self.channel} | fields
+        )
+        return result
+
+    async def recover(self, offset: int, epoch: str | None) -> dict[str, Any]:
+        """Subscribe from a position on; returns the result."""
+        return await self.subscribe(**self.variant.since(offset, epoch))
+
+    async def epoch(self) -> str:
+        """The epoch, as a subscribe without recovery tells it."""
+        epoch: str = (await self.subscribe())["epoch"]
+        await self.client.result("unsubscribe", {"channel": self.channel})
+        return epoch
 
 
-async def epoch_of(client: ProtocolClient, channel: str) -> str:
-    """The epoch of a channel, as a subscribe without recovery tells it."""
-    epoch: str = (await client.result("subscribe", {"channel": channel}))["epoch"]
-    await client.result("unsubscribe", {"channel": channel})
-    return epoch
+@pytest.fixture
+async def stream(
+    serve: Serve, connect: Connect, unique: str, format_name: str, variant: Variant
+) -> Stream:
+    """A channel into which nothing was published, where three publications are kept."""
+    server = serve(**variant.options)
+    return Stream(server, await connect(server), f"recover:{unique}", variant)
 
 
 RIGHT, WRONG, MISSING = "right", "wrong", "missing"
@@ -76,35 +108,26 @@ KEPT_4_TO_6: list[Any] = [
 
 @pytest.mark.parametrize(("offset", "epoch", "offsets", "recovered"), KEPT_4_TO_6)
 async def test_recovery_from_six_publications_of_which_three_are_kept(
-    serve: Serve,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    variant: Variant,
-    offset: int,
-    epoch: str,
-    offsets: list[int],
-    recovered: bool,
+    stream: Stream, offset: int, epoch: str, offsets: list[int], recovered: bool
 ) -> None:
-    server, channel = serve(**variant.options), f"recover:{unique}"
-    client = await connect(server)
-    publish(server, channel, range(1, 7))
-    right = await epoch_of(client, channel)
+    stream.publish(*range(1, 7))
+    right = await stream.epoch()
     asked = {RIGHT: right, WRONG: right + "x", MISSING: None}[epoch]
 
-    result = await client.result("subscribe", {"channel": channel} | variant.since(offset, asked))
+    result = await stream.recover(offset, asked)
 
-    assert result == variant.answer(6, right, offsets, recovered=recovered)
-    await client.quiet()
-
-
-def remove(server: Server, channel: str) -> None:
-    assert server.api("history_remove", channel=channel) == {"result": {}}
+    assert result == stream.answer(6, right, offsets, recovered=recovered)
+    await stream.client.quiet()
 
 
-def let_expire(server: Server, channel: str) -> None:
+def remove(stream: Stream) -> None:
+    assert stream.server.api("history_remove", channel=stream.channel) == {"result": {}}
+
+
+def let_expire(stream: Stream) -> None:
     def is_empty() -> bool:
-        return server.api("history", channel=channel) == {"result": {"publications": []}}
+        history = stream.server.api("history", channel=stream.channel)
+        return history == {"result": {"publications": []}}
 
     assert not is_empty()
     wait_until(is_empty, what="the end of history_lifetime")
@@ -117,95 +140,68 @@ def let_expire(server: Server, channel: str) -> None:
 )
 @pytest.mark.parametrize(("offset", "recovered"), [(6, True), (5, False)])
 async def test_position_survives_the_loss_of_history(
-    serve: Serve,
-    connect: Connect,
+    stream: Stream,
     unique: str,
-    format_name: str,
-    variant: Variant,
     namespace: str,
-    lose: Any,
+    lose: Callable[[Stream], None],
     offset: int,
     recovered: bool,
 ) -> None:
-    server, channel = serve(**variant.options), f"{namespace}:{unique}"
-    client = await connect(server)
-    publish(server, channel, range(1, 7))
-    epoch = await epoch_of(client, channel)
-    lose(server, channel)
+    stream.channel = f"{namespace}:{unique}"
+    stream.publish(*range(1, 7))
+    epoch = await stream.epoch()
+    lose(stream)
 
-    result = await client.result("subscribe", {"channel": channel} | variant.since(offset, epoch))
+    result = await stream.recover(offset, epoch)
 
-    assert result == variant.answer(6, epoch, [], recovered=recovered)
+    assert result == stream.answer(6, epoch, [], recovered=recovered)
 
 
 @pytest.mark.parametrize(("offset", "recovered"), [(6, True), (5, False)])
 async def test_one_publication_after_the_removal_of_history(
-    serve: Serve,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    variant: Variant,
-    offset: int,
-    recovered: bool,
+    stream: Stream, offset: int, recovered: bool
 ) -> None:
-    server, channel = serve(**variant.options), f"recover:{unique}"
-    client = await connect(server)
-    publish(server, channel, range(1, 7))
-    epoch = await epoch_of(client, channel)
-    remove(server, channel)
-    publish(server, channel, range(7, 8))
+    stream.publish(*range(1, 7))
+    epoch = await stream.epoch()
+    remove(stream)
+    stream.publish(7)
 
-    result = await client.result("subscribe", {"channel": channel} | variant.since(offset, epoch))
+    result = await stream.recover(offset, epoch)
 
-    assert result == variant.answer(7, epoch, [7], recovered=recovered)
+    assert result == stream.answer(7, epoch, [7], recovered=recovered)
 
 
 @pytest.mark.parametrize(("epoch", "recovered"), [(RIGHT, True), (WRONG, False), (MISSING, False)])
 async def test_recovery_where_nothing_was_ever_published(
-    serve: Serve,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    variant: Variant,
-    epoch: str,
-    recovered: bool,
+    stream: Stream, epoch: str, recovered: bool
 ) -> None:
-    channel = f"recover:{unique}"
-    client = await connect(serve(**variant.options))
-    right = await epoch_of(client, channel)
+    right = await stream.epoch()
     asked = {RIGHT: right, WRONG: "other", MISSING: None}[epoch]
 
-    result = await client.result("subscribe", {"channel": channel} | variant.since(0, asked))
+    result = await stream.recover(0, asked)
 
-    assert result == variant.answer(0, right, [], recovered=recovered)
+    assert result == stream.answer(0, right, [], recovered=recovered)
 
 
-async def test_first_publication_continues_the_position_told_before_it(
-    serve: Serve, connect: Connect, unique: str, format_name: str, variant: Variant
-) -> None:
-    server, channel = serve(**variant.options), f"recover:{unique}"
-    client = await connect(server)
-    epoch = await epoch_of(client, channel)
-    publish(server, channel, range(1, 3))
+async def test_first_publication_continues_the_position_told_before_it(stream: Stream) -> None:
+    epoch = await stream.epoch()
+    stream.publish(1, 2)
 
-    result = await client.result("subscribe", {"channel": channel} | variant.since(0, epoch))
+    result = await stream.recover(0, epoch)
 
-    assert result == variant.answer(2, epoch, [1, 2], recovered=True)
+    assert result == stream.answer(2, epoch, [1, 2], recovered=True)
 
 
 async def test_subscribe_without_recovery_tells_the_position_and_brings_nothing(
-    serve: Serve, connect: Connect, unique: str, format_name: str, variant: Variant
+    stream: Stream,
 ) -> None:
-    server, channel = serve(**variant.options), f"recover:{unique}"
-    client = await connect(server)
-    publish(server, channel, range(1, 3))
+    stream.publish(1, 2)
 
-    params = {"channel": channel} | variant.since(1, "x") | {"recover": False}
-    result = await client.result("subscribe", params)
+    result = await stream.subscribe(**stream.variant.since(1, "x") | {"recover": False})
 
-    assert result == variant.answer(2, result["epoch"], [], recovered=False)
-    publish(server, channel, range(3, 4))
-    assert await client.publication() == {variant.field: 3, "data": {"n": 3}}
+    assert result == stream.answer(2, result["epoch"], [], recovered=False)
+    stream.publish(3)
+    assert await stream.client.publication() == {stream.variant.field: 3, "data": {"n": 3}}
 
 
 @pytest.mark.parametrize(
@@ -214,50 +210,33 @@ async def test_subscribe_without_recovery_tells_the_position_and_brings_nothing(
     ids=["seq", "offset", "seq wins over offset", "offset when seq and gen are 0"],
 )
 async def test_either_form_of_the_position_is_understood_in_both_variants(
-    serve: Serve,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    variant: Variant,
-    position: dict[str, int],
+    stream: Stream, position: dict[str, int]
 ) -> None:
-    server, channel = serve(**variant.options), f"recover:{unique}"
-    client = await connect(server)
-    publish(server, channel, range(1, 7))
-    epoch = await epoch_of(client, channel)
-    params = {"channel": channel, "recover": True, "epoch": epoch}
+    stream.publish(*range(1, 7))
+    epoch = await stream.epoch()
 
-    result = await client.result("subscribe", params | position)
+    result = await stream.subscribe(recover=True, epoch=epoch, **position)
 
-    assert result == variant.answer(6, epoch, [6], recovered=True)
+    assert result == stream.answer(6, epoch, [6], recovered=True)
 
 
-async def test_gen_counts_so_much_that_it_lies_beyond_the_top(
-    serve: Serve, connect: Connect, unique: str, format_name: str, variant: Variant
-) -> None:
-    server, channel = serve(**variant.options), f"recover:{unique}"
-    client = await connect(server)
-    publish(server, channel, range(1, 7))
-    epoch = await epoch_of(client, channel)
-    params = {"channel": channel, "recover": True, "epoch": epoch, "seq": 5, "gen": 1}
+async def test_gen_counts_so_much_that_it_lies_beyond_the_top(stream: Stream) -> None:
+    stream.publish(*range(1, 7))
+    epoch = await stream.epoch()
 
-    result = await client.result("subscribe", params)
+    result = await stream.subscribe(recover=True, epoch=epoch, seq=5, gen=1)
 
-    assert result == variant.answer(6, epoch, [], recovered=False)
+    assert result == stream.answer(6, epoch, [], recovered=False)
 
 
-async def test_recovered_publication_of_a_client_keeps_its_info(
-    serve: Serve, connect: Connect, unique: str, format_name: str, variant: Variant
-) -> None:
-    channel = f"recover:{unique}"
-    client = await connect(serve(**variant.options))
-    epoch = await epoch_of(client, channel)
-    await client.result("publish", {"channel": channel, "data": {"n": 1}})
+async def test_recovered_publication_of_a_client_keeps_its_info(stream: Stream) -> None:
+    epoch = await stream.epoch()
+    await stream.client.result("publish", {"channel": stream.channel, "data": {"n": 1}})
 
-    result = await client.result("subscribe", {"channel": channel} | variant.since(0, epoch))
+    result = await stream.recover(0, epoch)
 
-    info = {"user": "17", "client": client.client}
-    assert result["publications"] == [{variant.field: 1, "data": {"n": 1}, "info": info}]
+    info = {"user": "17", "client": stream.client.client}
+    assert result["publications"] == [{stream.variant.field: 1, "data": {"n": 1}, "info": info}]
 
 
 # server-side subscriptions
@@ -267,38 +246,31 @@ async def test_recovered_publication_of_a_client_keeps_its_info(
     ("offset", "offsets", "recovered"), [(6, [], True), (4, [5, 6], True), (1, [4, 5, 6], False)]
 )
 async def test_server_side_subscription_is_recovered_by_connect(
-    serve: Serve,
-    connect: Connect,
-    unique: str,
-    format_name: str,
-    variant: Variant,
-    offset: int,
-    offsets: list[int],
-    recovered: bool,
+    stream: Stream, connect: Connect, offset: int, offsets: list[int], recovered: bool
 ) -> None:
-    server, channel = serve(**variant.options), f"recover:{unique}"
-    publish(server, channel, range(1, 7))
-    epoch = await epoch_of(await connect(server), channel)
-    client = await connect(server, connected=False)
+    channel, variant = stream.channel, stream.variant
+    stream.publish(*range(1, 7))
+    epoch = await stream.epoch()
+    client = await connect(stream.server, connected=False)
     subs = {channel: variant.since(offset, epoch), "unknown": {"recover": True}, "null": None}
     token = connection_token("17", channels=[channel])
 
     result = await client.result("connect", {"token": token, "subs": subs})
 
     assert result["subs"] == {channel: variant.answer(6, epoch, offsets, recovered=recovered)}
-    publish(server, channel, range(7, 8))
+    stream.publish(7)
     assert await client.publication() == {variant.field: 7, "data": {"n": 7}}
 
 
 async def test_server_side_subscription_is_not_recovered_unasked(
-    serve: Serve, connect: Connect, unique: str, format_name: str, variant: Variant
+    stream: Stream, connect: Connect
 ) -> None:
-    server, channel = serve(**variant.options), f"recover:{unique}"
-    publish(server, channel, range(1, 3))
-    client = await connect(server, connected=False)
+    channel = stream.channel
+    stream.publish(1, 2)
+    client = await connect(stream.server, connected=False)
     token = connection_token("17", channels=[channel])
 
     subs = (await client.result("connect", {"token": token}))["subs"]
 
     epoch = subs[channel]["epoch"]
-    assert subs == {channel: variant.answer(2, epoch, [], recovered=False)}
+    assert subs == {channel: stream.answer(2, epoch, [], recovered=False)}
