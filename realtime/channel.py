@@ -54,7 +54,8 @@ def options_of(channel: str, config: Config) -> ChannelOptions:
     Raises:
         NamespaceNotFound: the name has a namespace that is not configured.
     """
-    options = config.options_of_namespace(namespace_of(channel, config))
+    namespace = namespace_of(channel, config)
+    options = config.namespaces.get(namespace) if namespace else config.channel
     if options is None:
         raise NamespaceNotFound
     return options

@@ -39,6 +39,7 @@ from realtime.protocol.messages import (
     ClientID,
     ClientInfo,
     Command,
+    EmptyResult,
     Method,
     Result,
     UserID,
@@ -175,7 +176,7 @@ class Client:
             self.reply_error(command, failure())
 
     async def overlap(self, command: Command, publish: Callable[[], Awaitable[None]]) -> None:
-        """Begin to publish and reply, and meanwhile go on with the next publication.
+        """Begin to publish, reply when it is done, and meanwhile go on with the next publication.
 
         Publications are handed to the engine in the order of this; commands of any other
         kind wait until all are published.
@@ -189,8 +190,12 @@ class Client:
         task.add_done_callback(self._publishing.discard)
 
     async def _publish(self, command: Command, publish: Callable[[], Awaitable[None]]) -> None:
+        async def work() -> None:
+            await publish()
+            self.reply(command, EmptyResult())
+
         try:
-            await self._see_through(command, publish(), InternalError)
+            await self._see_through(command, work(), InternalError)
         except Disconnect as disconnect:
             self.close(disconnect.with_traceback(None))
 

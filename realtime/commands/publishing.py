@@ -5,6 +5,7 @@ Spec: Client WebSocket protocol, Commands; Channel options (publish, subscribe_t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from realtime import channel as channels
@@ -38,13 +39,12 @@ async def publish(client: Client, command: Command) -> None:
     except ValueError:
         raise BadRequest from None
     data = await client.node.hooks.publish(client.caller(), channel, options, data)
-    info = client.info_in(channel)
-
-    async def publish() -> None:
-        await client.node.publish(channel, data, options, info)
-        client.reply(command, EmptyResult())
-
-    await (client.overlap(command, publish) if client.node.overlaps else publish())
+    publication = channel, data, options, client.info_in(channel)
+    if client.node.overlaps:
+        await client.overlap(command, partial(client.node.publish, *publication))
+        return
+    await client.node.publish(*publication)
+    client.reply(command, EmptyResult())
 
 
 async def rpc(client: Client, command: Command) -> None:
