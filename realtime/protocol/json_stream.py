@@ -39,7 +39,6 @@ class ObjectDecoder(Generic[T]):
     """
 
     def __init__(self, shape: type[T]) -> None:
-        self._shape = shape
         self._decode = msgspec.json.Decoder(shape).decode
         self._fields: dict[str, msgspec.structs.FieldInfo] = {
             field.encode_name: field for field in msgspec.structs.fields(shape)

@@ -14,6 +14,7 @@ from realtime.options import ChannelOptions
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.recovery import History
 from realtime.timers import Timers
+from tests.unit.parts import eventually
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -69,6 +70,10 @@ class SuspendedEngine(MemoryEngine):
         for method in methods:
             self.held.pop(method).set()
             self._answers_held.discard(method)
+
+    async def reached(self, method: str) -> None:
+        """Wait until a call of this method waits."""
+        await eventually(lambda: method in self.waiting)
 
     async def _through(
         self,

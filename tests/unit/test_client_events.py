@@ -13,7 +13,7 @@ from realtime.options_reader import load
 from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.unit.node_parts import EVERYTHING, Connection, stop
-from tests.unit.parts import Clock, eventually
+from tests.unit.parts import Clock
 from tests.unit.suspended_engine import METHODS, SuspendedEngine
 
 
@@ -127,7 +127,7 @@ async def test_end_is_told_in_balance_also_where_the_engine_hangs(clock: Clock) 
         await connection.say(number, 1, channel=channel)
     engine.hold(*METHODS)
     leaving = connection.say(5, 2, channel="b")
-    await eventually(lambda: "remove_presence" in engine.waiting)
+    await engine.reached("remove_presence")
 
     await stop(node, clock, SHUTDOWN_TIMEOUT)
     engine.go_on(*engine.held)

@@ -44,7 +44,7 @@ async def test_stream_is_followed_from_where_it_is_at_the_start(line: Line) -> N
 async def test_position_is_unknown_until_the_start_is_through(line: Line) -> None:
     line.engine.hold("position")
     starting = asyncio.create_task(line.following.start())
-    await eventually(lambda: "position" in line.engine.waiting)
+    await line.engine.reached("position")
     assert line.following.position is None
 
     line.engine.go_on("position")
@@ -58,7 +58,7 @@ async def test_publication_that_arrives_before_the_position_was_read_is_in_the_p
 ) -> None:
     line.engine.hold("position")
     starting = asyncio.create_task(line.following.start())
-    await eventually(lambda: "position" in line.engine.waiting)
+    await line.engine.reached("position")
 
     await line.publish(1)
     line.engine.go_on("position")
@@ -74,7 +74,7 @@ async def test_publication_that_arrives_after_the_position_was_read_is_handed_on
 ) -> None:
     line.engine.hold_answer("position")
     starting = asyncio.create_task(line.following.start())
-    await eventually(lambda: "position" in line.engine.waiting)
+    await line.engine.reached("position")
 
     await line.publish(1)
     assert line.handed_on == []
@@ -138,7 +138,7 @@ async def test_gap_that_began_while_the_answer_was_on_its_way_is_filled_with_ano
     line.engine.hold_answer("history")
     await line.lose(1)
     await line.publish(2)
-    await eventually(lambda: "history" in line.engine.waiting)
+    await line.engine.reached("history")
     await line.publish(3)
     await line.lose(4)
     await line.publish(5)
@@ -267,7 +267,7 @@ async def test_caller_that_gives_up_does_not_end_the_read_for_others(line: Line)
     await line.lose(1)
     line.engine.hold("history")
     impatient, patient = (asyncio.create_task(line.following.reach(None)) for _ in range(2))
-    await eventually(lambda: "history" in line.engine.waiting)
+    await line.engine.reached("history")
 
     impatient.cancel()
     await turns()
@@ -325,7 +325,7 @@ async def reading(line: Line) -> None:
     line.engine.hold("history")
     await line.lose(1)
     await line.publish(2)
-    await eventually(lambda: "history" in line.engine.waiting)
+    await line.engine.reached("history")
 
 
 async def waiting_to_read_again(line: Line) -> None:
@@ -368,7 +368,7 @@ async def test_following_that_is_stopped_while_it_starts_leaves_no_task(
 ) -> None:
     line.engine.hold_answer("position")
     starting = asyncio.create_task(line.following.start())
-    await eventually(lambda: "position" in line.engine.waiting)
+    await line.engine.reached("position")
     await line.lose(1)
     await line.publish(2)
 

@@ -96,7 +96,7 @@ async def test_gap_before_an_interruption_is_filled_after_it(line: Line) -> None
     line.engine.hold("history")
     await line.lose(1)
     await line.publish(2)
-    await eventually(lambda: "history" in line.engine.waiting)
+    await line.engine.reached("history")
     line.following.interrupt()
     await line.lose(3)
 
@@ -116,7 +116,7 @@ async def test_interruption_while_the_stream_is_read_makes_another_read_necessar
     line.following.interrupt()
     line.engine.hold_answer("history")
     resuming = asyncio.create_task(resume(line))
-    await eventually(lambda: "history" in line.engine.waiting)
+    await line.engine.reached("history")
     line.following.interrupt()
     await line.lose(1)
 
@@ -162,7 +162,7 @@ async def test_interruption_during_the_start_is_caught_up_with(clock: Clock) -> 
     line = await open_line()
     line.engine.hold_answer("position")
     starting = asyncio.create_task(line.following.start())
-    await eventually(lambda: "position" in line.engine.waiting)
+    await line.engine.reached("position")
 
     line.following.interrupt()
     await line.lose(1)
@@ -179,7 +179,7 @@ async def test_resume_before_the_position_is_known_is_caught_up_with_by_the_star
     line = await open_line()
     line.engine.hold_answer("position")
     starting = asyncio.create_task(line.following.start())
-    await eventually(lambda: "position" in line.engine.waiting)
+    await line.engine.reached("position")
 
     line.following.interrupt()
     await line.lose(1)
@@ -211,7 +211,7 @@ async def test_nobody_waits_any_longer_for_what_is_stopped(line: Line) -> None:
     reaching = asyncio.create_task(line.following.reach(None))
     await turns()
     resuming = asyncio.create_task(resume(line))
-    await eventually(lambda: "history" in line.engine.waiting)
+    await line.engine.reached("history")
 
     line.following.stop()
     await eventually(lambda: reaching.done() and resuming.done())
@@ -302,7 +302,7 @@ async def test_publication_that_waited_when_the_stream_was_lost_is_a_loss_only_o
     line.engine.hold("history")
     await line.lose(2)
     await line.publish(3)
-    await eventually(lambda: "history" in line.engine.waiting)
+    await line.engine.reached("history")
     line.engine.lose_tail("a", 2)
 
     line.engine.go_on("history")
@@ -322,7 +322,7 @@ async def test_publication_after_a_loss_and_before_the_new_position_is_handed_on
     line.engine.lose_everything()
     line.engine.hold_answer("position")
     resuming = asyncio.create_task(resume(line))
-    await eventually(lambda: "position" in line.engine.waiting)
+    await line.engine.reached("position")
 
     await line.publish(2)
     line.engine.go_on("position")

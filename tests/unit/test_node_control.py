@@ -116,7 +116,7 @@ async def test_command_that_keeps_a_connection_waits_for_its_place_among_the_oth
     older = add(node, "C1")
     engine.hold("publish")
     saying = asyncio.create_task(node.disconnect_user("17", keep="C2"))
-    await eventually(lambda: "publish" in engine.waiting)
+    await engine.reached("publish")
     await turns(20)
     assert older.closes == []
 

@@ -159,7 +159,7 @@ async def test_channel_that_ends_while_it_catches_up_does_not_keep_the_others_fr
         await lose(node, RECOVERABLE, 1, channel)
     engine.hold("history")
     node.on_resumed(everything)
-    await eventually(lambda: "history" in engine.waiting)
+    await engine.reached("history")
 
     ending = "a1" if turn == "in its turn" else f"a{2 * RESUMED_AT_ONCE - 3}"
     gone = clients.pop(ending)
@@ -178,7 +178,7 @@ async def test_channel_that_is_opened_during_an_interruption_keeps_nobody_from_c
     opened = RecordingClient("C1")
     engine.hold(step)
     opening = asyncio.create_task(subscribe(node, opened, RECOVERABLE, "a"))
-    await eventually(lambda: step in engine.waiting)
+    await engine.reached(step)
     opens = engine.held.pop(step)  # only that one waits
     clients = {f"b{number}": RecordingClient() for number in range(2 * RESUMED_AT_ONCE)}
     for channel, client in clients.items():

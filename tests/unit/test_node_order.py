@@ -288,7 +288,7 @@ async def test_last_subscriber_that_leaves_a_gap_behind_leaves_no_task(clock: Cl
     await lose(node, RECOVERABLE, 1)
     engine.hold("history")
     await publish(node, RECOVERABLE, 2)
-    await eventually(lambda: "history" in engine.waiting)
+    await engine.reached("history")
 
     await node.subscriptions.remove("a", client, RECOVERABLE, leave=None)
 

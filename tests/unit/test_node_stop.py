@@ -212,7 +212,7 @@ async def test_client_whose_subscribe_hangs_in_the_engine_is_told_too(
     engine.hold(*METHODS)
     command = connection.say(3, 1, channel="b")
     engine.go_on(*STEPS[: STEPS.index(step)])
-    await eventually(lambda: step in engine.waiting)
+    await engine.reached(step)
 
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 

@@ -251,7 +251,7 @@ async def test_answer_that_does_not_come_in_time_fails_the_question(
 async def test_question_that_hangs_on_its_way_fails_in_time(pair: Pair, clock: Clock) -> None:
     pair.engine.hold("publish")
     asking = asyncio.create_task(pair.one.post.ask(pair.other.uid, "s", b"1", PATIENCE))
-    await eventually(lambda: "publish" in pair.engine.waiting)
+    await pair.engine.reached("publish")
 
     await clock.advance(PATIENCE + 0.1)
 

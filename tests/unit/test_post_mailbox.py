@@ -146,7 +146,7 @@ async def test_opening_goes_on_when_who_began_it_is_cancelled(closed: Pair) -> N
     reader = Reader(closed.other, "s")
     closed.other_engine.hold("subscribe")
     first, second = (asyncio.create_task(closed.other.post.open()) for _ in range(2))
-    await eventually(lambda: "subscribe" in closed.other_engine.waiting)
+    await closed.other_engine.reached("subscribe")
 
     first.cancel()
     closed.other_engine.go_on("subscribe")
@@ -162,7 +162,7 @@ async def test_opening_that_failed_when_nobody_waited_is_tried_again(closed: Pai
     engine, post = closed.other_engine, closed.other.post
     engine.hold("subscribe")
     opening = asyncio.create_task(post.open())
-    await eventually(lambda: "subscribe" in engine.waiting)
+    await engine.reached("subscribe")
     opening.cancel()
     engine.failing.add("subscribe")
     engine.go_on("subscribe")

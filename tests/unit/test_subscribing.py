@@ -32,6 +32,7 @@ OPTIONS = {
 }
 
 Connect = Callable[[], Awaitable[Connection]]
+Clients = tuple[Connection, Connection]
 
 
 @pytest.fixture
@@ -58,6 +59,14 @@ def connect(node: Node) -> Connect:
         return connection
 
     return connect
+
+
+@pytest.fixture
+async def clients(connect: Connect) -> Clients:
+    """A subscriber, and a client that will be one."""
+    first, second = await connect(), await connect()
+    await first.subscribe()
+    return first, second
 
 
 async def publish_to_a(node: Node, *values: int) -> None:
@@ -106,7 +115,7 @@ async def test_publication_while_the_first_position_is_read_comes_before_the_rep
     connection = await connect()
     (engine.hold_answer if answered else engine.hold)("position")
     command = connection.subscribe()
-    await eventually(lambda: "position" in engine.waiting)
+    await engine.reached("position")
 
     await publish_to_a(node, 1)
     engine.go_on("position")
@@ -144,7 +153,7 @@ async def begin_to_recover(
     """Begin to subscribe while the position is held, from an epoch that is read before."""
     epoch = (await engine.history("a")).position.epoch
     command = connection.say(2, 1, channel="a", recover=True, offset=offset, epoch=epoch)
-    await eventually(lambda: "position" in engine.waiting)
+    await engine.reached("position")
     return command
 
 
@@ -152,10 +161,9 @@ async def begin_to_recover(
 
 
 async def test_node_that_is_behind_history_catches_up_first_and_everybody_gets_each_once(
-    node: Node, connect: Connect
+    node: Node, clients: Clients
 ) -> None:
-    first, second = await connect(), await connect()
-    await first.subscribe()
+    first, second = clients
     await publish_to_a(node, 1)
     await lose_in_a(node, 2, 3)
 
@@ -170,14 +178,13 @@ async def test_node_that_is_behind_history_catches_up_first_and_everybody_gets_e
 
 
 async def test_publications_that_come_while_history_is_on_its_way_follow_it_in_the_reply(
-    node: Node, engine: SuspendedEngine, connect: Connect
+    node: Node, engine: SuspendedEngine, clients: Clients
 ) -> None:
-    first, second = await connect(), await connect()
-    await first.subscribe()
+    first, second = clients
     await publish_to_a(node, 1, 2)
     engine.hold_answer("history")
     command = await recover(second, 1)
-    await eventually(lambda: "history" in engine.waiting)
+    await engine.reached("history")
 
     await publish_to_a(node, 3, 4)
     engine.go_on("history")
@@ -191,15 +198,14 @@ async def test_publications_that_come_while_history_is_on_its_way_follow_it_in_t
 
 
 async def test_subscriber_that_does_not_recover_during_a_gap_gets_what_fills_it(
-    node: Node, engine: SuspendedEngine, connect: Connect
+    node: Node, engine: SuspendedEngine, clients: Clients
 ) -> None:
-    first, second = await connect(), await connect()
-    await first.subscribe()
+    first, second = clients
     await publish_to_a(node, 1)
     await lose_in_a(node, 2)
     engine.hold("history")
     await publish_to_a(node, 3)
-    await eventually(lambda: "history" in engine.waiting)
+    await engine.reached("history")
 
     await second.subscribe()
     assert result(second)["offset"] == 1
@@ -210,15 +216,14 @@ async def test_subscriber_that_does_not_recover_during_a_gap_gets_what_fills_it(
 
 
 async def test_subscriber_that_recovers_during_a_gap_gets_each_once(
-    node: Node, engine: SuspendedEngine, connect: Connect
+    node: Node, engine: SuspendedEngine, clients: Clients
 ) -> None:
-    first, second = await connect(), await connect()
-    await first.subscribe()
+    first, second = clients
     await publish_to_a(node, 1)
     await lose_in_a(node, 2)
     engine.hold_answer("history")
     await publish_to_a(node, 3)
-    await eventually(lambda: "history" in engine.waiting)
+    await engine.reached("history")
 
     command = await recover(second, 0)
     await turns(20)
@@ -254,10 +259,9 @@ async def test_several_that_recover_from_different_offsets_get_what_each_of_them
 
 
 async def test_subscriber_that_recovers_during_an_interruption_waits_for_its_end(
-    node: Node, engine: SuspendedEngine, connect: Connect
+    node: Node, engine: SuspendedEngine, clients: Clients
 ) -> None:
-    first, second = await connect(), await connect()
-    await first.subscribe()
+    first, second = clients
     await publish_to_a(node, 1)
     node.on_interrupted(lambda channel: True)
     await lose_in_a(node, 2)
@@ -273,10 +277,9 @@ async def test_subscriber_that_recovers_during_an_interruption_waits_for_its_end
 
 
 async def test_subscriber_does_not_wait_for_ever_for_a_node_that_cannot_catch_up(
-    node: Node, engine: SuspendedEngine, connect: Connect, clock: Clock
+    node: Node, engine: SuspendedEngine, clients: Clients, clock: Clock
 ) -> None:
-    first, second = await connect(), await connect()
-    await first.subscribe()
+    first, second = clients
     node.on_interrupted(lambda channel: True)
     await lose_in_a(node, 1)
     command = await recover(second, 0)
@@ -294,14 +297,13 @@ async def test_subscriber_does_not_wait_for_ever_for_a_node_that_cannot_catch_up
 
 
 async def test_stream_that_is_lost_while_a_client_recovers_closes_it_with_3010(
-    node: Node, engine: SuspendedEngine, connect: Connect
+    node: Node, engine: SuspendedEngine, clients: Clients
 ) -> None:
-    first, second = await connect(), await connect()
-    await first.subscribe()
+    first, second = clients
     await publish_to_a(node, 1)
     engine.hold_answer("history")
     command = await recover(second, 0)
-    await eventually(lambda: "history" in engine.waiting)
+    await engine.reached("history")
     engine.lose_everything()
     await publish_to_a(node, 2)
 

@@ -71,7 +71,7 @@ async def test_second_subscriber_waits_for_the_first_one_s_engine_and_misses_not
     first, second = await connect(), await connect()
     engine.hold("subscribe")
     commands = [first.subscribe(), second.subscribe()]
-    await eventually(lambda: "subscribe" in engine.waiting)
+    await engine.reached("subscribe")
     await turns(20)
     assert (first.reply(2), second.reply(2)) == (None, None)
 
@@ -95,7 +95,7 @@ async def test_engine_is_asked_once_for_subscribers_that_come_together(
     engine.hold("subscribe")
 
     commands = [connection.subscribe() for connection in connections]
-    await eventually(lambda: "subscribe" in engine.waiting)
+    await engine.reached("subscribe")
     await turns(20)
 
     assert engine.waiting == ["subscribe"]
@@ -110,7 +110,7 @@ async def test_engine_that_fails_for_the_first_subscriber_fails_for_those_who_wa
     engine.hold("subscribe")
     engine.failing.add("subscribe")
     commands = [first.subscribe(), second.subscribe()]
-    await eventually(lambda: "subscribe" in engine.waiting)
+    await engine.reached("subscribe")
     await turns(20)
 
     engine.go_on("subscribe")
@@ -153,7 +153,7 @@ async def test_client_unsubscribed_by_the_server_while_it_subscribes_is_not_subs
     connection = await connect()
     engine.hold(step)
     command = connection.subscribe()
-    await eventually(lambda: step in engine.waiting)
+    await engine.reached(step)
 
     await node.unsubscribe_user("17", channel)
     engine.go_on(step)
@@ -179,7 +179,7 @@ async def test_client_unsubscribed_by_the_server_while_it_connects_is_not_subscr
     connection = Connection(node)
     engine.hold(step)
     command = connection.say(1, 0, token=connection_token("17", channels=["a"]))
-    await eventually(lambda: step in engine.waiting)
+    await engine.reached(step)
 
     await node.unsubscribe_user("17", "a")
     engine.go_on(step)
@@ -199,7 +199,7 @@ async def test_client_may_subscribe_again_after_it_was_unsubscribed_on_the_way(
     connection = await connect()
     engine.hold("subscribe")
     command = connection.subscribe()
-    await eventually(lambda: "subscribe" in engine.waiting)
+    await engine.reached("subscribe")
     await node.unsubscribe_user("17", "a")
     engine.go_on("subscribe")
     await command
@@ -219,7 +219,7 @@ async def test_client_closed_while_it_subscribes_leaves_nothing(
     connection = await connect()
     engine.hold(step)
     command = connection.subscribe()
-    await eventually(lambda: step in engine.waiting)
+    await engine.reached(step)
 
     await node.disconnect_user("17")
     await turns()
@@ -274,7 +274,7 @@ async def test_client_is_closed_before_an_engine_that_hangs_has_answered(
     engine.hold("remove_presence")
 
     await node.disconnect_user("17")
-    await eventually(lambda: "remove_presence" in engine.waiting)
+    await engine.reached("remove_presence")
     await eventually(lambda: connection.closes == [FORCED])
     assert await engine.presence("a") != {}
     engine.go_on("remove_presence")
@@ -295,7 +295,7 @@ async def test_client_that_is_closing_is_no_connection_of_its_user_any_more(
     await first.subscribe()
     engine.hold("remove_presence")
     first.client.close(None)
-    await eventually(lambda: "remove_presence" in engine.waiting)
+    await engine.reached("remove_presence")
 
     await second.say(1, 0, token=token)
 
@@ -314,7 +314,7 @@ async def test_closed_client_keeps_nothing_while_an_engine_that_hangs_is_told(
     await connection.subscribe()
     engine.hold("remove_presence")
     connection.client.close(None)
-    await eventually(lambda: "remove_presence" in engine.waiting)
+    await engine.reached("remove_presence")
     connection.ready = False
 
     await publish(node, options(node), 1)
@@ -336,7 +336,7 @@ async def test_renewal_that_comes_after_a_leave_leaves_nobody_present(
     await connection.subscribe()
     engine.hold("add_presence")
     await clock.advance(PRESENCE_TICK)
-    await eventually(lambda: "add_presence" in engine.waiting)
+    await engine.reached("add_presence")
 
     await connection.say(3, 2, channel="a")
     engine.go_on("add_presence")
@@ -354,7 +354,7 @@ async def test_renewal_in_the_middle_of_a_leave_leaves_nobody_present(
     await connection.subscribe()
     engine.hold(step)
     command = connection.say(3, 2, channel="a")
-    await eventually(lambda: step in engine.waiting)
+    await engine.reached(step)
 
     await clock.advance(PRESENCE_TICK)
     await turns(20)
@@ -374,7 +374,7 @@ async def test_renewal_beside_a_leave_keeps_those_present_who_stay(
     await other.subscribe()
     engine.hold("add_presence")
     await clock.advance(PRESENCE_TICK)
-    await eventually(lambda: "add_presence" in engine.waiting)
+    await engine.reached("add_presence")
 
     await leaver.say(3, 2, channel="a")
     engine.go_on("add_presence")
