@@ -121,7 +121,7 @@ class Feed:
 
     @property
     def failed(self) -> bool:
-        """Whether the engine was asked for what is published here, and refused."""
+        """Whether the engine was asked for what is published here, in vain."""
         return self.ready is not None and self.ready.done()
 
     @property

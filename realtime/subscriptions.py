@@ -50,10 +50,13 @@ class Subscriptions:
         """
         first = self._hub.add_subscription(channel, client, options)
         feed = self._hub.feeds[channel]
-        if first or feed.failed:
+        if first:
             await self._open(feed)
-        elif feed.ready is not None:
-            await asyncio.shield(feed.ready)
+        while (ready := feed.ready) is not None:
+            if feed.failed:
+                await self._open(feed)
+            else:
+                await asyncio.shield(ready)
         if options.presence and not client.observing:
             await self._engine.add_presence(
                 channel, [info], self._config.client_presence_expire_interval
@@ -63,7 +66,8 @@ class Subscriptions:
         """Have the engine hand over what is published in a channel; who comes meanwhile waits too.
 
         When that fails, those who wait are refused; who comes next tries again, because the
-        feed lives on as long as one of the refused is still leaving.
+        feed lives on as long as one of the refused is still leaving. When the client that opens
+        it is dropped meanwhile, one of those who wait goes on.
         """
         feed.ready = asyncio.get_running_loop().create_future()
         if feed.options.history_recover:
@@ -74,11 +78,14 @@ class Subscriptions:
             await self._engine.subscribe(feed.channel)
             if feed.following is not None:
                 await feed.following.start()
-        except BaseException:
+        except BaseException as error:
             if feed.following is not None:
                 feed.following.stop()
-            feed.ready.set_exception(EngineUnavailable("the engine could not subscribe"))
-            feed.ready.exception()  # nobody may be waiting
+            if isinstance(error, Exception):
+                feed.ready.set_exception(EngineUnavailable("the engine could not subscribe"))
+                feed.ready.exception()  # nobody may be waiting
+            else:
+                feed.ready.set_result(None)
             raise
         feed.ready.set_result(None)
         feed.ready = None

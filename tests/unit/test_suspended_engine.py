@@ -122,6 +122,31 @@ async def test_engine_that_fails_for_the_first_subscriber_fails_for_those_who_wa
     assert await engine.presence("a") == {}
 
 
+async def test_client_that_is_dropped_while_it_opens_a_channel_takes_nobody_with_it(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    dropped, *others = [await connect() for _ in range(3)]
+    engine.hold("subscribe")
+    opening = dropped.subscribe()
+    commands = [connection.subscribe() for connection in others]
+    await engine.reached("subscribe")
+    await turns(20)
+
+    opening.cancel()
+    await asyncio.wait([opening])
+    await turns(20)
+    assert engine.waiting == ["subscribe"]
+    engine.go_on("subscribe")
+    await asyncio.gather(*commands)
+    await publish(node, options(node), 1)
+    await turns()
+
+    for connection in others:
+        assert [push["data"]["data"] for push in connection.pushes] == [1]
+        assert connection.closes == []
+    assert set(node.hub.feeds["a"].live()) == {connection.client for connection in others}
+
+
 async def test_channel_can_be_subscribed_to_again_after_the_engine_failed(
     node: Node, engine: SuspendedEngine, connect: Open
 ) -> None:
