@@ -175,18 +175,18 @@ class TwoStepCarrier:
                 if receiving.cancelled():  # which would end this task, were it awaited
                     raise ConnectionAbortedError("the layer cancelled its own receive")
                 message = receiving.result()
-            except Exception as error:
+            except Exception as error:  # layers of others raise whatever theirs is
                 if not failing:
                     logger.warning("The channel layer fails to receive: %r", error)
                     failing = True
                     on_lost(0)
-                await asyncio.sleep(RETRY_DELAY)
+                await asyncio.sleep(RETRY_DELAY)  # one that fails at once would keep the loop busy
                 continue
             finally:
                 receiving.cancel()
             try:
                 handler(message)
-            except Exception:
+            except Exception:  # what is wrong with one message must not reach the others
                 logger.exception("A message of the channel layer could not be handled")
 
     async def _renew(self) -> None:

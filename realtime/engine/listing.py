@@ -55,6 +55,8 @@ class Listing:
         """How many of them are known to be written, or not to be."""
         self._lifetime = 0.0
         """Seconds the set lives when it is not renewed; 0: not known yet."""
+        self._failing = False
+        """Whether the last batch could not be written."""
         self._closed = False
 
     def add(self, name: ChannelName) -> asyncio.Future[None]:
@@ -144,9 +146,12 @@ class Listing:
                     await self._send(changed)
                     if self._lifetime and self._names:
                         await self._expire()
-                except Exception as error:
+                    self._failing = False
+                except Exception as error:  # of Redis or of who is told; nobody waits for it here
                     self._keep(changed)
-                    logger.warning("The list of channels could not be written: %s", error)
+                    if not self._failing:  # clients make the batches: one line for all that fail
+                        logger.warning("The list of channels could not be written: %s", error)
+                    self._failing = True
                 finally:
                     self._seen = made
                     if not written.done():

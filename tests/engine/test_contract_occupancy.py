@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 
 from tests.engine.bench import NODE, Bench
@@ -32,7 +33,7 @@ async def test_channel_can_be_occupied_again(engine: Bench, unique: str) -> None
         await engine.engine.subscribe(unique)
         assert engine.receiver.occupied == [unique] * number
         await engine.engine.unsubscribe(unique)
-        await eventually(lambda: len(engine.receiver.vacated) == number)  # noqa: B023
+        await eventually(lambda number=number: len(engine.receiver.vacated) == number)
 
 
 async def test_subscribing_twice_occupies_once(engine: Bench, unique: str) -> None:
@@ -77,10 +78,8 @@ async def test_nothing_is_told_after_the_end(engine: Bench, unique: str) -> None
     await engine.engine.subscribe(unique)
 
     await engine.engine.stop()
-    try:
+    with contextlib.suppress(Exception):  # a stopped engine may refuse
         await engine.engine.unsubscribe(unique)
-    except Exception as error:  # a stopped engine may refuse
-        assert str(error)  # noqa: PT017
     await turns()
 
     assert engine.receiver.vacated == []

@@ -175,6 +175,21 @@ async def test_who_waits_is_told_also_when_it_could_not_be_written(
     assert "the wire is broken" in caplog.text
 
 
+async def test_writes_that_fail_one_after_another_are_logged_once(
+    bench: ListingBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("a", "b"):
+        bench.wire.broken = True
+        for number in range(3):
+            await bench.listing.add(f"{name}{number}")
+        bench.wire.broken = False
+        await bench.listing.add(name)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "The list of channels could not be written: the wire is broken"
+    ] * 2
+
+
 async def test_changes_that_failed_are_written_at_the_next_renewal(bench: ListingBench) -> None:
     await bench.listing.add("stays")
     await bench.listing.add("goes")
