@@ -36,6 +36,9 @@ MINIMUM: Mapping[str, float] = {
     "hook_workers": 1,
 }
 """Number option → its least value; 0 for all others."""
+MAXIMUM = 2**53
+"""The largest value of any number: milliseconds of as many seconds still fit into Redis' integers,
+and Lua, which counts in floating point, is exact up to here."""
 
 
 class InvalidOptions(ValueError):
@@ -229,12 +232,12 @@ def _read_value(
             return
         case int() | float() if _is_number(kind, value):
             least = MINIMUM.get(option.name, 0)
-            if value >= least:
+            if least <= value <= MAXIMUM:
                 into[option.name] = value
             else:
+                bound = f"at least {least}" if value < least else f"at most {MAXIMUM}"
                 meaning = str(option.metadata["meaning"])
-                problem = f"Option {label!r} must be at least {least}."
-                problems.append(Problem("range", problem, meaning))
+                problems.append(Problem("range", f"Option {label!r} must be {bound}.", meaning))
             return
     # the value itself stays out of the message: it may be a secret
     problems.append(

@@ -194,6 +194,13 @@ def test_negative_number_is_a_mistake(name: str) -> None:
     assert rules({name: -1}) == ["range"]
 
 
+@pytest.mark.parametrize("name", ["history_lifetime", "client_queue_max_size", "hook_timeout"])
+def test_number_that_nobody_can_count_to_is_a_mistake(name: str) -> None:
+    assert rules({name: 2**53}) == []
+    assert rules({name: 2**53 + 1}) == ["range"]
+    assert rules({name: 10**400}) == ["range"]
+
+
 @pytest.mark.parametrize(
     "name", ["client_presence_ping_interval", "client_presence_expire_interval"]
 )
