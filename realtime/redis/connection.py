@@ -15,8 +15,6 @@ from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.link import Argument, Link, NoScript, Reply, encode
 from realtime.redis.script import Script
 
-__all__ = ["Argument", "Connection", "Reply"]
-
 Send = Callable[[Link], asyncio.Future[Reply]]
 """Sends a command on a link."""
 

@@ -88,6 +88,8 @@ class Subscriptions:
         """
         if self._closed:
             raise self._host.unavailable("closed here")
+        if self._up and name in self._relied_on:
+            return
         confirmation = self._wanted.get(name)
         if confirmation is None or confirmation.done():
             confirmation = asyncio.get_running_loop().create_future()

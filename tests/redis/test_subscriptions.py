@@ -101,6 +101,23 @@ async def test_subscribe_returns_when_redis_has_confirmed(
         assert await connection.execute("PUBLISH", f"{unique}-{number}", "x") == 1
 
 
+async def test_name_that_is_subscribed_to_is_not_subscribed_to_again(
+    listen: Listening, own_redis: Callable[..., RedisServer]
+) -> None:
+    redis = own_redis()
+    listener = listen(redis.url)
+    await listener.subscribe("first")  # with which it connects
+
+    for _ in range(3):
+        await listener.subscribe("x")
+    assert redis.command_calls()["subscribe"] == 2
+
+    await listener.unsubscribe("x")
+    await listener.subscribe("x")
+    assert redis.command_calls()["subscribe"] == 3
+    assert redis.pubsub_channels() == {"first", "x"}
+
+
 async def test_unsubscribed_name_is_left_and_the_connection_stays(
     listen: Listening, redis_server: RedisServer, connection: Connection, unique: str
 ) -> None:
