@@ -6,6 +6,7 @@ their contents here.
 
 from __future__ import annotations
 
+import re
 from html import unescape
 
 import pytest
@@ -81,6 +82,17 @@ def test_refusal_names_the_user_and_shows_no_tab_that_would_be_refused() -> None
     tabs = text.partition('class="panel-tabs"')[2].partition("</nav>")[0]
     assert url("admin", "publish") in tabs
     assert url("admin", "overview") not in tabs
+
+
+@pytest.mark.parametrize("codenames", [(), ("publish",)], ids=["nothing", "publish"])
+def test_refusal_links_to_nothing_that_is_not_there(codenames: tuple[str, ...]) -> None:
+    client = sign_in(*codenames)
+    text = client.get(url("admin", "overview")).content.decode()
+    content = text.partition('class="breadcrumbs"')[2].partition('id="footer"')[0]
+
+    links = re.findall(r'<a href="(/[^"]*)"', content)
+
+    assert {client.get(unescape(link)).status_code for link in links} == {200}
 
 
 @pytest.mark.parametrize(
