@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.common.by import By
 
@@ -104,19 +105,25 @@ def test_hostile_name_is_text_in_what_it_reaches(screen: PublishScreen, unique: 
     assert "gone" not in screen.browser.title
 
 
+SUGGESTED = [(' with "spaces"', '"{} with \\"spaces\\""'), ("\x1ca", '"{}\\u001ca"')]
+"""The end of a name, and how it is written where names are separated by spaces."""
+
+
+@pytest.mark.parametrize(("end", "written"), SUGGESTED, ids=["space", "separator of files"])
 async def test_channel_in_use_is_suggested_and_added(
-    screen: PublishScreen, guests: Guests, unique: str
+    screen: PublishScreen, guests: Guests, unique: str, end: str, written: str
 ) -> None:
-    name = f'{unique} with "spaces"'
+    name = unique + end
     await guests.open("17", name)
     adding = screen.browser.find_element(By.ID, "add-channel")
     adding.send_keys(unique)
     screen.until(lambda: screen.suggestions == [name], "the suggestion")
 
-    adding.clear()
-    adding.send_keys(name, Keys.ENTER)
+    script = "arguments[0].value = arguments[1]"
+    screen.browser.execute_script(script, adding, name)
+    adding.send_keys(Keys.ENTER)
 
-    assert screen.texts[0] == f'"{unique} with \\"spaces\\""'
+    assert screen.texts[0] == written.format(unique)
     screen.until(lambda: "1 channel, 1 subscriber" in screen.reach, "what it reaches")
 
 

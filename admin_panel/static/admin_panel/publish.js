@@ -90,9 +90,9 @@ async function suggest() {
   );
 }
 
-/** As `channel_names` writes it. */
+/** As `channel_names` writes it; to Python the separators of ASCII and U+0085 are spaces, too. */
 function written(name) {
-  return /\s|^"/.test(name) ? JSON.stringify(name) : name;
+  return /[\s\x1c-\x1f\x85]|^"/.test(name) ? JSON.stringify(name) : name;
 }
 
 function add() {
