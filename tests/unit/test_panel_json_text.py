@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+from admin_panel import json_text as module
 from admin_panel.json_text import LONGEST, ONE_LINE, PREVIEW, UNFOLDED_LINES, json_text
 from realtime.payload import check
 
@@ -74,3 +77,11 @@ def test_text_is_cut_however_long_it_would_be(raw: bytes) -> None:
     assert shown.is_cut
     assert shown.is_folded
     assert len(shown.text) == LONGEST
+
+
+@pytest.mark.parametrize("name", ["ONE_LINE", "UNFOLDED", "UNFOLDED_LINES", "PREVIEW", "LONGEST"])
+def test_live_tail_folds_and_cuts_where_the_history_does(name: str) -> None:
+    script = Path(module.__file__).parent / "static/admin_panel/tail_entry.js"
+    [number] = re.findall(rf"^const {name} = ([\d_]+);", script.read_text(), re.MULTILINE)
+
+    assert int(number) == getattr(module, name)
