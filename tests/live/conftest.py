@@ -14,11 +14,11 @@ from tests.browser import browsing, console
 from tests.live.application import Application
 from tests.live.clusters import KINDS, SERVICE, Cluster, TwoNodes
 from tests.live.panel_servers import PanelServer, make_site
-from tests.live.panel_site import OPERATOR, Guests, config_of, sign_in_browser
+from tests.live.panel_site import OPERATOR, PASSWORD, Guests, config_of, sign_in_browser
 from tests.live.panel_staff import Staff, add_staff
 from tests.live.panel_urls import HOMES
 from tests.live.publish_screen import PublishScreen
-from tests.live.tail_page import TailPage, sign_in_at
+from tests.live.tail_page import TailPage
 from tests.ready_site import ReadySite
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -137,7 +137,7 @@ def staffed_browser(
 ) -> Iterator[Chrome]:
     """A browser in which the operator of that site is signed in."""
     with browsing(tmp_path_factory.mktemp("profile")) as browser:
-        sign_in_browser(browser, staffed_site)
+        sign_in_browser(browser, staffed_site.address, staffed_site.password)
         yield browser
 
 
@@ -147,7 +147,7 @@ def signed_in_browser(
 ) -> Iterator[Chrome]:
     """A browser in which the operator is signed in, at every server of `panel_site`."""
     with browsing(tmp_path_factory.mktemp("profile")) as browser:
-        sign_in_at(browser, panel_server)
+        sign_in_browser(browser, panel_server.address, PASSWORD)
         yield browser
 
 

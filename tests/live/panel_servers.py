@@ -8,12 +8,10 @@ from typing import Any
 
 import httpx
 
-from tests.live.panel_site import OPERATOR
+from tests.live.panel_site import OPERATOR, PASSWORD
 from tests.ready_site import manage
 from tests.redis_server import free_low_port
 from tests.server import API_KEY, SECRET, Server
-
-PASSWORD = "long enough for a test"
 
 VIEWER = "viewer"
 """Staff who may look, and do nothing."""

@@ -17,6 +17,9 @@ from tests.protocol_client import ProtocolClient, open_client
 from tests.ready_site import ReadySite
 
 OPERATOR = "operator"
+PASSWORD = "long enough for a test"
+"""Of users whom the tests make."""
+
 ROOT = "/admin/realtime_admin/"
 
 
@@ -45,11 +48,11 @@ def log_in(address: str, password: str, user: str) -> httpx.Client:
     return browser
 
 
-def sign_in_browser(browser: Chrome, site: ReadySite) -> None:
-    """Sign the operator in, as a person would."""
-    browser.get(f"{site.address}/admin/login/")
+def sign_in_browser(browser: Chrome, address: str, password: str) -> None:
+    """Sign the operator in, as a person would; cookies go to every server of this host."""
+    browser.get(f"{address}/admin/login/")
     browser.find_element(By.NAME, "username").send_keys(OPERATOR)
-    browser.find_element(By.NAME, "password").send_keys(site.password + "\n")
+    browser.find_element(By.NAME, "password").send_keys(password + "\n")
     wait_for(browser, lambda: browser.find_elements(By.ID, "logout-form"), "signed in")
 
 

@@ -7,10 +7,8 @@ from contextlib import closing
 
 import httpx
 
-from tests.live.panel_site import OPERATOR, sign_in
+from tests.live.panel_site import OPERATOR, PASSWORD, sign_in
 from tests.ready_site import ReadySite, manage
-
-PASSWORD = "long enough for a test"
 
 STAFF = {
     "viewer": ["view"],

@@ -9,8 +9,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 from tests.browser import wait_for
-from tests.live.panel_servers import PASSWORD, PanelServer
-from tests.live.panel_site import OPERATOR, page_path
+from tests.live.panel_servers import PanelServer
+from tests.live.panel_site import page_path
 
 
 class TailPage:
@@ -68,11 +68,3 @@ class TailPage:
     def note(self, kind: str) -> str:
         [text] = self.texts(f'#tail-list [data-kind="{kind}"]')
         return text
-
-
-def sign_in_at(browser: Chrome, server: PanelServer) -> None:
-    """Sign the operator in; cookies go to every server of this host."""
-    browser.get(f"{server.address}/admin/login/")
-    browser.find_element(By.NAME, "username").send_keys(OPERATOR)
-    browser.find_element(By.NAME, "password").send_keys(PASSWORD + "\n")
-    wait_for(browser, lambda: browser.find_elements(By.ID, "logout-form"), "signed in")

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from tests.live.panel_site import OPERATOR, Guests, log_in
-from tests.live.panel_staff import PASSWORD, VISITOR, Staff, logged
+from tests.live.panel_site import OPERATOR, PASSWORD, Guests, log_in
+from tests.live.panel_staff import VISITOR, Staff, logged
 from tests.live.publish_page import PAGE, errors_of_channel, field, recent, send
 from tests.protocol_client import ProtocolClient
 from tests.ready_site import ReadySite

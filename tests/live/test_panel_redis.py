@@ -17,13 +17,12 @@ import pytest
 
 from tests.conftest import connection_token, start_cluster, stop_all
 from tests.live.configurations import FORCED
-from tests.live.panel_site import OPERATOR, page_path, sign_in
+from tests.live.panel_site import OPERATOR, PASSWORD, page_path, sign_in
 from tests.live.panel_staff import post
 from tests.protocol_client import open_client
 from tests.redis_server import RedisServer
 from tests.server import ROOT, Server, wait_until
 
-PASSWORD = "long enough for a test"
 REDIS_PASSWORD = "the-secret-of-redis"
 OPTIONS = {"redis_connect_timeout": 1, "redis_read_timeout": 1}
 PAGES = ("overview", "channels")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.live.panel_servers import PASSWORD, PanelServer
-from tests.live.panel_site import page_path, sign_in
+from tests.live.panel_servers import PanelServer
+from tests.live.panel_site import PASSWORD, page_path, sign_in
 from tests.live.tail_page import TailPage
 from tests.redis_server import RedisServer
 

@@ -1,5 +1,5 @@
 /** Puts text into the clipboard; returns whether it worked. */
-export async function copyText(text) {
+async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -20,7 +20,7 @@ const REFUSED = [401, 403, 404];
  * A token to look on with; null where the operator may not, or is not signed in any longer.
  * Whatever else goes wrong is thrown: the client tries again.
  */
-export async function fetchToken(url) {
+async function fetchToken(url) {
   const response = await fetch(url, { redirect: "manual" });
   // the sign-in page is where one is sent to
   if (response.type === "opaqueredirect" || REFUSED.includes(response.status)) return null;
