@@ -29,9 +29,11 @@ VISITOR = "visitor"
 """The one who is no staff."""
 
 ADD = """
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Permission, User
+hashed = make_password({password!r})  # once: it takes long on purpose
 for name, codenames in {staff!r}.items():
-    user = User.objects.create_user(name, password={password!r}, is_staff=name != {visitor!r})
+    user = User.objects.create(username=name, password=hashed, is_staff=name != {visitor!r})
     user.user_permissions.set(Permission.objects.filter(
         content_type__app_label="realtime_admin", codename__in=codenames))
     assert user.user_permissions.count() == len(codenames), name
