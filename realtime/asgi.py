@@ -22,6 +22,7 @@ from realtime.asgi_types import ASGIApplication, Receive, Scope, Send
 from realtime.node import Node
 from realtime.options import Config
 from realtime.server_api import endpoint
+from realtime.transports import granian
 from realtime.transports.http import Exchange, Headers, path_of
 from realtime.transports.sockjs import SockJS, SockJSConsumer
 from realtime.transports.websocket import WebSocketConsumer, deny
@@ -171,6 +172,7 @@ class _Application:
         while True:
             event = await receive()
             if event["type"] == "lifespan.startup":
+                granian.stops_first(receive)
                 await self._start()
                 await send({"type": "lifespan.startup.complete"})
             elif event["type"] == "lifespan.shutdown":

@@ -46,6 +46,7 @@ OPEN, HEARTBEAT = "o", "h"
 BUSY = 'c[2010,"Another connection still open"]'
 INTERRUPTED = 'c[1002,"Connection interrupted"]'
 BAD_REQUEST = r'c[3003,"{\"reason\":\"bad request\",\"reconnect\":false}"]'
+SHUTDOWN = r'c[3001,"{\"reason\":\"shutdown\",\"reconnect\":true}"]'
 STALE = r'c[3007,"{\"reason\":\"stale\",\"reconnect\":false}"]'
 FORCED = r'c[3012,"{\"reason\":\"force disconnect\",\"reconnect\":false}"]'
 

@@ -22,6 +22,7 @@ from tests.live.sockjs import (
     QUICK,
     RECEIVING,
     SERVERS,
+    SHUTDOWN,
     STALE,
     STREAMING,
     XHR,
@@ -65,6 +66,20 @@ async def streaming(session: Session) -> Receiver:
     receiver = Receiver(await session.ask(XHR_STREAMING), XHR_STREAMING)
     await receiver.begin()
     return receiver
+
+
+async def two_polls(session: Session) -> tuple[Receiver, Receiver]:
+    """Of two polling requests at once, the one that waits and the one that is sent away."""
+    polls = [Receiver(await session.ask(), XHR) for _ in range(2)]
+    begun = [asyncio.create_task(each.begin()) for each in polls]
+    done, waiting = await asyncio.wait(begun, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()  # nothing has come, so it can be read later
+    await asyncio.wait(begun)
+    assert len(done) == 1
+    sent_away, waits = polls if begun[0] in done else reversed(polls)
+    assert await sent_away.frame() == BUSY
+    return waits, sent_away
 
 
 # closing by the server
@@ -130,6 +145,25 @@ async def test_closed_session_takes_nothing_more(server: Server) -> None:
     assert answer.status == 404
 
 
+async def test_granian_that_ends_waits_for_no_client(own_server: Callable[..., Server]) -> None:
+    """It waits for the ends of all responses before it says that it ends."""
+    server = own_server(server="granian", **OPTIONS)
+    sessions = [await Session(server).open() for _ in range(2)]
+    for session in sessions:
+        await session.result("connect")
+    stream = await streaming(sessions[0])
+    poll, turned_away = await two_polls(sessions[1])
+
+    assert await asyncio.to_thread(server.terminate) == 0
+
+    await poll.begin()
+    for receiver in (poll, stream):
+        assert await receiver.frame() == SHUTDOWN
+        await receiver.end()
+    for receiver in (poll, stream, turned_away):
+        await receiver.exchange.close()
+
+
 # two receivers
 
 
@@ -150,20 +184,14 @@ async def test_second_receiver_is_sent_away_while_a_polling_request_waits(
     server: Server, transport: Transport
 ) -> None:
     session = await Session(server).open()
-    # of two that come at once one waits and the other is sent away
-    first, second = [Receiver(await session.ask(), XHR) for _ in range(2)]
-    begun = [asyncio.create_task(each.begin()) for each in (first, second)]
-    done, _ = await asyncio.wait(begun, return_when=asyncio.FIRST_COMPLETED)
-    assert len(done) == 1
-    sent_away, waits = (first, second) if begun[0] in done else (second, first)
-    assert await sent_away.frame() == BUSY
+    waits, sent_away = await two_polls(session)
 
     assert await one_frame(session, transport) == BUSY
 
     await session.command("connect")
-    await asyncio.gather(*begun)
+    await waits.begin()
     assert (await waits.replies())[0]["id"] == 1
-    for each in (first, second):
+    for each in (waits, sent_away):
         await each.exchange.close()
 
 

@@ -19,6 +19,7 @@ from tests.live.clusters import Cluster, OwnRedis
 from tests.live.sockjs import (
     HEARTBEAT,
     INTERRUPTED,
+    SHUTDOWN,
     XHR,
     XHR_STREAMING,
     command,
@@ -28,7 +29,6 @@ from tests.live.sockjs_nodes import NODES, PATIENCE, Wanderer, publications, pub
 from tests.redis_server import RedisServer
 from tests.server import Server
 
-SHUTDOWN = r'c[3001,"{\"reason\":\"shutdown\",\"reconnect\":true}"]'
 NOTICED = 7.0
 """Seconds within which a client learns that the node of its session has died."""
 REFUSED = 4.0
