@@ -118,7 +118,7 @@ class Post:
     def arrived(self, data: Payload) -> None:
         """A letter to this node came."""
         try:
-            letter = _decoder.decode(payload.mend_surrogates(data.raw))
+            letter = _decode(data.raw)
         except msgspec.DecodeError as error:
             logger.warning("Another node writes what this one cannot read: %s", error)
             return
@@ -154,6 +154,13 @@ class Post:
             raise
         except Exception as error:  # of a foreign channel layer
             raise EngineUnavailable(f"a letter could not be sent: {error!r}") from error
+
+
+def _decode(text: bytes) -> Letter:
+    try:
+        return _decoder.decode(text)
+    except msgspec.DecodeError:  # perhaps of half a surrogate pair; looking for it costs more
+        return _decoder.decode(payload.mend_surrogates(text))
 
 
 def _failed(opening: asyncio.Future[None]) -> bool:
