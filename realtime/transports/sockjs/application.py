@@ -14,6 +14,7 @@ Spec: beyond it; SockJS protocol 0.3.4 and Centrifugo 2.8.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable
@@ -51,6 +52,9 @@ NEVER_CACHED = (
 
 UNBUFFERED = (b"x-accel-buffering", b"no")
 """Has nginx, and proxies that follow it, pass on each frame as it comes."""
+
+LARGE_BYTES = 64 * 1024
+"""A larger body is read in a thread: escapes in forms and in broken JSON take a while."""
 
 _IFRAME = re.compile(r"/iframe[-0-9a-z_.]*\.html")
 _SESSION = re.compile(r"/[^/.]+/(?P<session>[^/.]{1,128})/(?P<transport>[a-z_]+)")
@@ -281,15 +285,17 @@ async def _deliver(
     if body is None:
         await refuse(413, b"Content Too Large\n")
         return
+    content_type = (header(visit.exchange.scope, b"content-type") or "") if form else ""
     try:
-        if form:
-            body = jsonp.frames_in(header(visit.exchange.scope, b"content-type") or "", body)
-        if not body:
-            await refuse(400, b"Payload expected.")
-            return
-        frames = sockjs.decode(body)
+        if len(body) > LARGE_BYTES:
+            frames = await asyncio.to_thread(_frames_in, body, content_type)
+        else:
+            frames = _frames_in(body, content_type)
     except ValueError:
         await refuse(400, b"Broken JSON encoding.")
+        return
+    if frames is None:
+        await refuse(400, b"Payload expected.")
         return
     try:
         session = await visit.sessions.find(visit.session)
@@ -302,6 +308,16 @@ async def _deliver(
         await taken()
     else:
         await refuse(404, b"Not Found\n")
+
+
+def _frames_in(body: bytes, content_type: str) -> list[bytes] | None:
+    """The frames of the protocol in a body; None where it is empty.
+
+    Raises:
+        ValueError: there are none in it.
+    """
+    text = jsonp.frames_in(content_type, body)
+    return sockjs.decode(text) if text else None
 
 
 async def _expect_upgrade(visit: Visit) -> None:

@@ -128,6 +128,7 @@ TRANSPORTS: Mapping[str, tuple[str, str, bool]] = {
     "xhr": ("POST", r"(.*)\n", False),
     "xhr_streaming": ("POST", r"(.*)\n", False),
     "xhr_send": ("POST", r"(.*)\n", False),
+    "jsonp_send": ("POST", r"(.*)\n", False),
     "eventsource": ("GET", r"data: (.*)\r\n\r\n", False),
     "htmlfile": ("GET", r"<script>\np\((.*)\);\n</script>\r\n", True),
 }
@@ -152,7 +153,7 @@ class Request:
             "method": verb,
             "path": f"{PREFIX}/000/{session}/{transport}",
             "query_string": b"c=callback",
-            "headers": [],
+            "headers": [(b"content-type", b"application/x-www-form-urlencoded")],
         }
         self.task = asyncio.create_task(application(node, scope, self._arriving.get, self._send))
 

@@ -22,6 +22,7 @@ from tests.unit.sockjs.parts import (
     OPEN,
     OPTIONS,
     Nodes,
+    Request,
     Visitor,
     claimed,
     open_node,
@@ -71,6 +72,30 @@ async def test_two_nodes_without_a_shared_engine_have_sessions_of_their_own(
 
     async with open_node(clock) as stranger:
         assert [await visitor.poll(node), await visitor.poll(stranger)] == [OPEN, OPEN]
+
+
+@pytest.mark.parametrize(
+    ("transport", "body", "status"),
+    [
+        ("jsonp_send", b"d=%5B%22" + b"%61" * 800_000 + b"%22%5D", 200),
+        ("xhr_send", b'["' + rb"\\" * 1_000_000, 400),
+    ],
+    ids=["a form of escapes", "broken JSON of escapes"],
+)
+async def test_loop_goes_on_while_a_body_is_read_that_takes_long(
+    node: Node, transport: str, body: bytes, status: int
+) -> None:
+    application = SockJS(None)
+    await Visitor(application, "s").poll(node)
+
+    request = Request(application, node, "s", transport, body)
+    turns = 0
+    while not request.task.done():
+        turns += 1
+        await asyncio.sleep(0)
+
+    assert request.status == status
+    assert turns > 100
 
 
 async def test_request_whose_client_goes_while_it_waits_is_given_up(clock: Clock) -> None:
