@@ -50,6 +50,9 @@ NEVER_CACHED = (
     (b"x-content-type-options", b"nosniff"),
 )
 
+NOT_FOUND = 404, b"Not Found\n"
+UNAVAILABLE = 503, b"Service Unavailable\n"
+
 UNBUFFERED = (b"x-accel-buffering", b"no")
 """Has nginx, and proxies that follow it, pass on each frame as it comes."""
 
@@ -86,7 +89,7 @@ class SockJS:
             allowed = ", ".join(sorted(endpoints, reverse=True))
             await exchange.respond(405, headers=[(b"allow", allowed.encode())])
         else:
-            await exchange.respond(404, b"Not Found\n", TEXT)
+            await exchange.respond(*NOT_FOUND, TEXT)
 
     def _sessions_of(self, node: Node) -> Sessions:
         sessions = self._sessions.get(node)
@@ -123,6 +126,11 @@ class Visit:
             if wanted:
                 headers.append((b"access-control-allow-headers", wanted.encode("latin-1")))
         return headers
+
+    async def answer(self, status: int, body: bytes, content_type: str = TEXT) -> None:
+        """Answer what concerns this client alone."""
+        headers = [*NEVER_CACHED, *self.cors()]
+        await self.exchange.respond(status, body, content_type, headers)
 
     def handshake(self, *, readable_anywhere: bool) -> Handshake:
         """What hooks may want to know of a client whose session begins with this request.
@@ -179,7 +187,7 @@ async def _info(visit: Visit) -> None:
         "entropy": random.getrandbits(32),
     }
     body = msgspec.json.encode(content)
-    await visit.exchange.respond(200, body, JSON, [*NEVER_CACHED, *visit.cors()])
+    await visit.answer(200, body, JSON)
 
 
 async def _iframe(visit: Visit) -> None:
@@ -246,7 +254,7 @@ async def _attach(
             lambda: visit.handshake(readable_anywhere=readable_anywhere),
         )
     except EngineUnavailable:
-        await _unavailable(visit)
+        await visit.answer(*UNAVAILABLE)
         return
     interrupted = True
     try:
@@ -258,33 +266,21 @@ async def _attach(
 # sending
 
 
-async def _xhr_send(visit: Visit) -> None:
-    async def taken() -> None:
-        headers = [*NEVER_CACHED, *visit.cors()]
-        await visit.exchange.respond(204, b"", TEXT, headers)
+def _sending(status: int, body: bytes = b"", *, form: bool = False) -> Endpoint:
+    """`status` and `body`: the answer to a request whose frames were taken."""
 
-    await _deliver(visit, taken)
+    async def send(visit: Visit) -> None:
+        refusal = await _deliver(visit, form=form)
+        await visit.answer(*(refusal or (status, body)))
 
-
-async def _jsonp_send(visit: Visit) -> None:
-    async def taken() -> None:
-        await visit.exchange.respond(200, b"ok", TEXT, [*NEVER_CACHED, *visit.cors()])
-
-    await _deliver(visit, taken, form=True)
+    return send
 
 
-async def _deliver(
-    visit: Visit, taken: Callable[[], Awaitable[None]], *, form: bool = False
-) -> None:
-    """Hand what a request carries to its session."""
-
-    async def refuse(status: int, body: bytes) -> None:
-        await visit.exchange.respond(status, body, TEXT, [*NEVER_CACHED, *visit.cors()])
-
+async def _deliver(visit: Visit, *, form: bool) -> tuple[int, bytes] | None:
+    """Hand what a request carries to its session; the status and body of a refusal, if any."""
     body = await visit.exchange.body(visit.size_limit)
     if body is None:
-        await refuse(413, b"Content Too Large\n")
-        return
+        return 413, b"Content Too Large\n"
     content_type = (header(visit.exchange.scope, b"content-type") or "") if form else ""
     try:
         if len(body) > LARGE_BYTES:
@@ -292,22 +288,18 @@ async def _deliver(
         else:
             frames = _frames_in(body, content_type)
     except ValueError:
-        await refuse(400, b"Broken JSON encoding.")
-        return
+        return 400, b"Broken JSON encoding."
     if frames is None:
-        await refuse(400, b"Payload expected.")
-        return
+        return 400, b"Payload expected."
     try:
         session = await visit.sessions.find(visit.session)
+        if session is None:
+            return NOT_FOUND
         # what a session has not taken yet is not to outlive the connection it came by
-        is_taken = session is not None and await visit.exchange.unless_gone(session.deliver(frames))
+        is_taken = await visit.exchange.unless_gone(session.deliver(frames))
     except EngineUnavailable:
-        await _unavailable(visit)
-        return
-    if is_taken:
-        await taken()
-    else:
-        await refuse(404, b"Not Found\n")
+        return UNAVAILABLE
+    return None if is_taken else NOT_FOUND
 
 
 def _frames_in(body: bytes, content_type: str) -> list[bytes] | None:
@@ -325,11 +317,6 @@ async def _expect_upgrade(visit: Visit) -> None:
     await visit.exchange.respond(400, b"Bad Request\n", TEXT, headers)
 
 
-async def _unavailable(visit: Visit) -> None:
-    headers = [*NEVER_CACHED, *visit.cors()]
-    await visit.exchange.respond(503, b"Service Unavailable\n", TEXT, headers)
-
-
 _POSTING = _options("POST")
 _GETTING = _options("GET")
 
@@ -341,10 +328,10 @@ _PLACES: dict[str, dict[str, Endpoint]] = {
 _OF_SESSIONS: dict[str, dict[str, Endpoint]] = {
     "xhr": {"POST": _receiving(XHR), "OPTIONS": _POSTING},
     "xhr_streaming": {"POST": _receiving(XHR_STREAMING), "OPTIONS": _POSTING},
-    "xhr_send": {"POST": _xhr_send, "OPTIONS": _POSTING},
+    "xhr_send": {"POST": _sending(204), "OPTIONS": _POSTING},
     "eventsource": {"GET": _receiving(EVENTSOURCE), "OPTIONS": _GETTING},
     "htmlfile": {"GET": _calling(htmlfile, 400), "OPTIONS": _GETTING},
     "jsonp": {"GET": _calling(jsonp.jsonp, 500), "OPTIONS": _POSTING},
-    "jsonp_send": {"POST": _jsonp_send, "OPTIONS": _POSTING},
+    "jsonp_send": {"POST": _sending(200, b"ok", form=True), "OPTIONS": _POSTING},
     "websocket": {"GET": _expect_upgrade},
 }
