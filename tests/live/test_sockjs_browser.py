@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.browser import start_browser
+from tests.browser import browsing
 from tests.conftest import connection_token
 from tests.js_client import require_packages
 from tests.server import Server, wait_until
@@ -80,10 +80,9 @@ class Page:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """One browser for all tests; each of them loads the page anew."""
     require_packages()
-    browser = start_browser(tmp_path_factory.mktemp("profile"))
-    browser.set_script_timeout(20)  # the page gives up before
-    yield browser
-    browser.quit()
+    with browsing(tmp_path_factory.mktemp("profile")) as browser:
+        browser.set_script_timeout(20)  # the page gives up before
+        yield browser
 
 
 @pytest.fixture
