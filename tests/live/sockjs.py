@@ -250,6 +250,15 @@ class Session:
         return result
 
 
+async def connected(server: Server, channel: str = "") -> Session:
+    """A session whose client is connected, and subscribed to a channel if there is one."""
+    session = await Session(server).open()
+    await session.result("connect")
+    if channel:
+        await session.result("subscribe", channel=channel)
+    return session
+
+
 def command(number: int, method: str, **params: Any) -> str:
     """A command as a frame of the protocol."""
     return json.dumps({"id": number, "method": method, "params": params})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.sockjs import OPTIONS, SERVERS, XHR, Session, data_of, replies
+from tests.live.sockjs import OPTIONS, SERVERS, XHR, connected, data_of, replies
 from tests.server import Server
 
 UNSAFE = "".join(
@@ -42,15 +42,6 @@ WORDS = {
 @pytest.fixture(params=SERVERS)
 def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
     return serve(server=request.param, **OPTIONS)
-
-
-async def connected(server: Server, channel: str = "") -> Session:
-    """A session whose client is connected, and subscribed to a channel if there is one."""
-    session = await Session(server).open()
-    await session.result("connect")
-    if channel:
-        await session.result("subscribe", channel=channel)
-    return session
 
 
 @pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)

@@ -31,6 +31,7 @@ from tests.live.sockjs import (
     Session,
     Transport,
     command,
+    connected,
     data_of,
     name_of,
     replies,
@@ -232,9 +233,7 @@ async def test_response_that_was_read_to_its_end_ends_no_session(
     server: Server, unique: str
 ) -> None:
     """Each connection is cut after a polling response: that is no abortion."""
-    session = await Session(server).open()
-    await session.result("connect")
-    await session.result("subscribe", channel=unique)
+    session = await connected(server, unique)
     for number in range(10):
         server.publish(unique, number)
         receiver = Receiver(await session.ask(), XHR)
@@ -250,8 +249,7 @@ async def seen(
     observer: ProtocolClient = await connect(server)
     await observer.result("subscribe", {"channel": channel})
     await observer.push()
-    session = await Session(server).open()
-    await session.result("connect")
+    session = await connected(server)
     await session.command("subscribe", channel=channel)
     assert (await observer.push())["type"] == 1
     while not any(reply.get("id") == 2 for reply in replies(await session.poll())):
@@ -282,9 +280,7 @@ async def test_session_without_a_receiver_is_forgotten_after_five_seconds(
         assert await session.poll() == OPEN, "its name is free again"
 
     async def keep_polling(server: Server) -> None:
-        session = await Session(server).open()
-        await session.result("connect")
-        await session.result("subscribe", channel=unique)
+        session = await connected(server, unique)
         request = asyncio.create_task(session.poll())
         await asyncio.sleep(PATIENCE + 1)
         server.publish(unique, 1)
@@ -343,9 +339,7 @@ async def test_heartbeats_come_in_silence_until_a_client_that_does_not_connect_i
         assert await session.poll() == STALE, "nobody reads, and it is stale all the same"
 
     async def stay_busy(server: Server) -> None:
-        session = await Session(server).open()
-        await session.result("connect")
-        await session.result("subscribe", channel=unique)
+        session = await connected(server, unique)
         async with session.receive() as receiver:
             for number in range(5):
                 await asyncio.sleep(0.4)

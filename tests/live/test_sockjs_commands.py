@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import connection_token
 from tests.live.sockjs import (
     EVENTSOURCE,
-    FORCED,
     OPEN,
     OPTIONS,
     RECEIVING,
@@ -145,22 +143,6 @@ async def test_error_comes_as_over_websocket(server: Server, transport: Transpor
         reply = await client.call("subscribe", channel="nowhere:a")
 
         assert reply["error"] == {"code": 102, "message": "namespace not found"}
-
-
-async def test_disconnect_advice_comes_in_the_close_frame(
-    server: Server, transport: Transport, unique: str
-) -> None:
-    session = await Session(server).open()
-    await session.send(command(1, "connect", token=connection_token(unique)))
-    assert replies(await session.poll())[0]["id"] == 1
-    receiver = Receiver(await session.ask(transport), transport)
-
-    await asyncio.to_thread(server.api, "disconnect", user=unique)
-
-    await receiver.begin()
-    assert await receiver.frame() == FORCED
-    await receiver.end()
-    await receiver.exchange.close()
 
 
 @pytest.mark.parametrize("transport", [RECEIVING[0], EVENTSOURCE], ids=name_of, indirect=True)

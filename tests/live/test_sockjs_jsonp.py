@@ -23,10 +23,12 @@ from tests.live.sockjs import (
     assert_not_cached,
     assert_readable,
     command,
+    connected,
     data_of,
     replies,
     request,
 )
+from tests.protocol_client import ProtocolClient
 from tests.server import Server
 
 ORIGIN = "http://page.example"
@@ -163,14 +165,20 @@ async def test_frames_are_found_in_a_form_and_in_other_bodies(
     assert replies(await session.poll(JSONP))[0]["id"] == 1
 
 
+async def observed(
+    server: Server, connect: Callable[..., Any], channel: str
+) -> tuple[Session, ProtocolClient]:
+    """A session that is connected, and another client that is subscribed to a channel."""
+    observer: ProtocolClient = await connect(server)
+    await observer.result("subscribe", {"channel": channel})
+    return await connected(server), observer
+
+
 async def test_body_that_is_no_form_is_not_decoded_as_one(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     """Percent signs and plus signs mean themselves."""
-    observer = await connect(server)
-    await observer.result("subscribe", {"channel": f"kept:{unique}"})
-    session = await Session(server).open(JSONP)
-    await session.result("connect")
+    session, observer = await observed(server, connect, f"kept:{unique}")
     text = "%61b+c&d=1"
     body = json.dumps([command(5, "publish", channel=f"kept:{unique}", data=text)]).encode()
 
@@ -182,10 +190,7 @@ async def test_body_that_is_no_form_is_not_decoded_as_one(
 async def test_every_character_survives_a_form(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
-    observer = await connect(server)
-    await observer.result("subscribe", {"channel": f"kept:{unique}"})
-    session = await Session(server).open(JSONP)
-    await session.result("connect")
+    session, observer = await observed(server, connect, f"kept:{unique}")
     text = "%+&=;?# \t é\u2028\uffff😀"
 
     assert await sent(

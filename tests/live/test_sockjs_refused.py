@@ -26,6 +26,7 @@ from tests.live.sockjs import (
     Session,
     Transport,
     command,
+    connected,
     name_of,
     replies,
     request,
@@ -268,8 +269,7 @@ async def test_deeply_nested_command_is_a_bad_request(server: Server) -> None:
 
 
 async def test_requests_that_send_at_once_are_all_handled(server: Server) -> None:
-    session = await Session(server).open()
-    await session.result("connect")
+    session = await connected(server)
 
     await asyncio.gather(*(session.send(command(number, "ping")) for number in range(2, 32)))
 

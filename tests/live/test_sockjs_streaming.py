@@ -26,6 +26,7 @@ from tests.live.sockjs import (
     assert_not_cached,
     assert_readable,
     command,
+    connected,
     data_of,
     name_of,
     replies,
@@ -49,14 +50,6 @@ def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Serv
 def transport(request: pytest.FixtureRequest) -> Transport:
     found: Transport = request.param
     return found
-
-
-async def subscribed(server: Server, channel: str) -> Session:
-    """A session whose client is subscribed to a channel."""
-    session = await Session(server).open()
-    await session.result("connect")
-    await session.result("subscribe", channel=channel)
-    return session
 
 
 # the response
@@ -118,7 +111,7 @@ async def test_frames_stand_in_the_response_as_the_transport_wants_them(
 async def test_frames_come_one_by_one_as_they_are_made(
     server: Server, transport: Transport, unique: str
 ) -> None:
-    session = await subscribed(server, unique)
+    session = await connected(server, unique)
     async with session.receive(transport) as receiver:
         for number in range(20):
             await asyncio.to_thread(server.publish, unique, number)
@@ -130,7 +123,7 @@ async def test_client_of_http_1_0_gets_a_response_without_chunks(
 ) -> None:
     """From daphne; uvicorn sends chunks to everybody."""
     server = serve(server="daphne", **OPTIONS)
-    session = await subscribed(server, unique)
+    session = await connected(server, unique)
     exchange = await open_exchange(
         server,
         transport.method,
@@ -154,7 +147,7 @@ async def test_client_of_http_1_0_gets_a_response_without_chunks(
 async def test_response_ends_at_the_limit_and_nothing_is_lost(
     server: Server, transport: Transport, unique: str
 ) -> None:
-    session = await subscribed(server, unique)
+    session = await connected(server, unique)
     count, text = 100, "x" * 8000
 
     def publish() -> None:
@@ -183,7 +176,7 @@ async def test_response_ends_at_the_limit_and_nothing_is_lost(
 async def test_message_larger_than_the_limit_comes_whole(
     server: Server, transport: Transport, unique: str
 ) -> None:
-    session = await subscribed(server, unique)
+    session = await connected(server, unique)
     text = "é" * LIMIT
 
     async with session.receive(transport) as receiver:
@@ -199,7 +192,7 @@ async def test_message_larger_than_the_limit_comes_whole(
 async def test_response_below_the_limit_goes_on(
     server: Server, transport: Transport, unique: str
 ) -> None:
-    session = await subscribed(server, unique)
+    session = await connected(server, unique)
     async with session.receive(transport) as receiver:
         for text in ("x" * (LIMIT - 4096), "y"):
             await asyncio.to_thread(server.publish, unique, text)
@@ -214,7 +207,7 @@ WORDS = ["  ", "\r\n\r\n", "\x00", "data: o", "</script>", "<!--", "\u2028\u2029
 async def test_no_text_looks_like_the_end_of_a_frame(
     server: Server, transport: Transport, unique: str
 ) -> None:
-    session = await subscribed(server, unique)
+    session = await connected(server, unique)
     async with session.receive(transport) as receiver:
         for text in WORDS:
             await asyncio.to_thread(server.publish, unique, text)
@@ -224,7 +217,7 @@ async def test_no_text_looks_like_the_end_of_a_frame(
 
 
 async def test_script_of_htmlfile_holds_nothing_that_ends_it(server: Server, unique: str) -> None:
-    session = await subscribed(server, unique)
+    session = await connected(server, unique)
     async with session.receive(HTMLFILE) as receiver:
         await asyncio.to_thread(server.publish, unique, "</script><script>alert(1)//<!--&")
         script = await receiver.exchange.read_until(b");\n</script>\r\n")

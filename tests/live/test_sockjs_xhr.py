@@ -21,6 +21,7 @@ from tests.live.sockjs import (
     assert_not_cached,
     assert_readable,
     command,
+    connected,
     data_of,
     messages,
     replies,
@@ -34,15 +35,6 @@ ORIGIN = "http://page.example"
 @pytest.fixture(params=SERVERS)
 def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
     return serve(server=request.param, **OPTIONS)
-
-
-async def connected(server: Server, channel: str = "") -> Session:
-    """A session whose client is connected, and subscribed to a channel if there is one."""
-    session = await Session(server).open()
-    await session.result("connect")
-    if channel:
-        await session.result("subscribe", channel=channel)
-    return session
 
 
 # names of sessions
