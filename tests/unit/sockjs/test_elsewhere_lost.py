@@ -23,10 +23,11 @@ from tests.unit.sockjs.parts import (
     INTERRUPTED,
     LARGE,
     OPEN,
-    PING,
     SHUTDOWN,
     Nodes,
     Reading,
+    Request,
+    Visitor,
     data_in,
     ids_in,
     publish,
@@ -168,16 +169,31 @@ async def test_send_to_a_session_whose_owner_has_died_is_refused_within_four_sec
     assert send.status == 503
 
 
+async def held(nodes: Nodes) -> tuple[Visitor, Request]:
+    """A session at the first node that waits for its subscription, and its response there."""
+    one, _ = nodes.nodes
+    visitor = nodes.visitor()
+    stream = visitor.receive(one)
+    await stream.has(OPEN)
+    nodes.engines[0].hold("subscribe")
+    assert await visitor.say(one, CONNECT, subscribe_command("a")) == 204
+    return visitor, stream
+
+
+async def send_large(nodes: Nodes, visitor: Visitor, *numbers: int) -> list[Request]:
+    """Send commands at the second node, one after another; each waits for its turn."""
+    sends: list[Request] = []
+    for number in numbers:
+        sends.append(visitor.send(nodes.nodes[1], LARGE % number))
+        await eventually(lambda: nodes.engines[1].count(letters.Deliver) == len(sends))
+    return sends
+
+
 async def test_send_to_an_owner_that_is_there_waits_until_it_is_taken(
     nodes: Nodes, clock: Clock
 ) -> None:
-    one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
-    nodes.engines[0].hold("subscribe")
-    assert await visitor.say(one, CONNECT, subscribe_command("a")) == 204
-    send = visitor.send(other, LARGE % 3)
-    await eventually(lambda: nodes.engines[1].count(letters.Deliver) == 1)
+    visitor, stream = await held(nodes)
+    [send] = await send_large(nodes, visitor, 3)
 
     for _ in range(45):
         await clock.advance(0.1)
@@ -186,32 +202,25 @@ async def test_send_to_an_owner_that_is_there_waits_until_it_is_taken(
 
     await send.end()
     assert send.status == 204
+    await quiet(nodes, stream)
 
 
 async def test_send_that_was_refused_before_its_turn_came_is_not_taken_later(
     nodes: Nodes, clock: Clock
 ) -> None:
-    one, other = nodes.nodes
-    visitor = nodes.visitor()
-    stream = visitor.receive(one)
-    await stream.has(OPEN)
-    nodes.engines[0].hold("subscribe")
-    assert await visitor.say(one, CONNECT, subscribe_command("a"), PING % 3) == 204
-    sends = []
-    for number in (4, 5):
-        sends.append(visitor.send(other, LARGE % number))
-        await eventually(lambda: nodes.engines[1].count(letters.Deliver) == len(sends))
+    visitor, stream = await held(nodes)
+    sends = await send_large(nodes, visitor, 3, 4)
 
     for _ in range(int(DELIVER_PATIENCE / 0.1) + 1):
         await clock.advance(0.1)
     for send in sends:
         await send.end()
     nodes.engines[0].go_on("subscribe")
-    await eventually(lambda: ids_in(stream.frames)[-1:] == [4])
+    await eventually(lambda: ids_in(stream.frames)[-1:] == [3])
     await turns(20)
 
     assert [send.status for send in sends] == [503, 503]
-    assert ids_in(stream.frames) == [1, 2, 3, 4]
+    assert ids_in(stream.frames) == [1, 2, 3]
     await quiet(nodes, stream)
 
 
