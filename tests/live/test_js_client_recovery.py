@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.js_builds import over_every_transport
 from tests.js_client import KEPT, JsClient, NewClient
 from tests.server import Server
@@ -10,27 +12,41 @@ from tests.tcp_proxy import TcpProxy
 pytest_plugins = ["tests.js_fixtures"]
 
 
+@pytest.fixture
+def channel(unique: str) -> str:
+    """A channel with recovery."""
+    return f"rec:{unique}"
+
+
+@pytest.fixture
+async def client(connect_js: NewClient, proxy: TcpProxy) -> JsClient:
+    """A client whose connection can be cut."""
+    return await connect_js(through=proxy)
+
+
+def publish(server: Server, channel: str, *data: object) -> None:
+    """Publish one after the other."""
+    for each in data:
+        server.publish(channel, each)
+
+
 async def subscribed(client: JsClient, server: Server, channel: str, published: int) -> None:
     """Subscribe the client, and let it see the first publications: 1, 2, ..."""
     await client.subscribe(channel)
     expected = list(range(1, published + 1))
-    for number in expected:
-        server.publish(channel, number)
+    publish(server, channel, *expected)
     assert await client.publications(channel, published) == expected
 
 
 @over_every_transport
 async def test_missed_publications_arrive_once_in_order(
-    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+    client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
-    client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 2)
 
     async with client.away(proxy):
         await client.event("unsubscribe", channel)
-        for number in (3, 4, 5):
-            server.publish(channel, number)
+        publish(server, channel, 3, 4, 5)
     await client.recovered(channel)
     server.publish(channel, 6)
     assert await client.publications(channel, 4) == [3, 4, 5, 6]
@@ -39,10 +55,8 @@ async def test_missed_publications_arrive_once_in_order(
 
 
 async def test_nothing_missed_is_recovered_without_publications(
-    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+    client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
-    client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 3)
 
     proxy.cut()
@@ -54,11 +68,9 @@ async def test_nothing_missed_is_recovered_without_publications(
 
 
 async def test_first_publication_of_a_channel_is_recovered(
-    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+    client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
     """The position before it is offset 0, which clients do not send."""
-    channel = f"rec:{unique}"
-    client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 0)
 
     async with client.away(proxy):
@@ -68,18 +80,14 @@ async def test_first_publication_of_a_channel_is_recovered(
 
 
 async def test_several_cuts_lose_and_repeat_nothing(
-    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+    client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
-    client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
 
-    number = 1
-    for _ in range(4):
+    for number in (2, 4, 6, 8):
+        missed = [number, number + 1]
         async with client.away(proxy):
-            missed = [number + 1, number + 2]
-            for number in missed:
-                server.publish(channel, number)
+            publish(server, channel, *missed)
         await client.recovered(channel)
         assert await client.publications(channel, 2) == missed
 
@@ -88,47 +96,38 @@ async def test_several_cuts_lose_and_repeat_nothing(
 
 
 async def test_everything_kept_can_be_recovered(
-    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+    client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
-    client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
 
+    missed = list(range(2, 2 + KEPT))
     async with client.away(proxy):
-        missed = list(range(2, 2 + KEPT))
-        for number in missed:
-            server.publish(channel, number)
+        publish(server, channel, *missed)
     await client.recovered(channel)
     assert await client.publications(channel, KEPT) == missed
 
 
 @over_every_transport
 async def test_large_publications_are_recovered(
-    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+    client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
-    client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
 
+    missed = [f"{number} " + "x" * 500_000 for number in range(KEPT)]
     async with client.away(proxy):
-        missed = [f"{number} " + "x" * 500_000 for number in range(KEPT)]
-        for text in missed:
-            server.publish(channel, text)
+        publish(server, channel, *missed)
     await client.recovered(channel)
     assert await client.publications(channel, KEPT) == missed
 
 
 async def test_more_missed_than_kept_is_not_recovered_and_gives_what_there_is(
-    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+    client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
-    client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
 
+    missed = list(range(2, 2 + KEPT + 1))
     async with client.away(proxy):
-        missed = list(range(2, 2 + KEPT + 1))
-        for number in missed:
-            server.publish(channel, number)
+        publish(server, channel, *missed)
     context = await client.event("subscribe", channel)
     assert (context["isResubscribe"], context["recovered"]) == (True, False)
     assert await client.publications(channel, KEPT) == missed[-KEPT:]
@@ -137,10 +136,8 @@ async def test_more_missed_than_kept_is_not_recovered_and_gives_what_there_is(
 
 
 async def test_removed_history_is_not_recovered(
-    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+    client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
-    client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
 
     async with client.away(proxy):
@@ -152,11 +149,10 @@ async def test_removed_history_is_not_recovered(
 
 
 async def test_client_without_recovery_resubscribes_and_misses_what_it_missed(
-    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+    client: JsClient, server: Server, proxy: TcpProxy, unique: str
 ) -> None:
     """History alone is not recovery: the namespace needs `history_recover`."""
     channel = f"chat:{unique}"
-    client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
 
     async with client.away(proxy):
@@ -168,10 +164,9 @@ async def test_client_without_recovery_resubscribes_and_misses_what_it_missed(
 
 
 async def test_each_channel_recovers_its_own(
-    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+    client: JsClient, server: Server, proxy: TcpProxy, unique: str
 ) -> None:
     channels = [f"rec:{unique}-{number}" for number in range(10)]
-    client = await connect_js(through=proxy)
     for number, channel in enumerate(channels):
         await subscribed(client, server, channel, number % 3)
 
@@ -184,10 +179,8 @@ async def test_each_channel_recovers_its_own(
 
 
 async def test_refused_attempts_go_on_until_the_server_is_back(
-    connect_js: NewClient, server: Server, proxy: TcpProxy, unique: str
+    client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
-    client = await connect_js(through=proxy)
     await subscribed(client, server, channel, 1)
     attempts = proxy.connections
 
