@@ -33,10 +33,10 @@ def server(serve: Callable[..., Server], options: dict[str, Any]) -> Server:
     return serve(**options)
 
 
-def find_node(package: str = "centrifuge") -> str:
-    """The path of Node, on a machine that has this package, the published client, as well."""
+def find_node() -> str:
+    """The path of Node, on a machine that has the published client as well."""
     path = require("node", "the JavaScript client needs Node.js 18 or later")
-    require_packages(package)
+    require_packages()
     return path
 
 

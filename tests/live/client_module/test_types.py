@@ -8,8 +8,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.js_client import DIRECTORY
-from tests.js_fixtures import find_node
+from tests.js_client import DIRECTORY, require_packages
+
+pytest_plugins = ["tests.js_fixtures"]
 
 ROOT = DIRECTORY.parent.parent
 MODULE = "realtime/static/realtime/client.js"
@@ -33,7 +34,8 @@ def documented() -> dict[str, Any]:
     return options | {"paths": {name: [str(ROOT / MODULE)] for name in options["paths"]}}
 
 
-def test_page_in_typescript_is_checked_as_documented(tmp_path: Path) -> None:
+def test_page_in_typescript_is_checked_as_documented(node: str, tmp_path: Path) -> None:
+    require_packages("typescript")
     config = tmp_path / "tsconfig.json"
     options = documented() | STRICTER | {"noEmit": True, "types": []}
     config.write_text(
@@ -42,10 +44,7 @@ def test_page_in_typescript_is_checked_as_documented(tmp_path: Path) -> None:
     compiler = DIRECTORY / "node_modules/typescript/bin/tsc"
 
     done = subprocess.run(
-        [find_node("typescript"), compiler, "-p", config],
-        capture_output=True,
-        text=True,
-        check=False,
+        [node, compiler, "-p", config], capture_output=True, text=True, check=False
     )
 
     assert (done.returncode, done.stdout) == (0, "")
