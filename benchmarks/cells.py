@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -230,6 +231,4 @@ class Setup:
 
 def has_socketio() -> bool:
     """Whether python-socketio can be imported."""
-    import importlib.util
-
     return importlib.util.find_spec("socketio") is not None
