@@ -55,7 +55,8 @@ class Line:
         """Send all of them in one frame."""
         await self._connection.send("".join(f"{json.dumps(each)}\n" for each in messages))
 
-    async def send_text(self, frame: str) -> None:
+    async def send_frame(self, frame: str | bytes) -> None:
+        """Send a frame as it is; bytes are a binary one."""
         await self._connection.send(frame)
 
     async def close(self, code: int, reason: str) -> None:

@@ -1331,7 +1331,8 @@ class WebSocketTransport {
   constructor(url, listener) {
     const socket = new WebSocket(url);
     socket.onopen = listener.onopen;
-    socket.onmessage = ({ data }) => listener.onframe(data);
+    // a binary frame is not from this service, and not understood either
+    socket.onmessage = ({ data }) => listener.onframe(String(data));
     socket.onclose = ({ code, reason }) => listener.onclose(code, reason);
     this.#socket = socket;
   }
@@ -1391,7 +1392,11 @@ class EventSourceTransport {
     let heard = false;
     source.onmessage = ({ data }) => {
       heard = true;
-      this.#take(data);
+      try {
+        this.#take(data);
+      } catch (error) {
+        this.#end(0, `not understood: ${error}`);
+      }
     };
     source.onerror = () => {
       source.close();

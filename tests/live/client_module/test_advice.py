@@ -72,16 +72,17 @@ async def test_advice_of_a_close_frame_is_told_and_followed(page: ClientPage, ca
         '{"result":{"type":1,"channel":"news","data":null}}\n',
         '{"result":{"type":77,"channel":"news","data":{}}}\n',
         '{"id":77,"result":{}}\n',
+        b'{"result":{"type":4,"data":{}}}\n',
     ],
 )
 async def test_frame_that_is_no_message_does_not_break_the_client(
-    page: ClientPage, frame: str
+    page: ClientPage, frame: str | bytes
 ) -> None:
     async def script(line: Line) -> None:
         await line.accept()
         await line.reply("subscribe", result={})
         if line.number == 1:
-            await line.send_text(frame)
+            await line.send_frame(frame)
             await line.close(3001, "")
         await line.stay()
 

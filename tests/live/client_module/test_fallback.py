@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -179,6 +181,40 @@ async def test_server_that_does_not_know_the_session_gets_another_one(
         assert await page.data(unique, 1) == [1]
         assert first["client"] != second["client"]
         await page.run("client.disconnect()")
+
+
+@pytest.fixture
+async def nonsense() -> AsyncIterator[str]:
+    """The address of a SockJS whose streams end with something that is no frame."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        [origin] = re.findall(r"(?mi)^origin: (.*)\r$", head)
+        writer.write(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/event-stream\r\n"
+            f"Access-Control-Allow-Origin: {origin}\r\n"
+            "Access-Control-Allow-Credentials: true\r\n\r\n"
+            "data: o\r\n\r\ndata: a[\r\n\r\n".encode()
+        )
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/connection/sockjs"
+    server.close()
+    await server.wait_closed()
+
+
+async def test_stream_that_is_not_understood_is_given_up(nonsense: str, page: ClientPage) -> None:
+    await page.make(nonsense, token=connection_token("17"), fallback=nonsense, **ONLY)
+    await page.run("client.connect()")
+
+    lost = await page.event("disconnect")
+
+    assert lost["reconnect"]
+    assert lost["reason"].startswith("not understood")
+    await page.run("client.disconnect()")
 
 
 async def test_advice_is_followed_by_http_too(
