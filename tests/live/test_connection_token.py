@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from tests.live.configurations import INVALID_TOKEN, MAIN, TOKEN_EXPIRED, Connect, Options, Serve
 from tests.live.signing import base64url, sign
-from tests.server import Server
+from tests.server import Server, free_port, wait_until
 
 FAR = 4102444800  # the year 2100
 
@@ -249,3 +249,24 @@ async def test_public_key_is_no_secret_for_hmac_and_other_keys_are_refused(
     await client.send("connect", {"token": token})
 
     assert await client.closed() == INVALID_TOKEN
+
+
+async def test_while_no_key_set_can_be_fetched_clients_come_back_and_the_log_says_why(
+    own_server: Serve, connect: Connect
+) -> None:
+    server = own_server(token_jwks_public_endpoint=f"http://127.0.0.1:{free_port()}/keys")
+    token = jwt.encode({"sub": "17"}, RSA_KEY, "RS256", headers={"kid": "1"})
+
+    for _ in range(2):
+        client = await connect(server, connected=False)
+        await client.send("connect", {"token": token})
+        assert await client.closed() == (
+            3004,
+            '{"reason":"internal server error","reconnect":true}',
+        )
+
+    failure = "Command connect failed: the key set cannot be fetched"
+    wait_until(lambda: server.log.count(failure) == 2, what="a line for each client")
+    assert server.log.count("token_jwks_public_endpoint cannot be fetched: ") == 1
+    assert "Connection refused" in server.log
+    assert "Traceback" not in server.log
