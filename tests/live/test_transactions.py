@@ -20,38 +20,34 @@ Connect = Callable[..., Any]
 
 
 @pytest.fixture(scope="module", params=["memory", "redis"])
-def server(
+def start(
     request: pytest.FixtureRequest,
     serve: Callable[..., Server],
     redis_server: RedisServer,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Server:
-    """A site with views that publish in transactions, with ATOMIC_REQUESTS off."""
-    return serve(environment=variables(tmp_path_factory), **of_engine(request.param, redis_server))
-
-
-@pytest.fixture(scope="module", params=["memory", "redis"])
-def atomic_server(
-    request: pytest.FixtureRequest,
-    serve: Callable[..., Server],
-    redis_server: RedisServer,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Server:
-    """The same with ATOMIC_REQUESTS."""
-    return serve(
-        environment=variables(tmp_path_factory) | {"TEST_ATOMIC_REQUESTS": "1"},
-        **of_engine(request.param, redis_server),
-    )
-
-
-def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+) -> Callable[..., Server]:
+    """Start, or find, a site with views that publish in transactions; with each engine."""
+    shared = {"redis_url": redis_server.url, "redis_prefix": "transactions"}
+    options = OPTIONS | (shared if request.param == "redis" else {})
     nowhere = tmp_path_factory.getbasetemp() / "signals-nobody-reads"
-    return environment(tmp_path_factory, "signals") | {"TEST_SIGNALS": str(nowhere)}
+    variables = environment(tmp_path_factory, "signals") | {"TEST_SIGNALS": str(nowhere)}
+
+    def start(**more: str) -> Server:
+        return serve(environment=variables | more, **options)
+
+    return start
 
 
-def of_engine(engine: str, redis: RedisServer) -> dict[str, Any]:
-    shared = {"redis_url": redis.url, "redis_prefix": "transactions"}
-    return OPTIONS | (shared if engine == "redis" else {})
+@pytest.fixture
+def server(start: Callable[..., Server]) -> Server:
+    """The site with ATOMIC_REQUESTS off."""
+    return start()
+
+
+@pytest.fixture
+def atomic_server(start: Callable[..., Server]) -> Server:
+    """The same with ATOMIC_REQUESTS."""
+    return start(TEST_ATOMIC_REQUESTS="1")
 
 
 async def test_publications_of_a_transaction_go_out_after_its_commit(
