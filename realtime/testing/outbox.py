@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ContextDecorator
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, cast, overload
 from unittest.mock import ANY
 
 from asgiref.sync import iscoroutinefunction
@@ -38,7 +38,7 @@ class Outbox(Sequence[Published]):
     was rolled back, in every kind of test case.
     """
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # what is equal to a list has none
 
     def __init__(self) -> None:
         self._published: list[Published] = []
@@ -113,7 +113,7 @@ class Outbox(Sequence[Published]):
             self._published.append(Published(channel, payload.value(data.json)))
 
 
-class capture(ContextDecorator):  # noqa: N801
+class capture(ContextDecorator):  # noqa: N801, it is called like a function
     """Take what is published into an outbox, instead of publishing it.
 
         with capture() as outbox:
@@ -146,7 +146,7 @@ class capture(ContextDecorator):  # noqa: N801
             with self._recreate_cm():
                 return await function(*arguments, **named)
 
-        return captured  # type: ignore[return-value]
+        return cast(F, captured)
 
 
 def _take(publications: Publications) -> bool:

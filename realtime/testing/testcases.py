@@ -47,7 +47,7 @@ class RealtimeTestMixin(_Case):
         """A client that is not connected yet; see `TestService.client`."""
         return self.realtime_service.client(user, **options)
 
-    def assertPublished(  # noqa: N802
+    def assertPublished(  # noqa: N802, as unittest spells them
         self, channel: str, data: object = ANY, *, count: int | None = None
     ) -> None:
         """These data were published into a channel: so often, or at least once."""
@@ -61,6 +61,6 @@ class RealtimeTestMixin(_Case):
             f" Published: {self.realtime_outbox!r}."
         )
 
-    def assertNotPublished(self, channel: str, data: object = ANY) -> None:  # noqa: N802
+    def assertNotPublished(self, channel: str, data: object = ANY) -> None:  # noqa: N802, too
         """These data were not published into a channel."""
         self.assertPublished(channel, data, count=0)

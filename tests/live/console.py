@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,35 @@ def front_proxy(
         yield proxy
     finally:
         proxy.stop()
+
+
+@contextmanager
+def answering(status: int, headers: dict[str, str]) -> Iterator[str]:
+    """An HTTP server that gives every request the same answer; its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(status)
+            for name, value in {"Content-Length": "0", **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+
+        do_POST = do_GET  # noqa: N815, the name is http.server's
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def without_header(*names: str) -> Change:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ from tests.live.configurations import Serve
 from tests.live.console import (
     KEYS,
     Findings,
+    answering,
     call,
     examine_alone,
     findings,
@@ -112,35 +110,6 @@ def test_proxy_that_drops_the_upgrade_is_named(own_options: None, serve: Serve) 
     assert "proxy_set_header Upgrade" in found["upgrade"]["advice"]
     assert statuses(found, "origin", "connect", "close reason") == ["skip"] * 3
     assert found["api"]["status"] == "ok"
-
-
-@contextmanager
-def answering(status: int, headers: dict[str, str]) -> Iterator[str]:
-    """An HTTP server that gives every request the same answer; its address."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self.send_response(status)
-            for name, value in {"Content-Length": "0", **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-
-        do_POST = do_GET  # noqa: N815, the name is http.server's
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.mark.parametrize(

@@ -58,11 +58,11 @@ class Site:
     realtime_outbox: Any
     realtime_client: Any
     client: Any
-    addCleanup: Any  # noqa: N815
+    addCleanup: Any  # noqa: N815, unittest's name
 
     def setUp(self) -> None:
         register_hooks()
-        super().setUp()  # type: ignore[misc]
+        super().setUp()
         self.user = get_user_model().objects.create_user("alice")
         self.user.groups.add(Group.objects.create(name="staff"))
 

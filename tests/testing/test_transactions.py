@@ -32,8 +32,8 @@ class Transactions:
 
     realtime_outbox: Any
     realtime_client: Any
-    assertPublished: Any  # noqa: N815
-    assertNotPublished: Any  # noqa: N815
+    assertPublished: Any  # noqa: N815, the name in the kit
+    assertNotPublished: Any  # noqa: N815, too
 
     def test_publication_outside_a_transaction_is_there_at_once(self) -> None:
         realtime.publish("news", 1)
