@@ -8,7 +8,14 @@ import pytest
 
 from realtime.node import Node
 from tests.unit.parts import Clock
-from tests.unit.sockjs.parts import Case, Nodes, open_node, open_nodes
+from tests.unit.sockjs.nodes import (
+    Nodes,
+    open_nodes,
+)
+from tests.unit.sockjs.parts import (
+    Case,
+    open_node,
+)
 
 
 @pytest.fixture

@@ -12,6 +12,11 @@ from realtime.transports.sockjs import letters
 from realtime.transports.sockjs.elsewhere import WATCH_INTERVAL
 from realtime.transports.sockjs.session import PATIENCE
 from tests.unit.parts import Clock, eventually, turns
+from tests.unit.sockjs.nodes import (
+    Nodes,
+    quiet,
+    stream,
+)
 from tests.unit.sockjs.parts import (
     BUSY,
     CONNECT,
@@ -21,11 +26,8 @@ from tests.unit.sockjs.parts import (
     INTERRUPTED,
     OPEN,
     STREAMING_BYTES,
-    Nodes,
     data_in,
     publish,
-    quiet,
-    stream,
 )
 
 # everything as at its own node

@@ -16,17 +16,19 @@ from realtime.transports.sockjs.session import PATIENCE
 from realtime.transports.sockjs.sessions import CLAIM_LIFETIME, CLAIM_RENEWAL
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.post_parts import levels
+from tests.unit.sockjs.nodes import (
+    Nodes,
+    claimed,
+    owners,
+)
 from tests.unit.sockjs.parts import (
     CONNECT,
     LARGE,
     OPEN,
     OPTIONS,
-    Nodes,
     Request,
     Visitor,
-    claimed,
     open_node,
-    owners,
     subscribe_command,
 )
 from tests.unit.suspended_engine import SuspendedEngine
