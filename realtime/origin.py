@@ -14,7 +14,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 ORIGIN_MAX_LENGTH = 300
-"""A scheme, a host of 253 characters and a port; patterns with several stars are slow on more."""
+"""A scheme, a host of 253 characters and a port."""
+ALTERNATIVES_ALLOWED = 1000
+"""Combinations of what the braces of one pattern offer."""
+
+STAR = ".*"
+Glob = tuple[str, ...]
+"""A glob without braces: stars, and regular expressions of one character each."""
 
 
 def is_allowed(origin: str | None, patterns: Iterable[str] | None) -> bool:
@@ -38,19 +44,30 @@ def check_pattern(pattern: str) -> None:
 
 @lru_cache(maxsize=256)
 def _compile(pattern: str) -> re.Pattern[str]:
-    """A glob as a regular expression."""
-    parts: list[str] = []
-    position, depth = 0, 0
+    """A glob as a regular expression that looks at each place of an Origin once for each part."""
+    globs, _ = _read(pattern, 0, 0)
+    expressions = [_expression(glob) for glob in globs]
+    try:
+        for expression in expressions:  # one that is wrong may be right beside another one
+            re.compile(expression)
+        return re.compile("|".join(expressions), re.DOTALL)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is not a pattern: {error}") from None
+
+
+def _read(pattern: str, position: int, depth: int) -> tuple[list[Glob], int]:
+    """What a pattern means from a place up to where its braces close: globs without braces."""
+    read: list[Glob] = []
+    """Those before the last comma."""
+    globs: list[Glob] = [()]
     while position < len(pattern):
         character = pattern[position]
         position += 1
         match character:
             case "*":
-                # one for a run of them, so that matching stays fast
-                parts.append(".*")
-                position += len(pattern[position:]) - len(pattern[position:].lstrip("*"))
+                globs = _joined(globs, [(STAR,)])
             case "?":
-                parts.append(".")
+                globs = _joined(globs, [(".",)])
             case "[":
                 end = pattern.find("]", position + 1)
                 if end < 0:
@@ -58,21 +75,42 @@ def _compile(pattern: str) -> re.Pattern[str]:
                 inside = pattern[position:end].replace("\\", "\\\\").replace("[", "\\[")
                 if inside.startswith("!"):
                     inside = "^" + inside[1:]
-                parts.append(f"[{inside}]")
+                globs = _joined(globs, [(f"[{inside}]",)])
                 position = end + 1
             case "{":
-                depth += 1
-                parts.append("(?:")
+                inner, position = _read(pattern, position, depth + 1)
+                globs = _joined(globs, inner)
             case "}" if depth:
-                depth -= 1
-                parts.append(")")
+                return read + globs, position
             case "," if depth:
-                parts.append("|")
+                read += globs
+                globs = [()]
             case _:
-                parts.append(re.escape(character))
+                globs = _joined(globs, [(re.escape(character),)])
     if depth:
         raise ValueError(f"unclosed {{ in {pattern!r}")
-    try:
-        return re.compile("".join(parts), re.DOTALL)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is not a pattern: {error}") from None
+    return globs, position
+
+
+def _joined(globs: list[Glob], following: list[Glob]) -> list[Glob]:
+    if len(globs) * len(following) > ALTERNATIVES_ALLOWED:
+        raise ValueError(f"more than {ALTERNATIVES_ALLOWED} combinations of alternatives")
+    return [glob + more for glob in globs for more in following]
+
+
+def _expression(glob: Glob) -> str:
+    """A glob without braces as a regular expression.
+
+    What stands between two stars is taken where it comes first, and never looked for again:
+    it has one length only, so a later place could not help what follows.
+    """
+    parts = [""]
+    for token in glob:
+        if token == STAR:
+            parts.append("")
+        else:
+            parts[-1] += token
+    if len(parts) == 1:
+        return parts[0]
+    first, *middle, last = parts
+    return first + "".join(f"(?>.*?{part})" for part in middle if part) + STAR + last
