@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from realtime.follower import Follower
+import pytest
+
+from realtime.follower import Follower, StreamLost
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.recovery import History
 from tests.unit.parts import data
@@ -35,6 +37,14 @@ def read(follower: Follower, top: int, *kept: int, epoch: str = E) -> list[int]:
     """Answer what was asked; returns the offsets of those that are handed on."""
     history = History(tuple(map(publication, kept)), StreamPosition(top, epoch))
     return [handed_on.offset for handed_on in follower.read(history)]
+
+
+def lose(follower: Follower, top: int, *kept: int, epoch: str = E) -> None:
+    """Answer what is asked by what does not continue the stream, so that it begins anew."""
+    follower.ask()
+    with pytest.raises(StreamLost):
+        read(follower, top, *kept, epoch=epoch)
+    follower.ask()
 
 
 def start(follower: Follower, offset: int, epoch: str = E) -> list[int]:

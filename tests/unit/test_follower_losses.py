@@ -7,7 +7,7 @@ import pytest
 from realtime.follower import Follower, StreamLost
 from realtime.protocol.messages import StreamPosition
 from realtime.recovery import History
-from tests.unit.follower_parts import OTHER, E, arrive, following, publication, read, start
+from tests.unit.follower_parts import OTHER, E, arrive, following, lose, publication, read, start
 
 # streams that do not continue
 
@@ -150,11 +150,7 @@ def test_publication_at_the_position_of_the_start_may_be_any() -> None:
 def test_new_stream_is_followed_from_where_it_is() -> None:
     follower = following(4)
     follower.doubt()
-    follower.ask()
-    with pytest.raises(StreamLost):
-        read(follower, 2, 1, 2, epoch=OTHER)
-
-    follower.ask()
+    lose(follower, 2, 1, 2, epoch=OTHER)
     assert start(follower, 2, OTHER) == []
 
     assert follower.position == StreamPosition(2, OTHER)
@@ -165,10 +161,7 @@ def test_new_stream_is_followed_from_where_it_is() -> None:
 def test_publications_of_the_lost_stream_are_not_handed_on_as_those_of_the_new_one() -> None:
     follower = following(2)
     arrive(follower, 4)
-    follower.ask()
-    with pytest.raises(StreamLost):
-        read(follower, 3, 1, 2, 3, epoch=OTHER)
-    follower.ask()
+    lose(follower, 3, 1, 2, 3, epoch=OTHER)
 
     assert start(follower, 3, OTHER) == []
     assert follower.position == StreamPosition(3, OTHER)
@@ -181,10 +174,7 @@ def test_publications_of_the_lost_stream_are_not_handed_on_after_the_new_one_was
     arrive(follower, 1, epoch=OTHER)
     start(follower, 2)
     arrive(follower, 4)
-    follower.ask()
-    with pytest.raises(StreamLost):
-        read(follower, 3, 1, 2, 3, epoch=OTHER)
-    follower.ask()
+    lose(follower, 3, 1, 2, 3, epoch=OTHER)
 
     assert start(follower, 3, OTHER) == []
     assert follower.position == StreamPosition(3, OTHER)
@@ -193,10 +183,7 @@ def test_publications_of_the_lost_stream_are_not_handed_on_after_the_new_one_was
 def test_publication_of_the_lost_stream_does_not_make_the_new_one_look_lost() -> None:
     follower = following(2)
     arrive(follower, 9)
-    follower.ask()
-    with pytest.raises(StreamLost):
-        read(follower, 5, 2, 3, 4, 5)
-    follower.ask()
+    lose(follower, 5, 2, 3, 4, 5)
     start(follower, 5, OTHER)
 
     follower.doubt()
