@@ -188,14 +188,14 @@ class DistantSession:
         name: str,
         owner: NodeID,
         acting: dict[int, ActingResponse],
-        next_number: Callable[[], int],
+        number: int,
     ) -> None:
-        """`acting`: where responses are found when letters for them come."""
+        """`acting`: where responses are found when letters for them come, by `number`."""
         self._node = node
         self._name = name
         self._owner = owner
         self._acting = acting
-        self._number = next_number()
+        self._number = number
         self._watching: asyncio.Task[None] | None = None
 
     async def attach(self, receiver: Response) -> None:

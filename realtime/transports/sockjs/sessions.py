@@ -119,7 +119,7 @@ class Sessions:
         return session
 
     def _at(self, owner: NodeID, name: str) -> DistantSession:
-        return DistantSession(self._node, name, owner, self._acting, lambda: next(self._numbers))
+        return DistantSession(self._node, name, owner, self._acting, next(self._numbers))
 
     def _ended(self, name: str) -> None:
         if self._node.stopping:
