@@ -130,8 +130,13 @@ class Subscriptions:
             return
         try:
             await self._engine.publish_join(channel, info)
-        except Exception:  # whatever it is: the client has its reply
-            logger.exception("A join could not be published")
+        except Exception as error:  # whatever it is: the client has its reply
+            # an engine that is away fails every join: a line each is enough
+            logger.error(
+                "A join could not be published: %s",
+                error,
+                exc_info=not isinstance(error, EngineUnavailable),
+            )
 
     # leaving
 

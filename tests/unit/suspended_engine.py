@@ -50,6 +50,7 @@ class SuspendedEngine(MemoryEngine):
         """The methods whose calls wait."""
         self._answers_held: set[str] = set()
         self.failing: set[str] = set()
+        self.failure: type[Exception] = ConnectionError
         self.waiting: list[str] = []
         self.calls: Counter[str] = Counter()
         self.read_from: list[int] = []
@@ -100,7 +101,7 @@ class SuspendedEngine(MemoryEngine):
         else:
             await asyncio.sleep(0)
         if method in self.failing:
-            raise ConnectionError("the engine cannot be reached")
+            raise self.failure("the engine cannot be reached")
 
     # what is lost
 

@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 
+from realtime.errors import EngineUnavailable
 from realtime.node import SHUTDOWN_TIMEOUT, Node
+from realtime.options import ChannelOptions
 from realtime.options_reader import load
+from realtime.protocol.messages import ClientInfo
 from realtime.subscriptions import REACH_TIMEOUT
 from realtime.timers import Timers
 from tests.conftest import connection_token
@@ -314,3 +317,22 @@ async def test_stream_that_is_lost_while_a_client_recovers_closes_it_with_3010(
     assert (first.closes, second.closes) == ([INSUFFICIENT_STATE], [INSUFFICIENT_STATE])
     assert pushed(second) == []
     await eventually(lambda: "a" not in node.hub.feeds)
+
+
+# the join
+
+
+@pytest.mark.parametrize(("failure", "is_traced"), [(EngineUnavailable, False), (OSError, True)])
+async def test_join_that_fails_is_logged_and_traced_where_the_engine_is_not_just_away(
+    node: Node,
+    engine: SuspendedEngine,
+    caplog: pytest.LogCaptureFixture,
+    failure: type[Exception],
+    is_traced: bool,
+) -> None:
+    engine.failing.add("publish_join")
+    engine.failure = failure
+
+    await node.subscriptions.join("a", ClientInfo("17", "C"), ChannelOptions(join_leave=True))
+
+    assert [bool(record.exc_info) for record in caplog.records] == [is_traced]
