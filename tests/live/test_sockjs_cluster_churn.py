@@ -17,14 +17,7 @@ from tests.live.sockjs import (
     XHR_STREAMING,
     replies,
 )
-from tests.live.sockjs_nodes import (
-    NODES,
-    Wanderer,
-    claims,
-    eventually,
-    publications,
-    publish_all,
-)
+from tests.live.sockjs_nodes import NODES, Wanderer, claims, eventually, publications, publish_all
 from tests.live.test_cluster_churn import open_files
 from tests.server import Server
 

@@ -16,15 +16,7 @@ import pytest
 
 from realtime.node import SHUTDOWN_TIMEOUT
 from tests.live.clusters import Cluster, OwnRedis
-from tests.live.sockjs import (
-    HEARTBEAT,
-    INTERRUPTED,
-    SHUTDOWN,
-    XHR,
-    XHR_STREAMING,
-    command,
-    replies,
-)
+from tests.live.sockjs import HEARTBEAT, INTERRUPTED, SHUTDOWN, XHR, XHR_STREAMING, command, replies
 from tests.live.sockjs_nodes import NODES, PATIENCE, Wanderer, publications, publish_all
 from tests.redis_server import RedisServer
 from tests.server import Server

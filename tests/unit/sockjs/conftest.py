@@ -8,14 +8,8 @@ import pytest
 
 from realtime.node import Node
 from tests.unit.parts import Clock
-from tests.unit.sockjs.nodes import (
-    Nodes,
-    open_nodes,
-)
-from tests.unit.sockjs.parts import (
-    Case,
-    open_node,
-)
+from tests.unit.sockjs.nodes import Nodes, open_nodes
+from tests.unit.sockjs.parts import Case, open_node
 
 
 @pytest.fixture

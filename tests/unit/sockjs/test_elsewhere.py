@@ -12,11 +12,7 @@ from realtime.transports.sockjs import letters
 from realtime.transports.sockjs.elsewhere import WATCH_INTERVAL
 from realtime.transports.sockjs.session import PATIENCE
 from tests.unit.parts import Clock, eventually, turns
-from tests.unit.sockjs.nodes import (
-    Nodes,
-    quiet,
-    stream,
-)
+from tests.unit.sockjs.nodes import Nodes, quiet, stream
 from tests.unit.sockjs.parts import (
     BUSY,
     CONNECT,

@@ -8,27 +8,12 @@ import pytest
 
 from realtime.node import SHUTDOWN_TIMEOUT
 from realtime.transports.sockjs import letters
-from realtime.transports.sockjs.elsewhere import (
-    UNWATCHED,
-    WATCH_INTERVAL,
-    ActingResponse,
-)
+from realtime.transports.sockjs.elsewhere import UNWATCHED, WATCH_INTERVAL, ActingResponse
 from realtime.transports.sockjs.session import PATIENCE
 from tests.unit.node_parts import stop
 from tests.unit.parts import Clock, eventually, turns
-from tests.unit.sockjs.nodes import (
-    Nodes,
-    quiet,
-    stream,
-)
-from tests.unit.sockjs.parts import (
-    HEARTBEAT,
-    INTERRUPTED,
-    SHUTDOWN,
-    Reading,
-    data_in,
-    publish,
-)
+from tests.unit.sockjs.nodes import Nodes, quiet, stream
+from tests.unit.sockjs.parts import HEARTBEAT, INTERRUPTED, SHUTDOWN, Reading, data_in, publish
 
 # letters that get lost, come twice or late
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+
+import pytest
+
 from realtime.transports.sockjs import letters
-from realtime.transports.sockjs.elsewhere import (
-    DELIVER_PATIENCE,
-)
+from realtime.transports.sockjs.elsewhere import ANSWER_PATIENCE, DELIVER_PATIENCE
 from tests.unit.parts import Clock, eventually, turns
-from tests.unit.sockjs.nodes import (
-    Nodes,
-    quiet,
-)
+from tests.unit.post_parts import levels
+from tests.unit.sockjs.nodes import Nodes, quiet
 from tests.unit.sockjs.parts import (
     CONNECT,
     LARGE,
@@ -51,6 +51,36 @@ async def test_send_to_a_session_whose_owner_has_died_is_refused_within_four_sec
 
     await send.end()
     assert send.status == 503
+
+
+async def test_send_for_which_nothing_can_be_asked_any_more_is_refused_quietly(
+    nodes: Nodes, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The engine goes away while the owner is asked, and while it is asked whether it is there."""
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    engine = nodes.engines[1]
+    engine.hold("publish")
+    send = visitor.send(other, CONNECT)
+    await eventually(lambda: "publish" in engine.waiting)
+    first = engine.held["publish"]
+    engine.hold("publish")
+    await clock.advance(ANSWER_PATIENCE)
+    await eventually(lambda: engine.waiting == ["publish"] * 2)
+
+    engine.failing.add("publish")
+    first.set()
+    await turns(20)
+    engine.go_on("publish")
+    await send.end()
+    assert send.status == 503
+    del send
+    gc.collect()
+    await turns()
+
+    assert levels(caplog) == set()
+    engine.failing.clear()
 
 
 async def held(nodes: Nodes) -> tuple[Visitor, Request]:

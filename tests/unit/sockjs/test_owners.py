@@ -15,17 +15,8 @@ from realtime.transports.sockjs.elsewhere import ANSWER_PATIENCE
 from realtime.transports.sockjs.session import PATIENCE
 from tests.unit.parts import Clock, data, eventually, turns
 from tests.unit.post_parts import levels
-from tests.unit.sockjs.nodes import (
-    Nodes,
-    claimed,
-    owners,
-)
-from tests.unit.sockjs.parts import (
-    BUSY,
-    CONNECT,
-    INTERRUPTED,
-    OPEN,
-)
+from tests.unit.sockjs.nodes import Nodes, claimed, owners
+from tests.unit.sockjs.parts import BUSY, CONNECT, INTERRUPTED, OPEN
 
 # at the same time
 

@@ -14,9 +14,7 @@ from realtime.transports.sockjs.jsonp import jsonp
 from realtime.transports.sockjs.receiver import ReceivingTransport, Response
 from realtime.transports.sockjs.xhr import XHR, XHR_STREAMING
 from tests.unit.parts import eventually, turns
-from tests.unit.sockjs.parts import (
-    STREAMING_BYTES,
-)
+from tests.unit.sockjs.parts import STREAMING_BYTES
 
 HEADERS = [(b"cache-control", b"no-store")]
 POLLING = {"xhr": XHR, "jsonp": jsonp("cb")}

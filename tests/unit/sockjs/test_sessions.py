@@ -16,11 +16,7 @@ from realtime.transports.sockjs.session import PATIENCE
 from realtime.transports.sockjs.sessions import CLAIM_LIFETIME, CLAIM_RENEWAL
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.post_parts import levels
-from tests.unit.sockjs.nodes import (
-    Nodes,
-    claimed,
-    owners,
-)
+from tests.unit.sockjs.nodes import Nodes, claimed, owners
 from tests.unit.sockjs.parts import (
     CONNECT,
     LARGE,
