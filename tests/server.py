@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import ssl
 import subprocess
@@ -13,6 +14,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -90,6 +92,7 @@ class ListeningProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,  # so that `kill` finds the processes it started, too
         )
         self._reader = threading.Thread(target=self._read, args=[listening], daemon=True)
         self._reader.start()
@@ -139,17 +142,17 @@ class ListeningProcess:
         return self.wait()
 
     def kill(self) -> None:
-        """Send SIGKILL and wait."""
-        self._process.kill()
+        """Send SIGKILL to it and what it started, and wait."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         self.wait()
 
     def stop(self) -> int:
         """End the process, the hard way if need be; returns the exit status."""
         if self._process.poll() is None:
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 self.terminate()
-            except subprocess.TimeoutExpired:
-                self.kill()
+        self.kill()  # also what is left of a server with several processes
         self._reader.join(STOP_TIMEOUT)
         assert self._process.stdout is not None
         self._process.stdout.close()
