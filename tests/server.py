@@ -240,10 +240,10 @@ def free_port() -> int:
         return port
 
 
-def write_certificate(directory: Path) -> None:
-    """Write a key and a self-signed certificate that is valid for https://127.0.0.1."""
+def write_certificate(directory: Path, address: str = "127.0.0.1") -> None:
+    """Write a key and a self-signed certificate that is valid for an IP address."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
@@ -254,7 +254,7 @@ def write_certificate(directory: Path) -> None:
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
         .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False
         )
         .sign(key, hashes.SHA256())
     )

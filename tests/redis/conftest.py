@@ -89,7 +89,7 @@ class TlsProxy(TcpProxy):
 
     def __init__(self, url: str, directory: Path) -> None:
         super().__init__(url.replace("redis://", "rediss://"))
-        write_certificate(directory)
+        write_certificate(directory, "192.0.2.1")  # of another host
         self.certificate = str(directory / "certificate.pem")
         self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._context.load_cert_chain(self.certificate, directory / "key.pem")
@@ -100,7 +100,7 @@ class TlsProxy(TcpProxy):
 
 @pytest.fixture
 async def tls_proxy(redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[TlsProxy]:
-    """TLS in front of the shared Redis, with a certificate that names no host."""
+    """TLS in front of the shared Redis, with a certificate of another host."""
     proxy = TlsProxy(redis_server.url, tmp_path)
     await proxy.start()
     yield proxy
