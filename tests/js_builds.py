@@ -1,10 +1,14 @@
-"""The published builds of the JavaScript client, and the ways they reach a server."""
+"""The published builds of the JavaScript client: where they are, how they reach a server."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
+
+DIRECTORY = Path(__file__).resolve().parent / "js"
 
 
 @dataclass(frozen=True)
@@ -85,3 +89,12 @@ over_each_position = _over(JSON, JSON_SEQ)
 one are there at once, see the fixture `crowd`."""
 over_sockjs_alone = _over(STREAMING, *OTHERS)
 """For what only SockJS could spoil."""
+
+
+def require_packages(package: str = "centrifuge") -> None:
+    """Go on only where this npm package is installed."""
+    if not (DIRECTORY / "node_modules" / package).is_dir():
+        message = f"the npm package {package} is not installed (run `npm ci` in tests/js)"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)

@@ -15,20 +15,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import subscription_token
-from tests.js_builds import Build
+from tests.js_builds import DIRECTORY, Build
 from tests.tcp_proxy import TcpProxy
 
-DIRECTORY = Path(__file__).resolve().parent / "js"
 TIMEOUT = 15.0
 LINE_LIMIT_BYTES = 16 * 1024 * 1024
 
@@ -383,15 +378,6 @@ class JsClient:
 
 NewClient = Callable[..., Awaitable[JsClient]]
 """As the fixtures `new_client` and `connect_js`."""
-
-
-def require_packages(package: str = "centrifuge") -> None:
-    """Go on only where this npm package is installed."""
-    if not (DIRECTORY / "node_modules" / package).is_dir():
-        message = f"the npm package {package} is not installed (run `npm ci` in tests/js)"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
 
 
 @asynccontextmanager

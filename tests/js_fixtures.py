@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import connection_token, require
-from tests.js_builds import USUAL, Build
-from tests.js_client import OPTIONS, Driver, JsClient, NewClient, open_driver, require_packages
+from tests.js_builds import USUAL, Build, require_packages
+from tests.js_client import OPTIONS, Driver, JsClient, NewClient, open_driver
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 

@@ -11,7 +11,7 @@ from selenium.webdriver import Chrome
 
 from tests.browser import browsing
 from tests.conftest import connection_token
-from tests.js_client import require_packages
+from tests.js_builds import require_packages
 from tests.server import Server, wait_until
 from tests.tcp_proxy import TcpProxy
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.js_client import DIRECTORY, require_packages
+from tests.js_builds import DIRECTORY, require_packages
 
 pytest_plugins = ["tests.js_fixtures"]
 

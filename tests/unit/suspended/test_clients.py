@@ -6,14 +6,13 @@ import asyncio
 import gc
 import json
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from realtime.client import PUBLISHING_ALLOWED
 from realtime.node import SHUTDOWN_TIMEOUT, Node
-from realtime.options import ChannelOptions
 from realtime.options_reader import load
 from realtime.timers import Timers
 from tests.conftest import connection_token
@@ -21,45 +20,10 @@ from tests.unit.node_parts import EVERYTHING, Connection, publish, stop
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
-PRESENCE_TICK = 25
-SERVER_ERROR, FORCED = 3004, 3012
-
-
+SERVER_ERROR = 3004
 UNSUB = {"type": 3, "channel": "a", "data": {}}
 
-
-@pytest.fixture
-async def engine(clock: Clock) -> SuspendedEngine:
-    return SuspendedEngine(Timers(asyncio.get_running_loop()))
-
-
-@pytest.fixture
-async def node(engine: SuspendedEngine) -> AsyncIterator[Node]:
-    """A node over that engine, in the test's time."""
-    made = Node(load(EVERYTHING), engine)
-    await made.start()
-    yield made
-    await made.stop()
-
-
 Open = Callable[..., Any]
-
-
-@pytest.fixture
-def connect(node: Node) -> Open:
-    """Connect a client of user 17."""
-
-    async def connect(**claims: Any) -> Connection:
-        connection = Connection(node)
-        await connection.say(1, 0, token=connection_token("17", **claims))
-        await eventually(lambda: connection.reply(1) is not None)
-        return connection
-
-    return connect
-
-
-def options(node: Node) -> ChannelOptions:
-    return node.config.channel
 
 
 # the first subscriber of a channel, and those who come while it is on its way
@@ -75,10 +39,10 @@ async def test_second_subscriber_waits_for_the_first_one_s_engine_and_misses_not
     await turns(20)
     assert (first.reply(2), second.reply(2)) == (None, None)
 
-    await publish(node, options(node), 1)
+    await publish(node, node.config.channel, 1)
     engine.go_on("subscribe")
     await asyncio.gather(*commands)
-    await publish(node, options(node), 2)
+    await publish(node, node.config.channel, 2)
     await turns()
 
     for connection in (first, second):
@@ -138,7 +102,7 @@ async def test_client_that_is_dropped_while_it_opens_a_channel_takes_nobody_with
     assert engine.waiting == ["subscribe"]
     engine.go_on("subscribe")
     await asyncio.gather(*commands)
-    await publish(node, options(node), 1)
+    await publish(node, node.config.channel, 1)
     await turns()
 
     for connection in others:
@@ -156,7 +120,7 @@ async def test_channel_can_be_subscribed_to_again_after_the_engine_failed(
     engine.failing.clear()
 
     await later.subscribe()
-    await publish(node, options(node), 1)
+    await publish(node, node.config.channel, 1)
     await turns()
 
     assert failed.closes == [SERVER_ERROR]
@@ -183,7 +147,7 @@ async def test_client_unsubscribed_by_the_server_while_it_subscribes_is_not_subs
     await node.unsubscribe_user("17", channel)
     engine.go_on(step)
     await command
-    await publish(node, options(node), 1)
+    await publish(node, node.config.channel, 1)
     await turns()
 
     # what the client is told last is what holds: it got a reply, and then the push
@@ -230,7 +194,7 @@ async def test_client_may_subscribe_again_after_it_was_unsubscribed_on_the_way(
     await command
 
     await connection.say(3, 1, channel="a")
-    await publish(node, options(node), 1)
+    await publish(node, node.config.channel, 1)
     await turns()
 
     assert [push["data"].get("data") for push in connection.pushes] == [None, 1]
@@ -286,123 +250,3 @@ async def test_publication_that_never_had_its_turn_is_let_go_with_its_connection
     engine.go_on("publish")
     await stop(node, clock, SHUTDOWN_TIMEOUT)
     assert engine.calls["publish"] == PUBLISHING_ALLOWED
-
-
-# closing
-
-
-async def test_client_is_closed_before_an_engine_that_hangs_has_answered(
-    node: Node, engine: SuspendedEngine, connect: Open
-) -> None:
-    connection = await connect()
-    await connection.subscribe()
-    engine.hold("remove_presence")
-
-    await node.disconnect_user("17")
-    await engine.reached("remove_presence")
-    await eventually(lambda: connection.closes == [FORCED])
-    assert await engine.presence("a") != {}
-    engine.go_on("remove_presence")
-    await eventually(lambda: not node._tasks)
-
-    assert await engine.presence("a") == {}
-    assert (node.hub.feeds, node.hub.clients) == ({}, {})
-
-
-async def test_client_that_is_closing_is_no_connection_of_its_user_any_more(
-    engine: SuspendedEngine,
-) -> None:
-    node = Node(load(EVERYTHING | {"client_user_connection_limit": 1}), engine)
-    await node.start()
-    first, second = Connection(node), Connection(node)
-    token = connection_token("17")
-    await first.say(1, 0, token=token)
-    await first.subscribe()
-    engine.hold("remove_presence")
-    first.client.close(None)
-    await engine.reached("remove_presence")
-
-    await second.say(1, 0, token=token)
-
-    assert second.reply(1) is not None
-    ((answer,), _) = await node.connections("17")
-    assert [report.client for report in answer.connections] == [second.client.id]
-    assert answer.total == 1
-    engine.go_on("remove_presence")
-    await node.stop()
-
-
-async def test_closed_client_keeps_nothing_while_an_engine_that_hangs_is_told(
-    node: Node, engine: SuspendedEngine, connect: Open
-) -> None:
-    connection = await connect()
-    await connection.subscribe()
-    engine.hold("remove_presence")
-    connection.client.close(None)
-    await engine.reached("remove_presence")
-    connection.ready = False
-
-    await publish(node, options(node), 1)
-    connection.ready = True
-    connection.client.outbox.ready()
-    await turns()
-
-    assert connection.pushes == []
-    engine.go_on("remove_presence")
-
-
-# presence is renewed while a client leaves
-
-
-async def test_renewal_that_comes_after_a_leave_leaves_nobody_present(
-    node: Node, engine: SuspendedEngine, connect: Open, clock: Clock
-) -> None:
-    connection = await connect()
-    await connection.subscribe()
-    engine.hold("add_presence")
-    await clock.advance(PRESENCE_TICK)
-    await engine.reached("add_presence")
-
-    await connection.say(3, 2, channel="a")
-    engine.go_on("add_presence")
-    await eventually(lambda: not node._tasks)
-
-    assert connection.reply(3) is not None
-    assert await engine.presence("a") == {}
-
-
-@pytest.mark.parametrize("step", ["remove_presence", "publish_leave"])
-async def test_renewal_in_the_middle_of_a_leave_leaves_nobody_present(
-    node: Node, engine: SuspendedEngine, connect: Open, clock: Clock, step: str
-) -> None:
-    connection = await connect()
-    await connection.subscribe()
-    engine.hold(step)
-    command = connection.say(3, 2, channel="a")
-    await engine.reached(step)
-
-    await clock.advance(PRESENCE_TICK)
-    await turns(20)
-    engine.go_on(step)
-    await command
-    await eventually(lambda: not node._tasks)
-
-    assert connection.reply(3) is not None
-    assert await engine.presence("a") == {}
-
-
-async def test_renewal_beside_a_leave_keeps_those_present_who_stay(
-    node: Node, engine: SuspendedEngine, connect: Open, clock: Clock
-) -> None:
-    leaver, other = await connect(), await connect()
-    await leaver.subscribe()
-    await other.subscribe()
-    engine.hold("add_presence")
-    await clock.advance(PRESENCE_TICK)
-    await engine.reached("add_presence")
-
-    await leaver.say(3, 2, channel="a")
-    engine.go_on("add_presence")
-    await eventually(lambda: not node._tasks)
-
-    assert list(await engine.presence("a")) == [other.client.id]
