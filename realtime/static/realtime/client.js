@@ -51,8 +51,11 @@ export const ErrorCode = Object.freeze({
   PERMISSION_DENIED: 103,
   ALREADY_SUBSCRIBED: 105,
   TOKEN_EXPIRED: 109,
+  EXPIRED: 110,
 });
 
+/** @type {number[]} The second: it was good when it was read, and nothing was left of its time. */
+const EXPIRED_TOKEN = [ErrorCode.TOKEN_EXPIRED, ErrorCode.EXPIRED];
 const DISCONNECT_EXPIRED = 3005;
 const DISCONNECT_INSUFFICIENT_STATE = 3010;
 /** Closed for good, where a server or proxy has dropped the reason that says so. */
@@ -1120,7 +1123,7 @@ export class Subscription extends Emitter {
     } else if (error.code === ErrorCode.INTERNAL) {
       // the specification wants a new connection; the delay spares the other channels
       this.#retry(request, error, () => this.#client._lose(advice(error.message)));
-    } else if (error.code === ErrorCode.TOKEN_EXPIRED && this.#hasToken) {
+    } else if (EXPIRED_TOKEN.includes(error.code) && this.#hasToken) {
       this.#retry(request, error, () => this._start());
     } else {
       this.#end(error);

@@ -156,6 +156,35 @@ async def test_pending_command_is_rejected_when_the_connection_is_lost(page: Cli
         await page.event("connect")
 
 
+async def test_subscription_whose_token_expires_on_its_way_is_made_with_another(
+    page: ClientPage,
+) -> None:
+    """A token of which less than a second is left can be good, and its expiry no future one."""
+    tokens: list[str] = []
+
+    async def script(line: Line) -> None:
+        await line.accept()
+        for reply in ({"error": {"code": 110, "message": "expired"}}, {"result": {}}):
+            command = await line.command("subscribe")
+            tokens.append(command["params"]["token"])
+            await line.send({"id": command["id"], **reply})
+        await line.stay()
+
+    async with ScriptedServer(script) as server:
+        await page.make(server.url)
+        await page.connect()
+        await page.run("""
+            let number = 0;
+            subscribe("$news", { getToken: async () => `token ${++number}` });
+        """)
+
+        error = await page.event("sub:error", "$news")
+        assert (error["code"], error["temporary"]) == (110, True)
+        await page.event("sub:subscribe", "$news")
+
+    assert tokens == ["token 1", "token 2"]
+
+
 async def test_caller_goes_on_before_what_follows_the_reply_in_its_frame(page: ClientPage) -> None:
     async def script(line: Line) -> None:
         await line.accept()
