@@ -51,8 +51,14 @@ class BlockingRedis:
             EngineUnavailable: Redis is away, too slow, or refused; with an error anywhere in
                 the reply, too. If there was no answer, the command may have been done.
         """
+        pool = self._client.connection_pool
         try:
-            reply = self._client.execute_command(*args)
+            connection = pool.get_connection()
+            try:  # as the client does, without its repetitions, callbacks and events
+                connection.send_command(*args, check_health=False)
+                reply = connection.read_response()
+            finally:
+                pool.release(connection)
         except (redis.RedisError, OSError) as error:
             raise self._unavailable(error) from None
         return self._checked(reply)
