@@ -10,7 +10,7 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ COMMANDS: Mapping[str, tuple[list[str], str]] = {
 
 
 class ListeningProcess:
-    """A process that serves, whose output is read as it comes; it listens when it is made."""
+    """A process that serves, whose output is kept; it listens when it is made."""
 
     def __init__(
         self,
@@ -82,46 +82,38 @@ class ListeningProcess:
         Raises:
             RuntimeError: it did not start; the text has what it wrote.
         """
-        self._lines: list[str] = []
-        self._port: int | None = None
-        self._listens = threading.Event()
+        # a file and no pipe: what a process wrote before it answered is in it when that arrives
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # `stop` closes it
+        self._log = ""
+        """Everything it wrote, after its end."""
         self._process = subprocess.Popen(
             list(command),
             cwd=cwd,
             env={**environment, "PYTHONUNBUFFERED": "1"},
-            stdout=subprocess.PIPE,
+            stdout=self._output,
             stderr=subprocess.STDOUT,
-            text=True,
             start_new_session=True,  # so that `kill` finds the processes it started, too
         )
-        self._reader = threading.Thread(target=self._read, args=[listening], daemon=True)
-        self._reader.start()
-        if not self._listens.wait(START_TIMEOUT) or self._port is None:
-            self.stop()
-            raise RuntimeError("the process did not start:\n" + self.log)
-
-    def _read(self, listening: str) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.append(line)
-            if self._port is None and (match := re.search(listening, line)):
-                self._port = int(match[1])
-                self._listens.set()
-        self._listens.set()
+        deadline = time.monotonic() + START_TIMEOUT
+        while (found := re.search(listening, self.log.rpartition("\n")[0])) is None:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError("the process did not start:\n" + self.log)
+            time.sleep(0.01)
+        self.port = int(found[1])
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     @property
-    def port(self) -> int:
-        assert self._port is not None
-        return self._port
-
-    @property
     def log(self) -> str:
         """Everything the process wrote so far."""
-        return "".join(self._lines)
+        if self._output.closed:
+            return self._log
+        descriptor = self._output.fileno()
+        written = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+        return written.decode(errors="replace")
 
     @property
     def address(self) -> str:
@@ -153,9 +145,8 @@ class ListeningProcess:
             with suppress(subprocess.TimeoutExpired):
                 self.terminate()
         self.kill()  # also what is left of a server with several processes
-        self._reader.join(STOP_TIMEOUT)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._log = self.log
+        self._output.close()
         return self._process.returncode
 
 
