@@ -87,7 +87,7 @@ class Step(NamedTuple):
     arguments: Sequence[str | bytes | int]
 
 
-class RedisChannelLayer(RedisPubSubChannelLayer):  # type: ignore[misc]
+class RedisChannelLayer(RedisPubSubChannelLayer):  # type: ignore[misc]  # it has no types
     """See the module. Belongs to no event loop: each loop gets its own connections."""
 
     def __init__(
@@ -279,7 +279,7 @@ def _position(sending: Sending, reply: Any) -> Position | None:
     return None if sending.stream is None else Position(int(reply[0]), reply[1].decode())
 
 
-class _LoopLayer(RedisPubSubLoopLayer):  # type: ignore[misc]
+class _LoopLayer(RedisPubSubLoopLayer):  # type: ignore[misc]  # it has no types
     """The layer on one event loop."""
 
     def __init__(self, layer: RedisChannelLayer, **options: Any) -> None:

@@ -107,7 +107,7 @@ class Camera:
         for name, picture in self._taken.items():
             path = HERE / f"{name}.png"
             path.write_bytes(reduce(self.browser, picture))
-            print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")  # noqa: T201
+            print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")  # noqa: T201, a script tells what it made
 
     def _wait_for_colours(self) -> None:
         """They fade into those of the other theme, a frame after it was chosen."""

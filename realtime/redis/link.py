@@ -25,6 +25,7 @@ Argument = bytes | str | int
 Reply = Any
 """What Redis answers: bytes, an int, None, or a list of those."""
 
+# its stub knows tuples of one element only, and no result
 encode: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
 """The bytes of a command."""
 
