@@ -54,8 +54,7 @@ def options_of(channel: str, config: Config) -> ChannelOptions:
     Raises:
         NamespaceNotFound: the name has a namespace that is not configured.
     """
-    namespace = namespace_of(channel, config)
-    options = config.namespaces.get(namespace) if namespace else config.channel
+    options = config.options_of_namespace(namespace_of(channel, config))
     if options is None:
         raise NamespaceNotFound
     return options
