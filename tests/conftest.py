@@ -140,6 +140,8 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..
     yield start
     for server in servers:
         server.stop()
+        # shown where the test failed
+        print(f"--- {server.address} wrote at last:\n{server.log[-4000:]}")  # noqa: T201
 
 
 @pytest.fixture(scope="session")
