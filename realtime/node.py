@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import socket
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
@@ -56,9 +57,9 @@ from realtime.upkeep import Upkeep
 logger = logging.getLogger("realtime.node")
 
 SHUTDOWN_TIMEOUT = 6.0
-"""Seconds `stop` takes at most, whatever hangs."""
+"""Seconds from `begin_stop` to the end of `stop` at most, whatever hangs."""
 FAREWELL_TIMEOUT = 1.0
-"""Seconds of these that are left for the engine, when clients took too long."""
+"""Seconds that are left for the engine, when clients took too long or `stop` came late."""
 
 CLOSE_AT_ONCE = 20
 CLOSE_INTERVAL = 0.05
@@ -113,6 +114,7 @@ class Node(Member):
             for codec in (JSONCodec(config.v3_use_offset), ProtobufCodec(config.v3_use_offset))
         }
         self._started_at = self.timers.now()
+        self._stopped_by = math.inf
         self._tasks: set[asyncio.Task[Any]] = set()
         self._connections: dict[Connection, None] = {}
         self.post = Post(self.engine, self.uid, self.spawn)
@@ -148,6 +150,7 @@ class Node(Member):
         if self.stopping:
             return
         self.stopping = True
+        self._stopped_by = self.loop.time() + SHUTDOWN_TIMEOUT
         clients = list(self._connections)
         slices = int(CLOSE_SPREAD / CLOSE_INTERVAL)
         self._close_next(clients, max(CLOSE_AT_ONCE, -(-len(clients) // slices)))
@@ -160,8 +163,8 @@ class Node(Member):
 
     async def stop(self) -> None:
         """Tell every client to come back elsewhere, and release everything. Bounded in time."""
-        deadline = self.loop.time() + SHUTDOWN_TIMEOUT
         self.begin_stop()
+        deadline = max(self._stopped_by, self.loop.time() + FAREWELL_TIMEOUT)
         self._peers.begin_stop()
         while self._connections or self._tasks:
             patience = deadline - FAREWELL_TIMEOUT - self.loop.time()

@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from realtime.options_reader import load
 from realtime.tokens import issue
@@ -48,9 +49,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown() -> Iterator[None]:
-    """End a worker whose teardown hangs: the timeout of tests is off once a test has failed."""
-    faulthandler.dump_traceback_later(TEARDOWN_TIMEOUT, exit=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """End a worker whose teardown hangs: the timeouts of tests are off once a test has failed."""
+    stderr = item.config.stash[fault_handler_stderr_fd_key]  # the process's own, not captured
+    faulthandler.dump_traceback_later(TEARDOWN_TIMEOUT, exit=True, file=stderr)
     try:
         yield
     finally:

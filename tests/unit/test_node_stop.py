@@ -8,7 +8,14 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 
 from realtime.hooks.base import NoHooks
-from realtime.node import CLOSE_AT_ONCE, CLOSE_INTERVAL, CLOSE_SPREAD, SHUTDOWN_TIMEOUT, Node
+from realtime.node import (
+    CLOSE_AT_ONCE,
+    CLOSE_INTERVAL,
+    CLOSE_SPREAD,
+    FAREWELL_TIMEOUT,
+    SHUTDOWN_TIMEOUT,
+    Node,
+)
 from realtime.options_reader import load
 from realtime.timers import Timers
 from tests.conftest import connection_token
@@ -188,6 +195,37 @@ async def test_node_whose_engine_hangs_tells_its_clients_and_ends_in_time(
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
     assert connection.closes == [SHUTDOWN]
+
+
+async def test_time_to_stop_counts_from_its_beginning(clock: Clock) -> None:
+    # uvicorn waits for the clients, which wait for the engine, before it ends the lifespan
+    node, engine, _connection = await serving(clock)
+    engine.hold(*METHODS)
+    node.begin_stop()
+    await clock.advance(SHUTDOWN_TIMEOUT / 2)
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT / 2)
+
+
+async def test_node_that_is_stopped_late_still_says_farewell(clock: Clock) -> None:
+    node, engine, _connection = await serving(clock)
+    node.begin_stop()
+    await clock.advance(2 * SHUTDOWN_TIMEOUT)
+
+    await stop(node, clock, FAREWELL_TIMEOUT)
+
+    assert engine.calls["withdraw"] == 1
+
+
+async def test_node_that_is_stopped_late_does_not_wait_long_for_an_engine_that_hangs(
+    clock: Clock,
+) -> None:
+    node, engine, _connection = await serving(clock)
+    engine.hold(*METHODS)
+    node.begin_stop()
+    await clock.advance(2 * SHUTDOWN_TIMEOUT)
+
+    await stop(node, clock, FAREWELL_TIMEOUT)
 
 
 async def test_client_is_told_at_once_also_where_the_engine_hangs(clock: Clock) -> None:
