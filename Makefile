@@ -12,6 +12,8 @@ run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/.installed-dev tests/js/node_modules  ## Run every test.
+	@# or each of hundreds of processes would compile them, where Python is told not to write
+	@$(BIN)/python -m compileall -q realtime api admin_panel messaging_project tests/site
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/.installed-dev  ## Lint, format and types; changes nothing.

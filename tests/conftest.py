@@ -6,7 +6,7 @@ import faulthandler
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from itertools import count
@@ -100,15 +100,8 @@ def start_cluster(
     except BaseException:
         for start in starting:
             if start.exception() is None:
-                start.result().stop()
+                start.result().discard()
         raise
-
-
-def stop_all(servers: Iterable[Server]) -> None:
-    """Stop servers side by side: each takes about a second."""
-    with ThreadPoolExecutor(16) as pool:
-        for stopping in [pool.submit(server.stop) for server in servers]:
-            stopping.result()
 
 
 @pytest.fixture(scope="session")
@@ -127,7 +120,8 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Se
         return servers[key]
 
     yield start
-    stop_all(servers.values())
+    for server in servers.values():
+        server.discard()
 
 
 @pytest.fixture
@@ -141,7 +135,7 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..
 
     yield start
     for server in servers:
-        server.stop()
+        server.discard()
         # shown where the test failed
         print(f"--- {server.address} wrote at last:\n{server.log[-4000:]}")  # noqa: T201
 
@@ -189,8 +183,7 @@ def cluster(
 ) -> Iterator[Callable[..., list[Server]]]:
     """Start servers that share a Redis and belong to one test: `cluster(2, redis, presence=True)`.
 
-    Their prefix is a new one unless `redis_prefix` is given. They are killed when the test
-    ends, so no Redis that is gone or frozen by then holds them up.
+    Their prefix is a new one unless `redis_prefix` is given.
     """
     servers: list[Server] = []
 
@@ -201,8 +194,7 @@ def cluster(
 
     yield start
     for server in servers:
-        server.kill()
-        server.stop()
+        server.discard()
 
 
 @pytest.fixture(scope="session")
@@ -222,7 +214,9 @@ def shared_cluster(
         return clusters[key]
 
     yield start
-    stop_all(server for servers in clusters.values() for server in servers)
+    for servers in clusters.values():
+        for server in servers:
+            server.discard()
 
 
 _words = count(1)

@@ -97,7 +97,7 @@ def panel_server(
     """A server with the panel and the memory engine; whoever stops it starts it again."""
     server = PanelServer(panel_site, tmp_path_factory.mktemp("panel-server"))
     yield server
-    server.stop()
+    server.discard()
 
 
 @pytest.fixture(scope="session")
@@ -108,7 +108,7 @@ def staffed_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite
         add_staff(site)
         yield site
     finally:
-        site.stop()
+        site.discard()
 
 
 @pytest.fixture(scope="session")

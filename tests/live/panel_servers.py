@@ -106,6 +106,10 @@ class PanelServer:
         """Stop it in order."""
         self.server.stop()
 
+    def discard(self) -> None:
+        """Be done with it."""
+        self.server.discard()
+
     def start(self) -> None:
         """Start it again, on the same port."""
         self.server = self._start()

@@ -40,4 +40,4 @@ def site(
     try:
         yield process
     finally:
-        process.stop()
+        process.discard()

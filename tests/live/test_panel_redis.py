@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.conftest import connection_token, start_cluster, stop_all
+from tests.conftest import connection_token, start_cluster
 from tests.live.configurations import FORCED
 from tests.live.panel_site import OPERATOR, PASSWORD, page_path, sign_in
 from tests.live.panel_staff import post
@@ -69,7 +69,8 @@ def servers(
     environment = {"TEST_DATABASE": database}
     servers = start_cluster(tmp_path_factory, 2, redis, environment=environment, **OPTIONS)
     yield servers
-    stop_all(servers)
+    for server in servers:
+        server.discard()
 
 
 @pytest.fixture(scope="module")
