@@ -19,16 +19,16 @@ from tests.protocol_client import open_client
 from tests.redis_server import RedisServer
 from tests.server import Server
 
-CONNECT_TIMEOUT = 1
-READ_TIMEOUT = 1
+CONNECT_TIMEOUT = 2
+READ_TIMEOUT = 2
 SLACK = 4.0
 """Seconds that a busy machine may add to the timeouts."""
 START_PATIENCE = 2.0
 """Seconds the first request waits for the service to start (`realtime.asgi`)."""
-QUICK = 0.75
+QUICK = 1.75
 """Seconds that a page may take, on a busy machine."""
 PAGES_FOR = 4.0
-"""Seconds in which pages are fetched: the service tries to start every two."""
+"""Seconds in which pages are fetched: the service tries to start every three."""
 COMES_BACK = 10.0
 """Seconds until a server has noticed that Redis is there."""
 
