@@ -58,11 +58,13 @@ async def test_channel_is_occupied_and_vacated_once_counting_all_processes(
     for client in (first, second):
         await client.result("subscribe", {"channel": channel})
     await log.until(lambda: log.kinds(channel).count("subscribed") == 2)
+    await log.until(lambda: "channel_occupied" in log.kinds(channel))
     assert occupancy(log, channel) == [("channel_occupied", one.pid)]
 
+    later = f"{channel}-later"
     await first.result("unsubscribe", {"channel": channel})
-    await first.result("subscribe", {"channel": f"{channel}-later"})  # written after it
-    await log.until(lambda: log.kinds(channel).count("unsubscribed") == 1)
+    await first.result("subscribe", {"channel": later})
+    await log.until(lambda: {"channel_occupied", "subscribed"} <= set(log.kinds(later)))
     assert occupancy(log, channel)[1:] == [("channel_occupied", one.pid)]  # the later one
 
     await second.socket.close()
@@ -78,11 +80,11 @@ async def test_clients_that_come_at_the_same_time_occupy_a_channel_once(
     channels = [f"c{number}-{unique}" for number in range(50)]
 
     # both are in every channel together before they leave it
-    for method in ("subscribe", "unsubscribe"):
+    for method, kind in (("subscribe", "channel_occupied"), ("unsubscribe", "channel_vacated")):
         for channel in channels:
             await asyncio.gather(*(c.result(method, {"channel": channel}) for c in clients))
-    await log.until(lambda: log.kinds(unique).count("unsubscribed") == 100)
-    await log.until(lambda: log.kinds(unique).count("channel_vacated") >= 50)
+        await log.until(lambda m=method: log.kinds(unique).count(f"{m}d") == 100)
+        await log.until(lambda k=kind: log.kinds(unique).count(k) >= 50)
 
     for channel in channels:
         kinds = [kind for kind, _ in occupancy(log, channel)]
@@ -157,6 +159,7 @@ async def test_channels_of_a_killed_process_are_occupied_anew_when_it_is_forgott
     survivor = await connect(other, user="2")
     await survivor.result("subscribe", {"channel": channel})
     await log.until(lambda: "subscribed" in log.kinds(survivor.client))
+    await log.until(lambda: len(occupancy(log, channel)) >= 2)
 
     assert occupancy(log, channel) == [
         ("channel_occupied", one.pid),
