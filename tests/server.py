@@ -59,6 +59,11 @@ COMMANDS: Mapping[str, tuple[list[str], str]] = {
         ["uvicorn", "--port", "{port}", "--ws", "websockets-sansio"],
         r"running on http://127\.0\.0\.1:(\d+)",
     ),
+    # h11 counts a head only when it comes in several parts
+    "uvicorn-long-heads": (
+        ["uvicorn", "--port", "{port}", "--h11-max-incomplete-event-size", "65536"],
+        r"running on http://127\.0\.0\.1:(\d+)",
+    ),
 }
 """Server → its command line, and the line of its log that tells the port."""
 

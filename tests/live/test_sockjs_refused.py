@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -132,9 +133,10 @@ async def test_flood_of_headers_is_refused(server: Server, transport: Transport)
 
     session = Session(server)
     exchange = await session.ask(transport, **headers)
-    # daphne takes half of it, and says so itself
-    await exchange.begin()
-    assert 400 <= exchange.status < 500
+    # servers that take half of it say so themselves; the rest may reset the connection then
+    with contextlib.suppress(ConnectionResetError):
+        await exchange.begin()
+        assert 400 <= exchange.status < 500
     await exchange.close()
 
     assert (await session.post(b"[]")).status == 404, "no session has begun"
@@ -144,7 +146,7 @@ async def test_flood_of_headers_is_refused(server: Server, transport: Transport)
 async def test_headers_within_the_servers_limit_but_not_ours_are_too_large(
     serve: Callable[..., Server],
 ) -> None:
-    server = serve(server="uvicorn", **OPTIONS)
+    server = serve(server="uvicorn-long-heads", **OPTIONS)
     headers = {f"X-Header-{number}": "x" * 1000 for number in range(33)}
 
     answer = await request(server, "POST", Session(server).path("xhr"), b"", headers)
