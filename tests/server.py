@@ -154,6 +154,8 @@ class ListeningProcess:
 
     def discard(self) -> None:
         """Be done with it, where nobody looks at how it ends: that is quicker."""
+        if self._output.closed:
+            return  # its number may be another process's by now
         self.kill()
         self._log = self.log
         self._output.close()

@@ -140,8 +140,7 @@ def began(
         yield Began(server, redis.start if lost == "away" else redis.resume, first, *fetched)
     finally:
         for server in servers:
-            server.kill()
-            server.stop()
+            server.discard()
         redis.kill()
 
 
@@ -218,8 +217,7 @@ def serving(
         yield Serving(server, fetched, answers)
     finally:
         for server in servers:
-            server.kill()
-            server.stop()
+            server.discard()
         redis.kill()
 
 
