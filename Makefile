@@ -37,7 +37,7 @@ schema:  ## Generate the Protobuf module; the generator's version bounds the run
 	$(PYTHON) -m venv $(VENV)-schema
 	$(VENV)-schema/bin/pip install --quiet grpcio-tools==1.75.1
 	$(VENV)-schema/bin/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. \
-		realtime/protocol/schema/client.proto
+		realtime/protocol/v1/client.proto
 
 requirements:  ## Pin what the server needs in its newest versions.
 	$(PYTHON) -m venv --clear $(VENV)-requirements

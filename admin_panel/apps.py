@@ -17,8 +17,8 @@ class AdminPanelConfig(AppConfig):
 
     def ready(self) -> None:
         """Have `migrate` make a permission for each namespace, and the setting checked."""
-        from .confirm import check_setting
         from .permissions import create_for_namespaces
+        from .publishing.threshold import check_setting
 
         post_migrate.connect(
             create_for_namespaces, sender=self, dispatch_uid="realtime_admin.permissions"

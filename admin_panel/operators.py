@@ -11,7 +11,7 @@ from django.contrib.admin.models import LogEntry
 from django.db import router, transaction
 
 from . import permissions
-from .log import Kind, record
+from .audit import Kind, record
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User

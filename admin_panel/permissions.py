@@ -18,8 +18,8 @@ from django.apps import AppConfig
 from django.apps import apps as global_apps
 from django.db import DEFAULT_DB_ALIAS, router
 
-from realtime import conf
-from realtime.channel import namespace_of
+from realtime.channel_rules import namespace_of
+from realtime.config import sources
 
 APP_LABEL = "realtime_admin"
 CODENAME_MAX_LENGTH = 100
@@ -43,14 +43,14 @@ def may_publish(user: Holder, channel: str) -> bool:
     """Whether this user may publish into a channel."""
     if _has(user, "publish"):
         return True
-    namespace = namespace_of(channel, conf.current())
+    namespace = namespace_of(channel, sources.current())
     return bool(namespace) and _has(user, codename(namespace))
 
 
 def may_publish_somewhere(user: Holder) -> bool:
     """Whether there is a namespace this user may publish into."""
     return _has(user, "publish") or any(
-        _has(user, codename(namespace)) for namespace in conf.current().namespaces
+        _has(user, codename(namespace)) for namespace in sources.current().namespaces
     )
 
 
@@ -94,7 +94,7 @@ def create_for_namespaces(sender: AppConfig, using: str = DEFAULT_DB_ALIAS, **si
     content_type, _ = content_types.objects.using(using).get_or_create(
         app_label=APP_LABEL, model=publication._meta.model_name
     )
-    codenames = {name: codename(name) for name in conf.current().namespaces}
+    codenames = {name: codename(name) for name in sources.current().namespaces}
     permissions.objects.using(using).bulk_create(
         (
             permissions(

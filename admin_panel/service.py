@@ -16,18 +16,19 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 import realtime
-from realtime import conf, operations
+from realtime import channel_rules
+from realtime.config import sources
 from realtime.errors import EngineUnavailable, InternalError, NotAvailable, NotServing
-from realtime.server_api import endpoint, methods
+from realtime.server_api import http, methods, operations
 from realtime.serving import call
 
 if TYPE_CHECKING:
+    from realtime.cluster.member import Member
+    from realtime.cluster.survey import ConnectionsAnswer, Surveyed
+    from realtime.config.options import ChannelOptions
     from realtime.engine.base import NodeStatus
-    from realtime.member import Member
-    from realtime.options import ChannelOptions
-    from realtime.overview import Subscribers
     from realtime.protocol.messages import ClientInfo, Publication
-    from realtime.survey import ConnectionsAnswer, Surveyed
+    from realtime.server_api.overview import Subscribers
 
 logger = logging.getLogger("realtime.admin_panel")
 
@@ -109,7 +110,7 @@ def options_of(channel: str) -> ChannelOptions:
     Raises:
         Error: code 102 or 107, as publishing would.
     """
-    return operations.check_channel(channel, conf.current())
+    return channel_rules.check_channel(channel, sources.current())
 
 
 def subscribers(channels: Sequence[str]) -> Subscribers:
@@ -187,7 +188,7 @@ def publication(channel: str, offset: int) -> Publication | None:
 
 
 def _check_history(member: Member, channel: str) -> None:
-    if not operations.check_channel(channel, member.config).keeps_history:
+    if not channel_rules.check_channel(channel, member.config).keeps_history:
         raise NotAvailable
 
 
@@ -226,13 +227,13 @@ def remove_history(channel: str) -> None:
         realtime.history_remove(channel)
 
 
-def run_commands(content_type: str, body: bytes) -> endpoint.Response:
+def run_commands(content_type: str, body: bytes) -> http.Response:
     """Answer one request of the server API, whose sender may use it. Failures are answers, too."""
     try:
-        return call(lambda member: endpoint.handle(member, content_type, body))
+        return call(lambda member: http.handle(member, content_type, body))
     except NotServing as error:
         logger.error("A command cannot be served: %s", error)
-        return endpoint.UNAVAILABLE
+        return http.UNAVAILABLE
 
 
 def disconnect(user: str) -> None:

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 
-from realtime import pages as realtime_pages
+from realtime import page_config
 
 from .operators import Operator
 from .panel import Page, Panel, View
@@ -114,7 +114,7 @@ def protect(request: HttpRequest, response: HttpResponse) -> None:
 
 def content_security_policy(request: HttpRequest) -> str:
     """Only our own files, and only our own WebSocket: injected markup could do nothing."""
-    scheme, _separator, rest = realtime_pages.endpoint(request).partition("://")
+    scheme, _separator, rest = page_config.endpoint(request).partition("://")
     socket = f"{scheme}://{rest.partition('/')[0]}"
     return "; ".join(
         (

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from django.utils.translation import ngettext
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from django.utils.formats import number_format
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from realtime.channel_rules import is_private, is_user_limited
+from realtime.config.options import CHANNEL_OPTION_FIELDS, ChannelOptions, Config
 
 
 def duration(seconds: float) -> str:
@@ -20,3 +29,62 @@ def duration(seconds: float) -> str:
     largest = next((i for i, (count, _) in enumerate(parts) if count), len(parts) - 1)
     shown = [text % count for count, text in parts[largest : largest + 2] if count]
     return ", ".join(shown) or parts[-1][1] % 0
+
+
+class Word(NamedTuple):
+    """A word about a channel, and a sentence that explains it."""
+
+    text: str
+    meaning: str
+
+
+SWITCHES: Mapping[str, str | Promise] = {
+    "presence": gettext_lazy("presence"),
+    "join_leave": gettext_lazy("joins and leaves"),
+    "publish": gettext_lazy("clients publish"),
+    "subscribe_to_publish": gettext_lazy("only subscribers publish"),
+    "anonymous": gettext_lazy("anonymous clients"),
+    "server_side": gettext_lazy("server-side only"),
+    "presence_disable_for_client": gettext_lazy("presence hidden from clients"),
+    "history_disable_for_client": gettext_lazy("history hidden from clients"),
+    "proxy_subscribe": gettext_lazy("site decides on subscribing"),
+    "proxy_publish": gettext_lazy("site decides on publishing"),
+}
+"""Option → what is said where it is on."""
+
+
+def words_of(options: ChannelOptions) -> list[Word]:
+    """The options that are on, history first."""
+    words = []
+    if options.keeps_history:
+        text = ngettext(
+            "history of %(count)s for %(time)s",
+            "history of %(count)s for %(time)s",
+            options.history_size,
+        )
+        values = {
+            "count": number_format(options.history_size, force_grouping=True),
+            "time": duration(options.history_lifetime),
+        }
+        words.append(Word(text % values, ""))
+        if options.history_recover:
+            words.append(Word(_("recovery"), _meaning("history_recover")))
+    words.extend(
+        Word(str(text), _meaning(name)) for name, text in SWITCHES.items() if getattr(options, name)
+    )
+    return words
+
+
+def kinds_of(channel: str, config: Config) -> list[Word]:
+    """What the name alone says about who may subscribe."""
+    words = []
+    if is_private(channel, config):
+        words.append(Word(_("private"), _("A subscription needs a token of the site.")))
+    if is_user_limited(channel, config):
+        words.append(Word(_("for certain users"), _("Only users in the name may subscribe.")))
+    return words
+
+
+def _meaning(option: str) -> str:
+    meaning: str = CHANNEL_OPTION_FIELDS[option].metadata["meaning"]
+    return meaning

@@ -15,9 +15,10 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from realtime import conf, serving
+from realtime import serving
+from realtime.config import sources
 from realtime.errors import InternalError, NotServing
-from realtime.server_api import endpoint
+from realtime.server_api import http
 
 logger = logging.getLogger("realtime.api")
 
@@ -36,8 +37,8 @@ class CommandView(APIView):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Refuse, or go on to `post`; every verb comes by here."""
-        refused = endpoint.refuse(
-            conf.current(),
+        refused = http.refuse(
+            sources.current(),
             request.method or "",
             request.headers.get("Authorization", ""),
             request.META.get("QUERY_STRING", ""),
@@ -57,17 +58,17 @@ class CommandView(APIView):
         try:
             body = request._request.body
         except RequestDataTooBig:
-            return _response(endpoint.TOO_LARGE)
+            return _response(http.TOO_LARGE)
         content_type = request.headers.get("Content-Type", "")
         try:
-            answer = serving.call(lambda node: endpoint.handle(node, content_type, body))
+            answer = serving.call(lambda node: http.handle(node, content_type, body))
         except (NotServing, InternalError) as error:
             logger.error("A command cannot be served: %s", error)
-            answer = endpoint.UNAVAILABLE
+            answer = http.UNAVAILABLE
         return _response(answer)
 
 
-def _response(response: endpoint.Response) -> HttpResponse:
+def _response(response: http.Response) -> HttpResponse:
     answer = HttpResponse(response.body, status=response.status)
     if response.content_type is None:
         del answer["Content-Type"]

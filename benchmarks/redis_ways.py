@@ -22,8 +22,8 @@ from asgiref.sync import async_to_sync
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.pubsub import Subscriptions
 from realtime.redis.script import Script
-from realtime.redis.subscriptions import Subscriptions
 
 CALLERS = 50
 """Tasks that call at once, and commands in an explicit pipeline."""

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from realtime import pages, tokens
+from realtime import page_config, tokens
 
 CHANNEL = "demo:lobby"
 TOKEN_TTL = 3600
@@ -37,7 +37,7 @@ def page(request: HttpRequest) -> HttpResponse:
             "api": request.build_absolute_uri(reverse("realtime_api:commands")),
         },
     )
-    response["Content-Security-Policy"] = content_security_policy(pages.endpoint(request))
+    response["Content-Security-Policy"] = content_security_policy(page_config.endpoint(request))
     return response
 
 

@@ -4,8 +4,8 @@
 
     publish("chat:lobby", {"text": "hi"})
 
-The functions are in `realtime.service` and `realtime.overview`; they are loaded at first use,
-so that importing a pure module of this package needs neither Django nor settings.
+The functions are in `server_api.functions` and `server_api.overview`; they are loaded at first
+use, so that importing a pure module of this package needs neither Django nor settings.
 """
 
 from __future__ import annotations
@@ -18,20 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from realtime.engine.base import NodeStatus
     from realtime.errors import EngineUnavailable, Error, NotServing
-    from realtime.overview import (
-        Connection,
-        Connections,
-        Subscribers,
-        aconnections,
-        anodes,
-        around_trip,
-        asubscribers,
-        connections,
-        nodes,
-        round_trip,
-        subscribers,
-    )
-    from realtime.service import (
+    from realtime.server_api.functions import (
         abroadcast,
         achannels,
         adisconnect,
@@ -55,7 +42,20 @@ if TYPE_CHECKING:
         publish_many,
         unsubscribe,
     )
-    from realtime.tokens.site import observer_token
+    from realtime.server_api.overview import (
+        Connection,
+        Connections,
+        Subscribers,
+        aconnections,
+        anodes,
+        around_trip,
+        asubscribers,
+        connections,
+        nodes,
+        round_trip,
+        subscribers,
+    )
+    from realtime.tokens import observer_token
 
 __all__ = [
     "Connection",
@@ -115,16 +115,16 @@ _ELSEWHERE = {
     "EngineUnavailable": "realtime.errors",
     "Error": "realtime.errors",
     "NotServing": "realtime.errors",
-    "observer_token": "realtime.tokens.site",
+    "observer_token": "realtime.tokens",
     "NodeStatus": "realtime.engine.base",
-    **dict.fromkeys(_OVERVIEW, "realtime.overview"),
+    **dict.fromkeys(_OVERVIEW, "realtime.server_api.overview"),
 }
-"""Where what is not in `realtime.service` is."""
+"""Where what is not in `realtime.server_api.functions` is."""
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(_ELSEWHERE.get(name, "realtime.service"))
+    module = import_module(_ELSEWHERE.get(name, "realtime.server_api.functions"))
     value: object = getattr(module, name)
     return value

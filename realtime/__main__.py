@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from realtime.transports.daphne_server import main
+from realtime.transports.servers.launch import main
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -16,10 +16,11 @@ class RealtimeConfig(AppConfig):
         """Register what has to be registered, and find what the site registers."""
         from django.utils.module_loading import autodiscover_modules
 
-        from realtime import checks, conf, logins
+        from realtime import checks, logout
+        from realtime.config import sources
 
         checks.register()
-        conf.connect_signals()
+        sources.connect_signals()
         if apps.is_installed("django.contrib.auth"):
-            logins.connect_signals()
+            logout.connect_signals()
         autodiscover_modules("realtime")

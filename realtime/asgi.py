@@ -17,14 +17,22 @@ import time
 from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
-from realtime import heap, serving
-from realtime.asgi_types import ASGIApplication, Receive, Scope, Send
-from realtime.node import Node
-from realtime.options import Config
-from realtime.server_api import endpoint
-from realtime.transports import granian
-from realtime.transports.http import Exchange, Headers, path_of
-from realtime.transports.sockjs import SockJS, SockJSConsumer
+from realtime import serving
+from realtime.config.options import Config
+from realtime.node.node import Node
+from realtime.server_api import http
+from realtime.transports.asgi import (
+    ASGIApplication,
+    Exchange,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    path_of,
+)
+from realtime.transports.servers import granian
+from realtime.transports.sockjs.application import SockJS
+from realtime.transports.sockjs.websocket import SockJSConsumer
 from realtime.transports.websocket import WebSocketConsumer, deny
 
 logger = logging.getLogger("realtime.asgi")
@@ -39,7 +47,7 @@ API_URL_NAME = "realtime_api:commands"
 _SOCKJS_SOCKET = re.compile(r"/[^/.]+/[^/.]+/websocket")
 """Below the prefix of SockJS."""
 
-_UPGRADE_EXPECTED = endpoint.Response(400, b"Bad Request\n", "text/plain; charset=utf-8")
+_UPGRADE_EXPECTED = http.Response(400, b"Bad Request\n", "text/plain; charset=utf-8")
 
 
 def application(
@@ -58,7 +66,7 @@ def application(
             are found there.
         api: answer the server API here rather than in the REST framework view. Turn it
             off when middleware of the site must see those requests.
-        settle_heap: call `realtime.heap.settle` when serving begins; for processes that do
+        settle_heap: call `realtime.serving.settle` when serving begins; for processes that do
             nothing but serve. `python -m realtime` does it by itself.
     """
     if websocket is None:
@@ -145,7 +153,7 @@ class _Application:
         """
         if self._settle_heap:
             self._settle_heap = False
-            heap.settle()
+            serving.settle()
         node = serving.node()
         if node is not None:
             self._failed = False
@@ -202,17 +210,17 @@ async def _serve_api(node: Node, exchange: Exchange) -> None:
     headers = {name: value.decode("latin-1") for name, value in exchange.scope["headers"]}
     query = exchange.scope.get("query_string", b"").decode("latin-1")
     authorization = headers.get(b"authorization", "")
-    refused = endpoint.refuse(node.config, exchange.method, authorization, query)
+    refused = http.refuse(node.config, exchange.method, authorization, query)
     if refused is not None:
         await _respond(exchange, refused)
         return
     body = await exchange.body(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
     if body is None:
-        await _respond(exchange, endpoint.TOO_LARGE)
+        await _respond(exchange, http.TOO_LARGE)
         return
     content_type = headers.get(b"content-type", "")
-    await _respond(exchange, await endpoint.handle(node, content_type, body))
+    await _respond(exchange, await http.handle(node, content_type, body))
 
 
-async def _respond(exchange: Exchange, response: endpoint.Response, headers: Headers = ()) -> None:
+async def _respond(exchange: Exchange, response: http.Response, headers: Headers = ()) -> None:
     await exchange.respond(response.status, response.body, response.content_type, headers)

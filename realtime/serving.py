@@ -8,21 +8,23 @@ it reaches Redis by blocking calls on pooled connections, and no event loop is m
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
-from realtime import conf, engines
+from realtime.cluster.member import Member
+from realtime.config import sources
+from realtime.config.options import Config
+from realtime.engine import factory
 from realtime.errors import InternalError, NotServing
 from realtime.hooks.events import Events
 from realtime.hooks.registry import registry
 from realtime.hooks.site import SiteHooks, wanted
 from realtime.locks import ForkSafeLock
-from realtime.member import Member
-from realtime.node import Node
-from realtime.options import Config
+from realtime.node.node import Node
 
 T = TypeVar("T")
 
@@ -80,9 +82,9 @@ def _started(starting: asyncio.Task[Node]) -> None:
 
 
 async def _start(loop: asyncio.AbstractEventLoop) -> Node:
-    config = conf.current()
+    config = sources.current()
     hooks = SiteHooks(config, registry) if wanted(config, registry) else None
-    node = Node(config, engines.engine(config), hooks, Events(), conf.observer_keys())
+    node = Node(config, factory.engine(config), hooks, Events(), sources.observer_keys())
     await node.start()
     with _lock:
         for closed in [other for other in _nodes if other.is_closed()]:
@@ -140,8 +142,8 @@ async def acall(work: Callable[[Member], Awaitable[T]]) -> T:
     node = _nodes.get(asyncio.get_running_loop())
     if node is not None:
         return await work(node)
-    config = conf.current()
-    if engines.is_shared(config):
+    config = sources.current()
+    if factory.is_shared(config):
         return await asyncio.to_thread(_run, work, config)
     return await asyncio.wrap_future(_submit(serving_node(), work))
 
@@ -158,8 +160,8 @@ def call(work: Callable[[Member], Awaitable[T]], *, twin: str = "") -> T:
         Exception: whatever `work` raises.
     """
     refuse_on_loop(twin)
-    config = conf.current()
-    if engines.is_shared(config):
+    config = sources.current()
+    if factory.is_shared(config):
         return _run(work, config)
     future = _submit(serving_node(), work)
     try:
@@ -218,7 +220,7 @@ def _blocking_member(config: Config) -> Member:
     global _member
     with _lock:
         if _member is None or _member[0] is not config:
-            _member = config, Member(config, engines.blocking_store(config))
+            _member = config, Member(config, factory.blocking_store(config))
             for node in _nodes.values():
                 _member[1].tally = node.tally
         return _member[1]
@@ -237,3 +239,13 @@ def _begin_forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_forked)
+
+
+THRESHOLDS = (50_000, 50, 1_000)
+
+
+def settle() -> None:
+    """Call once, when the application is loaded. Affects the whole process."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*THRESHOLDS)

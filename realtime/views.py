@@ -21,16 +21,16 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 from msgspec import Meta, Struct
 
-from realtime import channel as channels
-from realtime import conf, pages, permissions
+from realtime import channel_rules, page_config
+from realtime.config import sources
+from realtime.config.options import Config
 from realtime.errors import Disconnect, Error, InternalError, PermissionDenied
 from realtime.hooks.answers import channel_info, user_id
-from realtime.hooks.base import FORWARDED_HEADERS, Handshake
-from realtime.hooks.calling import call
 from realtime.hooks.login import is_believed
 from realtime.hooks.registry import registry
 from realtime.hooks.requests import SubscribeRequest
-from realtime.options import Config
+from realtime.hooks.runner import call
+from realtime.node.hooks import FORWARDED_HEADERS, Handshake
 from realtime.tokens import connection_token, subscription_token
 
 MAX_BODY_BYTES = 256 * 1024
@@ -61,7 +61,7 @@ def _for_clients(view: View) -> Callable[[HttpRequest], HttpResponse]:
             return _refuse(415, "The content type is application/json.")
         if request.headers.get("X-Requested-With") != "XMLHttpRequest":
             return _refuse(403, "The header X-Requested-With: XMLHttpRequest is missing.")
-        allowed = conf.current().allowed_origins
+        allowed = sources.current().allowed_origins
         if not is_believed(request.headers.get("Origin"), request.get_host(), allowed):
             return _refuse(403, "Pages of this origin may not ask.")
         try:
@@ -83,10 +83,10 @@ def _refuse(status: int, reason: str) -> HttpResponse:
 def refresh(request: HttpRequest, body: bytes) -> HttpResponse:
     """A connection token for the visitor; an empty one tells the client to give up."""
     try:
-        token = pages.token(request)
+        token = page_config.token(request)
     except InternalError:
         return _refuse(500, "The connection info could not be found.")
-    if not token and conf.current().client_anonymous:
+    if not token and sources.current().client_anonymous:
         # Whoever logged out may ask here for a connection that is still theirs. A token that
         # never expires does not prolong it (protocol-v2, 3.5): it ends, and comes back as
         # nobody's.
@@ -101,7 +101,7 @@ def subscribe(request: HttpRequest, body: bytes) -> HttpResponse:
     A channel that is left out is denied. What decides is the channel's options and then the
     function that is registered for it, as in `@hooks.subscribe("$room:{room}")`.
     """
-    config = conf.current()
+    config = sources.current()
     try:
         wanted = msgspec.json.decode(body, type=_Wanted)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -128,7 +128,7 @@ class _Asking:
 
     def __init__(self, request: HttpRequest, client: str, config: Config) -> None:
         self._client = client
-        self._user = user_id(pages.visitor(request) or "")
+        self._user = user_id(page_config.visitor(request) or "")
         self._config = config
         self._handshake = _handshake(request, config)
 
@@ -140,12 +140,12 @@ class _Asking:
             Error, Disconnect: the visitor may not subscribe.
         """
         config = self._config
-        if not channels.is_private(channel, config):
+        if not channel_rules.is_private(channel, config):
             raise PermissionDenied
-        channels.check_characters(channel)
-        channels.check_length(channel, config)
-        options = channels.options_of(channel, config)
-        permissions.check_subscribe(channel, options, self._user, config)
+        channel_rules.check_characters(channel)
+        channel_rules.check_length(channel, config)
+        options = channel_rules.options_of(channel, config)
+        channel_rules.check_subscribe(channel, options, self._user, config)
         found = registry.find_private(channel, config.channel_private_prefix)
         if found is None:
             raise PermissionDenied

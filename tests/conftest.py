@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
-from realtime.options_reader import load
-from realtime.tokens import issue
+from realtime.auth import issue
+from realtime.config.reader import load
 from tests.protocol_client import ProtocolClient, open_client
 from tests.redis_sentinel import Sentinel
 from tests.redis_server import RedisServer
@@ -270,7 +270,7 @@ async def connect(
 
 
 def connection_token(user: str, **claims: Any) -> str:
-    """A connection token for the servers of `serve`. See `realtime.tokens.issue`."""
+    """A connection token for the servers of `serve`. See `realtime.auth.issue`."""
     return issue.connection_token(CONFIG, user, **claims)
 
 

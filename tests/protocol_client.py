@@ -18,25 +18,30 @@ from google.protobuf.message import Message
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from realtime.protocol.schema import client_pb2 as pb
+from realtime.protocol.v1 import client_pb2
 
 TIMEOUT = 10.0
 
 METHODS: Mapping[str, tuple[int, type[Message], type[Message]]] = {
-    "connect": (0, pb.ConnectRequest, pb.ConnectResult),
-    "subscribe": (1, pb.SubscribeRequest, pb.SubscribeResult),
-    "unsubscribe": (2, pb.UnsubscribeRequest, pb.UnsubscribeResult),
-    "publish": (3, pb.PublishRequest, pb.PublishResult),
-    "presence": (4, pb.PresenceRequest, pb.PresenceResult),
-    "presence_stats": (5, pb.PresenceStatsRequest, pb.PresenceStatsResult),
-    "history": (6, pb.HistoryRequest, pb.HistoryResult),
-    "ping": (7, pb.PingRequest, pb.PingResult),
-    "send": (8, pb.SendRequest, pb.PingResult),
-    "rpc": (9, pb.RPCRequest, pb.RPCResult),
-    "refresh": (10, pb.RefreshRequest, pb.RefreshResult),
-    "sub_refresh": (11, pb.SubRefreshRequest, pb.SubRefreshResult),
+    "connect": (0, client_pb2.ConnectRequest, client_pb2.ConnectResult),
+    "subscribe": (1, client_pb2.SubscribeRequest, client_pb2.SubscribeResult),
+    "unsubscribe": (2, client_pb2.UnsubscribeRequest, client_pb2.UnsubscribeResult),
+    "publish": (3, client_pb2.PublishRequest, client_pb2.PublishResult),
+    "presence": (4, client_pb2.PresenceRequest, client_pb2.PresenceResult),
+    "presence_stats": (5, client_pb2.PresenceStatsRequest, client_pb2.PresenceStatsResult),
+    "history": (6, client_pb2.HistoryRequest, client_pb2.HistoryResult),
+    "ping": (7, client_pb2.PingRequest, client_pb2.PingResult),
+    "send": (8, client_pb2.SendRequest, client_pb2.PingResult),
+    "rpc": (9, client_pb2.RPCRequest, client_pb2.RPCResult),
+    "refresh": (10, client_pb2.RefreshRequest, client_pb2.RefreshResult),
+    "sub_refresh": (11, client_pb2.SubRefreshRequest, client_pb2.SubRefreshResult),
 }
-PUSHES: Mapping[int, type[Message]] = {0: pb.Publication, 1: pb.Join, 2: pb.Leave, 3: pb.Unsub}
+PUSHES: Mapping[int, type[Message]] = {
+    0: client_pb2.Publication,
+    1: client_pb2.Join,
+    2: client_pb2.Leave,
+    3: client_pb2.Unsub,
+}
 
 RAW_FIELDS = {"data", "conn_info", "chan_info"}
 UINT64_FIELDS = {"offset"}
@@ -104,7 +109,7 @@ class ProtocolClient:
                 command += f', "params": {_json_object(params)}'
             return command + "}"
         encoded = b"" if params is None else _fill(request(), params).SerializeToString()
-        return delimit(pb.Command(id=command_id, method=number, params=encoded))
+        return delimit(client_pb2.Command(id=command_id, method=number, params=encoded))
 
     async def send_params(self, method: str, params: bytes) -> int:
         """Send a command with these bytes as its params, whatever they are; returns its id."""
@@ -116,7 +121,9 @@ class ProtocolClient:
             command = b'{"id": %d, "method": %d, "params": %b}' % (command_id, number, params)
             await self.socket.send(command, text=True)
         else:
-            await self.socket.send(delimit(pb.Command(id=command_id, method=number, params=params)))
+            await self.socket.send(
+                delimit(client_pb2.Command(id=command_id, method=number, params=params))
+            )
         return command_id
 
     async def abort(self) -> None:
@@ -204,11 +211,13 @@ class ProtocolClient:
             assert frame.endswith("\n"), "every reply ends with a line break"
             return [json.loads(line) for line in frame.removesuffix("\n").split("\n")]
         assert isinstance(frame, bytes), "Protobuf replies travel in binary frames"
-        return [self._decode_reply(pb.Reply.FromString(message)) for message in undelimit(frame)]
+        return [
+            self._decode_reply(client_pb2.Reply.FromString(message)) for message in undelimit(frame)
+        ]
 
-    def _decode_reply(self, reply: pb.Reply) -> dict[str, Any]:
+    def _decode_reply(self, reply: client_pb2.Reply) -> dict[str, Any]:
         if not reply.id:
-            push = pb.Push.FromString(reply.result)
+            push = client_pb2.Push.FromString(reply.result)
             inner = PUSHES[int(push.type)].FromString(push.data)
             decoded: dict[str, Any] = {"data": to_json_shape(inner)}
             if push.type:

@@ -1,8 +1,4 @@
-"""Which module may import what: the shape of the code, held by tests.
-
-The rings, from the inside out: the pure ring (no loop, no I/O, no Django); what runs on the
-event loop; clients and commands; transports; Django's side; and the apps around it.
-"""
+"""Which room of the house may import which: the shape of the code, held by tests."""
 
 from __future__ import annotations
 
@@ -19,73 +15,121 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+ROOMS = (
+    # Django's places and the tools around the service
+    "realtime.__main__",
+    "realtime.apps",
+    "realtime.management",
+    "realtime.console",
+    "realtime.checks",
+    "realtime.testing",
+    "realtime.templatetags",
+    "realtime.urls",
+    "realtime.views",
+    "realtime.page_config",
+    # the doors, and what stands behind them
+    "realtime.asgi",
+    "realtime.layer",
+    "realtime.logout",
+    "realtime",
+    "realtime.tokens",
+    # the trip of a message: clients come in at the top, publishers and the site below them
+    "realtime.transports.sockjs",
+    "realtime.transports.emulation",
+    "realtime.transports.websocket",
+    "realtime.transports.servers",
+    "realtime.transports",
+    "realtime.clients.commands",
+    "realtime.clients",
+    "realtime.server_api",
+    "realtime.serving",
+    "realtime.hooks",
+    "realtime.proxy",
+    "realtime.signals",
+    "realtime.node",
+    "realtime.cluster",
+    "realtime.streams",
+    "realtime.engine.factory",
+    "realtime.engine.redis",
+    "realtime.engine",
+    "realtime.config.sources",
+    "realtime.redis",
+    "realtime.auth",
+    "realtime.channel_rules",
+    "realtime.protocol.v1",
+    "realtime.protocol",
+    # the ground
+    "realtime.config",
+    "realtime.payload",
+    "realtime.errors",
+    "realtime.timers",
+    "realtime.metrics",
+    "realtime.locks",
+)
+"""From the top of the house to the ground: a room imports only rooms below it.
+
+A module belongs to the longest of these names that it begins with.
+"""
+
+STILL_UPWARD = {
+    ("realtime.clients", "realtime.clients.commands"),
+    ("realtime.clients.commands", "realtime"),
+    ("realtime.clients.commands", "realtime.tokens"),
+    ("realtime.node", "realtime"),
+    ("realtime.node", "realtime.tokens"),
+    ("realtime.node", "realtime.transports.sockjs"),
+    ("realtime.transports.emulation", "realtime.transports.sockjs"),
+}
+"""Arrows that run back up."""
+
 PURE = (
     "realtime.protocol",
     "realtime.payload",
     "realtime.errors",
-    "realtime.options",
-    "realtime.origin",
-    "realtime.options_reader",
-    "realtime.redis_options",
-    "realtime.channel",
-    "realtime.permissions",
-    "realtime.recovery",
-    "realtime.session",
-    "realtime.control",
-    "realtime.follower",
-    "realtime.survey",
-    "realtime.tally",
+    "realtime.metrics",
+    "realtime.channel_rules",
+    "realtime.config.options",
+    "realtime.config.origins",
+    "realtime.config.reader",
+    "realtime.config.redis_options",
+    "realtime.streams.recovery",
+    "realtime.streams.order",
+    "realtime.cluster.control",
+    "realtime.cluster.survey",
+    "realtime.clients.session",
     "realtime.engine.base",
-    "realtime.engine.epochs",
-    "realtime.engine.keys",
-    "realtime.engine.records",
+    "realtime.engine.redis.keys",
+    "realtime.engine.redis.records",
 )
-CORE = (
-    "realtime.member",
-    "realtime.node",
-    "realtime.peers",
-    "realtime.post",
-    "realtime.upkeep",
-    "realtime.respondent",
-    "realtime.subscriptions",
-    "realtime.hub",
-    "realtime.outbox",
-    "realtime.timers",
-    "realtime.following",
-    "realtime.engine",
-    "realtime.layer",
-    "realtime.redis",
-)
+"""No event loop, no I/O, no Django."""
+
 APPS = ("api", "admin_panel")
 PACKAGES = ("realtime", *APPS, "messaging_project")
 
 DJANGO_SIDE = (
-    "realtime.conf",
+    "realtime.config.sources",
     "realtime.checks",
     "realtime.apps",
     "realtime.asgi",
-    "realtime.commits",
+    "realtime.server_api.transactions",
     "realtime.console",
-    "realtime.hooks.events",
-    "realtime.hooks.login",
-    "realtime.hooks.requests",
-    "realtime.hooks.running",
-    "realtime.logins",
+    "realtime.hooks",
+    "realtime.logout",
     "realtime.management",
-    "realtime.pages",
+    "realtime.page_config",
     "realtime.signals",
     "realtime.templatetags",
     "realtime.testing",
-    "realtime.tokens.site",
+    "realtime.tokens",
     "realtime.urls",
     "realtime.views",
 )
 
-DAPHNE = tuple(
-    f"realtime.transports.{path.stem}"
-    for path in sorted((ROOT / "realtime" / "transports").glob("daphne*.py"))
+DAPHNE = (
+    "realtime.transports.servers.daphne",
+    "realtime.transports.servers.daphne_protocol",
+    "realtime.transports.servers.launch",
 )
-"""transports/daphne*.py."""
 
 
 class Import(NamedTuple):
@@ -165,13 +209,43 @@ def imports(*packages: str) -> list[Import]:
 IN_REALTIME = imports("realtime")
 
 
-def test_pure_ring_is_there() -> None:
+def room_of(module: str) -> str:
+    return max((room for room in ROOMS if within(module, room)), key=len)
+
+
+def is_door(module: str) -> bool:
+    """Whether it is the package itself, which hands on names."""
+    return module == "realtime"
+
+
+def test_every_module_has_a_room() -> None:
+    lost = [
+        name
+        for name in map(module_name, files("realtime"))
+        if room_of(name) == "realtime" and not is_door(name)
+    ]
+
+    assert lost == []
+
+
+def test_rooms_import_only_rooms_below_them() -> None:
+    upward = {
+        (room_of(found.by), room_of(found.name)): str(found)
+        for found in IN_REALTIME
+        if within(found.name, "realtime")
+        and ROOMS.index(room_of(found.name)) < ROOMS.index(room_of(found.by))
+    }
+
+    assert upward.keys() == STILL_UPWARD, upward
+
+
+def test_pure_modules_are_there() -> None:
     names = {module_name(path) for path in files("realtime")}
 
     assert set(PURE) <= names
 
 
-def test_pure_ring_imports_only_itself_and_what_has_no_io() -> None:
+def test_pure_modules_import_only_each_other_and_what_has_no_io() -> None:
     allowed = (*PURE, "msgspec", "google.protobuf", *sys.stdlib_module_names)
     wrong = [
         str(found)
@@ -186,8 +260,8 @@ def test_pure_ring_imports_only_itself_and_what_has_no_io() -> None:
 @pytest.mark.parametrize(
     ("library", "places"),
     [
-        ("channels", ("realtime.transports", "realtime.layer")),
-        ("channels_redis", ("realtime.layer",)),
+        ("channels", ("realtime.transports", "realtime.engine.redis")),
+        ("channels_redis", ("realtime.engine.redis",)),
         ("redis", ("realtime.redis",)),
         ("hiredis", ("realtime.redis",)),
         ("django", DJANGO_SIDE),
@@ -221,82 +295,21 @@ def test_environment_is_read_in_one_place() -> None:
         )
     }
 
-    assert readers == {"realtime.conf"}
-
-
-@pytest.mark.parametrize(
-    ("module", "allowed"),
-    [
-        ("realtime.follower", ("realtime.protocol", "realtime.recovery")),
-        ("realtime.redis", ("realtime.errors",)),
-        ("realtime.layer", ("realtime.redis", "realtime.engine.epochs", "realtime.engine.scripts")),
-    ],
-)
-def test_module_knows_no_more_of_the_service(module: str, allowed: tuple[str, ...]) -> None:
-    known = [
-        found
-        for found in IN_REALTIME
-        if within(found.by, module) and within(found.name, "realtime")
-    ]
-
-    assert known
-    assert [str(found) for found in known if not within(found.name, module, *allowed)] == []
+    assert readers == {"realtime.config.sources"}
 
 
 def test_configuration_in_force_is_read_at_the_rim() -> None:
-    readers = {found.by for found in IN_REALTIME if within(found.name, "realtime.conf")}
+    readers = {found.by for found in IN_REALTIME if within(found.name, "realtime.config.sources")}
 
-    rim = ("realtime.serving", "realtime.engines", *DJANGO_SIDE)
+    rim = ("realtime.serving", "realtime.engine.factory", *DJANGO_SIDE)
     assert sorted(reader for reader in readers if not within(reader, *rim)) == []
 
 
-def test_only_whoever_finds_the_engine_knows_all_of_them() -> None:
-    engines = ("realtime.engine.redis", "realtime.engine.redis_store")
+def test_only_the_factory_knows_all_engines() -> None:
+    engines = ("realtime.engine.redis.engine", "realtime.engine.redis.store")
     choosers = {found.by for found in IN_REALTIME if within(found.name, *engines)}
 
-    assert choosers - set(engines) == {"realtime.engines"}
-
-
-def test_of_the_hooks_the_service_knows_the_contract_only() -> None:
-    inside = (*CORE, "realtime.client", "realtime.commands", "realtime.transports")
-    known = {
-        found.name
-        for found in IN_REALTIME
-        if within(found.by, *inside) and within(found.name, "realtime.hooks")
-    }
-
-    assert known == {"realtime.hooks.base"}
-
-
-def test_core_does_not_know_who_uses_it() -> None:
-    above = (
-        "realtime.client",
-        "realtime.commands",
-        "realtime.transports",
-        "realtime.service",
-        "realtime.overview",
-        "realtime.serving",
-        "realtime.engines",
-        "realtime.asgi",
-    )
-    wrong = [
-        str(found)
-        for found in IN_REALTIME
-        if within(found.by, *CORE) and within(found.name, *above)
-    ]
-
-    assert wrong == []
-
-
-def test_commands_know_the_client_by_its_type_only() -> None:
-    known = [
-        found
-        for found in IN_REALTIME
-        if within(found.by, "realtime.commands") and within(found.name, "realtime.client")
-    ]
-
-    assert known
-    assert [str(found) for found in known if found.runtime] == []
+    assert choosers - set(engines) == {"realtime.engine.factory"}
 
 
 @pytest.mark.parametrize("package", ["realtime", *APPS])
@@ -337,16 +350,12 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def modules_of_the_pure_ring() -> list[str]:
-    names = [module_name(path) for path in files("realtime")]
-    return [name for name in names if within(name, *PURE)]
-
-
-def test_pure_ring_loads_in_a_bare_interpreter() -> None:
+def test_pure_modules_load_in_a_bare_interpreter() -> None:
+    pure = [name for name in map(module_name, files("realtime")) if within(name, *PURE)]
     environment = {k: v for k, v in os.environ.items() if k != "DJANGO_SETTINGS_MODULE"}
 
     output = subprocess.run(
-        [sys.executable, "-c", LOAD, json.dumps(modules_of_the_pure_ring())],
+        [sys.executable, "-c", LOAD, json.dumps(pure)],
         cwd=ROOT,
         env=environment,
         capture_output=True,

@@ -15,17 +15,17 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
 
 import realtime
-from realtime import conf
-from realtime import pages as realtime_pages
-from realtime.channel import namespace_of
+from realtime import page_config
+from realtime.channel_rules import namespace_of
+from realtime.config import sources
+from realtime.config.options import ChannelOptions
 from realtime.errors import NamespaceNotFound
-from realtime.options import ChannelOptions
 
-from .. import log, service
-from ..channel_words import kinds_of, words_of
+from .. import audit, service
 from ..json_text import JSONText, json_text
 from ..paging import page_of
 from ..shell import Visit
+from ..words import kinds_of, words_of
 
 if TYPE_CHECKING:
     from realtime.protocol.messages import ClientInfo, Publication
@@ -87,7 +87,7 @@ def show(visit: Visit) -> HttpResponse:
     channel = visit.request.GET.get("channel", "")
     if not channel:
         return visit.render("channel.html")
-    config = conf.current()
+    config = sources.current()
     try:
         options = service.options_of(channel)
     except realtime.Error as error:
@@ -107,7 +107,7 @@ def show(visit: Visit) -> HttpResponse:
         "options": options,
         "kinds": kinds_of(channel, config),
         "words": words_of(options),
-        "endpoint": realtime_pages.endpoint(visit.request),
+        "endpoint": page_config.endpoint(visit.request),
     }
     try:
         state = read(visit, channel, options)
@@ -181,7 +181,7 @@ def remove(visit: Visit) -> HttpResponse:
     channel = visit.request.GET.get("channel", "")
     try:
         if visit.request.method == "POST":
-            with visit.operator.logged(log.REMOVE_HISTORY, channel):
+            with visit.operator.logged(audit.REMOVE_HISTORY, channel):
                 service.remove_history(channel)
             visit.success(_("The history of %(channel)s was removed.") % {"channel": channel})
         else:

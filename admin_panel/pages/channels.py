@@ -7,8 +7,8 @@ from fnmatch import translate
 
 from django.http import HttpResponse
 
-from realtime import conf
-from realtime.channel import namespace_of
+from realtime.channel_rules import namespace_of
+from realtime.config import sources
 
 from .. import service
 from ..paging import page_of
@@ -28,7 +28,7 @@ def show(visit: Visit) -> HttpResponse:
     found = find(channels, search)
     page = page_of(found[:LISTED], PAGE_SIZE, visit.request.GET.get("page"))
     counts = service.subscribers(list(page))
-    config = conf.current()
+    config = sources.current()
     return visit.render(
         "channels.html",
         search=search,

@@ -26,9 +26,9 @@ import realtime
 from realtime.payload import mend_surrogates
 
 from .. import service
-from ..console_methods import BY_NAME, METHODS, Command, command
-from ..forms import check_json, check_number, text_area
+from ..publishing.forms import check_json, check_number, text_area
 from ..shell import Visit
+from .console_methods import BY_NAME, METHODS, Command, command
 
 LONGEST = 200_000
 """Characters of an answer that are shown."""

@@ -13,10 +13,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from realtime import conf
 from realtime.checks import TAG
-from realtime.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, ChannelOptions
-from realtime.options_reader import read
+from realtime.config import sources as config_sources
+from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, ChannelOptions
+from realtime.config.reader import read
 
 from ..shell import Visit
 
@@ -92,8 +92,8 @@ class Finding(NamedTuple):
 def show(visit: Visit) -> HttpResponse:
     """The page; `?set=1` leaves out what nobody set."""
     only_set = "set" in visit.request.GET
-    config = conf.current()
-    sources = conf.gather()
+    config = config_sources.current()
+    sources = config_sources.gather()
     groups = [
         Group(title, [option for option in options if not only_set or option.value.origin])
         for title, options in _groups(sources.origins)
@@ -163,8 +163,8 @@ def _without_password(text: str) -> str:
     return parts._replace(netloc=netloc, query="…" if parts.query else "").geturl()
 
 
-def _channel_options(origins: Mapping[str, conf.Origin]) -> list[ChannelOption]:
-    config = conf.current()
+def _channel_options(origins: Mapping[str, config_sources.Origin]) -> list[ChannelOption]:
+    config = config_sources.current()
     places: dict[str, ChannelOptions] = {"": config.channel, **config.namespaces}
     return [
         ChannelOption(
@@ -187,8 +187,8 @@ def _channel_options(origins: Mapping[str, conf.Origin]) -> list[ChannelOption]:
     ]
 
 
-def _groups(origins: Mapping[str, conf.Origin]) -> list[Group]:
-    config = conf.current()
+def _groups(origins: Mapping[str, config_sources.Origin]) -> list[Group]:
+    config = config_sources.current()
     groups: list[Group] = []
     for name, option in CONFIG_FIELDS.items():
         if name in GROUPS:

@@ -26,13 +26,14 @@ from django.http import (
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from realtime import conf
+from realtime.config import sources
 
-from .. import channel_names, recent, service
-from ..forms import ChannelsField, PublishForm
+from .. import service
 from ..operators import Operator
-from ..reach import Reach, Target, check, count
-from ..sending import Sent, send
+from ..publishing import channel_names, recent
+from ..publishing.forms import ChannelsField, PublishForm
+from ..publishing.reach import Reach, Target, check, count
+from ..publishing.send import Sent, send
 from ..shell import Visit
 from .channels import find
 
@@ -185,7 +186,7 @@ def _page(visit: Visit, form: PublishForm, *, status: int = 200, **context: obje
         draft=_draft(visit.request),
         publications=recent.publications(visit.operator),
         namespaces=publishable,
-        boundary=conf.current().channel_namespace_boundary,
+        boundary=sources.current().channel_namespace_boundary,
         **context,
     )
 
@@ -194,7 +195,7 @@ def namespaces_of(operator: Operator) -> list[str] | None:
     """The namespaces an operator is confined to; None for one who may publish anywhere."""
     if operator.may_publish(""):
         return None
-    config = conf.current()
+    config = sources.current()
     boundary = config.channel_namespace_boundary
     return [name for name in config.namespaces if operator.may_publish(f"{name}{boundary}")]
 

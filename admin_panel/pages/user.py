@@ -17,9 +17,9 @@ from django.utils.translation import gettext as _
 
 import realtime
 from realtime import payload
-from realtime.survey import ClientReport
+from realtime.cluster.survey import ClientReport
 
-from .. import log, service
+from .. import audit, service
 from ..json_text import JSONText, json_text
 from ..paging import page_of
 from ..shell import Visit
@@ -137,7 +137,7 @@ def disconnect(visit: Visit) -> HttpResponse:
         return visit.render(
             "user_disconnect.html", title=_("Disconnect user"), user_id=user, state=state
         )
-    with visit.operator.logged(log.DISCONNECT, user):
+    with visit.operator.logged(audit.DISCONNECT, user):
         service.disconnect(user)
     visit.success(_("All connections of %(user)s were told to disconnect.") % {"user": user})
     return visit.redirect("user", user=user)
@@ -160,7 +160,7 @@ def unsubscribe(visit: Visit) -> HttpResponse:
             "user_unsubscribe.html", title=_("Unsubscribe user"), user_id=user, channel=channel
         )
     try:
-        with visit.operator.logged(log.UNSUBSCRIBE, user, detail=channel):
+        with visit.operator.logged(audit.UNSUBSCRIBE, user, detail=channel):
             service.unsubscribe(user, channel)
     except realtime.Error as error:
         visit.warning(

@@ -19,8 +19,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 
-from realtime import conf
-from realtime.server_api import endpoint
+from realtime.config import sources
+from realtime.server_api import http
 
 from .. import service
 from . import signin
@@ -36,26 +36,26 @@ TEXT = "text/plain; charset=utf-8"
 def auth(request: HttpRequest) -> HttpResponse:
     """Give a token for the password."""
     if request.method != "POST":
-        return respond(endpoint.METHOD_NOT_ALLOWED)
-    config = conf.current()
+        return respond(http.METHOD_NOT_ALLOWED)
+    config = sources.current()
     if signin.needs_no_password(config):
         return give(signin.INSECURE_TOKEN)
     try:
         password = find_password(request)
     except RequestDataTooBig:
-        return respond(endpoint.TOO_LARGE)
+        return respond(http.TOO_LARGE)
     except (BadRequest, MultiPartParserError, SuspiciousOperation):
-        return respond(endpoint.BAD_REQUEST)
+        return respond(http.BAD_REQUEST)
     if not password or not signin.has_password(config):
-        return respond(endpoint.BAD_REQUEST)
+        return respond(http.BAD_REQUEST)
     now = time.time()
     try:
         right = signin.try_password(config, password, address_of(request, config), now)
     except Limited as limited:
-        response = respond(endpoint.Response(429, b"Too Many Requests\n", TEXT))
+        response = respond(http.Response(429, b"Too Many Requests\n", TEXT))
         response["Retry-After"] = str(limited.seconds)
         return response
-    return give(signin.issue_token(config, now)) if right else respond(endpoint.BAD_REQUEST)
+    return give(signin.issue_token(config, now)) if right else respond(http.BAD_REQUEST)
 
 
 @csrf_exempt
@@ -64,17 +64,17 @@ def auth(request: HttpRequest) -> HttpResponse:
 def commands(request: HttpRequest) -> HttpResponse:
     """Run the commands of the body; see docs/http-api.md."""
     if request.method != "POST":
-        return respond(endpoint.METHOD_NOT_ALLOWED)
+        return respond(http.METHOD_NOT_ALLOWED)
     match request.headers.get("Authorization", "").split():
         case [scheme, token] if scheme.lower() == "token":
-            if not signin.is_token(conf.current(), token, time.time()):
-                return respond(endpoint.UNAUTHORIZED)
+            if not signin.is_token(sources.current(), token, time.time()):
+                return respond(http.UNAUTHORIZED)
         case _:
-            return respond(endpoint.UNAUTHORIZED)
+            return respond(http.UNAUTHORIZED)
     try:
         body = request.body
     except RequestDataTooBig:
-        return respond(endpoint.TOO_LARGE)
+        return respond(http.TOO_LARGE)
     return respond(service.run_commands(request.headers.get("Content-Type", ""), body))
 
 
@@ -97,7 +97,7 @@ def give(token: str) -> HttpResponse:
     return answer
 
 
-def respond(response: endpoint.Response) -> HttpResponse:
+def respond(response: http.Response) -> HttpResponse:
     """An answer of the server API as one of Django."""
     answer = HttpResponse(response.body, status=response.status)
     if response.content_type is None:

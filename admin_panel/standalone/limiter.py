@@ -12,9 +12,9 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 
 from django.http import HttpRequest
 
-from realtime.options import Config
+from realtime.config.options import Config
 
-from . import memory
+from . import counters
 
 WINDOW = 600
 """Seconds over which attempts are counted; then counting begins anew."""
@@ -48,10 +48,10 @@ def count(address: str, now: float) -> None:
     of_address, of_all = _keys(address, now)
     # nothing is kept of further addresses: they would drive out what else is remembered
     if (
-        memory.counted(of_all) >= OVERALL
+        counters.counted(of_all) >= OVERALL
         # what an address may not try does not count for all of them
-        or memory.count(of_address, WINDOW) > PER_ADDRESS
-        or memory.count(of_all, WINDOW) > OVERALL
+        or counters.count(of_address, WINDOW) > PER_ADDRESS
+        or counters.count(of_all, WINDOW) > OVERALL
     ):
         raise Limited(max(1, math.ceil(WINDOW - now % WINDOW)))
 
@@ -59,7 +59,7 @@ def count(address: str, now: float) -> None:
 def take_back(address: str, now: float) -> None:
     """Do not count an attempt: the password was right."""
     for key in _keys(address, now):
-        memory.take_back(key)
+        counters.take_back(key)
 
 
 def address_of(request: HttpRequest, config: Config) -> str:

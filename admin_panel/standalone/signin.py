@@ -21,11 +21,11 @@ from django.conf import settings
 from django.core.signing import BadSignature, Signer
 from django.views.decorators.debug import sensitive_variables
 
-from realtime import conf
-from realtime.options import Config
-from realtime.options_reader import InvalidOptions
+from realtime.config import sources
+from realtime.config.options import Config
+from realtime.config.reader import InvalidOptions
 
-from . import limiter, memory
+from . import counters, limiter
 
 IDLE = 12 * 3600
 LIFETIME = 30 * 86400
@@ -64,7 +64,7 @@ class Session(NamedTuple):
 def is_on() -> bool:
     """Whether the panel is served by itself. A wrong configuration serves the rest of the site."""
     try:
-        return conf.current().admin
+        return sources.current().admin
     except InvalidOptions:
         return False
 
@@ -135,14 +135,14 @@ def read(config: Config, value: str, now: float) -> Session | None:
         session = Session(*_signer(config, _SESSION_SALT).unsign_object(value))
     except BadSignature:
         return None
-    if session.left(now) <= 0 or memory.is_marked(_ended(session)):
+    if session.left(now) <= 0 or counters.is_marked(_ended(session)):
         return None
     return session
 
 
 def end(session: Session, now: float) -> None:
     """End a session for the rest of its life, whoever has a copy of the cookie."""
-    memory.mark(_ended(session), max(1, session.since + LIFETIME - now))
+    counters.mark(_ended(session), max(1, session.since + LIFETIME - now))
 
 
 def _ended(session: Session) -> str:

@@ -17,7 +17,7 @@ from django.urls.resolvers import RoutePattern
 from .. import shell
 from ..pages import PAGES
 from . import api, signin, views
-from .home import HOME, NAMESPACE, panel
+from .panel import HOME, NAMESPACE, panel
 
 app_name = NAMESPACE
 

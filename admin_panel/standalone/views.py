@@ -23,13 +23,13 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from realtime import conf
+from realtime.config import sources
 
 from ..shell import protect
 from ..words import duration
 from . import signin
-from .home import COOKIE, HOME, NotSignedIn, panel, session_of
 from .limiter import Limited, address_of
+from .panel import COOKIE, HOME, NotSignedIn, panel, session_of
 
 DjangoView: TypeAlias = Callable[[HttpRequest], HttpResponse]
 
@@ -64,7 +64,7 @@ def protected(view: DjangoView) -> DjangoView:
 @csrf_protect
 def sign_in(request: HttpRequest) -> HttpResponse:
     """The sign-in page, and then the page that was asked for."""
-    config = conf.current()
+    config = sources.current()
     given = request.POST if request.method == "POST" else request.GET
     target = own_path(given.get("next", ""))
     if request.method != "POST":
@@ -156,7 +156,7 @@ def show_form(
         "title": _("Sign in"),
         "form": form,
         "next": target,
-        "has_password": signin.has_password(conf.current()),
+        "has_password": signin.has_password(sources.current()),
         "login": login_url(target),
         "panel": panel,
     }
@@ -167,7 +167,7 @@ def keep(request: HttpRequest, response: HttpResponse, session: signin.Session, 
     """Have the browser send this session with every request to the panel, and to nobody else."""
     response.set_cookie(
         COOKIE,
-        signin.seal(conf.current(), session),
+        signin.seal(sources.current(), session),
         max_age=session.left(now),
         path=root(),
         secure=request.is_secure() or settings.SESSION_COOKIE_SECURE,

@@ -58,7 +58,7 @@ from channels.layers import channel_layers
 
 import realtime
 from realtime import serving
-from realtime.engine.scripts import APPEND
+from realtime.engine.redis.scripts import APPEND
 
 DATA = {"ts": 123456789012345, "n": 1, "pad": "a" * 56}
 """About 100 bytes of JSON, as everywhere else in the suite."""

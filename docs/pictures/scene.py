@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
-from realtime.options_reader import load
-from realtime.tokens import issue
+from realtime.auth import issue
+from realtime.config.reader import load
 from tests.conftest import stop_all
 from tests.ready_site import manage
 from tests.redis_server import RedisServer

@@ -20,10 +20,10 @@ from typing import Any
 from django.apps import AppConfig
 from django.core import checks
 
-from realtime import conf
 from realtime.checks import access, engine, hooks, options, panel, server, tokens
 from realtime.checks.base import Messages
-from realtime.conf import Given
+from realtime.config import sources
+from realtime.config.sources import Given
 
 TAG = "realtime"
 
@@ -63,5 +63,5 @@ def register() -> None:
 
 def run(app_configs: Sequence[AppConfig] | None = None, **_: Any) -> Messages:
     """Every message about the configuration as it is given just now."""
-    given = conf.examine()
+    given = sources.examine()
     return [message for check in CHECKS for message in check(given)]

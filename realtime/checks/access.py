@@ -6,9 +6,9 @@ from django.apps import apps
 from django.conf import settings
 from django.core import checks
 
-from realtime import origin
 from realtime.checks.base import Messages
-from realtime.conf import Given
+from realtime.config import origins
+from realtime.config.sources import Given
 
 _SOME_ORIGIN = "https://somewhere.invalid"
 """An origin that nobody owns."""
@@ -75,7 +75,7 @@ def check_believed_origins(given: Given) -> Messages:
     config = given.config
     if not config.session_authentication or config.allowed_origins is None:
         return []
-    if not origin.is_allowed(_SOME_ORIGIN, config.allowed_origins):
+    if not origins.is_allowed(_SOME_ORIGIN, config.allowed_origins):
         return []
     return [
         checks.Warning(
@@ -92,7 +92,7 @@ def check_origins_of_endpoint(given: Given) -> Messages:
     config = given.config
     if not config.proxy_connect_endpoint:
         return []
-    if not origin.is_allowed(_SOME_ORIGIN, config.allowed_origins):
+    if not origins.is_allowed(_SOME_ORIGIN, config.allowed_origins):
         return []
     return [
         checks.Warning(

@@ -5,23 +5,27 @@ from __future__ import annotations
 from django.conf import settings
 from django.core import checks
 
-from realtime import conf
 from realtime.checks.base import Messages
-from realtime.conf import Given
-from realtime.redis_options import uses_redis
+from realtime.config import sources
+from realtime.config.redis_options import uses_redis
+from realtime.config.sources import Given
 
 
 def check_channel_layer(given: Given) -> Messages:
     """W007: another layer than ours delivers, so numbering and publishing are two steps."""
     config = given.config
-    backend = conf.channel_layers().get(config.channel_layer)
-    if not uses_redis(config) or conf.layer_problems(config) or backend in (None, conf.OUR_LAYER):
+    backend = sources.channel_layers().get(config.channel_layer)
+    if (
+        not uses_redis(config)
+        or sources.layer_problems(config)
+        or backend in (None, sources.OUR_LAYER)
+    ):
         return []
     return [
         checks.Warning(
             f"With the channel layer {config.channel_layer!r} publishing takes two steps and a"
             " round trip more, and messages are delivered in any order until gaps are filled.",
-            hint=f"Use {conf.OUR_LAYER}, or leave channel_layer empty.",
+            hint=f"Use {sources.OUR_LAYER}, or leave channel_layer empty.",
             id="realtime.W007",
         )
     ]
@@ -31,8 +35,8 @@ def check_memory_engine(given: Given) -> Messages:
     """W008: the site has layers for several processes, the engine is for one."""
     redis_layers = [
         alias
-        for alias, backend in conf.channel_layers().items()
-        if backend == conf.OUR_LAYER or backend.startswith("channels_redis.")
+        for alias, backend in sources.channel_layers().items()
+        if backend == sources.OUR_LAYER or backend.startswith("channels_redis.")
     ]
     if settings.DEBUG or uses_redis(given.config) or not redis_layers:
         return []

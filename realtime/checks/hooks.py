@@ -6,11 +6,11 @@ import re
 
 from django.core import checks
 
-from realtime import pages
+from realtime import page_config
 from realtime.checks.base import Messages
-from realtime.conf import Given
+from realtime.config.options import Config
+from realtime.config.sources import Given
 from realtime.hooks.registry import registry
-from realtime.options import Config
 
 
 def check_proxies(given: Given) -> Messages:
@@ -43,7 +43,7 @@ def check_proxies(given: Given) -> Messages:
 def check_private_channels(given: Given) -> Messages:
     """W021: functions decide about private channels, and nobody asks them."""
     prefix = given.config.channel_private_prefix
-    if not prefix or pages.find_view("subscribe") is not None:
+    if not prefix or page_config.find_view("subscribe") is not None:
         return []
     return [
         checks.Warning(

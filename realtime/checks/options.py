@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from django.core import checks
 
 from realtime.checks.base import Messages
-from realtime.conf import Given
-from realtime.options_reader import NOT_USED
+from realtime.config.reader import NOT_USED
+from realtime.config.sources import Given
 
 OPTION_ERRORS: Mapping[str, str] = {
     "source": "realtime.E001",

@@ -6,8 +6,9 @@ from django.conf import settings
 from django.core import checks
 from django.urls import NoReverseMatch, reverse
 
-from realtime.checks.base import SECRET_LEAST_BYTES, Messages
-from realtime.conf import Given
+from realtime.auth.keys import SECRET_LEAST_BYTES
+from realtime.checks.base import Messages
+from realtime.config.sources import Given
 
 PASSWORD_LEAST_BYTES = 12
 """The panel lets some ten million passwords a year be tried."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.core import checks
 
 from realtime.checks.base import Messages
-from realtime.conf import Given
-from realtime.transports import daphne
+from realtime.config.sources import Given
+from realtime.transports.servers import daphne
 
 
 def check_daphne(given: Given) -> Messages:

@@ -7,10 +7,10 @@ from django.conf import settings
 from django.core import checks
 from django.utils.module_loading import import_string
 
-from realtime import pages
-from realtime.checks.base import SECRET_LEAST_BYTES, Messages
-from realtime.conf import Given
-from realtime.tokens.keys import InvalidKey, configured_keys
+from realtime import page_config
+from realtime.auth.keys import SECRET_LEAST_BYTES, InvalidKey, configured_keys
+from realtime.checks.base import Messages
+from realtime.config.sources import Given
 
 
 def check_token_keys(given: Given) -> Messages:
@@ -40,7 +40,7 @@ def check_secret_length(given: Given) -> Messages:
 def check_token_keys_of_views(given: Given) -> Messages:
     """E030, E031: the views of `realtime.urls` cannot make tokens that are accepted."""
     config = given.config
-    if pages.find_view("refresh") is None:
+    if page_config.find_view("refresh") is None:
         return []
     if not config.token_hmac_secret_key:
         return [
@@ -64,7 +64,7 @@ def check_token_keys_of_views(given: Given) -> Messages:
 
 def check_login_of_views(given: Given) -> Messages:
     """W020: the views of `realtime.urls` are asked by users and see nobody."""
-    if pages.find_view("refresh") is None or _has_login():
+    if page_config.find_view("refresh") is None or _has_login():
         return []
     return [
         checks.Warning(

@@ -17,7 +17,8 @@ import msgspec
 from django.core.management.base import CommandError, CommandParser
 from msgspec import Raw, Struct
 
-from realtime import conf, payload, serving
+from realtime import payload, serving
+from realtime.config import sources
 from realtime.console.base import Answer, Options, SubCommand, add_nothing, count, shown, table
 from realtime.console.remote import Remote, Unreachable, add_url_arguments, explain_api
 from realtime.errors import Error, NotServing
@@ -63,7 +64,7 @@ class _Reply(Struct):
 
 
 def _call_remote(remote: Remote, method: str, params: bytes) -> bytes:
-    config = conf.current()
+    config = sources.current()
     if not config.api_key and not config.api_insecure:
         raise CommandError("The server API is closed: set api_key here and for the service.")
     try:

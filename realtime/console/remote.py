@@ -21,8 +21,8 @@ from django.core.management.base import CommandError, CommandParser
 from django.urls import NoReverseMatch, reverse
 
 from realtime.asgi import API_URL_NAME
+from realtime.config.options import Config
 from realtime.console.base import shown
-from realtime.options import Config
 
 DEFAULT_TIMEOUT = 5.0
 TIMEOUT_MAX = 3600.0

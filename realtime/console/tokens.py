@@ -17,18 +17,12 @@ import jwt
 import msgspec
 from django.core.management.base import CommandError, CommandParser
 
-from realtime import conf
+from realtime.auth import issue
+from realtime.auth.keys import KeysUnavailable, configured_keys
+from realtime.config import sources
+from realtime.config.options import Config
 from realtime.console.base import Answer, Options, SubCommand, count, shown
-from realtime.options import Config
-from realtime.tokens import (
-    ConnectToken,
-    ExpiredToken,
-    InvalidToken,
-    SubscribeToken,
-    Verifier,
-    issue,
-)
-from realtime.tokens.keys import KeysUnavailable, configured_keys
+from realtime.tokens import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken, Verifier
 
 DEFAULT_TTL = "7d"
 UNITS: Mapping[str, int] = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -88,7 +82,7 @@ def _add_gentoken(parser: CommandParser) -> None:
 
 
 def _gentoken(options: Options) -> Answer:
-    config = conf.current()
+    config = sources.current()
     if not config.token_hmac_secret_key:
         raise CommandError(
             "Tokens are signed with token_hmac_secret_key, which is not set."
@@ -129,7 +123,7 @@ def _add_checktoken(parser: CommandParser) -> None:
 
 
 def _checktoken(options: Options) -> Answer:
-    config = conf.current()
+    config = sources.current()
     given: str = options["token"]
     token = (sys.stdin.readline() if given == "-" else given).strip()
     try:

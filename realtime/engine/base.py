@@ -7,12 +7,13 @@ to it. Arguments are clean: names are valid, options say what is on. Any excepti
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from realtime.options import ChannelOptions
+from realtime.config.options import ChannelOptions
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
@@ -21,8 +22,6 @@ from realtime.protocol.messages import (
     Publication,
     StreamPosition,
 )
-from realtime.recovery import History
-from realtime.survey import SurveyID
 
 
 class NodeInfo(Struct, frozen=True, gc=False):
@@ -239,3 +238,25 @@ class Engine(Store, Protocol):
     async def withdraw(self, node: NodeInfo) -> None:
         """Say that this node is gone."""
         ...
+
+
+class History(NamedTuple):
+    """A reading of a channel's stream, taken at one moment.
+
+    publications: the kept ones asked for, oldest first, offsets without a gap.
+    position: the top of the stream at that moment; offset 0 when nothing was published.
+    """
+
+    publications: tuple[Publication, ...]
+    position: StreamPosition
+
+
+SurveyID: TypeAlias = str
+
+
+EPOCH_BITS = 48
+
+
+def new_epoch() -> str:
+    """Hexadecimal digits that no other epoch has. Cheap: every publication brings one along."""
+    return f"{random.getrandbits(EPOCH_BITS):x}"

@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from realtime.engine.base import NodeInfo, NodeStatus, Receiver
-from realtime.engine.epochs import new_epoch
-from realtime.options import ChannelOptions
+from realtime.config.options import ChannelOptions
+from realtime.engine.base import History, NodeInfo, NodeStatus, Receiver, SurveyID, new_epoch
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
@@ -28,8 +27,6 @@ from realtime.protocol.messages import (
     Publication,
     StreamPosition,
 )
-from realtime.recovery import History
-from realtime.survey import SurveyID
 from realtime.timers import Timer, Timers
 
 RESTING_ALLOWED = 100_000

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from realtime import channel, payload
+from realtime import channel_rules, payload
 from realtime.errors import PermissionDenied
-from realtime.hooks.base import Identity, Renewal
+from realtime.node.hooks import Identity, Renewal
 from realtime.payload import Payload
 
 
@@ -49,7 +49,7 @@ class Connected:
         return Identity(
             user=user_id(self.user),
             info=optional(self.info),
-            channels=tuple(channel.names(self.channels)),
+            channels=tuple(channel_rules.names(self.channels)),
             expires_at=None if self.ttl is None else time.time() + _seconds(self.ttl),
             data=optional(self.data),
         )

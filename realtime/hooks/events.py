@@ -13,7 +13,7 @@ from typing import Any
 from django.dispatch import Signal
 
 from realtime import signals
-from realtime.hooks import running
+from realtime.hooks import runner
 
 logger = logging.getLogger("realtime.hooks")
 
@@ -116,12 +116,12 @@ class Events:
 
 def _send(kind: str, details: dict[str, Any]) -> None:
     try:
-        with running.connections():
+        with runner.connections():
             results = SIGNALS[kind].send_robust(sender=None, **details)
     except BaseException:  # the thread must go on
         logger.exception("Signal %s could not be sent to all receivers", kind)
         return
     for receiver, result in results:
         if isinstance(result, Exception):
-            name = running.name_of(receiver)
+            name = runner.name_of(receiver)
             logger.error("Receiver %s of signal %s failed", name, kind, exc_info=result)

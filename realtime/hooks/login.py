@@ -3,7 +3,7 @@
 Only connections of the same origin, or of one in `allowed_origins`, are believed: browsers
 send cookies along with a WebSocket handshake from any page. The connection is bound to the
 session: it is looked at again from time to time, and at once when Django says that something
-changed (`realtime.logins`).
+changed (`realtime.logout`).
 
 A login that ends while its client is being identified ends that too:
 - what reads the session as it was is told, by `ended`, to read it once more;
@@ -14,6 +14,7 @@ A login that ends while its client is being identified ends that too:
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import random
 import re
@@ -28,12 +29,12 @@ from django.conf import settings
 from django.contrib.auth import get_user
 from django.http import HttpRequest
 
-from realtime import logins, origin
+from realtime.config import origins
 from realtime.hooks.answers import optional
-from realtime.hooks.base import Caller, Identity, Renewal
 from realtime.hooks.registry import Registry
 from realtime.hooks.requests import Request
-from realtime.hooks.running import Runner
+from realtime.hooks.runner import Runner
+from realtime.node.hooks import Caller, Identity, Renewal
 from realtime.payload import Payload
 
 logger = logging.getLogger("realtime.hooks")
@@ -157,7 +158,7 @@ def _load(key: str) -> tuple[Any, str] | None:
     user: Any = get_user(request)
     if not user.is_authenticated or not user.is_active:
         return None
-    return user, logins.of(session)
+    return user, of(session)
 
 
 def _next_check() -> float:
@@ -174,7 +175,7 @@ def is_believed(page: str | None, host: str, allowed_origins: Sequence[str] | No
     if page is None or is_same_origin(page, host):
         return True
     named = [pattern for pattern in allowed_origins or () if _names_a_host(pattern)]
-    return bool(named) and origin.is_allowed(page, named)
+    return bool(named) and origins.is_allowed(page, named)
 
 
 def is_same_origin(page: str, host: str) -> bool:
@@ -201,7 +202,7 @@ def _names_a_host(pattern: str) -> bool:
     host = re.sub(r":[\d*?]+$", "", pattern.rpartition("://")[2])
     if not any(character.isalnum() for character in host):
         return False
-    return not any(origin.is_allowed(page, (pattern,)) for page in _ANY_PAGES)
+    return not any(origins.is_allowed(page, (pattern,)) for page in _ANY_PAGES)
 
 
 _ANY_PAGES = tuple(
@@ -211,3 +212,17 @@ _ANY_PAGES = tuple(
     for port in ("", ":80", ":443", ":8000", ":8080", ":8443")
 )
 """Origins that no pattern with a host in it means (RFC 6761, RFC 5737)."""
+
+
+LOGIN_KEY = "_realtime_login"
+"""Where a session that lives in its cookie alone keeps what tells it from others."""
+
+
+def digest(session_key: str) -> str:
+    """What stands for a session where its key, which is a secret, must not be seen."""
+    return hashlib.blake2b(session_key.encode(), digest_size=16).hexdigest() if session_key else ""
+
+
+def of(session: Any) -> str:
+    """The login of a session: the digest that all its connections bear."""
+    return digest(session.get(LOGIN_KEY) or session.session_key or "")

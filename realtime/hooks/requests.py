@@ -9,7 +9,7 @@ from typing import Any
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.http import parse_cookie
 
-from realtime.hooks.base import Handshake
+from realtime.node.hooks import Handshake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from realtime import payload
+from realtime.config.options import ChannelOptions, Config
 from realtime.errors import BadRequest, InternalError, MethodNotFound, NotAvailable
 from realtime.hooks import answers
-from realtime.hooks.base import Caller, Identity, Renewal
-from realtime.hooks.endpoints import Endpoints
 from realtime.hooks.login import Logins
 from realtime.hooks.registry import Registry
 from realtime.hooks.requests import (
@@ -29,10 +28,11 @@ from realtime.hooks.requests import (
     RPCRequest,
     SubscribeRequest,
 )
-from realtime.hooks.running import Runner, name_of
-from realtime.options import ChannelOptions, Config
+from realtime.hooks.runner import Runner, name_of
+from realtime.node.hooks import Caller, Identity, Renewal
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, UserID
+from realtime.proxy.endpoints import Endpoints
 
 logger = logging.getLogger("realtime.hooks")
 

@@ -11,13 +11,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from realtime import operations, payload
+from realtime import payload
+from realtime.cluster.member import Member
 from realtime.errors import BadRequest, MethodNotFound
-from realtime.member import Member
 from realtime.payload import Payload
-from realtime.protocol.json import client_info, raw
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
 from realtime.protocol.messages import ABSENT, Publication
+from realtime.protocol.v1.json import client_info, raw
+from realtime.server_api import operations
 
 P = TypeVar("P", bound=Struct)
 

@@ -16,7 +16,7 @@ from django.template import Context
 from django.utils.html import json_script
 from django.utils.safestring import SafeString
 
-from realtime import pages
+from realtime import page_config
 
 register = template.Library()
 
@@ -30,13 +30,13 @@ def realtime_config(context: Context, **own: Any) -> SafeString:
     `own`: values of the page's own, or in place of ours. It is data that browsers do not run,
     so a content security policy need not allow it.
     """
-    return json_script(pages.config(_request(context), **own), ELEMENT_ID)
+    return json_script(page_config.config(_request(context), **own), ELEMENT_ID)
 
 
 @register.simple_tag(takes_context=True)
 def realtime_token(context: Context) -> str:
     """A connection token for the visitor; "" for nobody."""
-    return pages.token(_request(context))
+    return page_config.token(_request(context))
 
 
 def _request(context: Context) -> HttpRequest:

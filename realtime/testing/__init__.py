@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from realtime.testing.clients import TestClient
     from realtime.testing.outbox import Outbox, Published, capture
+    from realtime.testing.results import Received, Resumed, Subscribed
     from realtime.testing.services import TestService
-    from realtime.testing.shapes import Received, Resumed, Subscribed
     from realtime.testing.sockets import HandshakeRefused
     from realtime.testing.testcases import RealtimeTestMixin
 

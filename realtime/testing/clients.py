@@ -9,10 +9,10 @@ from unittest.mock import ANY
 
 from realtime.errors import Disconnect
 from realtime.protocol.messages import Method, PushType, StreamPosition
-from realtime.service import ClientInfo, PresenceStats
+from realtime.server_api.functions import ClientInfo, PresenceStats
 from realtime.testing.credentials import Credentials
 from realtime.testing.outbox import Published
-from realtime.testing.shapes import (
+from realtime.testing.results import (
     Received,
     Resumed,
     Subscribed,

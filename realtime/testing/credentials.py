@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from http.cookies import Morsel
 from typing import Any
 
+from realtime.auth import issue
+from realtime.config.options import Config
 from realtime.hooks.answers import user_id
-from realtime.options import Config
-from realtime.tokens import issue
 
 
 class Credentials:

@@ -11,9 +11,10 @@ from unittest.mock import ANY
 
 from asgiref.sync import iscoroutinefunction
 
-from realtime import commits, payload
-from realtime.commits import Publications
-from realtime.testing.committed import Committed
+from realtime import payload
+from realtime.server_api import transactions
+from realtime.server_api.transactions import Publications
+from realtime.testing.transactions import Committed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -94,7 +95,7 @@ class Outbox(Sequence[Published]):
                 _open[-1]._look()
             self._committed = Committed()
             _open.append(self)
-            commits.capture = _take
+            transactions.capture = _take
 
     def end(self) -> None:
         """Take no more."""
@@ -103,7 +104,7 @@ class Outbox(Sequence[Published]):
             self._committed = None
             _open[:] = [outbox for outbox in _open if outbox is not self]
             if not _open:
-                commits.capture = None
+                transactions.capture = None
 
     def take(self, publications: Publications) -> None:
         """Publish into this outbox."""

@@ -17,15 +17,16 @@ from typing import Any, TypeVar
 from asgiref.sync import sync_to_async
 from django.core.signals import setting_changed
 
-from realtime import conf, serving
-from realtime.hooks import running
-from realtime.node import Node
-from realtime.options_reader import InvalidOptions
+from realtime import serving
+from realtime.config import sources
+from realtime.config.reader import InvalidOptions
+from realtime.hooks import runner
+from realtime.node.node import Node
 from realtime.testing import outbox
 from realtime.testing.clients import TestClient
-from realtime.testing.committed import Committed
 from realtime.testing.credentials import Credentials
 from realtime.testing.databases import Databases
+from realtime.testing.transactions import Committed
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ class TestService:
         self.databases = Databases()
         self._thread: _Thread | None = None
         self._committed: Committed | None = None
-        self._own_connections = running.connections
+        self._own_connections = runner.connections
 
     # life
 
@@ -61,7 +62,7 @@ class TestService:
         """
         self._committed = Committed()
         self.databases.lend()
-        running.connections = self.databases.borrowed
+        runner.connections = self.databases.borrowed
         outbox.delivered_to.append(self)
         setting_changed.connect(self._changed)
         try:
@@ -74,18 +75,18 @@ class TestService:
         """Close every client, and leave nothing behind."""
         setting_changed.disconnect(self._changed)
         self._end()
-        conf.override()
+        sources.override()
         if self in outbox.delivered_to:
             outbox.delivered_to.remove(self)
-        running.connections = self._own_connections
+        runner.connections = self._own_connections
         self.databases.take_back()
         self._committed = None
 
     def _serve(self) -> _Thread:
         if self._thread is None:
-            conf.override(engine="memory", channel_layer="")
-            if not conf.current().token_hmac_secret_key:
-                conf.override(
+            sources.override(engine="memory", channel_layer="")
+            if not sources.current().token_hmac_secret_key:
+                sources.override(
                     engine="memory",
                     channel_layer="",
                     token_hmac_secret_key=secrets.token_urlsafe(32),
@@ -102,7 +103,7 @@ class TestService:
         if setting not in _SETTINGS:
             return
         self._end()
-        conf.override()
+        sources.override()
         with suppress(InvalidOptions):  # told to whoever wants to be served
             self._serve()
 

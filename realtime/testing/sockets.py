@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
-from realtime.asgi_types import Scope
 from realtime.errors import DISCONNECTS, ERRORS, Disconnect, Error
 from realtime.protocol.messages import Method
+from realtime.transports.asgi import Scope
 from realtime.transports.websocket import WebSocketConsumer
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import parse_qs
 
-from realtime.asgi_types import Scope
-from realtime.hooks.base import FORWARDED_HEADERS, Handshake
+from realtime.node.hooks import FORWARDED_HEADERS, Handshake
+from realtime.transports.asgi import Scope
 
 HEADERS_MAX_BYTES = 32 * 1024
 """Of a handshake: what connections keep of it must not add up. daphne takes half of that,

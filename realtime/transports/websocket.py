@@ -17,16 +17,17 @@ from urllib.parse import parse_qs
 
 from channels.consumer import AsyncConsumer
 
-from realtime import client as clients
-from realtime import origin, serving
-from realtime.asgi_types import ASGIApplication, Receive, Scope, Send
-from realtime.client import Client
+from realtime import serving
+from realtime.clients import client as clients
+from realtime.clients.client import Client
+from realtime.config import origins
 from realtime.errors import DisconnectBadRequest, DisconnectMessageTooBig
-from realtime.hooks.base import NO_HANDSHAKE
-from realtime.node import Node
-from realtime.transports import daphne, uvicorn
+from realtime.node.hooks import NO_HANDSHAKE
+from realtime.node.node import Node
+from realtime.transports.asgi import ASGIApplication, Receive, Scope, Send
 from realtime.transports.handshake import handshake, has_too_many_headers, header
-from realtime.transports.plain import WebSocketTransport
+from realtime.transports.servers import daphne, uvicorn
+from realtime.transports.websocket_transport import WebSocketTransport
 
 SUBPROTOCOLS: Mapping[str, str] = {
     "centrifuge-protobuf": "protobuf",
@@ -62,7 +63,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         event = await receive()
         if event["type"] != "websocket.connect":
             return
-        if not origin.is_allowed(header(scope, b"origin"), node.config.allowed_origins):
+        if not origins.is_allowed(header(scope, b"origin"), node.config.allowed_origins):
             await deny(scope, send, *self.refusal)
             return
         if has_too_many_headers(scope):

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from realtime.config.options import ChannelOptions
 from realtime.engine.base import Concerns, Engine, NodeInfo
 from realtime.engine.memory import MemoryEngine
-from realtime.options import ChannelOptions
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
 from tests.unit.parts import Clock, data, eventually

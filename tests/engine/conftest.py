@@ -12,7 +12,7 @@ import pytest
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from tests.engine.bench import META_LIFETIME, SECOND_NODE, Bench, memory_bench
-from tests.engine.listing_bench import ListingBench, Wire
+from tests.engine.redis.channel_list_bench import ListingBench, Wire
 from tests.engine.redis_bench import KINDS, ONE_REDIS, Pair, RedisBench, redis_bench
 from tests.redis_server import RedisServer
 from tests.unit.parts import Clock

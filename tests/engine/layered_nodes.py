@@ -10,11 +10,11 @@ from channels.layers import InMemoryChannelLayer
 from channels_redis.core import RedisChannelLayer as CoreChannelLayer
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
-from realtime.engine.carriers import LayerCarrier, TwoStepCarrier
-from realtime.engine.redis import RedisEngine
-from realtime.layer import RedisChannelLayer
-from realtime.node import Node
-from realtime.options_reader import load
+from realtime.config.reader import load
+from realtime.engine.redis.carriers import LayerCarrier, TwoStepCarrier
+from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.layer import RedisChannelLayer
+from realtime.node.node import Node
 from tests.redis_server import RedisServer
 
 OWN, SHARDS = "own layer", "own layer, shards"

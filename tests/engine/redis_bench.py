@@ -10,9 +10,9 @@ import redis
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
 from realtime.engine.base import NodeInfo
-from realtime.engine.carriers import LayerCarrier, TwoStepCarrier
-from realtime.engine.redis import RedisEngine
-from realtime.layer import RedisChannelLayer
+from realtime.engine.redis.carriers import LayerCarrier, TwoStepCarrier
+from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.layer import RedisChannelLayer
 from tests.conftest import new_word
 from tests.engine.bench import NODE, NODE_LIFETIME, Bench
 from tests.redis_server import RedisServer

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from realtime.options import ChannelOptions
+from realtime.config.options import ChannelOptions
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import KEPT, META_LIFETIME, PLAIN, Bench
 from tests.unit.parts import data, eventually, turns

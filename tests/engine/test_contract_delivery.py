@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from realtime.options import ChannelOptions
+from realtime.config.options import ChannelOptions
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.engine.bench import PLAIN, Bench, comes_true, several
 from tests.unit.parts import data, eventually

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from realtime.options import ChannelOptions
+from realtime.config.options import ChannelOptions
 from realtime.protocol.messages import StreamPosition
 from tests.engine.bench import Bench
 

@@ -9,10 +9,10 @@ from types import ModuleType
 
 import pytest
 
+from realtime.config.options import ChannelOptions
+from realtime.config.reader import load
 from realtime.engine.memory import MemoryEngine
-from realtime.node import Node
-from realtime.options import ChannelOptions
-from realtime.options_reader import load
+from realtime.node.node import Node
 from realtime.protocol.messages import ClientInfo, Publication
 from realtime.timers import Timers
 from tests.engine.bench import RecordingReceiver

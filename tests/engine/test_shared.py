@@ -8,7 +8,7 @@ import random
 import msgspec
 import pytest
 
-from realtime.options import ChannelOptions
+from realtime.config.options import ChannelOptions
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.engine.bench import KEPT, NODE, NODE_LIFETIME, PLAIN, SECOND_NODE, comes_true
 from tests.engine.conftest import OpenRedisBench

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from realtime import payload
+from realtime.channel_rules import QUESTIONS
 from realtime.engine.base import NODES_REMEMBERED, NodeInfo, NodeStatus
-from realtime.engine.keys import QUESTIONS
 from realtime.errors import EngineUnavailable
 from tests.conftest import new_word
 from tests.engine.bench import NODE, SECOND_NODE, Bench

@@ -11,12 +11,12 @@ import pytest
 from selenium.webdriver import Chrome
 
 from tests.browser import browsing, console
-from tests.live.application import Application
 from tests.live.clusters import KINDS, SERVICE, Cluster, TwoNodes
 from tests.live.panel_servers import PanelServer, make_site
 from tests.live.panel_site import OPERATOR, PASSWORD, Guests, config_of, sign_in_browser
 from tests.live.panel_staff import Staff, add_staff
 from tests.live.panel_urls import HOMES
+from tests.live.proxy.application import Application
 from tests.live.publish_screen import PublishScreen
 from tests.live.tail_page import TailPage
 from tests.ready_site import ReadySite

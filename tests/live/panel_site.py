@@ -9,9 +9,9 @@ import httpx
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from realtime.options import Config
-from realtime.options_reader import load
-from realtime.tokens import issue
+from realtime.auth import issue
+from realtime.config.options import Config
+from realtime.config.reader import load
 from tests.browser import wait_for
 from tests.protocol_client import ProtocolClient, open_client
 from tests.ready_site import ReadySite

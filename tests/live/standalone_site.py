@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from admin_panel.standalone.limiter import WINDOW
-from realtime.options_reader import load
+from realtime.config.reader import load
 from tests.ready_site import manage
 from tests.server import API_KEY, SECRET, Server, wait_until
 

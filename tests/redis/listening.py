@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.subscriptions import Subscriptions
+from realtime.redis.pubsub import Subscriptions
 
 TIMEOUT = 15.0
 

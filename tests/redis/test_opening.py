@@ -16,7 +16,7 @@ from realtime.errors import EngineUnavailable
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.subscriptions import Subscriptions
+from realtime.redis.pubsub import Subscriptions
 from tests.redis.conftest import TlsProxy
 from tests.redis.scripted_server import OK, ScriptedServer, array
 from tests.redis_sentinel import Sentinel

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from realtime.errors import EngineUnavailable
-from realtime.redis import subscriptions
+from realtime.redis import pubsub
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Timeouts
 from tests.redis.listening import Listener, only_this_task
@@ -190,7 +190,7 @@ async def test_thousands_of_names_are_subscribed_to_at_once(
     listen: Listening, redis_server: RedisServer, connection: Connection, unique: str
 ) -> None:
     listener = listen(redis_server.url)
-    names = [f"{unique}-{number}" for number in range(3 * subscriptions.NAMES_PER_COMMAND + 1)]
+    names = [f"{unique}-{number}" for number in range(3 * pubsub.NAMES_PER_COMMAND + 1)]
 
     await asyncio.gather(*(listener.subscribe(name) for name in names))
 
@@ -242,7 +242,7 @@ async def test_silent_connection_is_asked_and_stays(
     listen: Listening,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(subscriptions, "PING_INTERVAL", 0.05)
+    monkeypatch.setattr(pubsub, "PING_INTERVAL", 0.05)
     answers = {
         b"CLIENT": OK,
         b"SUBSCRIBE": array(b"subscribe", b"x", 1),
@@ -264,7 +264,7 @@ async def test_silent_connection_without_names_is_asked_and_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Redis answers such a PING in another form."""
-    monkeypatch.setattr(subscriptions, "PING_INTERVAL", 0.05)
+    monkeypatch.setattr(pubsub, "PING_INTERVAL", 0.05)
     redis = own_redis()
     listener = listen(redis.url, Timeouts(answer=0.4))
     await listener.subscribe("x")

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from realtime.errors import EngineUnavailable
-from realtime.redis import subscriptions
+from realtime.redis import pubsub
 from realtime.redis.hosts import Timeouts
 from tests.redis.conftest import SLACK
 from tests.redis.listening import Listener, only_this_task
@@ -106,7 +106,7 @@ async def test_first_connection_lost_before_everything_was_subscribed_to_is_a_lo
 
     server = await script_server(answer)
     listener = listen(server.url)
-    names = [f"n{number}" for number in range(subscriptions.NAMES_PER_COMMAND + 1)]
+    names = [f"n{number}" for number in range(pubsub.NAMES_PER_COMMAND + 1)]
 
     await asyncio.gather(*(listener.subscribe(name) for name in names))
     await restored(listener)
@@ -118,7 +118,7 @@ async def test_restored_means_that_everything_wanted_is_subscribed_to(
     listen: Listening, redis: RedisServer
 ) -> None:
     listener = listen(redis.url)
-    names = {f"n{number}" for number in range(2 * subscriptions.NAMES_PER_COMMAND + 1)}
+    names = {f"n{number}" for number in range(2 * pubsub.NAMES_PER_COMMAND + 1)}
     await asyncio.gather(*(listener.subscribe(name) for name in names))
 
     redis.kill_pubsub()
@@ -218,7 +218,7 @@ async def test_subscribe_to_a_frozen_redis_fails_in_time_and_the_name_is_not_wan
 async def test_frozen_redis_is_noticed_without_any_call(
     listen: Listening, redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscriptions, "PING_INTERVAL", 0.1)
+    monkeypatch.setattr(pubsub, "PING_INTERVAL", 0.1)
     listener = listen(redis.url, Timeouts(connect=0.2, answer=0.3))
     await listener.subscribe("x")
 
@@ -239,7 +239,7 @@ async def test_messages_are_a_sign_of_life(
     script_server: Scripting, listen: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A Redis that does not answer PING, but hands over a message, is not lost."""
-    monkeypatch.setattr(subscriptions, "PING_INTERVAL", 0.05)
+    monkeypatch.setattr(pubsub, "PING_INTERVAL", 0.05)
     answers = {
         b"CLIENT": OK,
         b"SUBSCRIBE": array(b"subscribe", b"x", 1),
@@ -371,8 +371,8 @@ async def test_exception_in_a_callback_does_not_keep_it_from_coming_back(
         done.set()
         fail()
 
-    subscribed = subscriptions.Subscriptions(
-        subscriptions.Host({"address": redis.url}),
+    subscribed = pubsub.Subscriptions(
+        pubsub.Host({"address": redis.url}),
         Timeouts(),
         on_message=lambda name, data: None,
         on_lost=fail,

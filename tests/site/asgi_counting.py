@@ -8,15 +8,15 @@ import json
 import sys
 from collections import Counter
 
-from realtime.asgi_types import Receive, Scope, Send
+from realtime.transports.asgi import Receive, Scope, Send
 from tests.site.asgi import application as site
 
 COUNTED = {
-    "realtime.transports.sockjs.session.Session",
-    "realtime.transports.sockjs.receiver.Response",
+    "realtime.transports.emulation.session.Session",
+    "realtime.transports.emulation.response.Response",
     "realtime.transports.sockjs.websocket.SockJSTransport",
-    "realtime.transports.http.Exchange",
-    "realtime.client.Client",
+    "realtime.transports.asgi.Exchange",
+    "realtime.clients.client.Client",
 }
 
 

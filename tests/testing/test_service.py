@@ -10,9 +10,9 @@ import pytest
 from django.test import override_settings
 
 import realtime
-from realtime import conf
+from realtime.config import sources
+from realtime.config.reader import InvalidOptions
 from realtime.errors import NotServing
-from realtime.options_reader import InvalidOptions
 from realtime.testing import TestService, capture
 from tests.testing.conftest import OPTIONS
 
@@ -162,7 +162,7 @@ def test_service_does_not_start_with_wrong_options(settings: Any) -> None:
     ids=["redis_url", "engine", "channel_layer"],
 )
 def test_site_with_redis_is_tested_without(redis: dict[str, Any], settings: Any) -> None:
-    settings.CHANNEL_LAYERS = {"default": {"BACKEND": conf.OUR_LAYER, "CONFIG": {}}}
+    settings.CHANNEL_LAYERS = {"default": {"BACKEND": sources.OUR_LAYER, "CONFIG": {}}}
     settings.REALTIME = {**OPTIONS, **redis}
 
     with TestService() as service, service.client("17") as client:
@@ -171,7 +171,7 @@ def test_site_with_redis_is_tested_without(redis: dict[str, Any], settings: Any)
         client.expect("news", 1)
         assert list(realtime.presence("news")) == [client.id]
 
-    assert conf.current().engine == redis.get("engine", "")
+    assert sources.current().engine == redis.get("engine", "")
 
 
 def test_environment_with_redis_is_tested_without(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +190,7 @@ def test_site_without_a_key_for_tokens_has_users_all_the_same(settings: Any) -> 
         client.subscribe("news")
         assert realtime.presence("news")[client.id]["user"] == "17"
 
-    assert conf.current().token_hmac_secret_key == ""
+    assert sources.current().token_hmac_secret_key == ""
 
 
 # with an outbox

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from realtime.node import Node
-from realtime.options_reader import load
+from realtime.config.reader import load
+from realtime.node.node import Node
+from tests.unit.cluster.direct_parts import Pair, two_nodes
 from tests.unit.parts import Clock
-from tests.unit.post_parts import Pair, two_nodes
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from realtime import payload
+from realtime.cluster.survey import ClientReport
 from realtime.errors import Disconnect
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
-from realtime.protocol.json import JSONCodec
 from realtime.protocol.messages import ClientInfo
-from realtime.survey import ClientReport
+from realtime.protocol.v1.json import JSONCodec
 
 quickly = settings(deadline=None, max_examples=60)
 """Property tests run beside others on few cores: no deadline per example."""

@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import ParamSpec, TypeVar
 
-from realtime.engine.base import NodeInfo
-from realtime.engine.epochs import new_epoch
+from realtime.config.options import ChannelOptions
+from realtime.engine.base import History, NodeInfo, new_epoch
 from realtime.engine.memory import MemoryEngine
-from realtime.options import ChannelOptions
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
-from realtime.recovery import History
 from realtime.timers import Timers
 from tests.unit.parts import eventually
 

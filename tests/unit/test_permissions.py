@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from realtime.channel_rules import check_history, check_presence, check_publish, check_subscribe
+from realtime.config.options import ChannelOptions, Config
 from realtime.errors import Error, NotAvailable, PermissionDenied
-from realtime.options import ChannelOptions, Config
-from realtime.permissions import check_history, check_presence, check_publish, check_subscribe
 
 
 def outcome(check: Callable[..., None], *arguments: object) -> type[Error] | None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from realtime import serving
+from realtime.config.reader import InvalidOptions
 from realtime.engine.base import Receiver
 from realtime.engine.memory import MemoryEngine
 from realtime.errors import NotServing
-from realtime.options_reader import InvalidOptions
-from tests.unit.node_parts import OpenedClient
+from tests.unit.node.node_parts import OpenedClient
 from tests.unit.parts import eventually, turns
 
 
@@ -36,7 +36,7 @@ class LateEngine(MemoryEngine):
 @pytest.fixture
 async def engine(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[type[LateEngine]]:
     """The engine of the nodes that are started in this test; its gate is open."""
-    monkeypatch.setattr("realtime.node.MemoryEngine", LateEngine)
+    monkeypatch.setattr("realtime.node.node.MemoryEngine", LateEngine)
     monkeypatch.setattr(LateEngine, "failures", 0)
     monkeypatch.setattr(LateEngine, "started", 0)
     monkeypatch.setattr(LateEngine, "gate", asyncio.Event(), raising=False)

@@ -25,7 +25,7 @@ from tests.server import SECRET
 
 KEY = {"token_hmac_secret_key": SECRET}
 NO_VIEWS = "tests.site.urls"
-VIEWS = "tests.unit.site_with_views"
+VIEWS = "tests.unit.auth.site_with_views"
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,8 @@ from django.db import DatabaseError
 from django.urls import reverse
 
 from messaging_project.demo import CHANNEL
-from realtime import conf, tokens
+from realtime import tokens
+from realtime.config import sources
 
 OPERATOR = "operator"
 TOKEN_USER = "demo"
@@ -105,11 +106,11 @@ def create_operator() -> str | None:
 
 def describe(base: str) -> str:
     """Where everything is."""
-    socket_url = "ws" + base.removeprefix("http") + conf.current().websocket_handler_prefix
+    socket_url = "ws" + base.removeprefix("http") + sources.current().websocket_handler_prefix
     places = {
         "Demo page": base + reverse("demo"),
         "Admin": base + reverse("admin:index"),
-        **({"Panel": base + reverse("realtime_panel:overview")} if conf.current().admin else {}),
+        **({"Panel": base + reverse("realtime_panel:overview")} if sources.current().admin else {}),
         "WebSocket": socket_url,
         "Server API": base + reverse("realtime_api:commands"),
     }
@@ -127,7 +128,7 @@ def token_lines() -> str:
 
 def publish_lines(base: str) -> str:
     """A command that publishes into the demo's channel, ready to copy into a terminal."""
-    config = conf.current()
+    config = sources.current()
     if not config.api_key and not config.api_insecure:
         return "The server API is closed: set api_key to use it.\n"
     command = {

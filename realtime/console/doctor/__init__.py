@@ -14,15 +14,16 @@ from collections.abc import Iterable
 
 from django.core.management.base import CommandParser
 
-from realtime import conf, engines
+from realtime.config import sources
+from realtime.config.options import Config
 from realtime.console.base import Answer, Options, SubCommand, count, shown
 from realtime.console.configuration import messages_of_checks
 from realtime.console.doctor import network, nodes, redis, site
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.console.doctor.service import Service
 from realtime.console.remote import Remote, Unreachable, add_url_arguments
+from realtime.engine import factory
 from realtime.errors import EngineUnavailable
-from realtime.options import Config
 
 NO_URL = skip(
     "no --url was given, so no running service was looked at",
@@ -41,7 +42,7 @@ def _run(options: Options) -> Answer:
     configuration = _configuration()
     findings = [("configuration", configuration)]
     if configuration.status != "fail":
-        findings += _look(_checks(conf.current(), remote))
+        findings += _look(_checks(sources.current(), remote))
     failed = sum(finding.status == "fail" for _, finding in findings)
     text = "\n".join(_describe(name, finding) for name, finding in findings)
     value = {
@@ -66,7 +67,7 @@ def _configuration() -> Finding:
 
 def _checks(config: Config, remote: Remote | None) -> Iterable[Check]:
     yield from site.checks(config)
-    if engines.is_shared(config):
+    if factory.is_shared(config):
         yield from redis.checks(config)
     if remote is None:
         yield Check("service", lambda: NO_URL)

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 
 import realtime
-from realtime import origin as origins
+from realtime.config import origins
 from realtime.console.base import shown
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.console.doctor.service import Service
@@ -16,7 +16,7 @@ from realtime.console.doctor.site import FOREIGN_ORIGIN
 from realtime.console.remote import ADD_API, NO_API, Response, explain_api, find_api_path
 from realtime.console.websocket import NO_CLOSE_FRAME
 from realtime.errors import DisconnectBadRequest, DisconnectInvalidToken, TokenExpired
-from realtime.transports import daphne
+from realtime.transports.servers import daphne
 
 SLOW = 1.0
 """Seconds a connect may take before users notice."""

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from functools import partial
 
 import realtime
-from realtime import engines
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.console.doctor.service import Service, nodes_of
+from realtime.engine import factory
 from realtime.errors import EngineUnavailable
 
 CONNECTIONS = 10
@@ -38,7 +38,7 @@ def processes(service: Service) -> Finding:
             "the service lists no process that serves clients",
             "It cannot read its own engine: look into its log.",
         )
-    if engines.is_shared(service.config):
+    if factory.is_shared(service.config):
         return _shared(service, listed)
     return _memory(service, listed)
 

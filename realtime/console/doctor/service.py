@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from realtime.auth import issue
+from realtime.config.options import Config
 from realtime.console.remote import Remote, Response, Unreachable, find_api_path
 from realtime.console.websocket import Closed, WebSocket, shake_hands
-from realtime.options import Config
-from realtime.tokens import issue
 
 TOKEN_TTL = 120
 """Seconds; a minute of skew of the clocks can still be told from a wrong key."""

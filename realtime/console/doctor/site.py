@@ -7,11 +7,11 @@ from functools import partial
 
 from django.conf import settings
 
-from realtime import origin
+from realtime.config import origins as origin_patterns
+from realtime.config.options import Config
 from realtime.console.base import count
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.hooks.registry import registry
-from realtime.options import Config
 
 TOKEN_SECRET_MIN = 32
 """Bytes an HMAC SHA-256 key has at least (RFC 7518, 3.2)."""
@@ -100,7 +100,7 @@ def origins(config: Config) -> Finding:
             "allowed_origins is empty: no page of any browser may connect",
             "List the origins of your pages, for example https://example.org",
         )
-    if config.session_authentication and origin.is_allowed(FOREIGN_ORIGIN, patterns):
+    if config.session_authentication and origin_patterns.is_allowed(FOREIGN_ORIGIN, patterns):
         return fail(
             "allowed_origins accepts any origin, and the login session is a credential: every"
             " page on the web can connect as the user who looks at it",
@@ -109,7 +109,7 @@ def origins(config: Config) -> Finding:
     refused = [
         host
         for host, candidates in _own_origins()
-        if not any(origin.is_allowed(candidate, patterns) for candidate in candidates)
+        if not any(origin_patterns.is_allowed(candidate, patterns) for candidate in candidates)
     ]
     if refused:
         return warn(

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from realtime.auth.keys import InvalidKey
+from realtime.config.reader import InvalidOptions
+from realtime.console import SUB_COMMANDS
 from realtime.console.base import Answer, SubCommand, shown
-from realtime.console.table import SUB_COMMANDS
 from realtime.errors import EngineUnavailable, Error
-from realtime.options_reader import InvalidOptions
-from realtime.tokens.keys import InvalidKey
 
 
 class Command(BaseCommand):

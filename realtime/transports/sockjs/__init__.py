@@ -1,14 +1,8 @@
 """SockJS: the same clients over HTTP, for browsers and networks without WebSocket.
 
-    application  which request is what
-    session      a client whose requests come and go
-    receiver     the response to a request, as the session's way to the client
-    sessions     where the sessions are: here, or at another node (elsewhere, letters)
-
-and a file for each transport.
+application  which request is what
+framing      SockJS' frames
+formats      a frame in the form of each transport
+iframe       the page for libraries that need our origin
+websocket    SockJS over WebSocket
 """
-
-from realtime.transports.sockjs.application import SockJS
-from realtime.transports.sockjs.websocket import SockJSConsumer
-
-__all__ = ["SockJS", "SockJSConsumer"]

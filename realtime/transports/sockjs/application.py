@@ -23,21 +23,17 @@ from time import time
 
 import msgspec
 
-from realtime import origin
-from realtime.asgi_types import Receive, Scope, Send
+from realtime.config import origins
 from realtime.errors import EngineUnavailable
-from realtime.hooks.base import NO_HANDSHAKE, Handshake
-from realtime.node import Node
-from realtime.protocol import sockjs
-from realtime.transports import uvicorn
+from realtime.node.hooks import NO_HANDSHAKE, Handshake
+from realtime.node.node import Node
+from realtime.transports.asgi import Exchange, Headers, Receive, Scope, Send, path_of
+from realtime.transports.emulation.response import ReceivingTransport, Response
+from realtime.transports.emulation.sessions import Sessions
 from realtime.transports.handshake import handshake, has_too_many_headers, header
-from realtime.transports.http import Exchange, Headers, path_of
-from realtime.transports.sockjs import callback, iframe, jsonp
-from realtime.transports.sockjs.eventsource import EVENTSOURCE
-from realtime.transports.sockjs.htmlfile import htmlfile
-from realtime.transports.sockjs.receiver import ReceivingTransport, Response
-from realtime.transports.sockjs.sessions import Sessions
-from realtime.transports.sockjs.xhr import XHR, XHR_STREAMING
+from realtime.transports.servers import uvicorn
+from realtime.transports.sockjs import formats, framing, iframe
+from realtime.transports.sockjs.formats import EVENTSOURCE, XHR, XHR_STREAMING, htmlfile
 
 GREETING = b"Welcome to SockJS!\n"
 TEXT = "text/plain; charset=UTF-8"
@@ -119,7 +115,7 @@ class Visit:
         scope = self.exchange.scope
         asking = header(scope, b"origin")
         headers = [(b"vary", b"Origin")]
-        if origin.is_allowed(asking, self.node.config.allowed_origins):
+        if origins.is_allowed(asking, self.node.config.allowed_origins):
             headers.append((b"access-control-allow-origin", (asking or "*").encode("latin-1")))
             headers.append((b"access-control-allow-credentials", b"true"))
             wanted = header(scope, b"access-control-request-headers")
@@ -227,7 +223,7 @@ def _receiving(transport: ReceivingTransport) -> Endpoint:
 
 def _calling(make: Callable[[str], ReceivingTransport], missing_status: int) -> Endpoint:
     async def receive(visit: Visit) -> None:
-        name = callback.name_in(visit.query)
+        name = formats.name_in(visit.query)
         if name is None:
             await visit.exchange.respond(400, b'invalid "callback" parameter\n', TEXT)
         elif not name:
@@ -308,8 +304,8 @@ def _frames_in(body: bytes, content_type: str) -> list[bytes] | None:
     Raises:
         ValueError: there are none in it.
     """
-    text = jsonp.frames_in(content_type, body)
-    return sockjs.decode(text) if text else None
+    text = formats.frames_in(content_type, body)
+    return framing.decode(text) if text else None
 
 
 async def _expect_upgrade(visit: Visit) -> None:
@@ -331,7 +327,7 @@ _OF_SESSIONS: dict[str, dict[str, Endpoint]] = {
     "xhr_send": {"POST": _sending(204), "OPTIONS": _POSTING},
     "eventsource": {"GET": _receiving(EVENTSOURCE), "OPTIONS": _GETTING},
     "htmlfile": {"GET": _calling(htmlfile, 400), "OPTIONS": _GETTING},
-    "jsonp": {"GET": _calling(jsonp.jsonp, 500), "OPTIONS": _POSTING},
+    "jsonp": {"GET": _calling(formats.jsonp, 500), "OPTIONS": _POSTING},
     "jsonp_send": {"POST": _sending(200, b"ok", form=True), "OPTIONS": _POSTING},
     "websocket": {"GET": _expect_upgrade},
 }

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from realtime.asgi_types import Scope
 from realtime.errors import Disconnect
-from realtime.node import Node
-from realtime.outbox import Frame
-from realtime.protocol import sockjs
-from realtime.transports.plain import WebSocketTransport
+from realtime.node.node import Node
+from realtime.node.outbox import Frame
+from realtime.transports.asgi import Scope
+from realtime.transports.sockjs import framing
 from realtime.transports.websocket import WebSocketConsumer
+from realtime.transports.websocket_transport import WebSocketTransport
 
-_OPEN = Frame(sockjs.OPEN, binary=False)
-_HEARTBEAT = Frame(sockjs.HEARTBEAT, binary=False)
+_OPEN = Frame(framing.OPEN, binary=False)
+_HEARTBEAT = Frame(framing.HEARTBEAT, binary=False)
 
 
 class SockJSTransport:
@@ -43,7 +43,7 @@ class SockJSTransport:
 
     async def close(self, disconnect: Disconnect) -> None:
         self._heartbeat.cancel()
-        last = Frame(sockjs.close(disconnect.code, disconnect.advice), binary=False)
+        last = Frame(framing.close(disconnect.code, disconnect.advice), binary=False)
         await self._carrier.close(disconnect, last)
 
     def closed(self) -> None:
@@ -81,4 +81,4 @@ class SockJSConsumer(WebSocketConsumer):
         return SockJSTransport(carrier, node)
 
     def frames(self, data: bytes) -> Sequence[bytes]:
-        return sockjs.decode(data) if data else ()
+        return framing.decode(data) if data else ()

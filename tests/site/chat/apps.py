@@ -14,10 +14,10 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         """Make the service look again sooner, where a test wants to see it."""
-        from realtime import renewal
+        from realtime.clients import client as clients
         from realtime.hooks import login
 
         if settings.TEST_CHECK_INTERVAL:
             login.CHECK_INTERVAL = float(settings.TEST_CHECK_INTERVAL)
         if settings.TEST_RENEWAL_RETRY:
-            renewal.RENEWAL_RETRY = float(settings.TEST_RENEWAL_RETRY)
+            clients.RENEWAL_RETRY = float(settings.TEST_RENEWAL_RETRY)

@@ -1,0 +1,1 @@
+"""The form of publishing and what it is made of."""

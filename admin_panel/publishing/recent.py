@@ -1,0 +1,98 @@
+"""What was published by hand lately, from the admin's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import NamedTuple
+
+from django.contrib.admin.models import LogEntry
+
+from .. import audit
+from ..operators import Operator
+from . import channel_names
+
+SHOWN = 10
+"""Publications listed."""
+
+LOOKED_THROUGH = 1500
+"""Entries of the log that are looked through for them."""
+
+CHANNELS_SHOWN = 5
+
+ONE_ACTION = timedelta(seconds=2)
+"""Entries of one publication into many channels follow each other faster than this."""
+
+
+class Publication(NamedTuple):
+    """One publication into one or many channels."""
+
+    pk: int
+    """Of its newest entry in the log; its name in URLs."""
+    time: datetime
+    by: str
+    channels: list[str]
+    """Those this operator may publish into, too."""
+    data: str
+    is_whole: bool
+    """False where the log holds only the beginning of the data."""
+
+    @property
+    def first_channels(self) -> list[str]:
+        """Those to show."""
+        return self.channels[:CHANNELS_SHOWN]
+
+    @property
+    def other_channels(self) -> int:
+        """How many are not shown."""
+        return max(0, len(self.channels) - CHANNELS_SHOWN)
+
+    @property
+    def form_values(self) -> dict[str, str]:
+        """What the form holds to publish it again."""
+        return {
+            "channel": channel_names.join(self.channels),
+            "data": self.data if self.is_whole else "",
+        }
+
+
+def publications(operator: Operator) -> list[Publication]:
+    """The last ones, newest first, where this operator may publish too."""
+    # in pieces: mostly the first one holds all that is listed
+    entries = audit.entries(audit.PUBLISH)[:LOOKED_THROUGH].iterator(chunk_size=200)
+    own = (entry for entry in entries if operator.may_publish(entry.object_id or ""))
+    return list(islice(_gathered(own), SHOWN))
+
+
+def _gathered(entries: Iterable[LogEntry]) -> Iterator[Publication]:
+    group: dict[str | None, LogEntry] = {}  # by channel: each has one of a publication
+    newer: LogEntry | None = None
+    for entry in entries:
+        if newer and (entry.object_id in group or not _belong_together(newer, entry)):
+            yield _publication(list(group.values()))
+            group = {}
+        group[entry.object_id] = newer = entry
+    if group:
+        yield _publication(list(group.values()))
+
+
+def _belong_together(newer: LogEntry, older: LogEntry) -> bool:
+    return (
+        newer.user_id == older.user_id
+        and newer.change_message == older.change_message
+        and newer.action_time - older.action_time < ONE_ACTION
+    )
+
+
+def _publication(group: list[LogEntry]) -> Publication:
+    newest = group[0]
+    data = audit.detail_of(newest)
+    return Publication(
+        pk=newest.pk,
+        time=newest.action_time,
+        by=newest.user.get_username(),
+        channels=[entry.object_id or "" for entry in reversed(group)],
+        data=data,
+        is_whole=len(data) <= audit.DETAIL_MAX_LENGTH,
+    )

@@ -1,0 +1,1 @@
+"""Tokens verified and signed, with any configuration. Nothing here knows Django."""

@@ -1,0 +1,1 @@
+"""One connection: its session (pure), its commands, its end."""

@@ -1,0 +1,430 @@
+"""Client: one connection. Drives a session: frames in, replies and pushes out, one timer.
+
+    transport ─frame─► receive ─► codec ─► session.check ─► commands ─► reply ─► outbox ─► transport
+    hub ─────────────► push ─────────────────────────────────────────────────────►┘
+
+Commands of one client run one after another, in its transport's receive loop. Closing may
+begin anywhere (a timer, the server API, a slow outbox) and then runs beside that loop,
+once; a command that is under way notices afterwards and undoes what it did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from itertools import islice
+from typing import Any, Protocol
+
+from realtime.auth.keys import KeysUnavailable
+from realtime.clients import commands
+from realtime.clients.commands.subscribing import Subscribing
+from realtime.clients.session import Session, State, Subscription
+from realtime.cluster.survey import ClientReport
+from realtime.errors import (
+    Disconnect,
+    DisconnectExpired,
+    DisconnectSlow,
+    EngineUnavailable,
+    Error,
+    InternalError,
+    MethodNotFound,
+    PermissionDenied,
+)
+from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake, Renewal
+from realtime.node.node import Node
+from realtime.node.outbox import Outbox, Sender
+from realtime.payload import Payload
+from realtime.protocol.codec import Codec
+from realtime.protocol.messages import (
+    ChannelName,
+    ClientID,
+    ClientInfo,
+    Command,
+    EmptyResult,
+    Method,
+    Result,
+    UserID,
+)
+
+logger = logging.getLogger("realtime.client")
+
+PUBLISHING_ALLOWED = 64
+"""Publications of one client that may be under way."""
+
+COMMANDS_PER_TURN = 64
+"""Commands of one client that run before others get a turn, in however many frames they came."""
+
+
+class Transport(Sender, Protocol):
+    """What carries frames for one client."""
+
+    name: str
+    """"websocket" or "sockjs"."""
+
+    async def close(self, disconnect: Disconnect) -> None:
+        """Close with the code and the advice. Returns in bounded time."""
+        ...
+
+
+class Client:
+    """One connection."""
+
+    __slots__ = (
+        "_closing",
+        "_commands_in_turn",
+        "_publishing",
+        "_timer",
+        "codec",
+        "handshake",
+        "id",
+        "node",
+        "opened_at",
+        "outbox",
+        "push",
+        "session",
+        "subscribing",
+        "transport",
+    )
+
+    def __init__(
+        self, node: Node, transport: Transport, codec: Codec, handshake: Handshake = NO_HANDSHAKE
+    ) -> None:
+        self.node = node
+        self.transport = transport
+        self.codec = codec
+        self.handshake = handshake
+        self.id: ClientID = str(uuid.uuid4())
+        self.opened_at = node.timers.now()
+        self.session = Session(node.config, self.opened_at)
+        self._closing = False
+        self._commands_in_turn = 0
+        self._publishing: set[asyncio.Task[None]] | None = None
+        """Publications under way, where the engine takes several at a time."""
+        self.outbox = Outbox(
+            transport,
+            node.flusher,
+            binary=codec.binary,
+            limit_bytes=node.config.client_queue_max_size,
+            overflow=self._slow,
+        )
+        self.push = self.outbox.append
+        """Queue an encoded push."""
+        self._timer = node.timers.timer(self._due)
+        self.subscribing: dict[ChannelName, Subscribing] = {}
+        """Subscriptions under way."""
+        self.set_timer()
+        node.opened(self)
+
+    # receiving
+
+    async def receive(self, frame: bytes) -> None:
+        """Handle the commands of one frame, in order. Never raises for what a client sent."""
+        try:
+            for command in self.codec.decode(frame):
+                if self._closing:
+                    return
+                await self._handle(command)
+                self._commands_in_turn += 1
+                if self._commands_in_turn == COMMANDS_PER_TURN:
+                    self._commands_in_turn = 0
+                    await asyncio.sleep(0)
+        except Disconnect as disconnect:
+            # its traceback holds this frame, which holds this client
+            self.close(disconnect.with_traceback(None))
+
+    async def _handle(self, command: Command) -> None:
+        self.session.check(command)
+        try:
+            handler = commands.HANDLERS[command.method]
+        except KeyError:
+            self.reply_error(command, MethodNotFound())
+            return
+        if self.session.observing and not handler.for_observers:
+            self.reply_error(command, PermissionDenied())
+            return
+        if self._publishing and command.method != Method.PUBLISH:
+            await asyncio.wait(self._publishing)
+        await self._see_through(command, handler.run(self, command), handler.failure)
+
+    async def _see_through(
+        self, command: Command, work: Awaitable[None], failure: type[Error] | type[Disconnect]
+    ) -> None:
+        """Wait for the work of a command; say so when it failed.
+
+        Raises:
+            Disconnect: the connection is to be closed for it.
+        """
+        try:
+            await work
+        except Error as error:
+            self.reply_error(command, error)
+        except Disconnect:
+            raise
+        except Exception as error:  # of the engine, of hooks, of ours: the client is told
+            # an engine or a key set that is away fails every command: a line each is enough
+            logger.error(
+                "Command %s failed: %s",
+                Method(command.method).name.lower(),
+                error,
+                exc_info=not isinstance(error, EngineUnavailable | KeysUnavailable),
+            )
+            # no variable holds what is raised: its traceback would hold this frame
+            if issubclass(failure, Disconnect):
+                raise failure from None
+            self.reply_error(command, failure())
+
+    async def overlap(self, command: Command, publish: Callable[[], Awaitable[None]]) -> None:
+        """Begin to publish, reply when it is done, and meanwhile go on with the next publication.
+
+        Publications are handed to the engine in the order of this; commands of any other
+        kind wait until all are published.
+        """
+        if self._publishing is None:
+            self._publishing = set()
+        elif len(self._publishing) >= PUBLISHING_ALLOWED:
+            await asyncio.wait(self._publishing, return_when=asyncio.FIRST_COMPLETED)
+        task = self.node.spawn(self._publish(command, publish))
+        self._publishing.add(task)
+        task.add_done_callback(self._publishing.discard)
+
+    async def _publish(self, command: Command, publish: Callable[[], Awaitable[None]]) -> None:
+        async def work() -> None:
+            await publish()
+            self.reply(command, EmptyResult())
+
+        try:
+            await self._see_through(command, work(), InternalError)
+        except Disconnect as disconnect:
+            self.close(disconnect.with_traceback(None))
+
+    # sending
+
+    def reply(self, command: Command, result: Result) -> None:
+        """Answer a command."""
+        if not self._closing:
+            self.outbox.append(self.codec.result(command.id, result))
+
+    def reply_error(self, command: Command, error: Error) -> None:
+        """Answer a command that failed; one that wants no answer gets none."""
+        if not self._closing and command.id:
+            self.outbox.append(self.codec.error(command.id, error))
+
+    # what others see and do
+
+    @property
+    def user(self) -> UserID:
+        """User ID; "" before connect and for anonymous users."""
+        return self.session.user
+
+    def caller(self) -> Caller:
+        """Who asks, for hooks."""
+        return Caller(self.id, self.session.user, self.handshake)
+
+    @property
+    def login(self) -> str:
+        """The login session the connection belongs to, if there is one."""
+        return self.session.login
+
+    @property
+    def observing(self) -> bool:
+        """Whether it is an operator's, who is not to be noticed."""
+        return self.session.observing
+
+    def tell(self, kind: str, **details: Any) -> None:
+        """Have receivers of signals hear of something that happened to this client."""
+        if not self.session.observing:
+            self.node.events.tell(kind, user=self.user, client=self.id, **details)
+
+    def report(self, max_channels: int) -> ClientReport:
+        """What operators want to know of the connection."""
+        session = self.session
+        info = session.conn_info
+        return ClientReport(
+            client=self.id,
+            transport=self.transport.name,
+            seconds=self.node.timers.now() - self.opened_at,
+            num_channels=len(session.subscriptions),
+            channels=list(islice(session.subscriptions, max_channels)),
+            info=None if info is None else info.json.decode(),
+        )
+
+    def info_in(self, channel: ChannelName) -> ClientInfo:
+        """Client info as others in the channel see it."""
+        return self.info_with(self.session.subscriptions.get(channel))
+
+    def info_with(self, subscription: Subscription | None) -> ClientInfo:
+        """Client info with the channel info of a subscription, if there is one."""
+        return ClientInfo(
+            self.session.user,
+            self.id,
+            self.session.conn_info,
+            None if subscription is None else subscription.info,
+        )
+
+    def log_refused(self, what: str, why: Exception) -> None:
+        """Log that something the client sent was not accepted. `why` must hold no secret."""
+        logger.info("Client %s: %s refused: %s", self.id, what, why)
+
+    async def unsubscribe(self, channel: ChannelName) -> None:
+        """Unsubscribe on the server's behalf and push "unsub"; "" means from every channel.
+
+        The push is sent even when the client is not subscribed to the channel.
+        """
+        names = [channel] if channel else [*self.session.subscriptions, *self.subscribing]
+        for name in names:
+            if (pending := self.subscribing.get(name)) is not None:
+                pending.unsubscribed = True  # as soon as it is made
+                continue
+            await self._leave_anyway(name)
+            if not self._closing:
+                self.push(self.codec.unsub(name))
+
+    async def leave(self, channel: ChannelName) -> None:
+        """End a subscription; nothing happens when there is none, or when it is ending."""
+        subscription = self.session.subscriptions.get(channel)
+        if subscription is None or subscription.ending:
+            return
+        # It stays in the session until it has ended, so that it cannot be made anew meanwhile.
+        subscription.ending = True
+        try:
+            await self.node.subscriptions.remove(
+                channel, self, subscription.options, leave=self.info_with(subscription)
+            )
+        finally:
+            self._left(channel)
+        self.set_timer()
+
+    def _left(self, channel: ChannelName) -> None:
+        """Forget a subscription, once."""
+        if self.session.subscriptions.pop(channel, None) is not None:
+            self.tell("unsubscribed", channel=channel)
+
+    # time
+
+    def set_timer(self) -> None:
+        """Look at the session's deadline again; call after anything that may move it."""
+        self._timer.set(self.session.deadline())
+
+    def expiry_deadline(self, expires_at: float | None) -> float | None:
+        """Unix seconds as the session counts them, monotonic seconds."""
+        if expires_at is None:
+            return None
+        return self.node.timers.now() + expires_at - time.time()
+
+    def _due(self) -> None:
+        now = self.node.timers.now()
+        try:
+            self.session.due(now)
+        except Disconnect as disconnect:
+            self.close(disconnect)
+            return
+        if self.session.is_to_renew(now):
+            self.session.expiry_deadline = None
+            self.node.spawn(self.renew())
+        self.set_timer()
+
+    def extend(self, expiry_deadline: float | None, info: Payload | None) -> None:
+        """The connection may go on; without info or expiry the old ones stay in force."""
+        self.session.refreshed(info, expiry_deadline)
+        self.set_timer()
+
+    async def renew(self) -> None:
+        """Ask the site whether the connection may go on."""
+        await renew(self)
+
+    # closing
+
+    def is_closing(self) -> bool:
+        """Whether closing has begun: nothing reaches the client any more."""
+        return self._closing
+
+    def close(self, disconnect: Disconnect | None) -> None:
+        """Begin to close, once; None when the peer is gone already. Returns at once."""
+        if self._closing:
+            return
+        self._closing = True
+        self._timer.cancel()
+        if disconnect is not None:
+            logger.info("Client %s is disconnected: %s", self.id, disconnect)
+        self.node.spawn(self._close(disconnect))
+
+    def _slow(self) -> None:
+        self.close(DisconnectSlow())
+
+    async def _close(self, disconnect: Disconnect | None) -> None:
+        """Leave every channel, let what is queued go out, close the transport."""
+        leaving = asyncio.create_task(self._leave_all())
+        try:
+            # where the engine answers at once, others know before the client does; where it
+            # hangs, the client does not wait for it
+            await asyncio.sleep(0)
+            if disconnect is not None:
+                self.outbox.flush()
+                await self.transport.close(disconnect)
+            # while the engine is told, what is published still comes, and is for nobody
+            self.outbox.close()
+            await asyncio.wait([leaving])
+        finally:
+            leaving.cancel()
+            for channel in list(self.session.subscriptions):
+                self._left(channel)  # the engine hangs, and this process is about to end
+            if self.session.state is State.CONNECTED:
+                self.tell("disconnected", code=0 if disconnect is None else disconnect.code)
+            self.session.close()
+            self.node.hub.remove(self)
+            self.node.closed(self)
+            self.outbox.close()
+
+    async def _leave_all(self) -> None:
+        for channel in list(self.session.subscriptions):
+            await self._leave_anyway(channel)
+
+    async def _leave_anyway(self, channel: ChannelName) -> None:
+        """End a subscription here, also when the engine could not be told."""
+        try:
+            await self.leave(channel)
+        except Exception as error:  # whatever it is: the others have to be ended, too
+            # an engine that is away fails every one: a line each is enough
+            logger.error(
+                "A subscription could not be ended cleanly: %s",
+                error,
+                exc_info=not isinstance(error, EngineUnavailable),
+            )
+
+
+RENEWAL_RETRY = 60.0
+"""Seconds until the site is asked again whether a connection may go on, when it cannot say."""
+
+
+async def renew(client: Client) -> None:
+    """Ask the site whether the connection may go on; close it if not. Never raises."""
+    try:
+        renewal = await _ask(client)
+    except Disconnect as disconnect:
+        # its traceback holds frames that hold the client
+        client.close(disconnect.with_traceback(None))
+        return
+    except Exception as error:  # whatever it is, the connection must not be left without an expiry
+        logger.warning(
+            "The site cannot say whether client %s may stay; asking later",
+            client.id,
+            exc_info=not isinstance(error, InternalError),  # which was logged where it happened
+        )
+        client.extend(client.node.timers.now() + RENEWAL_RETRY, None)
+        return
+    if renewal is None or renewal.expires_at <= time.time():
+        client.close(DisconnectExpired())
+        return
+    client.extend(client.expiry_deadline(renewal.expires_at), renewal.info)
+
+
+async def _ask(client: Client) -> Renewal | None:
+    try:
+        return await client.node.hooks.refresh(client.caller(), client.session.login)
+    except InternalError:
+        raise
+    except Error:
+        return None

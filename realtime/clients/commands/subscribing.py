@@ -1,0 +1,140 @@
+"""Becoming a subscriber: what client-side and server-side subscriptions share.
+
+    async with Subscribing(...) as pending:    held in the feed, present, history read
+        result = pending.complete()            kept-back publications merged, live from here
+        client.reply(...)                      same turn of the loop: no push comes before it
+    await pending.join()
+
+Leaving the block without `complete`, by whatever door, undoes all of it.
+
+Spec: Subscribe result fields.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from realtime.clients.session import Subscription
+from realtime.errors import DisconnectInsufficientState
+from realtime.protocol.messages import (
+    UINT32_MAX,
+    ChannelName,
+    StreamPosition,
+    SubscribeResult,
+)
+from realtime.streams import recovery
+from realtime.streams.recovery import Recovered
+
+if TYPE_CHECKING:
+    from realtime.clients.client import Client
+
+
+class Subscribing:
+    """One client on its way into one channel."""
+
+    def __init__(
+        self,
+        client: Client,
+        channel: ChannelName,
+        subscription: Subscription,
+        since: StreamPosition | None,
+    ) -> None:
+        """`since`: where the client wants to continue; None: it does not ask for recovery."""
+        self._client = client
+        self._subscriptions = client.node.subscriptions
+        self._channel = channel
+        self._subscription = subscription
+        self._since = since
+        self._answer: Recovered | None = None
+        self._completed = False
+        self.unsubscribed = False
+        """Whether the server unsubscribed the client from the channel meanwhile."""
+
+    async def __aenter__(self) -> Subscribing:
+        self._client.subscribing[self._channel] = self
+        try:
+            await self._prepare()
+        except BaseException:
+            await self._undo()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._completed:
+            await self._undo()
+
+    async def _prepare(self) -> None:
+        client, channel, options = self._client, self._channel, self._subscription.options
+        await self._subscriptions.add(
+            channel, client, options, client.info_with(self._subscription)
+        )
+        if not options.history_recover:
+            return
+        if self._since is not None:
+            history = await client.node.engine.history(channel, self._since.offset + 1)
+            await self._subscriptions.reach(channel, history.position)
+            self._answer = recovery.recover(history, self._since)
+
+    def complete(self) -> SubscribeResult:
+        """Make the client a live subscriber. Reply before anything else happens.
+
+        Raises:
+            DisconnectInsufficientState: what was kept back does not continue history.
+        """
+        channel = self._channel
+        result = SubscribeResult()
+        if self._subscription.options.history_recover:
+            result = self._recovered(self._subscriptions.position(channel))
+        self._subscriptions.release(channel, self._client)
+        del self._client.subscribing[channel]
+        self._client.session.subscriptions[channel] = self._subscription
+        self._completed = True
+        self._client.tell("subscribed", channel=channel)
+        return result
+
+    def _recovered(self, position: StreamPosition | None) -> SubscribeResult:
+        """From `position` on, the client is served as everybody else in the channel."""
+        if self._answer is None:
+            return SubscribeResult(recoverable=True, position=position)
+        held = self._subscriptions.held(self._channel, self._client)
+        merged = recovery.merge(self._answer, held)
+        if merged is None or merged.position != position:
+            raise DisconnectInsufficientState
+        return SubscribeResult(
+            recoverable=True,
+            position=position,
+            publications=merged.publications,
+            recovered=merged.recovered,
+        )
+
+    async def join(self) -> None:
+        """Say in the channel that the client subscribed; then undo it, if the server wants that."""
+        client = self._client
+        if client.is_closing():
+            return
+        if not client.observing:
+            await self._subscriptions.join(
+                self._channel, client.info_with(self._subscription), self._subscription.options
+            )
+        if self.unsubscribed:
+            await client.unsubscribe(self._channel)
+
+    async def _undo(self) -> None:
+        self._client.subscribing.pop(self._channel, None)
+        await self._subscriptions.remove(
+            self._channel, self._client, self._subscription.options, leave=None
+        )
+
+
+def ttl_of(expires_at: float | None) -> int:
+    """Whole seconds from now to a moment in Unix seconds, as replies carry it; 0 for never."""
+    if expires_at is None:
+        return 0
+    return max(0, min(int(expires_at - time.time()), UINT32_MAX))

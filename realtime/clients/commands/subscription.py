@@ -1,0 +1,142 @@
+"""subscribe, unsubscribe, sub_refresh.
+
+Spec: Subscribe result fields; Subscription expiry; Authentication, Client connection.
+Beyond the spec: the order of checks follows Centrifugo 2.8.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from realtime import channel_rules
+from realtime.clients.commands.subscribing import Subscribing, ttl_of
+from realtime.clients.session import Subscription
+from realtime.errors import (
+    BadRequest,
+    DisconnectBadRequest,
+    DisconnectInvalidToken,
+    Expired,
+    PermissionDenied,
+    TokenExpired,
+)
+from realtime.protocol.codec import requested_offset
+from realtime.protocol.messages import (
+    ChannelName,
+    ChannelRequest,
+    Command,
+    EmptyResult,
+    StreamPosition,
+    SubRefreshRequest,
+    SubRefreshResult,
+    SubscribeRequest,
+)
+from realtime.tokens import ExpiredToken, InvalidToken, SubscribeToken
+
+if TYPE_CHECKING:
+    from realtime.clients.client import Client
+
+
+async def subscribe(client: Client, command: Command) -> None:
+    """Subscribe the client to a channel it asked for."""
+    request = client.codec.params(command, SubscribeRequest)
+    channel = request.channel
+    if not channel:
+        raise DisconnectBadRequest
+    config = client.node.config
+    channel_rules.check_characters(channel)
+    channel_rules.check_length(channel, config)
+    client.session.check_subscribe(channel)
+    options = channel_rules.options_of(channel, config)
+    channel_rules.check_subscribe(channel, options, client.user, config)
+
+    subscription = Subscription(options)
+    expires_at: float | None = None
+    if channel_rules.is_private(channel, config):
+        if not request.token:
+            raise PermissionDenied
+        token = await _verified(client, channel, request.token, PermissionDenied)
+        subscription.info = token.info
+        expires_at = token.expires_at
+    elif not channel_rules.is_user_limited(channel, config):
+        hooks = client.node.hooks
+        if hooks.decides(channel, options):
+            subscription.info = await hooks.subscribe(client.caller(), channel, request.token or "")
+            if client.is_closing():
+                return
+    if expires_at is not None:
+        if expires_at <= time.time():
+            raise Expired
+        subscription.expiry_deadline = client.expiry_deadline(expires_at)
+
+    since = None
+    if request.recover:
+        since = StreamPosition(requested_offset(request), request.epoch or "")
+    async with Subscribing(client, channel, subscription, since) as pending:
+        if client.is_closing():
+            return
+        result = pending.complete()
+        if expires_at is not None:
+            result = msgspec.structs.replace(result, expires=True, ttl=ttl_of(expires_at))
+            client.set_timer()
+        client.reply(command, result)
+    await pending.join()
+
+
+async def _verified(
+    client: Client,
+    channel: ChannelName,
+    token: str,
+    refusal: type[PermissionDenied] | type[DisconnectInvalidToken],
+) -> SubscribeToken:
+    """The verified subscription token of this client for this channel.
+
+    Raises:
+        refusal: invalid, or for another client or channel.
+        TokenExpired
+    """
+    try:
+        verified = await client.node.verifier.subscribe(token, time.time())
+    except InvalidToken as error:
+        client.log_refused("subscription token", error)
+        raise refusal from None
+    except ExpiredToken:
+        raise TokenExpired from None
+    if verified.client != client.id or verified.channel != channel:
+        raise refusal
+    return verified
+
+
+async def unsubscribe(client: Client, command: Command) -> None:
+    """End a subscription; succeeds also when there is none."""
+    request = client.codec.params(command, ChannelRequest)
+    if not request.channel:
+        raise DisconnectBadRequest
+    await client.leave(request.channel)
+    client.reply(command, EmptyResult())
+
+
+async def sub_refresh(client: Client, command: Command) -> None:
+    """Replace the subscription's expiry and channel info by those of a renewed token.
+
+    Beyond the spec: an expired token is error 109; Centrifugo 2.8 lifts the expiry then.
+    """
+    request = client.codec.params(command, SubRefreshRequest)
+    channel = request.channel
+    if not channel:
+        raise DisconnectBadRequest
+    subscription = client.session.subscriptions.get(channel)
+    if subscription is None:
+        raise PermissionDenied
+    if subscription.server_side:
+        raise DisconnectBadRequest
+    if not request.token:
+        raise BadRequest
+    token = await _verified(client, channel, request.token, DisconnectInvalidToken)
+    expires_at = token.token_expires_at
+    subscription.info = token.info
+    subscription.expiry_deadline = client.expiry_deadline(expires_at)
+    client.set_timer()
+    client.reply(command, SubRefreshResult(expires_at is not None, ttl_of(expires_at)))

@@ -1,0 +1,203 @@
+"""Session: the state of one client, without I/O and without a clock.
+
+    NEW ──connected()──► CONNECTED ──close()──► CLOSED
+     └───────────────────close()───────────────────┘
+
+Rules held here and nowhere else:
+- before `connected()` only a connect command is legal, and after it none (3003);
+- every command but `send` has an id above 0 (3003);
+- a new session that does not connect in time is stale (3007);
+- an expired connection, or subscription, has a window to be refreshed in (3005, 3006).
+
+Times are seconds on the monotonic clock, handed in as `now`; `deadline()` says when to
+call `due()` next, so a client needs no more than one timer, and none when nothing expires.
+
+Spec: Connection expiry; Subscription expiry; Client object, rule 3.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from realtime.config.options import ChannelOptions, Config
+from realtime.errors import (
+    AlreadySubscribed,
+    DisconnectBadRequest,
+    DisconnectExpired,
+    DisconnectStale,
+    DisconnectSubscriptionExpired,
+    LimitExceeded,
+)
+from realtime.payload import Payload
+from realtime.protocol.messages import ChannelName, Command, Method, UserID
+
+
+class State(Enum):
+    """Where in its life a session is."""
+
+    NEW = auto()
+    CONNECTED = auto()
+    CLOSED = auto()
+
+
+class Subscription:
+    """One client in one channel."""
+
+    __slots__ = ("ending", "expiry_deadline", "info", "options", "server_side")
+
+    def __init__(
+        self,
+        options: ChannelOptions,
+        *,
+        server_side: bool = False,
+        info: Payload | None = None,
+        expiry_deadline: float | None = None,
+    ) -> None:
+        self.options = options
+        self.server_side = server_side
+        self.info = info
+        self.expiry_deadline = expiry_deadline
+        """Monotonic seconds; None: the subscription does not expire."""
+        self.ending = False
+        """Whether it is being ended just now."""
+
+
+class Session:
+    """The state of one client. See the module's docstring."""
+
+    __slots__ = (
+        "_config",
+        "_stale_at",
+        "conn_info",
+        "expiry_deadline",
+        "login",
+        "observing",
+        "renewed",
+        "state",
+        "subscriptions",
+        "user",
+    )
+
+    def __init__(self, config: Config, now: float) -> None:
+        self._config = config
+        delay = config.client_stale_close_delay
+        self._stale_at = now + delay if delay > 0 else None
+        self.state = State.NEW
+        self.user: UserID = ""
+        self.conn_info: Payload | None = None
+        self.expiry_deadline: float | None = None
+        """Monotonic seconds; None: the connection does not expire."""
+        self.renewed = False
+        """Whether the site is asked when the connection expires; otherwise the client refreshes."""
+        self.login = ""
+        """The login session the connection belongs to, if there is one."""
+        self.observing = False
+        """Whether it only watches the channels it was subscribed to with its connection."""
+        self.subscriptions: dict[ChannelName, Subscription] = {}
+
+    # commands
+
+    def check(self, command: Command) -> None:
+        """Is this command legal now?
+
+        Raises:
+            DisconnectBadRequest
+        """
+        connecting = command.method == Method.CONNECT
+        if connecting is (self.state is not State.NEW):
+            raise DisconnectBadRequest
+        if command.id == 0 and command.method != Method.SEND:
+            raise DisconnectBadRequest
+
+    def connected(
+        self,
+        user: UserID,
+        info: Payload | None,
+        expiry_deadline: float | None,
+        *,
+        renewed: bool = False,
+        login: str = "",
+        observing: bool = False,
+    ) -> None:
+        """The connect command succeeded."""
+        self.renewed = renewed
+        self.login = login
+        self.observing = observing
+        self.state = State.CONNECTED
+        self._stale_at = None
+        self.user = user
+        self.conn_info = info
+        self.expiry_deadline = expiry_deadline
+
+    def refreshed(self, info: Payload | None, expiry_deadline: float | None) -> None:
+        """A renewed token came. One without info or expiry leaves the old ones in force."""
+        if info is not None:
+            self.conn_info = info
+        if expiry_deadline is not None:
+            self.expiry_deadline = expiry_deadline
+
+    def check_subscribe(self, channel: ChannelName) -> None:
+        """May one more subscription be made?
+
+        Raises:
+            LimitExceeded: `client_channel_limit` is reached; asked first.
+            AlreadySubscribed
+        """
+        limit = self._config.client_channel_limit
+        if 0 < limit <= len(self.subscriptions):
+            raise LimitExceeded
+        if channel in self.subscriptions:
+            raise AlreadySubscribed
+
+    def close(self) -> None:
+        """End the session."""
+        self.state = State.CLOSED
+        self.subscriptions.clear()
+
+    # time
+
+    def deadline(self) -> float | None:
+        """When `due` has something to say at the earliest; None: never, as things stand."""
+        if self.state is State.NEW:
+            return self._stale_at
+        if self.state is State.CLOSED:
+            return None
+        config = self._config
+        earliest: float | None = None
+        if self.expiry_deadline is not None:
+            # no delay where nobody waits for the client
+            delay = 0 if self.renewed else config.client_expired_close_delay
+            earliest = self.expiry_deadline + delay
+        for subscription in self.subscriptions.values():
+            if subscription.expiry_deadline is not None:
+                end = subscription.expiry_deadline + config.client_expired_sub_close_delay
+                earliest = end if earliest is None else min(earliest, end)
+        return earliest
+
+    def is_to_renew(self, now: float) -> bool:
+        """Whether the site has to be asked now whether the connection may go on."""
+        return self.renewed and self.expiry_deadline is not None and now >= self.expiry_deadline
+
+    def due(self, now: float) -> None:
+        """Is anything overdue?
+
+        Raises:
+            DisconnectStale, DisconnectExpired, DisconnectSubscriptionExpired
+        """
+        if self.state is State.NEW:
+            if self._stale_at is not None and now >= self._stale_at:
+                raise DisconnectStale
+            return
+        config = self._config
+        if (
+            self.expiry_deadline is not None
+            and not self.renewed
+            and now >= self.expiry_deadline + config.client_expired_close_delay
+        ):
+            raise DisconnectExpired
+        for subscription in self.subscriptions.values():
+            if (
+                subscription.expiry_deadline is not None
+                and now >= subscription.expiry_deadline + config.client_expired_sub_close_delay
+            ):
+                raise DisconnectSubscriptionExpired

@@ -1,0 +1,1 @@
+"""This process among others: commands to all nodes, messages to one, surveys."""

@@ -1,0 +1,1 @@
+"""Options: what they are, how they are read, and where they come from."""

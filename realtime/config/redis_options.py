@@ -1,0 +1,242 @@
+"""The options that name Redis: what they mean together, and their mistakes.
+
+Pure: no connection is made here. No message shows a value that may hold a password; URLs
+and addresses are told by their number.
+
+Beyond the spec: as Centrifugo 2.8, but without Redis Cluster; and where Centrifugo takes
+one host with several ports, we ask for as many hosts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from realtime.config.options import Config, Problem
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 6379
+META_TTL_MIN = 60
+"""Seconds; clients that were away for a moment must find the epoch they know."""
+
+ENGINES = ("", "memory", "redis")
+
+# redis-py compares the scheme as it is written
+_SCHEMES = ("redis://", "rediss://", "unix://")
+# an IPv6 address has two colons or more; one colon is a port, which belongs in redis_port
+_HOST = re.compile(r"[^\s/@:\[\]]+|[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,}")
+
+
+def uses_redis(config: Config) -> bool:
+    """Whether the engine is Redis: chosen by `engine`, otherwise by what is named.
+
+    A channel layer counts as naming one: it is there for several processes.
+    """
+    if config.engine:
+        return config.engine == "redis"
+    return names_redis(config) or bool(config.channel_layer)
+
+
+def names_redis(config: Config) -> bool:
+    """Whether the options say where Redis is, instead of leaving it at the default."""
+    return bool(config.redis_url or config.redis_host or config.redis_sentinels)
+
+
+def hosts(config: Config) -> list[dict[str, object]]:
+    """The shards, each as an entry of channels_redis' `hosts`; at least one.
+
+    The config must have no `problems`. URLs win over hosts; what a URL says wins over
+    `redis_password` and `redis_db`.
+    """
+    if config.redis_url:
+        return [_url_entry(url, config) for url in _items(config.redis_url)]
+    common: dict[str, object] = {"db": config.redis_db}
+    if config.redis_password:
+        common["password"] = config.redis_password
+    if config.redis_tls:
+        common |= {"ssl": True, **_tls_options(config)}
+    if config.redis_sentinels:
+        sentinels = [_address(item) for item in _items(config.redis_sentinels)]
+        if config.redis_sentinel_password:
+            common["sentinel_kwargs"] = {"password": config.redis_sentinel_password}
+        return [
+            {"sentinels": sentinels, "master_name": name, **common}
+            for name in _items(config.redis_master_name)
+        ]
+    names = _items(config.redis_host) or [DEFAULT_HOST]
+    ports = [int(port) for port in _items(config.redis_port)] or [DEFAULT_PORT]
+    if len(ports) == 1:
+        ports *= len(names)
+    return [{"host": name, "port": port, **common} for name, port in zip(names, ports, strict=True)]
+
+
+def problems(config: Config) -> Iterator[Problem]:
+    """Every mistake in the options of the engine."""
+    if config.engine not in ENGINES:
+        yield Problem(
+            "engine",
+            f"There is no engine {config.engine!r}.",
+            "Write memory or redis; empty: redis if a Redis is named, otherwise memory.",
+        )
+    if config.engine == "memory" and config.channel_layer:
+        yield Problem(
+            "layer_without_redis",
+            "channel_layer has no use with the memory engine.",
+            "Set engine to redis, or remove channel_layer.",
+        )
+    yield from _url_problems(config)
+    yield from _host_problems(config)
+    yield from _sentinel_problems(config)
+    yield from _meta_ttl_problems(config)
+
+
+def _url_problems(config: Config) -> Iterator[Problem]:
+    for number, url in enumerate(_items(config.redis_url), 1):
+        if mistake := _url_mistake(url):
+            yield Problem(
+                "redis_url",
+                f"URL {number} of redis_url {mistake}.",
+                "Write redis://[:password@]host[:port][/db], rediss:// for TLS, or"
+                " unix:///path; commas separate shards; in a password , is %2C and # is %23.",
+            )
+
+
+def _url_mistake(url: str) -> str | None:
+    if not url.startswith(_SCHEMES):
+        return "does not begin with redis://, rediss:// or unix://"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:  # its text shows a part of the URL
+        return "is not a URL"
+    if parts.fragment or "@" in parts.query:
+        return "has a character in its password that must be percent-encoded"
+    if parts.scheme == "unix":
+        return None if parts.path.strip("/") else "names no socket"
+    if not parts.hostname:
+        return "names no host"
+    if not re.fullmatch(r"(/[0-9]*)?", parts.path):
+        return "has a path that is no number of a database"
+    return None
+
+
+def _host_problems(config: Config) -> Iterator[Problem]:
+    for number, name in enumerate(_items(config.redis_host), 1):
+        if not _HOST.fullmatch(name):
+            yield Problem(
+                "redis_host",
+                f"Host {number} of redis_host is not a name or an address.",
+                "The port belongs in redis_port, a URL in redis_url.",
+            )
+    ports = _items(config.redis_port)
+    for number, port in enumerate(ports, 1):
+        if not _is_port(port):
+            yield Problem(
+                "redis_host",
+                f"Port {number} of redis_port is not a port.",
+                "Ports are numbers from 1 to 65535, separated by commas.",
+            )
+    count = len(_items(config.redis_host)) or 1
+    if len(ports) > 1 and len(ports) != count:
+        yield Problem(
+            "redis_host",
+            f"redis_port has {len(ports)} ports and redis_host {count} host(s).",
+            "Give one port for all hosts, or one for each.",
+        )
+
+
+def _sentinel_problems(config: Config) -> Iterator[Problem]:
+    if config.redis_sentinels and not config.redis_master_name:
+        yield Problem(
+            "redis_sentinels",
+            "redis_sentinels needs redis_master_name.",
+            "Give the name under which the Sentinels watch the master.",
+        )
+    if config.redis_master_name and not config.redis_sentinels:
+        yield Problem(
+            "redis_sentinels",
+            "redis_master_name needs redis_sentinels.",
+            "Give the addresses of the Sentinels, or remove the name.",
+        )
+    if config.redis_url and config.redis_sentinels:
+        # one of them would be passed over in silence
+        yield Problem(
+            "redis_sentinels",
+            "Redis is named twice, by redis_url and by redis_sentinels.",
+            "Remove one; with Sentinels use redis_password and redis_db.",
+        )
+    for number, item in enumerate(_items(config.redis_sentinels), 1):
+        try:
+            _address(item)
+        except ValueError:
+            yield Problem(
+                "redis_sentinels",
+                f"Address {number} of redis_sentinels is not host:port.",
+                "For example 10.0.0.1:26379,10.0.0.2:26379; IPv6 as [::1]:26379.",
+            )
+    if not all(_items(config.redis_master_name)):
+        yield Problem(
+            "redis_sentinels",
+            "A name in redis_master_name is empty.",
+            "Each name is a shard; separate several by commas.",
+        )
+
+
+def _meta_ttl_problems(config: Config) -> Iterator[Problem]:
+    ttl = config.redis_history_meta_ttl
+    longest = max(
+        (
+            options.history_lifetime
+            for options in (config.channel, *config.namespaces.values())
+            if options.keeps_history
+        ),
+        default=0,
+    )
+    if ttl and (ttl < META_TTL_MIN or ttl <= longest):
+        yield Problem(
+            "redis_meta_ttl",
+            f"redis_history_meta_ttl must be at least {META_TTL_MIN} and more than every"
+            " history_lifetime, or 0.",
+            "Otherwise the offset of a channel is forgotten before its publications are.",
+        )
+
+
+def _items(text: str) -> list[str]:
+    """The items of a comma list; none if it is empty. An empty item stays, as a mistake."""
+    return [item.strip() for item in text.split(",")] if text else []
+
+
+def _is_port(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,5}", text) is not None and 1 <= int(text) <= 65535
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Host and port of "host:port"; ValueError if it is something else."""
+    name, colon, port = text.rpartition(":")
+    if name.startswith("[") and name.endswith("]"):
+        name = name[1:-1]
+    elif ":" in name:
+        raise ValueError("an IPv6 address needs brackets")
+    if not colon or not _HOST.fullmatch(name) or not _is_port(port):
+        raise ValueError("not host:port")
+    return name, int(port)
+
+
+def _url_entry(url: str, config: Config) -> dict[str, object]:
+    if config.redis_tls and url.startswith("redis://"):
+        url = url.replace("redis://", "rediss://", 1)
+    entry: dict[str, object] = {"address": url}
+    if config.redis_db:
+        entry["db"] = config.redis_db
+    if config.redis_password:
+        entry["password"] = config.redis_password
+    if url.startswith("rediss://"):  # other connections do not take these options
+        entry |= _tls_options(config)
+    return entry
+
+
+def _tls_options(config: Config) -> dict[str, object]:
+    if config.redis_tls_skip_verify:
+        return {"ssl_cert_reqs": "none", "ssl_check_hostname": False}
+    return {}

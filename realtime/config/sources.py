@@ -1,0 +1,290 @@
+"""The configuration in force, from the environment, Django's settings and a config file.
+
+    environment SERVICE_<OPTION>   >   settings.REALTIME   >   config file
+
+- The prefix of the environment variables is `settings.REALTIME_ENV_PREFIX`.
+- The file is a JSON object of options, as the reference server's `config.json` is; it is
+  named by SERVICE_CONFIG_FILE in the environment or `settings.REALTIME_CONFIG_FILE`.
+
+Read late and cached; changed settings (in tests) are seen at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from django.conf import settings
+from django.core.signals import setting_changed
+from django.utils.crypto import salted_hmac
+
+from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, Config, Problem
+from realtime.config.reader import (
+    ALIASES,
+    NOT_USED,
+    SERVER_DECIDES,
+    InvalidOptions,
+    from_strings,
+    read,
+)
+from realtime.config.redis_options import hosts, names_redis, uses_redis
+from realtime.locks import ForkSafeLock
+
+DEFAULT_ENV_PREFIX = "SERVICE_"
+_SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE", "CHANNEL_LAYERS")
+
+_current: Config | None = None
+_lock = ForkSafeLock()
+
+OUR_LAYER = "realtime.layer.RedisChannelLayer"
+IN_MEMORY_LAYER = "channels.layers.InMemoryChannelLayer"
+
+
+_overrides: dict[str, object] = {}
+"""Options that win over all sources."""
+
+
+Origin: TypeAlias = Literal["environment", "settings", "file", "override"]
+"""A source of options; "override" is `override`."""
+
+
+class Sources(NamedTuple):
+    """The options given, merged, and what was wrong with where they came from."""
+
+    options: dict[str, object]
+    problems: list[Problem]
+    unknown_variables: list[str]
+    """Environment variables with our prefix that name no option."""
+    origins: dict[str, Origin]
+    """Option → where its value is from."""
+
+
+class Given(NamedTuple):
+    """The configuration as it is given, with its mistakes."""
+
+    sources: Sources
+    config: Config
+    """What can be used of it."""
+    problems: list[Problem]
+    """Every mistake, of the sources, the options and the layer."""
+
+
+def current() -> Config:
+    """The configuration in force.
+
+    Raises:
+        InvalidOptions: the options have mistakes; the system checks list them too.
+    """
+    global _current
+    config = _current
+    if config is None:
+        with _lock:  # one config for all threads: what is made for it is found by it
+            config = _current = _current or _load()
+    return config
+
+
+def gather() -> Sources:
+    """Read and merge the three sources; nothing is validated here but the sources themselves."""
+    prefix: str = getattr(settings, "REALTIME_ENV_PREFIX", DEFAULT_ENV_PREFIX)
+    problems: list[Problem] = []
+    from_file = _read_file(prefix, problems)
+    from_settings = getattr(settings, "REALTIME", {})
+    if not isinstance(from_settings, Mapping):
+        problems.append(
+            Problem("source", "The setting REALTIME must be a dict.", "Map option names to values.")
+        )
+        from_settings = {}
+    strings, unknown = _read_environment(prefix)
+    # an older name given in a stronger source wins over the newer one in a weaker source
+    merged: dict[str, object] = {}
+    origins: dict[str, Origin] = {}
+    by_strength: tuple[tuple[Origin, Mapping[str, object]], ...] = (
+        ("file", from_file),
+        ("settings", from_settings),
+        ("environment", from_strings(strings)),
+    )
+    for origin, source in by_strength:
+        for name, value in source.items():
+            known = ALIASES.get(name, name)
+            if known != name and known in source:
+                continue
+            merged[known] = value
+            origins[known] = origin
+    merged.update(_overrides)
+    origins.update(dict.fromkeys(_overrides, "override"))
+    return Sources(merged, problems, unknown, origins)
+
+
+def examine() -> Given:
+    """Read, merge and validate the three sources."""
+    sources = gather()
+    config, problems = read(sources.options)
+    problems = problems or _url_problems(config)
+    return Given(sources, config, [*sources.problems, *problems, *layer_problems(config)])
+
+
+def redis_prefix() -> str:
+    """What every name in Redis begins with: the option, or one made from SECRET_KEY.
+
+    So two sites in one Redis do not meet, and all processes of a site agree.
+    """
+    configured = current().redis_prefix
+    if configured:
+        return configured
+    digest = salted_hmac("realtime.conf.redis_prefix", "", algorithm="sha256").hexdigest()
+    return f"realtime-{digest[:8]}"
+
+
+def observer_keys() -> list[bytes]:
+    """The keys of observers' tokens, for them alone: the first one signs, any of them verifies.
+
+    Made from SECRET_KEY and SECRET_KEY_FALLBACKS.
+    """
+    secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return [
+        salted_hmac("realtime.conf.observer_keys", "", secret, algorithm="sha256").digest()
+        for secret in secrets
+    ]
+
+
+def channel_layers() -> dict[str, str]:
+    """The site's channel layers: alias → dotted path of the backend, "" if it names none."""
+    layers = getattr(settings, "CHANNEL_LAYERS", {})
+    if not isinstance(layers, Mapping):
+        return {}
+    return {
+        alias: str(layer.get("BACKEND", "")) if isinstance(layer, Mapping) else ""
+        for alias, layer in layers.items()
+    }
+
+
+def layer_problems(config: Config) -> list[Problem]:
+    """Why the layer that `channel_layer` names cannot deliver; empty if it can.
+
+    Nothing with the memory engine, for which any layer is a mistake of the options.
+    """
+    alias = config.channel_layer
+    if not alias or config.engine == "memory":
+        return []
+    backend = channel_layers().get(alias)
+    if backend is None:
+        return [
+            Problem(
+                "layer",
+                f"channel_layer {alias!r} is not in CHANNEL_LAYERS.",
+                "Add it to that setting, or leave channel_layer empty for a layer of our own.",
+            )
+        ]
+    if backend == IN_MEMORY_LAYER:
+        return [
+            Problem(
+                "layer",
+                f"The channel layer {alias!r} is the in-memory one, which reaches no other"
+                " process.",
+                f"Use {OUR_LAYER}, or leave channel_layer empty.",
+            )
+        ]
+    if backend != OUR_LAYER and not config.engine and not names_redis(config):
+        # only a layer of ours tells the engine where its Redis is
+        return [
+            Problem(
+                "layer_without_redis",
+                f"channel_layer is {alias!r} and no Redis is named for the engine.",
+                f"Set redis_url, or use {OUR_LAYER}.",
+            )
+        ]
+    return []
+
+
+def _url_problems(config: Config) -> list[Problem]:
+    """Why no connection can be made of a URL of Redis that looks like one."""
+    if not config.redis_url or not uses_redis(config):
+        return []
+    # imports redis-py, which not every site needs
+    from realtime.redis.hosts import Host
+
+    problems = []
+    for number, entry in enumerate(hosts(config), 1):
+        try:
+            Host(entry)
+        except ValueError as error:  # it tells no password
+            problems.append(
+                Problem(
+                    "redis_url",
+                    f"URL {number} of redis_url: {error}.",
+                    "Parameters of the URL are options of connections, such as ssl_ca_certs.",
+                )
+            )
+    return problems
+
+
+def _load() -> Config:
+    given = examine()
+    if given.problems:
+        raise InvalidOptions(given.problems)
+    return given.config
+
+
+def _read_environment(prefix: str) -> tuple[dict[str, str], list[str]]:
+    strings: dict[str, str] = {}
+    unknown: list[str] = []
+    for variable, value in os.environ.items():
+        if not prefix or not variable.startswith(prefix):
+            continue
+        name = variable.removeprefix(prefix).lower()
+        if name == "config_file":
+            continue
+        if (
+            name == "namespaces"
+            or name in CHANNEL_OPTION_FIELDS
+            or name in CONFIG_FIELDS
+            or name in ALIASES
+            or NOT_USED.get(name, SERVER_DECIDES) != SERVER_DECIDES
+        ):
+            strings[name] = value
+        elif name not in NOT_USED:
+            # what the server decides is set by container platforms, for it and not for us
+            unknown.append(variable)
+    return strings, sorted(unknown)
+
+
+def _read_file(prefix: str, problems: list[Problem]) -> Mapping[str, Any]:
+    path = os.environ.get(f"{prefix}CONFIG_FILE") or getattr(settings, "REALTIME_CONFIG_FILE", None)
+    if not path:
+        return {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+    except (OSError, ValueError, RecursionError) as error:
+        problems.append(
+            Problem("source", f"The config file {path} cannot be read: {error}.", "It is JSON.")
+        )
+        return {}
+    if not isinstance(content, dict):
+        problems.append(
+            Problem("source", f"The config file {path} holds no JSON object.", "Use {...}.")
+        )
+        return {}
+    return content
+
+
+def forget(*, setting: str, **_: object) -> None:
+    """Read the configuration again at its next use, if this setting is part of it."""
+    if setting in _SETTINGS:
+        global _current
+        _current = None
+
+
+def override(**options: object) -> None:
+    """Have these options win over all sources, in place of those before: for `realtime.testing`."""
+    global _current
+    _overrides.clear()
+    _overrides.update(options)
+    _current = None
+
+
+def connect_signals() -> None:
+    """See changes that tests make to settings."""
+    setting_changed.connect(forget)

@@ -1,0 +1,1 @@
+"""This process: its node, hub, outboxes and subscriptions, and the contract of hooks."""

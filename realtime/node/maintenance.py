@@ -1,0 +1,128 @@
+"""Upkeep of feeds: presence is renewed, positions are checked, streams are caught up with.
+
+Each feed has one timer: it renews the presence of its local subscribers and compares the
+position with the engine's, so that a loss at the end of a stream is noticed without a further
+publication. After an interruption of the engine all of it is done at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from realtime.config.options import Config
+from realtime.engine.base import Engine
+from realtime.errors import EngineUnavailable
+from realtime.node.hub import Feed
+from realtime.protocol.messages import ChannelName
+from realtime.streams.follower import Following
+from realtime.timers import Timers
+
+logger = logging.getLogger("realtime.node")
+
+RESUMED_AT_ONCE = 100
+"""Feeds that catch up side by side after an interruption."""
+RESUME_PATIENCE = 1.0
+"""Seconds these have before the next ones begin: a stream that cannot be read holds up nobody."""
+
+
+class Upkeep:
+    """Sees to the feeds of a node. Belongs to its event loop."""
+
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine,
+        timers: Timers,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self._config = config
+        self._engine = engine
+        self._timers = timers
+        self._spawn = spawn
+        self._neglecting = False
+        """Whether the last feed whose turn it was could not be seen to."""
+
+    def watch(self, feed: Feed) -> None:
+        """See to a feed from now on, until its timer is cancelled."""
+        feed.checked_at = self._timers.now()
+        options = feed.options
+        if not (options.presence or options.history_recover):
+            return
+        feed.timer = self._timers.timer(lambda: self._spawn(self._maintain(feed)))
+        feed.timer.set(self._timers.now() + self._config.client_presence_ping_interval)
+
+    async def renew(self, feeds: Sequence[Feed]) -> None:
+        """Be present again, where Redis forgot."""
+        for feed in feeds:
+            if feed.options.presence and feed:
+                try:
+                    await self._renew_presence(feed)
+                except Exception as error:  # foreign channel layers raise what they like
+                    logger.warning("Presence cannot be renewed yet: %s", error)
+                    return  # each feed's own timer sees to it
+
+    async def _maintain(self, feed: Feed) -> None:
+        try:
+            if feed.options.presence:
+                await self._renew_presence(feed)
+            if feed.options.history_recover:
+                await self._check_position(feed)
+            self._neglecting = False
+        except EngineUnavailable as error:
+            if not self._neglecting:  # all feeds fail together: one line for them
+                logger.warning("Presence and positions cannot be seen to yet: %s", error)
+            self._neglecting = True
+        finally:
+            if feed.timer is not None:
+                feed.timer.set(self._timers.now() + self._config.client_presence_ping_interval)
+
+    async def _renew_presence(self, feed: Feed) -> None:
+        clients = [
+            client for client in feed.live() if client not in feed.leaving and not client.observing
+        ]
+        if not clients:
+            return
+        await self._engine.add_presence(
+            feed.channel,
+            [client.info_in(feed.channel) for client in clients],
+            self._config.client_presence_expire_interval,
+        )
+        staying = set(feed.subscribers()) - feed.leaving
+        for client in clients:
+            if client not in staying:  # it left meanwhile, and must not be present again
+                await self._engine.remove_presence(feed.channel, client.id)
+
+    async def _check_position(self, feed: Feed) -> None:
+        delay = self._config.client_channel_position_check_delay
+        if delay <= 0 or self._timers.now() - feed.checked_at < delay:
+            return
+        if feed.following is not None and feed.following.position is not None:
+            # a stream that cannot be read must not keep presence from being renewed
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._config.client_presence_ping_interval):
+                    await feed.following.check()
+                    feed.checked_at = self._timers.now()
+
+
+async def catch_up(interrupted: list[tuple[ChannelName, Following, int]]) -> None:
+    """Catch up in every channel after an interruption; what arrives in one meanwhile waits.
+
+    `interrupted`: channels, their followings, and how often these were interrupted.
+    """
+    loop = asyncio.get_running_loop()
+    for start in range(0, len(interrupted), RESUMED_AT_ONCE):
+        part = interrupted[start : start + RESUMED_AT_ONCE]
+        resuming = {
+            loop.create_task(following.resume(number)): channel
+            for channel, following, number in part
+        }
+        done, late = await asyncio.wait(resuming, timeout=RESUME_PATIENCE)
+        for task in late:
+            task.cancel()  # ends the wait; the channel's own reader goes on trying
+        for task in done:  # a channel that ended meanwhile cancels its task
+            if not task.cancelled() and (error := task.exception()) is not None:
+                logger.error("Catching up failed in channel %r", resuming[task], exc_info=error)

@@ -1,0 +1,383 @@
+"""Node: this process among others. Joins hub and engine; one per event loop.
+
+What the engine receives it hands to the feed of the channel; in recoverable channels by way of
+the feed's `Following`, so order and completeness are kept once per channel and not once per
+client. What the other nodes say it obeys. Its life is that of the process: `start`, `stop`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import socket
+from collections.abc import Awaitable, Coroutine, Iterator, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+import realtime
+from realtime.channel_rules import CONTROL, QUESTIONS
+from realtime.cluster.control import Control, DisconnectUser, EndLogins, Unsubscribe
+from realtime.cluster.direct import Post
+from realtime.cluster.member import Member
+from realtime.cluster.peers import Peers
+from realtime.cluster.survey import Answer, Question
+from realtime.config.options import Config
+from realtime.engine.base import Concerns, Engine, NodeInfo, NodeStatus
+from realtime.engine.memory import MemoryEngine
+from realtime.errors import (
+    DISCONNECTS,
+    Disconnect,
+    DisconnectForced,
+    DisconnectShutdown,
+)
+from realtime.node import maintenance
+from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
+from realtime.node.hub import Hub, Subscriber
+from realtime.node.maintenance import Upkeep
+from realtime.node.outbox import Flusher
+from realtime.node.subscriptions import Subscriptions
+from realtime.node.survey_answers import Respondent
+from realtime.protocol.codec import Codec
+from realtime.protocol.messages import (
+    ChannelName,
+    ClientID,
+    ClientInfo,
+    Publication,
+    StreamPosition,
+)
+from realtime.protocol.v1.json import JSONCodec
+from realtime.protocol.v1.protobuf import ProtobufCodec
+from realtime.streams.follower import Following
+from realtime.timers import Timers
+from realtime.tokens import Verifier
+
+logger = logging.getLogger("realtime.node")
+
+SHUTDOWN_TIMEOUT = 6.0
+"""Seconds from `begin_stop` to the end of `stop` at most, whatever hangs."""
+FAREWELL_TIMEOUT = 1.0
+"""Seconds that are left for the engine, when clients took too long or `stop` came late."""
+
+CLOSE_AT_ONCE = 20
+CLOSE_INTERVAL = 0.05
+CLOSE_SPREAD = 2.0
+"""A node that stops closes so many clients at once, and the others within so many seconds, in
+slices: those that come back to another node come back one after another."""
+
+
+class Connection(Protocol):
+    """What a node has to close before it ends."""
+
+    id: ClientID
+    """"" where it is of a client of another node."""
+
+    def close(self, disconnect: Disconnect | None) -> None:
+        """Begin to close it; returns at once."""
+        ...
+
+
+class Node(Member):
+    """This process among others. Belongs to the event loop it was made on."""
+
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine | None = None,
+        hooks: Hooks | None = None,
+        events: Events | None = None,
+        observer_keys: Sequence[bytes] = (),
+    ) -> None:
+        """`engine` defaults to the memory engine, and without `hooks` the options decide.
+
+        `observer_keys`: verify tokens of observers; without any there are no observers.
+
+        Raises:
+            InvalidKey: a token key in the options is not one.
+        """
+        self.loop = asyncio.get_running_loop()
+        self.timers = Timers(self.loop)
+        self.engine: Engine = engine or MemoryEngine(
+            self.timers, meta_lifetime=config.memory_history_meta_ttl
+        )
+        super().__init__(config, self.engine)
+        self.hooks: Hooks = hooks or NoHooks()
+        self.events: Events = events or NoEvents()
+        self.overlaps = self.engine.shared
+        self.hub = Hub(self.tally)
+        self.flusher = Flusher(self.loop)
+        self.verifier = Verifier(config, observer_keys)
+        self.codecs: dict[str, Codec] = {
+            codec.name: codec
+            for codec in (JSONCodec(config.v3_use_offset), ProtobufCodec(config.v3_use_offset))
+        }
+        self._started_at = self.timers.now()
+        self._stopped_by = math.inf
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._connections: dict[Connection, None] = {}
+        self.post = Post(self.engine, self.uid, self.spawn)
+        self._peers = Peers(self.engine, self.timers, self.spawn, self.status, self._on_command)
+        self._respondent = Respondent(
+            self.engine, self.hub, self.spawn, uid=self.uid, name=self.describe().name
+        )
+        self._upkeep = Upkeep(config, self.engine, self.timers, self.spawn)
+        self.subscriptions = Subscriptions(config, self.engine, self.hub, self._upkeep)
+        self._newest: set[ClientID] = set()
+        """Clients that are about to close the other connections of their users."""
+
+    # life
+
+    async def start(self) -> None:
+        """Begin to receive what other nodes publish.
+
+        Raises:
+            Exception: the engine failed.
+        """
+        await self.engine.start(self)
+        if not self.engine.shared:
+            return
+        try:
+            await self._respondent.start()
+            await self._peers.start()
+        except BaseException:
+            await self.engine.stop()
+            raise
+
+    def begin_stop(self) -> None:
+        """Begin to tell every client to come back elsewhere. Returns at once."""
+        if self.stopping:
+            return
+        self.stopping = True
+        self._stopped_by = self.loop.time() + SHUTDOWN_TIMEOUT
+        clients = list(self._connections)
+        slices = int(CLOSE_SPREAD / CLOSE_INTERVAL)
+        self._close_next(clients, max(CLOSE_AT_ONCE, -(-len(clients) // slices)))
+
+    def _close_next(self, clients: list[Connection], number: int) -> None:
+        for client in clients[:number]:
+            client.close(DisconnectShutdown())
+        if rest := clients[number:]:
+            self.loop.call_later(CLOSE_INTERVAL, self._close_next, rest, number)
+
+    async def stop(self) -> None:
+        """Tell every client to come back elsewhere, and release everything. Bounded in time."""
+        self.begin_stop()
+        deadline = max(self._stopped_by, self.loop.time() + FAREWELL_TIMEOUT)
+        self._peers.begin_stop()
+        while self._connections or self._tasks:
+            patience = deadline - FAREWELL_TIMEOUT - self.loop.time()
+            if patience <= 0:
+                break
+            # without tasks, clients are still to be closed
+            waiting = self._tasks or {self.loop.create_task(asyncio.sleep(CLOSE_INTERVAL))}
+            await asyncio.wait(waiting, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        for task in self._tasks:
+            task.cancel()
+        self._peers.stop()
+        for feed in self.hub.feeds.values():
+            feed.close()
+        if self.engine.shared and (
+            error := await _failure(self.engine.withdraw(self.describe()), deadline)
+        ):
+            logger.warning("The other nodes could not be told that this one ends: %r", error)
+        hearing = self.loop.create_task(self.events.close())  # channels were vacated until here
+        if error := await _failure(self.engine.stop(), deadline):
+            logger.warning("The engine did not end: %r", error)
+        await _failure(hearing, deadline)  # which it logs itself
+        try:
+            await self.hooks.close()
+        finally:
+            self.timers.close()
+            self.verifier.close()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a coroutine beside the caller; an exception is logged, `stop` waits for it."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("Work beside a client failed", exc_info=error)
+
+    def opened(self, connection: Connection) -> None:
+        """A connection was opened. `stop` will close it."""
+        self._connections[connection] = None
+        if self.stopping:
+            connection.close(DisconnectShutdown())
+
+    def closed(self, connection: Connection) -> None:
+        """A connection is closed."""
+        self._newest.discard(connection.id)
+        self._connections.pop(connection, None)
+
+    # among the other nodes
+
+    def describe(self) -> NodeInfo:
+        """What this node says of itself."""
+        return NodeInfo(
+            uid=self.uid,
+            name=self.config.name or f"{socket.gethostname()}_{os.getpid()}",
+            version=realtime.__version__,
+            num_clients=len(self.hub.clients),
+            num_users=len(self.hub.users),
+            num_channels=len(self.hub.feeds),
+            uptime=int(self.timers.now() - self._started_at),
+        )
+
+    def status(self) -> NodeStatus:
+        """What it says besides, for operators."""
+        return NodeStatus(
+            **msgspec.structs.asdict(self.describe()),
+            messages_published=self.tally.published,
+            messages_delivered=self.tally.delivered,
+        )
+
+    async def statuses(self) -> list[NodeStatus]:
+        others = await super().statuses()
+        return [self.status(), *(node for node in others if node.uid != self.uid)]
+
+    def _answer(self, question: Question) -> Answer:
+        return self._respondent.answer(question)
+
+    def _now(self) -> float:
+        return self.timers.now()
+
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def nodes(self) -> list[NodeInfo]:
+        """Every node that is alive, this one first, as it is just now."""
+        others = await super().nodes()
+        return [self.describe(), *(node for node in others if node.uid != self.uid)]
+
+    async def _command(self, command: Control) -> None:
+        """Do it here at once, and have the other nodes do it."""
+        if not (self.engine.shared and _is_ordered(command)):
+            await self._obey(command)
+        if self.engine.shared:
+            await super()._command(command)
+
+    async def _obey(self, command: Control) -> None:
+        """Do here what every node is to do."""
+        match command:
+            case Unsubscribe(user, channel):
+                connections = self.hub.connections(user)
+                await asyncio.gather(*(client.unsubscribe(channel) for client in connections))
+            case DisconnectUser():
+                self._disconnect(command)
+            case EndLogins(user=user, login=login, code=code):
+                self.hooks.login_ended(user, login)
+                disconnect = _DISCONNECTS.get(code, DisconnectForced)
+                for client in self.hub.connections(user):
+                    if login and client.login == login:
+                        client.close(disconnect())
+                    elif client.login and not login:
+                        self.spawn(client.renew())
+
+    def _disconnect(self, command: DisconnectUser) -> None:
+        disconnect = _DISCONNECTS.get(command.code, DisconnectForced)
+        self._newest.discard(command.keep)
+        for client in self.hub.connections(command.user):
+            if client.id == command.keep or (command.keep and client.id in self._newest):
+                continue
+            client.close(disconnect())
+
+    def spare(self, client: Subscriber) -> None:
+        """Let no other connection of the user close this one, until it closes the others.
+
+        Of two connections made at the same time on two nodes, each would close the other.
+        All nodes see both commands in the same order, so the later one decides.
+        """
+        self._newest.add(client.id)
+
+    def _on_command(self, command: Control) -> None:
+        """What a node commanded, this one included, in the order that is the same everywhere."""
+        if isinstance(command, DisconnectUser):
+            if command.origin != self.uid or _is_ordered(command):
+                self._disconnect(command)  # at once, for the order matters
+        elif command.origin != self.uid:
+            self.spawn(self._obey(command))
+
+    # what the engine hands over: this process only
+
+    def on_publication(
+        self, channel: ChannelName, publication: Publication, position: StreamPosition | None
+    ) -> None:
+        feed = self.hub.feeds.get(channel)
+        if feed is None:
+            self._on_internal(channel, publication, position)
+            return
+        if feed.following is None or position is None:
+            feed.publish(publication)
+            return
+        feed.checked_at = self.timers.now()
+        feed.following.arrived(publication, position)
+
+    def _on_internal(
+        self, channel: ChannelName, publication: Publication, position: StreamPosition | None
+    ) -> None:
+        if channel == CONTROL and position is not None:
+            self._peers.commands.arrived(publication, position)
+        elif channel == QUESTIONS:
+            self._respondent.asked(publication.data)
+        elif channel == self.post.mailbox:
+            self.post.arrived(publication.data)
+
+    def on_join(self, channel: ChannelName, info: ClientInfo) -> None:
+        feed = self.hub.feeds.get(channel)
+        if feed is not None:
+            feed.broadcast(lambda codec: codec.join(channel, info))
+
+    def on_leave(self, channel: ChannelName, info: ClientInfo) -> None:
+        feed = self.hub.feeds.get(channel)
+        if feed is not None:
+            feed.broadcast(lambda codec: codec.leave(channel, info))
+
+    def on_occupied(self, channel: ChannelName) -> None:
+        self.events.tell("channel_occupied", channel=channel)
+
+    def on_vacated(self, channel: ChannelName) -> None:
+        self.events.tell("channel_vacated", channel=channel)
+
+    def on_interrupted(self, concerns: Concerns) -> None:
+        logger.warning("The engine is interrupted: what is published now may come late")
+        for channel, following in self._followings():
+            if concerns(channel):
+                following.interrupt()
+
+    def on_resumed(self, concerns: Concerns) -> None:
+        logger.warning("The engine is back")
+        self.spawn(self._peers.beat())
+        followings = [each for each in self._followings() if concerns(each[0])]
+        self.spawn(maintenance.catch_up([(*each, each[1].interruptions) for each in followings]))
+        feeds = [feed for feed in self.hub.feeds.values() if concerns(feed.channel)]
+        self.spawn(self._upkeep.renew(feeds))
+
+    def _followings(self) -> Iterator[tuple[ChannelName, Following]]:
+        yield CONTROL, self._peers.commands
+        for channel, feed in self.hub.feeds.items():
+            if feed.following is not None:
+                yield channel, feed.following
+
+
+async def _failure(ending: Awaitable[None], deadline: float) -> Exception | None:
+    """What kept a part of the node from ending by the deadline; None: nothing did."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            await ending
+    except Exception as error:  # whatever it is, the other parts have to end, too
+        return error
+    return None
+
+
+def _is_ordered(command: Control) -> bool:
+    """Whether every node obeys it in its place among the others, the one it comes from too."""
+    return isinstance(command, DisconnectUser) and command.keep != ""
+
+
+_DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}

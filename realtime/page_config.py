@@ -1,0 +1,83 @@
+"""What a page of the site needs to connect: where to, as whom, and who renews that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, get_script_prefix, reverse
+
+from realtime.config import sources
+from realtime.errors import Disconnect, Error, InternalError
+from realtime.hooks.answers import optional, user_id
+from realtime.hooks.registry import registry
+from realtime.hooks.runner import call
+from realtime.tokens import connection_token
+
+
+def config(request: HttpRequest, **own: Any) -> dict[str, Any]:
+    """What `{% realtime_config %}` writes; the names are those of centrifuge-js.
+
+    With `session_authentication` the login session is the credential, and the token is "".
+
+    Args:
+        own: values of the page's own; one of our names replaces ours.
+
+    Raises:
+        ValueError: a token is needed, and no `token_hmac_secret_key` is set.
+        InternalError: the site's info hook failed; the log has the reason.
+    """
+    values: dict[str, Any] = {"endpoint": endpoint(request)}
+    if "token" not in own:
+        by_session = sources.current().session_authentication
+        values["token"] = "" if by_session else token(request)
+    for name, view in (("refreshEndpoint", "refresh"), ("subscribeEndpoint", "subscribe")):
+        path = find_view(view)
+        if path is not None:
+            values[name] = path
+    return values | own
+
+
+def endpoint(request: HttpRequest) -> str:
+    """The URL of the WebSocket, on the host that the page was asked from."""
+    scheme = "wss" if request.is_secure() else "ws"
+    path = get_script_prefix().rstrip("/") + sources.current().websocket_handler_prefix
+    return f"{scheme}://{request.get_host()}{path}"
+
+
+def token(request: HttpRequest) -> str:
+    """A connection token for the visitor, with what the site's info hook says; "" for nobody.
+
+    Raises:
+        ValueError: no `token_hmac_secret_key` is set.
+        InternalError: the site's info hook failed; the log has the reason.
+    """
+    user = visitor(request)
+    if user is None:
+        return ""
+    info = None
+    if (function := registry.single.get("info")) is not None:
+        try:
+            info = call(function, user, optional)
+        except InternalError:
+            raise
+        except (Error, Disconnect):
+            return ""  # it refuses this user, as it does where a session connects
+    return connection_token(user_id(user), info=info)
+
+
+def visitor(request: HttpRequest) -> Any | None:
+    """The user who is logged in and may be; None for nobody."""
+    user = getattr(request, "user", None)
+    return user if user is not None and user.is_authenticated and user.is_active else None
+
+
+def find_view(name: str) -> str | None:
+    """The path of a view of `realtime.urls`, None where the site has not included them."""
+    if not getattr(settings, "ROOT_URLCONF", None):
+        return None
+    try:
+        return reverse(f"realtime:{name}")
+    except NoReverseMatch:
+        return None

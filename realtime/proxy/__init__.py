@@ -1,0 +1,1 @@
+"""HTTP endpoints of the site that decide in place of hooks."""

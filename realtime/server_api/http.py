@@ -1,0 +1,184 @@
+"""One request of the server API, from bytes to bytes.
+
+Spec: Server HTTP API; Authentication, Server HTTP API.
+Beyond the spec: statuses, pipelining and framing follow Centrifugo 2.8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import time
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+import msgspec
+from msgspec import Raw, Struct
+
+from realtime.cluster.member import Member
+from realtime.config.options import Config
+from realtime.errors import EngineUnavailable, Error, InternalError
+from realtime.payload import escape
+from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
+from realtime.protocol.messages import UInt32
+from realtime.server_api import methods
+
+logger = logging.getLogger("realtime.server_api")
+
+_WHITE_SPACE = b" \t\r\n"
+
+MAX_QUERY_FIELDS = 100
+COMMANDS_PER_TURN = 64
+"""Commands of one body that run before the event loop gets a turn, or that overlap."""
+
+
+class Response(NamedTuple):
+    """What to answer. `content_type` None: no such header."""
+
+    status: int
+    body: bytes = b""
+    content_type: str | None = None
+
+
+METHOD_NOT_ALLOWED = Response(405)
+UNAUTHORIZED = Response(401)
+BAD_REQUEST = Response(400, b"Bad Request\n", "text/plain; charset=utf-8")
+TOO_LARGE = Response(413)
+UNAVAILABLE = Response(503)
+NOT_FOUND = Response(404)
+
+
+class _Command(Struct, forbid_unknown_fields=True):
+    id: UInt32 | None = None
+    method: int | str = 0
+    params: Raw = Raw(b"")
+
+
+class _Error(Struct):
+    code: int
+    message: str
+
+
+_decode_command = ObjectDecoder(_Command)
+
+
+def _decode(text: bytes) -> _Command:
+    """One command; JSON null is a command without anything."""
+    if text.strip(_WHITE_SPACE) == b"null":
+        return _Command()
+    return _decode_command(text)
+
+
+def refuse(config: Config, method: str, authorization: str, query: str) -> Response | None:
+    """Refuse a request before its body is read, or return None.
+
+    Args:
+        method: the HTTP method, upper case.
+        authorization: value of the header, "" when absent.
+        query: the query string.
+    """
+    if config.api_disable:
+        return NOT_FOUND
+    if method != "POST":
+        return METHOD_NOT_ALLOWED
+    if config.api_insecure:
+        return None
+    if not config.api_key:
+        return UNAUTHORIZED
+    # header values are bytes, which servers and Django hand over as Latin-1
+    match authorization.encode("latin-1", "replace").split():
+        case [scheme, key] if scheme.lower() == b"apikey" and _same(key, config.api_key):
+            return None
+    if _same(_query_key(query).encode("utf-8", "surrogateescape"), config.api_key):
+        return None
+    return UNAUTHORIZED
+
+
+def _query_key(query: str) -> str:
+    """The first `api_key` of a query string, "" when there is none."""
+    try:
+        return parse_qs(query, max_num_fields=MAX_QUERY_FIELDS).get("api_key", [""])[0]
+    except ValueError:
+        return ""
+
+
+def _same(given: bytes, key: str) -> bool:
+    """Compare in constant time."""
+    return hmac.compare_digest(given, key.encode())
+
+
+async def handle(member: Member, content_type: str, body: bytes) -> Response:
+    """Run the commands of a body, in order, and answer with one reply a line.
+
+    A body that is malformed somewhere is answered with 400 although the commands before
+    that place have run.
+    """
+    if member.stopping:
+        return UNAVAILABLE
+    if not body:
+        return BAD_REQUEST
+    run = _Run(member)
+    replies: list[bytes] = []
+    publishing: list[asyncio.Task[bytes]] = []
+    """Publications whose replies come after `replies`."""
+    try:
+        for command in decode_stream(body, _decode):
+            method = method_number(command.method, methods.METHOD_NUMBERS)
+            overlaps = member.overlaps and method in methods.PUBLISHING
+            if publishing and (not overlaps or len(publishing) == COMMANDS_PER_TURN):
+                replies += await asyncio.gather(*publishing)
+                publishing.clear()
+            if overlaps:
+                publishing.append(asyncio.create_task(run.reply(command, method)))
+                continue
+            if len(replies) % COMMANDS_PER_TURN == COMMANDS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            replies.append(await run.reply(command, method))
+        if publishing:
+            replies += await asyncio.gather(*publishing)
+    except Malformed:
+        if publishing:
+            await asyncio.gather(*publishing)
+        return BAD_REQUEST
+    return Response(200, b"".join(replies), content_type)
+
+
+class _Run:
+    """The run of one body.
+
+    An engine that does not answer fails each command after some seconds; once that time has
+    passed, the commands that are left are not tried any more.
+    """
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._deadline = time.monotonic() + member.config.redis_read_timeout
+        self._away = False
+
+    async def reply(self, command: _Command, method: int) -> bytes:
+        """The line that answers a command."""
+        if self._away and time.monotonic() >= self._deadline:
+            return _line(command, b"error", _error(InternalError()))
+        try:
+            result = await methods.run(self._member, method, bytes(command.params))
+        except Error as error:
+            return _line(command, b"error", _error(error))
+        except EngineUnavailable as error:
+            self._away = True
+            logger.error("A command of the server API failed: %s", error)
+            return _line(command, b"error", _error(InternalError()))
+        except Exception:
+            logger.exception("A command of the server API failed")
+            return _line(command, b"error", _error(InternalError()))
+        return _line(command, b"result", escape(result))
+
+
+def _error(error: Error) -> bytes:
+    return escape(msgspec.json.encode(_Error(error.code, error.message)))
+
+
+def _line(command: _Command, key: bytes, value: bytes) -> bytes:
+    if command.id:
+        return b'{"id":%d,"%b":%b}\n' % (command.id, key, value)
+    return b'{"%b":%b}\n' % (key, value)

@@ -1,0 +1,1 @@
+"""Order and completeness of what a channel's stream holds, and recovery."""

@@ -1,0 +1,94 @@
+"""One HTTP request of plain ASGI, and the response to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Scope: TypeAlias = dict[str, Any]
+Event: TypeAlias = Mapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Event]]
+Send: TypeAlias = Callable[[Event], Awaitable[None]]
+ASGIApplication: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+def path_of(scope: Scope) -> str:
+    """The path of a request, without what the application is mounted below."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    return path.removeprefix(root) if root else path
+
+
+class Exchange:
+    """A request and its response."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        self._receive = receive
+        self._send = send
+
+    async def body(self, limit: int | None) -> bytes | None:
+        """The body of the request; None when it is larger than `limit` bytes or breaks off."""
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            event = await self._receive()
+            if event["type"] != "http.request":
+                return None
+            part: bytes = event.get("body", b"")
+            size += len(part)
+            if limit is not None and size > limit:
+                return None
+            parts.append(part)
+            if not event.get("more_body", False):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def gone(self) -> None:
+        """Wait until the peer is gone; what else it sends is of no interest."""
+        while (await self._receive())["type"] == "http.request":
+            pass
+
+    async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Do what the peer waits for; None where it goes first, and then it is given up."""
+        working, gone = asyncio.ensure_future(work), asyncio.ensure_future(self.gone())
+        try:
+            await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+            return await working if working.done() else None
+        finally:
+            gone.cancel()
+            working.cancel()
+
+    async def respond(
+        self,
+        status: int,
+        body: bytes = b"",
+        content_type: str | None = None,
+        headers: Headers = (),
+    ) -> None:
+        """The whole response at once."""
+        fields = [*headers]
+        if status != 204:  # which has no length (RFC 9110, 8.6)
+            fields.append((b"content-length", b"%d" % len(body)))
+        if content_type is not None:
+            fields.append((b"content-type", content_type.encode("latin-1")))
+        await self._send({"type": "http.response.start", "status": status, "headers": fields})
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def begin(self, content_type: str, headers: Headers = ()) -> None:
+        """Begin a response that is written bit by bit."""
+        fields = [*headers, (b"content-type", content_type.encode("latin-1"))]
+        await self._send({"type": "http.response.start", "status": 200, "headers": fields})
+
+    async def write(self, chunk: bytes) -> None:
+        """Write a bit of it."""
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def end(self, chunk: bytes = b"") -> None:
+        """Write the last bit of it."""
+        await self._send({"type": "http.response.body", "body": chunk})

@@ -1,0 +1,1 @@
+"""What daphne, uvicorn and granian need or offer beyond ASGI."""

@@ -1,0 +1,68 @@
+"""Start daphne with what many connections need.
+
+- a listen backlog of 1024: with Twisted's 50, a storm of reconnecting clients waits for a
+  second where it should wait for milliseconds;
+- uvloop, where it is installed;
+- no limit on a connection's age, where daphne ends each after a day;
+- no access log, because query strings may carry the API key (`--verbosity 1` brings it back);
+- a heap that is settled, see `realtime.serving`.
+
+Nothing here is needed for correctness: plain `daphne mysite.asgi:application` works too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+from collections.abc import Sequence
+
+from realtime import serving
+
+LISTEN_BACKLOG = 1024
+PING_INTERVAL = 25
+"""Seconds without incoming frames after which a client is pinged."""
+PING_TIMEOUT = 30
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serve an application until a signal ends it.
+
+    Args:
+        arguments: the command line: `[--host HOST] [--port PORT] application`, and
+            whatever else daphne's command line takes.
+    """
+    parser = argparse.ArgumentParser(prog="python -m realtime", description=main.__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    options, rest = parser.parse_known_args(arguments)
+    _use_uvloop()
+    # Twisted installs its reactor at import, on the loop of the policy in force.
+    cli = importlib.import_module("daphne.cli")
+    endpoint = f"tcp:port={options.port}:interface={_escape(options.host)}:backlog={LISTEN_BACKLOG}"
+    importlib.import_module("twisted.internet.reactor").callWhenRunning(serving.settle)
+    cli.CommandLineInterface().run(
+        [
+            *("--endpoint", endpoint),
+            *("--ping-interval", str(PING_INTERVAL)),
+            *("--ping-timeout", str(PING_TIMEOUT)),
+            *("--websocket_timeout", "-1"),
+            *("--verbosity", "0"),
+            *rest,
+        ]
+    )
+
+
+def _use_uvloop() -> bool:
+    """Make uvloop the event loop, if it is installed."""
+    try:
+        uvloop = importlib.import_module("uvloop")
+    except ImportError:
+        return False
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+    return True
+
+
+def _escape(host: str) -> str:
+    """A host for Twisted's endpoint syntax, in which colons separate fields."""
+    return host.replace("\\", "\\\\").replace(":", "\\:")

@@ -1,0 +1,244 @@
+"""The documentation lists what the code has."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from realtime import checks
+from realtime.checks.options import OPTION_ERRORS
+from realtime.cluster import peers
+from realtime.config import redis_options
+from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, kind_of
+from realtime.config.reader import NOT_USED, from_strings, load
+from realtime.engine.redis.keys import Keys
+from realtime.errors import DISCONNECTS, ERRORS
+from realtime.node import node
+from realtime.redis.blocking import MAX_CONNECTIONS
+from realtime.redis.hosts import Host
+from realtime.server_api.methods import METHODS
+from realtime.transports.servers import launch
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+TYPES = {
+    "bool": "boolean",
+    "int": "integer",
+    "float": "number",
+    "str": "string",
+    "list": "list of strings",
+}
+WORDS = {True: "on", False: "off", None: "not set", "": "empty"}
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
+
+
+def read(name: str) -> str:
+    return (DOCS / name).read_text()
+
+
+@pytest.mark.parametrize("name", [*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS])
+def test_option_is_documented_with_type_default_and_meaning(name: str) -> None:
+    option = (CHANNEL_OPTION_FIELDS | CONFIG_FIELDS)[name]
+    is_word = isinstance(option.default, bool | None) or option.default == ""
+    default = WORDS[option.default] if is_word else f"`{option.default}`"
+    meaning = option.metadata["meaning"]
+
+    found = [row for row in rows(read("options.md")) if row.startswith(f"| `{name}` |")]
+
+    assert found == [f"| `{name}` | {TYPES[kind_of(option)]} | {default} | {meaning} |"]
+
+
+GIVEN = [
+    check
+    for path in sorted(Path(checks.__path__[0]).glob("*.py"))
+    for check in re.findall(r'id="(realtime\.[EW][0-9]{3})"', path.read_text())
+]
+
+
+def test_checks_that_are_given_were_found() -> None:
+    assert len(set(GIVEN)) > 20
+
+
+@pytest.mark.parametrize("check", [*OPTION_ERRORS.values(), *GIVEN])
+def test_check_is_documented(check: str) -> None:
+    assert f"`{check.removeprefix('realtime.')}`" in read("options.md").replace("realtime.", "")
+
+
+@pytest.mark.parametrize("method", [row.name for row in METHODS if row.name != "rpc"])
+def test_method_of_the_server_api_is_documented(method: str) -> None:
+    assert f"| `{method}` |" in read("http-api.md")
+
+
+@pytest.mark.parametrize("disconnect", [d for d in DISCONNECTS if d.advice])
+def test_disconnect_is_documented(disconnect: type) -> None:
+    reconnect = "yes" if disconnect.reconnect else "no"
+    row = f"| {disconnect.code} | {disconnect.reason} | {reconnect} |"
+    assert row in read("clients.md")
+
+
+def test_errors_of_the_documented_server_api_exist() -> None:
+    documented = re.findall(r"^\| (1\d\d) \| ([^|]+) \|", read("http-api.md"), re.MULTILINE)
+    existing = {(str(error.code), error.message) for error in ERRORS}
+
+    assert documented
+    assert {(code, message.strip()) for code, message in documented} <= existing
+
+
+# moving here
+
+
+def test_config_file_of_the_migration_can_be_used() -> None:
+    (file,) = re.findall(r"^ *```json\n(.*?)^ *```", read("migrating.md"), re.M | re.S)
+
+    config = load(json.loads(file))
+
+    assert config.namespaces["chat"].history_recover
+
+
+@pytest.mark.parametrize("name", sorted(NOT_USED))
+def test_option_without_effect_has_a_row_in_the_migration(name: str) -> None:
+    section = read("migrating.md").partition("### Options without an effect\n")[2]
+    table = rows(section.partition("\n### ")[0])
+    patterns = [pattern for row in table for pattern in re.findall("`([^`]+)`", row.split("|")[1])]
+
+    assert any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def test_rows_about_options_without_effect_name_such_options() -> None:
+    section = read("migrating.md").partition("### Options without an effect\n")[2]
+    for row in rows(section.partition("\n### ")[0])[2:]:
+        for pattern in re.findall("`([^`]+)`", row.split("|")[1]):
+            assert any(fnmatchcase(name, pattern) for name in NOT_USED), pattern
+            assert not any(fnmatchcase(name, pattern) for name in CONFIG_FIELDS), pattern
+
+
+# links and the tree
+
+
+def anchor(heading: str) -> str:
+    """What the usual renderers call a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text()):
+        path, _, fragment = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        if fragment:
+            headings = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE)
+            assert fragment in map(anchor, headings), link
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_page_is_in_the_index(page: Path) -> None:
+    assert page.name == "index.md" or f"({page.name})" in read("index.md")
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        f"{path.name}/" if path.is_dir() else path.name
+        for path in (ROOT / "realtime").iterdir()
+        if (path.suffix == ".py" and path.name != "__init__.py") or (path / "__init__.py").exists()
+    ),
+)
+def test_module_is_in_the_tree_of_the_architecture(name: str) -> None:
+    tree = (ROOT / "ARCHITECTURE.md").read_text().split("```")[5]
+    assert name in tree.split()
+
+
+# Redis
+
+
+def rows(text: str) -> list[str]:
+    """The rows of the tables in a text, as they are written."""
+    return re.findall(r"^ *(\|.*\|) *$", text, re.MULTILINE)
+
+
+def test_keys_in_redis_are_documented() -> None:
+    table = rows(Keys.__doc__ or "")
+
+    assert len(table) > 5
+    assert "\n".join(table) in read("redis.md")
+
+
+LOGGERS = ("realtime.redis", "realtime.engine", "realtime.node")
+LOGGED = ("info", "warning", "error", "exception")
+
+
+def log_lines() -> Iterator[str]:
+    """What is logged by the loggers whose lines are documented, up to what varies."""
+    for path in sorted((ROOT / "realtime").rglob("*.py")):
+        text = path.read_text()
+        if not any(f'getLogger("{name}")' in text for name in LOGGERS):
+            continue
+        for call in ast.walk(ast.parse(text)):
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and ast.unparse(call.func.value) == "logger"
+                and call.func.attr in LOGGED
+            ):
+                yield re.split(r"[%:]", ast.literal_eval(call.args[0]))[0].strip()
+
+
+def test_log_lines_about_redis_are_documented() -> None:
+    section = read("redis.md").partition("## Log lines\n")[2].partition("\n## ")[0]
+    documented = re.findall(r"^\| `(.+?)(?::? \.\.\..*)?` \|", section, re.MULTILINE)
+
+    assert len(documented) > 10
+    assert sorted(documented) == sorted(set(log_lines()))
+
+
+def shell_options() -> Iterator[dict[str, str]]:
+    """The options that the examples for the shell give, each alternative by itself."""
+    for page in PAGES:
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+            options: dict[str, str] = {}
+            for name, value in re.findall(r"^SERVICE_(\w+)=(.+)$", block, re.MULTILINE):
+                if name.lower() in options:
+                    yield options
+                    options = {}
+                options[name.lower()] = value
+            if options:
+                yield options
+
+
+@pytest.mark.parametrize("strings", list(shell_options()), ids=lambda strings: " ".join(strings))
+def test_example_of_redis_options_can_be_used(strings: dict[str, str]) -> None:
+    config = load(from_strings(strings))
+
+    assert [Host(entry) for entry in redis_options.hosts(config)]
+
+
+def test_documented_times_leave_room_for_those_of_the_code() -> None:
+    text = read("deployment.md")
+    stop = re.findall(r"TimeoutStopSec=(\d+)", text)
+    quiet = re.findall(r"proxy_(?:read|send)_timeout (\d+)s", text)
+
+    assert stop
+    assert quiet
+    assert min(map(int, stop)) > node.SHUTDOWN_TIMEOUT
+    assert min(map(int, quiet)) > launch.PING_INTERVAL + launch.PING_TIMEOUT
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        f"the {node.SHUTDOWN_TIMEOUT:g} seconds a process takes at most to stop",
+        f"all of them within {node.CLOSE_SPREAD:g} seconds",
+        f"one that died is listed for {peers.HEARTBEAT_LIFETIME:g} seconds",
+        f"at most {MAX_CONNECTIONS} per process",
+        f"({launch.PING_INTERVAL} and {launch.PING_TIMEOUT} seconds",
+    ],
+)
+def test_number_in_the_documentation_is_that_of_the_code(sentence: str) -> None:
+    assert sentence in read("deployment.md")

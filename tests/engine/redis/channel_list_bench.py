@@ -1,0 +1,67 @@
+"""A listing on a bench: commands to a real Redis that are counted, held up, or refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+
+from realtime.engine.redis.channel_list import NAMES_PER_STEP, Listing
+from realtime.errors import EngineUnavailable
+from realtime.redis.connection import Connection
+
+
+class Wire:
+    """Commands to a real Redis that are counted, and can be held up or refused on the way."""
+
+    def __init__(self, connection: Connection, key: str) -> None:
+        self._connection = connection
+        self._key = key
+        self.commands: list[str] = []
+        self.told: list[tuple[str, bool]] = []
+        """Names of which others are told, and whether they were added."""
+        self.open = asyncio.Event()
+        self.open.set()
+        self.broken = False
+        self.breaks_after: int | None = None
+        """Commands until it breaks; None: it does not."""
+
+    async def __call__(self, *command: Any) -> Any:
+        self.commands.append(command[0].decode())
+        await self.open.wait()
+        if self.breaks_after is not None:
+            self.breaks_after -= 1
+            self.broken = self.broken or self.breaks_after < 0
+        if self.broken:
+            raise EngineUnavailable("the wire is broken")
+        return await self._connection.execute(*command)
+
+    async def change(self, added: Sequence[str], removed: Sequence[str], told: bool) -> None:
+        """Change the set, as an engine does."""
+        assert len(added) + len(removed) <= NAMES_PER_STEP
+        for command, names in ((b"SADD", added), (b"SREM", removed)):
+            if names:
+                await self(command, self._key, *names)
+        if told:
+            self.told += [(name, True) for name in added] + [(name, False) for name in removed]
+
+
+class ListingBench:
+    """A listing, the wire it uses, and what Redis has."""
+
+    def __init__(self, wire: Wire, client: redis.Redis, key: str) -> None:
+        self.wire = wire
+        self.client = client
+        self.key = key
+        self.listing = Listing(key, wire, wire.change)
+
+    def names(self) -> set[str]:
+        """The names in Redis."""
+        return {name.decode() for name in self.client.smembers(self.key)}
+
+    def lifetime_left(self) -> float:
+        """Seconds the set has left; -1 for ever, -2 when there is none."""
+        left = self.client.pttl(self.key)
+        return left / 1000 if left >= 0 else float(left)

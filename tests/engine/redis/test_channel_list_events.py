@@ -1,0 +1,143 @@
+"""The list of a node's channels in Redis: others are told of every change, and told once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from realtime.engine.redis.channel_list import NAMES_PER_STEP
+from tests.engine.redis.channel_list_bench import ListingBench
+from tests.unit.parts import eventually, turns
+
+LIFETIME = 60.0
+
+
+async def test_others_are_told_what_was_added_and_removed_in_order(bench: ListingBench) -> None:
+    await bench.listing.add("a")
+    bench.listing.discard("a")
+    await eventually(lambda: bench.names() == set())
+    await bench.listing.add("a")
+
+    assert bench.wire.told == [("a", True), ("a", False), ("a", True)]
+
+
+async def test_others_are_told_of_every_name_once_when_there_are_many(bench: ListingBench) -> None:
+    names = {f"n{number}" for number in range(2 * NAMES_PER_STEP + 1)}
+
+    await asyncio.gather(*(bench.listing.add(name) for name in names))
+
+    assert sorted(bench.wire.told) == sorted((name, True) for name in names)
+
+
+async def test_others_are_not_told_of_a_name_added_and_discarded_at_once(
+    bench: ListingBench,
+) -> None:
+    added = bench.listing.add("a")
+    bench.listing.discard("a")
+    await added
+
+    assert bench.wire.told == []
+
+
+async def test_others_are_not_told_of_a_name_discarded_and_added_at_once(
+    bench: ListingBench,
+) -> None:
+    await bench.listing.add("a")
+
+    bench.listing.discard("a")
+    await bench.listing.add("a")
+
+    assert bench.wire.told == [("a", True)]
+
+
+async def test_others_are_told_once_of_a_name_added_twice(bench: ListingBench) -> None:
+    await bench.listing.add("a")
+    await bench.listing.add("a")
+
+    assert bench.wire.told == [("a", True)]
+
+
+async def test_others_are_told_nothing_when_a_lost_set_is_written_anew(
+    bench: ListingBench,
+) -> None:
+    for name in "abc":
+        await bench.listing.add(name)
+    bench.client.delete(bench.key)
+    bench.wire.told.clear()
+
+    await bench.listing.renew(LIFETIME)
+
+    assert bench.names() == {"a", "b", "c"}
+    assert bench.wire.told == []
+
+
+async def test_others_are_told_of_a_name_that_is_discarded_after_the_set_was_lost(
+    bench: ListingBench,
+) -> None:
+    await bench.listing.add("a")
+    bench.client.delete(bench.key)
+
+    bench.listing.discard("a")
+
+    await eventually(lambda: bench.wire.told == [("a", True), ("a", False)])
+
+
+async def test_others_are_told_of_a_change_that_failed_when_it_is_written(
+    bench: ListingBench,
+) -> None:
+    await bench.listing.add("goes")
+    bench.wire.broken = True
+    await bench.listing.add("comes")
+    bench.listing.discard("goes")
+    await eventually(lambda: "SREM" in bench.wire.commands)
+    await turns()
+    assert bench.wire.told == [("goes", True)]
+    bench.wire.broken = False
+
+    await bench.listing.renew(LIFETIME)
+
+    assert sorted(bench.wire.told[1:]) == [("comes", True), ("goes", False)]
+
+
+async def test_others_are_not_told_of_a_change_that_failed_and_was_undone(
+    bench: ListingBench,
+) -> None:
+    bench.wire.broken = True
+    await bench.listing.add("a")
+    bench.wire.broken = False
+    bench.listing.discard("a")
+
+    await bench.listing.renew(LIFETIME)
+
+    assert bench.wire.told == []
+
+
+async def test_others_are_not_told_of_a_change_that_is_undone_while_it_fails(
+    bench: ListingBench,
+) -> None:
+    bench.wire.open.clear()
+    added = bench.listing.add("a")
+    await eventually(lambda: "SADD" in bench.wire.commands)
+    bench.listing.discard("a")
+    bench.wire.breaks_after = 0
+    bench.wire.open.set()
+    await added
+    bench.wire.breaks_after, bench.wire.broken = None, False
+
+    await bench.listing.renew(LIFETIME)
+
+    assert bench.names() == set()
+    assert bench.wire.told == []
+
+
+async def test_others_are_told_once_of_the_part_that_was_written_before_a_failure(
+    bench: ListingBench,
+) -> None:
+    bench.wire.breaks_after = 1
+    names = {f"n{number}" for number in range(NAMES_PER_STEP + 1)}
+    await asyncio.gather(*(bench.listing.add(name) for name in names))
+    assert len(bench.wire.told) == NAMES_PER_STEP
+    bench.wire.breaks_after, bench.wire.broken = None, False
+
+    await bench.listing.renew(LIFETIME)
+
+    assert sorted(bench.wire.told) == sorted((name, True) for name in names)

@@ -1,0 +1,251 @@
+"""Strange content in Redis: an error or a logged line, and everything else goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgpack
+import pytest
+
+from realtime.engine.redis.store import PUBLICATION
+from realtime.errors import EngineUnavailable
+from realtime.protocol.messages import ClientInfo, StreamPosition
+from tests.engine.bench import KEPT, PLAIN, several
+from tests.engine.conftest import OpenRedisBench
+from tests.engine.redis_bench import ONE_REDIS, SHARDS, TWO_STEPS, RedisBench
+from tests.unit.parts import eventually
+
+INFO = ClientInfo("17", "C")
+
+
+@pytest.fixture
+async def engine(open_redis: OpenRedisBench) -> RedisBench:
+    """The engine over one Redis."""
+    bench: RedisBench = await open_redis()
+    return bench
+
+
+def packed(content: object) -> bytes:
+    """Bytes as the layer's serializer writes them."""
+    encoded: bytes = msgpack.packb(content)
+    return encoded
+
+
+def deep(levels: int) -> bytes:
+    """Lists in lists."""
+    return b"\x91" * levels + b"\xc0"
+
+
+def message(**changes: object) -> Mapping[str, object]:
+    """A message between nodes, changed."""
+    return {"type": PUBLICATION, "channel": "c", "record": ["1", "u"], **changes}
+
+
+GARBAGE = {
+    "nothing": b"",
+    "no msgpack": b"\xc1\xc1\xc1",
+    "cut": b"\x83\xa4type",
+    "HTML": b"<html>",
+    "no UTF-8": b"\xa2\xff\xfe",
+    "very deep": deep(100_000),
+    "a number": packed(7),
+    "a list": packed([1, 2, 3]),
+    "an empty map": packed({}),
+    "no record": packed({"type": PUBLICATION, "channel": "c"}),
+    "an empty record": packed(message(record=[])),
+    "a record of numbers": packed(message(record=[1, 2])),
+    "a record that is no list": packed(message(record=7)),
+    "data that is no JSON": packed(message(record=["{", "u"])),
+    "an info of numbers": packed(message(record=["1", "u", [1]])),
+    "data that is deep": packed(message(record=["[" * 100_000, "u"])),
+}
+"""Values that no node writes."""
+
+MESSAGES = GARBAGE | {
+    "a position without message": b"\xc11:e:",
+    "a position without epoch": b"\xc11",
+    "an offset that is no number": b"\xc1x:e:" + packed(message()),
+    "an epoch that is no UTF-8": b"\xc11:\xff:" + packed(message()),
+    "another type": packed(message(type="another")),
+    "another channel": packed(message(channel="another")),
+    "a channel that is no string": packed(message(channel=[1])),
+    "a join without info": packed(message(type="realtime.join", record=[])),
+}
+"""Messages that no node sends."""
+
+
+def garbage(table: Mapping[str, bytes]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("content", table.values(), ids=table.keys())
+
+
+# messages
+
+
+@garbage(MESSAGES)
+async def test_strange_message_does_not_keep_others_from_arriving(
+    engine: RedisBench, unique: str, content: bytes
+) -> None:
+    await engine.engine.subscribe(unique)
+    with engine.client() as client:
+        assert client.publish(engine.group_channel(unique), content) == 1
+
+    await engine.publish(unique, 1, options=PLAIN)
+
+    await engine.received(unique, 1)
+    assert engine.values(unique) == [1]
+    assert engine.receiver.interruptions == []
+
+
+@garbage({name: GARBAGE[name] for name in ("no msgpack", "a number", "an empty record")})
+async def test_message_that_is_none_is_logged(
+    engine: RedisBench, unique: str, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    await engine.engine.subscribe(unique)
+
+    with engine.client() as client:
+        client.publish(engine.group_channel(unique), content)
+
+    await eventually(lambda: "could not be handled" in caplog.text)
+
+
+@pytest.mark.parametrize("kind", [ONE_REDIS, TWO_STEPS, SHARDS])
+async def test_engine_of_every_kind_survives_strange_messages(
+    open_redis: OpenRedisBench, unique: str, kind: str
+) -> None:
+    engine = await open_redis(kind)
+    await engine.engine.subscribe(unique)
+    layer = engine.foreign or engine.layer
+    group = engine.engine.keys.group(unique)
+    for server in engine.servers:
+        with server.client() as client:
+            client.publish(engine.group_channel(unique), b"\xc1\xc1")
+            client.publish(f"{engine.prefix}-foreign__group__{group}", b"\xc1\xc1")
+    await layer.group_send(group, {"type": PUBLICATION})
+
+    await engine.publish(unique, 1, options=PLAIN)
+
+    await engine.received(unique, 1)
+    assert engine.values(unique) == [1]
+
+
+# streams
+
+
+@garbage(GARBAGE)
+async def test_strange_entry_fails_the_reading_and_nothing_else(
+    engine: RedisBench, unique: str, content: bytes
+) -> None:
+    await engine.publish(unique, 1)
+    with engine.client() as client:
+        stream, meta, _ = engine.engine.keys.stream(unique)
+        client.xadd(stream, {"m": content}, id="2-0")
+        client.hset(meta, "s", 2)
+
+    with pytest.raises(Exception):  # noqa: B017, PT011 - any exception means "the engine failed"
+        await engine.engine.history(unique)
+
+    position = await engine.publish(unique, 3)
+    assert position is not None
+    assert position.offset == 3
+    assert [p.offset for p in (await engine.engine.history(unique, 3)).publications] == [3]
+    await engine.engine.remove_history(unique)
+    assert (await engine.engine.history(unique)).position == position
+
+
+async def test_top_that_is_no_number_fails_publishing_and_nothing_else(
+    engine: RedisBench, unique: str
+) -> None:
+    position = await engine.publish(unique, 1)
+    with engine.client() as client:
+        client.hset(engine.engine.keys.stream(unique)[1], "s", "many")
+
+    with pytest.raises(EngineUnavailable):
+        await engine.publish(unique, 2)
+
+    other = await engine.publish(f"{unique}-other", 1)
+    assert position is not None
+    assert other == StreamPosition(1, position.epoch)
+
+
+KEY_OF: Mapping[str, Callable[[RedisBench, str], str]] = {
+    "stream": lambda bench, channel: bench.engine.keys.stream(channel)[0],
+    "meta": lambda bench, channel: bench.engine.keys.stream(channel)[1],
+    "presence": lambda bench, channel: bench.engine.keys.presence(channel)[0],
+    "expiry": lambda bench, channel: bench.engine.keys.presence(channel)[1],
+}
+
+
+@pytest.mark.parametrize("kind", ["stream", "meta"])
+async def test_key_of_another_type_fails_its_channel_only(
+    engine: RedisBench, unique: str, kind: str
+) -> None:
+    await engine.publish(unique, 0)
+    with engine.client() as client:
+        client.set(KEY_OF[kind](engine, unique), "not mine")
+
+    publications = several([f"{unique}-a", unique, f"{unique}-b"], range(6), KEPT)
+    results = await engine.engine.publish_many(publications)
+
+    failed = [isinstance(result, EngineUnavailable) for result in results]
+    assert failed == [False, True, False, False, True, False]
+    assert await engine.kept_values(f"{unique}-a") == [0, 3]
+    assert await engine.kept_values(f"{unique}-b") == [2, 5]
+
+
+async def test_publication_that_could_not_be_kept_takes_no_number(
+    engine: RedisBench, unique: str
+) -> None:
+    """A number without a publication would be a gap that nothing fills."""
+    before = await engine.publish(unique, 1)
+    stream = KEY_OF["stream"](engine, unique)
+    with engine.client() as client:
+        client.set(stream, "not mine")
+    with pytest.raises(EngineUnavailable):
+        await engine.publish(unique, 2)
+
+    assert await engine.engine.position(unique) == before
+
+
+# presence and nodes
+
+
+@garbage(GARBAGE)
+async def test_strange_presence_fails_its_channel_only(
+    engine: RedisBench, unique: str, content: bytes
+) -> None:
+    await engine.engine.add_presence(unique, [INFO], 100)
+    with engine.client() as client:
+        client.hset(KEY_OF["presence"](engine, unique), "strange", content)
+
+    with pytest.raises(Exception):  # noqa: B017, PT011 - any exception means "the engine failed"
+        await engine.engine.presence(unique)
+
+    await engine.engine.remove_presence(unique, "strange")
+    assert dict(await engine.engine.presence(unique)) == {"C": INFO}
+
+
+@pytest.mark.parametrize("kind", ["presence", "expiry"])
+async def test_presence_key_of_another_type_fails_its_channel_only(
+    engine: RedisBench, unique: str, kind: str
+) -> None:
+    with engine.client() as client:
+        client.set(KEY_OF[kind](engine, unique), "not mine")
+
+    with pytest.raises(EngineUnavailable):
+        await engine.engine.add_presence(unique, [INFO], 100)
+    with pytest.raises(EngineUnavailable):
+        await engine.engine.presence(unique)
+
+    await engine.engine.add_presence(f"{unique}-other", [INFO], 100)
+    assert dict(await engine.engine.presence(f"{unique}-other")) == {"C": INFO}
+
+
+async def test_node_that_says_more_of_itself_does_not_hide_the_others(
+    engine: RedisBench,
+) -> None:
+    """During an upgrade nodes of two versions run side by side."""
+    fields = ["N9", "newer", "9.9", 1, 1, 1, 1, "something new"]
+    with engine.client() as client:
+        client.hset(engine.engine.keys.nodes[0], "N9", packed({"record": fields}))
+
+    assert {"N1", "N9"} == {node.uid for node in await engine.engine.nodes()}

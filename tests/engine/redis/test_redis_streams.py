@@ -1,0 +1,311 @@
+"""Streams in Redis: what the scripts leave there, and when streams begin anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from realtime.config.options import ChannelOptions
+from realtime.protocol.messages import StreamPosition
+from tests.engine.bench import KEPT, META_LIFETIME
+from tests.engine.conftest import OpenRedisBench
+from tests.engine.redis_bench import RedisBench
+from tests.redis_server import RedisServer
+
+NEVER = -1
+"""What TTL says of a key that stays for ever."""
+
+
+@pytest.fixture
+async def engine(open_redis: OpenRedisBench) -> RedisBench:
+    """The engine over one Redis."""
+    bench: RedisBench = await open_redis()
+    return bench
+
+
+def names(bench: RedisBench, channel: str) -> tuple[str, str, str]:
+    """Stream, meta and the epoch of new streams."""
+    return bench.engine.keys.stream(channel)
+
+
+# appending
+
+
+@pytest.mark.parametrize("size", [1, 2, 100, 257])
+async def test_stream_is_trimmed_exactly(engine: RedisBench, unique: str, size: int) -> None:
+    """Redis keeps streams in nodes of a hundred entries, and could trim whole nodes only."""
+    options = ChannelOptions(history_size=size, history_lifetime=100)
+
+    await engine.publish(unique, *range(size + 150), options=options)
+
+    with engine.client() as client:
+        assert client.xlen(names(engine, unique)[0]) == size
+    assert await engine.kept(unique) == [*range(151, size + 151)]
+
+
+async def test_offset_is_the_id_of_the_entry(engine: RedisBench, unique: str) -> None:
+    await engine.publish(unique, 1, 2)
+
+    with engine.client() as client:
+        entries = client.xrange(names(engine, unique)[0])
+        assert [number for number, _ in entries] == [b"1-0", b"2-0"]
+
+
+@pytest.mark.parametrize("offset", [2**31, 2**32 + 1, 10**15, 2**53 - 2])
+async def test_offsets_are_written_in_full(engine: RedisBench, unique: str, offset: int) -> None:
+    await engine.engine.subscribe(unique)
+    first = await engine.publish(unique, 1)
+    assert first is not None
+    with engine.client() as client:
+        client.hset(names(engine, unique)[1], "s", offset)
+
+    position = await engine.publish(unique, 2)
+
+    assert position == StreamPosition(offset + 1, first.epoch)
+    assert await engine.kept(unique) == [1, offset + 1]
+    assert await engine.engine.position(unique) == position
+    assert [p.offset for p in await engine.received(unique, 2)] == [1, offset + 1]
+
+
+async def test_every_publication_renews_the_lifetime_of_the_stream(
+    engine: RedisBench, unique: str
+) -> None:
+    await engine.publish(unique, 1)
+    with engine.client() as client:
+        assert KEPT.history_lifetime - 10 < client.ttl(names(engine, unique)[0]) <= 100
+        client.expire(names(engine, unique)[0], 20)
+
+        await engine.publish(unique, 2)
+
+        assert KEPT.history_lifetime - 10 < client.ttl(names(engine, unique)[0]) <= 100
+
+
+async def test_meta_stays_for_ever_without_a_bound(engine: RedisBench, unique: str) -> None:
+    await engine.publish(unique, 1)
+    await engine.engine.history(unique)
+
+    with engine.client() as client:
+        assert client.ttl(names(engine, unique)[1]) == NEVER
+        assert client.ttl(names(engine, unique)[2]) == NEVER
+
+
+@pytest.mark.parametrize("use", ["publish", "history", "position"])
+@pytest.mark.parametrize("published", [0, 1], ids=["unused", "published"])
+async def test_every_use_renews_the_lifetime_of_the_meta(
+    open_redis: OpenRedisBench, unique: str, use: str, published: int
+) -> None:
+    engine = await open_redis(meta_lifetime=META_LIFETIME)
+    await engine.publish(unique, *range(published))
+    await engine.engine.position(unique)
+    with engine.client() as client:
+        client.expire(names(engine, unique)[1], 20)
+
+        match use:
+            case "publish":
+                await engine.publish(unique, 2)
+            case "history":
+                await engine.engine.history(unique)
+            case "position":
+                await engine.engine.position(unique)
+
+        assert META_LIFETIME - 10 < client.ttl(names(engine, unique)[1]) <= META_LIFETIME
+
+
+async def test_publication_without_history_leaves_nothing(engine: RedisBench, unique: str) -> None:
+    before = engine.keys()
+
+    await engine.publish(unique, 1, options=ChannelOptions())
+
+    assert engine.keys() == before
+
+
+# looking
+
+
+async def test_looking_at_unknown_channels_leaves_one_key_for_all_of_them(
+    engine: RedisBench, unique: str
+) -> None:
+    before = engine.keys()
+
+    for number in range(20):
+        channel = f"{unique}-{number}"
+        await engine.engine.history(channel)
+        await engine.engine.position(channel)
+        await engine.engine.presence(channel)
+        await engine.engine.remove_history(channel)
+        await engine.engine.remove_presence(channel, "C")
+        await engine.engine.renew_epoch(channel, "epoch")
+
+    assert engine.keys() - before == {engine.engine.keys.epoch}
+
+
+async def test_epoch_of_an_unused_channel_is_that_of_its_first_publication(
+    engine: RedisBench, unique: str
+) -> None:
+    positions = [await engine.engine.position(f"{unique}-{number}") for number in range(3)]
+
+    published = [await engine.publish(f"{unique}-{number}", 1) for number in range(3)]
+
+    assert published == [StreamPosition(1, position.epoch) for position in positions]
+
+
+async def test_bounded_metas_remember_the_epoch_they_told(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    engine = await open_redis(meta_lifetime=META_LIFETIME)
+    told = await engine.engine.position(unique)
+
+    published = await engine.publish(unique, 1)
+
+    assert published == StreamPosition(1, told.epoch)
+
+
+# what was lost
+
+
+async def test_stream_that_lost_its_meta_is_not_continued(engine: RedisBench, unique: str) -> None:
+    await engine.publish(unique, 1, 2, 3)
+    with engine.client() as client:
+        client.delete(names(engine, unique)[1])
+
+    position = await engine.publish(unique, 4)
+
+    assert position is not None
+    assert position.offset == 1
+    assert await engine.kept_values(unique) == [4]
+
+
+@pytest.mark.parametrize("meta_lifetime", [0, META_LIFETIME], ids=["for ever", "bounded"])
+async def test_stream_that_lost_its_meta_begins_again_in_another_epoch(
+    open_redis: OpenRedisBench, unique: str, meta_lifetime: int
+) -> None:
+    """Who comes back with offset 3 would otherwise believe that the new offset 3 is its own."""
+    engine = await open_redis(meta_lifetime=meta_lifetime)
+    before = await engine.publish(unique, 1, 2, 3)
+    with engine.client() as client:
+        client.delete(names(engine, unique)[1])
+
+    after = await engine.publish(unique, 4, 5, 6)
+
+    assert before is not None
+    assert after is not None
+    assert (after.offset, before.offset) == (3, 3)
+    assert after.epoch != before.epoch
+
+
+async def test_lost_meta_is_noticed_by_who_reads_first(engine: RedisBench, unique: str) -> None:
+    before = await engine.publish(unique, 1, 2, 3)
+    assert before is not None
+    with engine.client() as client:
+        client.delete(names(engine, unique)[1])
+
+    assert (await engine.engine.position(unique)).offset == 0
+    await engine.engine.renew_epoch(unique, before.epoch)
+
+    position = await engine.engine.position(unique)
+    assert position.epoch != before.epoch
+    assert await engine.publish(unique, 4) == StreamPosition(1, position.epoch)
+
+
+async def test_everything_begins_anew_in_an_empty_redis(
+    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
+) -> None:
+    engine = await open_redis(servers=[own_redis()])
+    before = await engine.publish(unique, 1, 2)
+    assert before is not None
+    with engine.client() as client:
+        client.flushall()
+
+    after = await engine.publish(unique, 3)
+
+    assert after is not None
+    assert after.offset == 1
+    assert after.epoch != before.epoch
+
+
+async def test_scripts_that_redis_forgot_are_brought_again(
+    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
+) -> None:
+    engine = await open_redis(servers=[own_redis()])
+    await engine.publish(unique, 1)
+    with engine.client() as client:
+        client.script_flush()
+
+    position = await engine.publish(unique, 2)
+
+    assert position is not None
+    assert position.offset == 2
+    assert await engine.kept_values(unique) == [1, 2]
+
+
+# epochs and the run of the server
+
+
+async def epochs_over_a_restart(engine: RedisBench, channel: str) -> tuple[str, str, str]:
+    """Before a restart, read after it, published after it. Connections may fail at first."""
+    before = await engine.publish(channel, 1)
+    for server in engine.servers:
+        server.restart()
+    read: StreamPosition | None = None
+    while read is None:
+        try:
+            read = await engine.engine.position(channel)
+        except Exception:
+            continue  # the connection of before; bounded by the timeout of the test
+    after = await engine.publish(channel, 2)
+    assert before is not None
+    assert after is not None
+    assert (read.offset, after.offset) == (1, 2), "Redis kept everything"
+    return before.epoch, read.epoch, after.epoch
+
+
+async def test_epoch_outlives_a_restart_that_lost_nothing(
+    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
+) -> None:
+    engine = await open_redis(servers=[own_redis(persistent=True)])
+
+    assert len(set(await epochs_over_a_restart(engine, unique))) == 1
+
+
+async def test_epoch_per_run_is_another_one_after_a_restart(
+    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
+) -> None:
+    """Redis without an append-only file may lose its last seconds and not know it."""
+    engine = await open_redis(servers=[own_redis(persistent=True)], epoch_per_run=True)
+
+    before, read, published = await epochs_over_a_restart(engine, unique)
+
+    assert read == published
+    assert before != read
+
+
+async def test_epoch_per_run_stays_the_same_within_a_run(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    engine = await open_redis(prefix=unique, epoch_per_run=True)
+    other = await open_redis(prefix=unique, epoch_per_run=True)
+    await engine.engine.subscribe(unique)
+    unused = await engine.engine.position(unique)
+
+    first = await engine.publish(unique, 1)
+    second = await other.publish(unique, 2)
+
+    assert first == StreamPosition(1, unused.epoch)
+    assert second == StreamPosition(2, unused.epoch)
+    await engine.received(unique, 2)
+    arrived = [position for _, position in engine.receiver.publications[unique]]
+    assert arrived == [first, second]
+
+
+async def test_epoch_per_run_can_be_renewed(open_redis: OpenRedisBench, unique: str) -> None:
+    engine = await open_redis(epoch_per_run=True)
+    before = await engine.publish(unique, 1)
+    assert before is not None
+
+    await engine.engine.renew_epoch(unique, before.epoch)
+
+    renewed = await engine.engine.position(unique)
+    assert renewed.epoch != before.epoch
+    await engine.engine.renew_epoch(unique, before.epoch)
+    assert await engine.engine.position(unique) == renewed

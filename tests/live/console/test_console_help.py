@@ -1,0 +1,80 @@
+"""What every sub-command has: help, documentation, and Django's own arguments behind its name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from realtime.config import sources
+from realtime.console import SUB_COMMANDS
+from realtime.console.doctor import network, nodes, redis, site
+from realtime.console.doctor.service import Service
+from realtime.console.remote import Remote
+from realtime.engine import factory
+from tests.live.console.command import call, run
+from tests.redis_server import RedisServer
+from tests.server import ROOT
+
+DOCS = (ROOT / "docs" / "commands.md").read_text()
+
+
+def test_all_that_was_promised_are_there() -> None:
+    """Of the server API all but rpc, which sites answer by hooks."""
+    assert set(SUB_COMMANDS) == {
+        *("gentoken", "checktoken", "checkconfig", "genconfig", "doctor"),
+        *("publish", "broadcast", "unsubscribe", "disconnect", "presence", "presence_stats"),
+        *("history", "history_remove", "channels", "info"),
+    }
+
+
+@pytest.mark.parametrize("name", SUB_COMMANDS)
+def test_help_says_what_a_command_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        call(name, "--help")
+
+    printed = " ".join(capsys.readouterr().out.split())
+    assert ended.value.code == 0
+    assert f" realtime {name} " in printed
+    assert "--json" in printed
+    command = SUB_COMMANDS[name]
+    assert " ".join((command.description or command.help).split()) in printed
+
+
+@pytest.mark.parametrize("name", SUB_COMMANDS)
+def test_command_is_documented(name: str) -> None:
+    assert re.search(rf"^\| `{name}` \| \S", DOCS, re.MULTILINE)
+
+
+def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: RedisServer) -> None:
+    settings.REALTIME = {"redis_url": redis_server.url}
+    config = sources.current()
+    service = Service(Remote("http://127.0.0.1:9"), config)
+    # what looks at Redis looks while it is listed, on connections of this process
+    there = [
+        *site.checks(config),
+        *network.checks(service),
+        *nodes.checks(service),
+        *redis.checks(config),
+    ]
+    factory.keeping_layer(config).close_blocking()
+
+    documented = re.findall(r"^\| `([^`]+)` \| ", DOCS.partition("## The doctor")[2], re.MULTILINE)
+
+    assert {check.name for check in there} == {*documented} - {"configuration", "service"}
+    assert len(there) == len(documented) - 2
+
+
+def test_settings_may_be_named_behind_the_command(tmp_path: Path) -> None:
+    finished = run(tmp_path, {}, "checkconfig", "--settings", "tests.settings", settings="")
+
+    assert finished.stdout == "The configuration is right.\n"
+
+
+def test_unknown_command_lists_the_known_ones(tmp_path: Path) -> None:
+    finished = run(tmp_path, {}, "pubish")
+
+    assert finished.returncode == 2
+    assert "publish" in finished.stderr

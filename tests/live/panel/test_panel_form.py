@@ -1,0 +1,101 @@
+"""The form of the publish page: what it refuses, and where it says the mistake is.
+
+In this process no client is served, so nothing can be published from here.
+"""
+
+from __future__ import annotations
+
+from html import unescape
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
+
+from admin_panel.publishing.forms import PublishForm
+
+PAGE = "/admin/realtime_admin/publication/"
+
+BROKEN = [
+    ("{", 1, 2),
+    ("hi", 1, 1),
+    ('{"a": 1 "b"}', 1, 9),
+    ("{'a': 1}", 1, 2),
+    ('{"a":\n  b}', 2, 3),
+    ('{"a":\r\n  b}', 2, 3),
+    ("1 2", 1, 3),
+    ('[1,\n"NaN",\nNaN]', 3, 1),
+    ("-Infinity", 1, 1),
+    ('["a\tb"]', 1, 4),
+]
+"""Text that is no JSON (RFC 8259); line and column of the first character that cannot stand."""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"), BROKEN, ids=[repr(text) for text, _, _ in BROKEN]
+)
+def test_error_names_line_and_column(text: str, line: int, column: int) -> None:
+    form = PublishForm({"channel": "a", "data": text})
+
+    [error] = form.errors["data"]
+    assert f"line {line}, column {column}:" in error
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": [1, null]}', "null", "0", '""', " [] ", "1e400", "9" * 5000, '"\\ud800"', '"NaN"'],
+    ids=["object", "null", "zero", "empty", "spaces", "large", "digits", "surrogate", "word"],
+)
+def test_json_value_of_any_kind_is_kept_as_typed(text: str) -> None:
+    form = PublishForm({"channel": "a", "data": text})
+
+    assert form.errors == {}
+    assert form.cleaned_data["data"] == text
+
+
+@pytest.mark.parametrize("field", ["channel", "data"])
+def test_both_fields_are_required(field: str) -> None:
+    form = PublishForm({"channel": "a", "data": "1"} | {field: ""})
+
+    assert list(form.errors) == [field]
+
+
+def test_deep_nesting_is_an_error_of_the_form() -> None:
+    form = PublishForm({"channel": "a", "data": "[" * 100_000 + "]" * 100_000})
+
+    assert form.errors["data"] == ["Nested too deeply."]
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    """A browser with a superuser signed in."""
+    client = Client()
+    client.force_login(User.objects.create_superuser("operator"))
+    return client
+
+
+def test_broken_json_stays_in_the_field(operator: Client) -> None:
+    response = operator.post(PAGE, {"channel": "a", "data": '{"text": <hi>'})
+
+    page = response.content.decode()
+    textarea = page.partition('<textarea name="data"')[2].partition("</textarea>")[0]
+    assert unescape(textarea.partition(">")[2]).strip() == '{"text": <hi>'
+    assert "line 1, column 10" in page
+
+
+def test_process_without_clients_says_so_and_logs_nothing(operator: Client) -> None:
+    response = operator.post(PAGE, {"channel": "a", "data": "1"})
+
+    assert response.status_code == 200
+    assert "This process serves no clients" in response.content.decode()
+    assert LogEntry.objects.count() == 0
+
+
+@pytest.mark.parametrize("page", [PAGE, "/admin/realtime_admin/channel/?channel=nope/a"])
+def test_help_names_the_boundary_that_is_configured(
+    operator: Client, settings: Settings, page: str
+) -> None:
+    settings.REALTIME = {"channel_namespace_boundary": "/"}
+
+    assert "What stands before <code>/</code>" in operator.get(page).content.decode()

@@ -1,0 +1,185 @@
+"""The publish page without JavaScript: many channels, what is refused, the question before."""
+
+from __future__ import annotations
+
+from html import unescape
+
+import httpx
+import pytest
+
+from admin_panel.publishing.forms import MAX_CHANNELS
+from tests.live.panel_site import Guests
+from tests.live.panel_staff import post
+from tests.live.publish_page import (
+    PAGE,
+    assert_nothing_came,
+    errors_of_channel,
+    field,
+    published,
+    reach,
+    recent,
+    send,
+)
+from tests.ready_site import ReadySite
+
+# many channels
+
+
+async def test_publication_reaches_every_channel_of_the_list(
+    operator: httpx.Client, guests: Guests, unique: str
+) -> None:
+    names = [f"{unique}-a", f"{unique}-b", f"{unique} with spaces"]
+    clients = [await guests.open("17", name) for name in names]
+
+    response = send(operator, f'{names[0]} {names[1]}\n"{names[2]}"', '{"n": 1.0}')
+
+    for client in clients:
+        assert await published(client) == {"n": 1.0}
+    assert f"Published into 3 channels: {', '.join(names)}." in unescape(response.text)
+    index = operator.get("/admin/").text.partition("Recent actions")[2]
+    assert all(name in index for name in names)
+
+
+def test_publication_into_many_channels_is_one_line_of_the_last_ones(
+    operator: httpx.Client, unique: str
+) -> None:
+    html = send(operator, " ".join(f"{unique}-{n}" for n in range(8))).text
+
+    first, *others = recent(html)
+    assert [f"{unique}-{n}" in first for n in range(8)] == [True] * 5 + [False] * 3
+    assert "and 3 more" in first
+    assert not any(unique in row for row in others)
+
+
+def test_list_of_channels_is_kept_for_the_next_publication(
+    operator: httpx.Client, unique: str
+) -> None:
+    response = send(operator, f'{unique} "{unique} b"')
+
+    assert field(response.text, "channel") == f'{unique}\n"{unique} b"'
+
+
+def test_list_of_channels_too_long_for_an_address_is_left_out_of_it(
+    operator: httpx.Client, unique: str
+) -> None:
+    names = " ".join(f"{unique}-{n}-{'x' * 200}" for n in range(100))
+
+    response = send(operator, names, confirmed="1")
+
+    assert response.status_code == 200
+    assert "Published into 100 channels" in response.text
+    assert "and 90 more" in response.text
+    assert len(str(response.url)) < 200
+
+
+def test_more_channels_than_can_be_counted_are_refused_and_kept(
+    operator: httpx.Client, unique: str
+) -> None:
+    names = [f"{unique}-{n}" for n in range(MAX_CHANNELS + 1)]
+
+    html = send(operator, "\n".join(names), '"kept"', confirmed="1").text
+
+    assert f"These are {MAX_CHANNELS + 1} channels; at most {MAX_CHANNELS}" in html
+    assert field(html, "channel").split() == names
+    assert field(html, "data") == '"kept"'
+    assert not any(unique in row for row in recent(html))
+
+
+# refusals
+
+REFUSED = [
+    ("nope-namespace:a", "Error 102: namespace not found."),
+    ("שלום", "Error 107: bad request."),
+    ('"\\u0000"', "A name holds a null character."),
+]
+"""Names, and what the service (spec: Errors) or the form answers."""
+
+
+@pytest.mark.parametrize(("name", "message"), REFUSED, ids=["102", "107", "null"])
+async def test_refused_channel_is_named_next_to_the_field_and_nothing_goes_out(
+    staffed_site: ReadySite,
+    operator: httpx.Client,
+    guests: Guests,
+    unique: str,
+    name: str,
+    message: str,
+) -> None:
+    client = await guests.open("17", unique)
+
+    html = send(operator, f"{unique} {name}", '{"a":1.50}').text
+
+    assert message in errors_of_channel(html)
+    assert field(html, "channel") == f"{unique} {name}"
+    assert field(html, "data") == '{"a":1.50}'
+    assert not any(unique in row for row in recent(html))
+    await assert_nothing_came(staffed_site, client, unique)
+
+
+def test_errors_of_many_channels_are_cut_with_their_number(operator: httpx.Client) -> None:
+    names = " ".join(f"nope-namespace:{n:02}" for n in range(13))
+
+    errors = errors_of_channel(send(operator, names).text)
+
+    assert "nope-namespace:09: Error 102" in errors
+    assert "nope-namespace:10" not in errors
+    assert "3 more channels are refused." in errors
+
+
+# the question before
+
+
+async def test_more_than_ten_channels_are_asked_about_first(
+    staffed_site: ReadySite, operator: httpx.Client, guests: Guests, unique: str
+) -> None:
+    names = "\n".join([unique, *(f"{unique}-{n}" for n in range(10))])
+    client = await guests.open("17", unique)
+
+    html = send(operator, names, '{"t":"<b>"}', draft="d1").text
+
+    assert "Publish to so many?" in html
+    assert "<strong>11</strong> channels, <strong>1</strong> subscriber" in reach(html)
+    await assert_nothing_came(staffed_site, client, unique)
+
+    response = post(operator, PAGE, **hidden(html), confirmed="Yes, publish")
+
+    assert await published(client) == {"t": "<b>"}
+    assert "Published into 11 channels" in response.text
+    assert response.url.params["sent"] == "d1"
+
+
+def hidden(html: str) -> dict[str, str]:
+    """The hidden fields of the page that asks."""
+    form = html.partition('id="confirm-form"')[2].partition("</form>")[0]
+    names = ("channel", "data", "draft")
+    return {
+        name: unescape(form.partition(f'name="{name}" value="')[2].partition('"')[0])
+        for name in names
+    }
+
+
+def test_way_back_from_the_question_keeps_the_form(operator: httpx.Client, unique: str) -> None:
+    names = "\n".join(f"{unique}-{n}" for n in range(11))
+    html = send(operator, names, '{"t":  "<b>"}').text
+
+    html = post(operator, PAGE, **hidden(html), edit="Back to the form").text
+
+    assert field(html, "channel") == names
+    assert field(html, "data") == '{"t":  "<b>"}'
+    assert "errornote" not in html
+    assert not any(unique in row for row in recent(html))
+
+
+async def test_more_than_a_hundred_subscribers_are_asked_about_first(
+    operator: httpx.Client, guests: Guests, unique: str
+) -> None:
+    names = [f"{unique}-{n}" for n in range(10)]
+    for _ in range(10):
+        await guests.open("17", *names)
+
+    assert "Published into 10 channels" in send(operator, " ".join(names)).text
+
+    await guests.open("17", names[0])
+
+    html = send(operator, " ".join(names)).text
+    assert "Publish to so many?" in html
+    assert "<strong>10</strong> channels, <strong>101</strong> subscribers" in reach(html)

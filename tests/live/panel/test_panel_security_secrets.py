@@ -1,0 +1,274 @@
+"""Secrets stay where they belong: out of pages, addresses, logs and reports of errors.
+
+And what opens one door opens no other: tokens of observers, sessions, tokens for tools.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from django.http import HttpRequest
+from django.test import Client, RequestFactory
+from django.views.debug import ExceptionReporter
+from pytest_django import Settings
+
+from admin_panel.standalone import panel, signin
+from tests.conftest import Connect
+from tests.live.panel_urls import NAMES, configure, url
+from tests.live.panel_urls import signed_in as sign_in_as
+from tests.live.standalone_site import (
+    ADMIN_SECRET,
+    CONFIG,
+    COOKIE,
+    PASSWORD,
+    SIGN_IN,
+    begin_counting,
+    cookie_of,
+    data_directory,
+    is_open,
+    new_address,
+    send,
+    serve_panel,
+    sign_in,
+    visitor,
+)
+from tests.server import API_KEY, SECRET, Server, wait_until
+
+
+@pytest.fixture(scope="module")
+def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """The ready site with its panel."""
+    return serve_panel(serve, tmp_path_factory)
+
+
+@pytest.fixture
+def browser(server: Server) -> Iterator[httpx.Client]:
+    """A browser in which an operator is signed in with the password."""
+    with visitor(server) as browser:
+        sign_in(browser)
+        yield browser
+
+
+@pytest.fixture
+def secrets(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """All secrets of that site."""
+    key = (data_directory(tmp_path_factory) / "django_secret_key").read_text().strip()
+    return [PASSWORD, ADMIN_SECRET, API_KEY, SECRET, key]
+
+
+# pages and logs
+
+
+def test_no_page_and_no_line_of_the_log_holds_a_secret(
+    server: Server, browser: httpx.Client, secrets: list[str], unique: str, settings: Settings
+) -> None:
+    configure(settings)
+    token = browser.get("/channel/token/", params={"channel": unique}).json()["token"]
+    cookies = [browser.cookies[COOKIE]]
+
+    for name in NAMES:
+        response = browser.get(url("standalone", name))
+
+        for secret in (*secrets, *cookies, token):
+            assert secret not in response.text, name
+            assert quote(secret) not in str(response.url), name
+    for secret in (*secrets, *cookies, token):
+        assert secret not in server.log
+
+
+def test_token_for_tools_and_password_are_not_logged(server: Server) -> None:
+    with visitor(server) as tool:
+        token = tool.post("/admin/auth", params={"password": PASSWORD}).json()["token"]
+        reply = tool.post(
+            "/admin/api", content='{"method":"info"}', headers={"Authorization": f"token {token}"}
+        )
+
+    assert reply.status_code == 200
+    assert token not in server.log
+    # a password in an address is the tool's choice (protocol reference, 9); the body is not shown
+    assert f"password={PASSWORD}" not in server.log
+
+
+def test_missing_page_tells_nothing_of_the_site(server: Server, secrets: list[str]) -> None:
+    with visitor(server) as browser:
+        for path in ("/nothing/", "/channels/nothing/", "/sign-in/x", "/static/../settings.py"):
+            response = browser.get(path)
+
+            assert response.status_code == 404, path
+            assert not any(secret in response.text for secret in secrets)
+            assert "urlpatterns" not in response.text
+            assert "Traceback" not in response.text
+
+
+@pytest.mark.django_db
+def test_password_of_redis_is_not_shown_while_redis_is_away(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    configure(settings, redis_url="redis://me:hush-hush@127.0.0.1:1/0")
+    settings.CACHES = {
+        "default": {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": "redis://me:hush-hush@127.0.0.1:1/0",
+        }
+    }
+    client = sign_in_as("view", "publish", "disconnect")
+    away = 0
+
+    with caplog.at_level(logging.DEBUG):
+        for name in NAMES:
+            for place in ("admin", "standalone"):
+                response = client.get(url(place, name))
+                assert b"hush-hush" not in response.content, name
+                away += b"Redis cannot be reached" in response.content
+        Client(headers={"X-Forwarded-For": new_address()}).post(SIGN_IN, {"password": "wrong"})
+
+    assert away >= 2 * len(("overview", "channels", "channel", "user", "user_disconnect"))
+    assert "The cache does not answer" in caplog.text
+    assert "hush-hush" not in caplog.text
+
+
+def report(act: Callable[[HttpRequest], object]) -> str:
+    """What an e-mail about an exception would say in production."""
+    request = RequestFactory().post(SIGN_IN, headers={"Authorization": f"token {TOKEN}"})
+    request.COOKIES[COOKIE] = SESSION
+    try:
+        act(request)
+    except Exception:  # whichever it is: the report of it is what counts
+        kind, error, trace = sys.exc_info()
+        reporter = ExceptionReporter(request, kind, error, trace, is_email=True)
+        return reporter.get_traceback_text() + reporter.get_traceback_html()
+    raise AssertionError("nothing was raised")
+
+
+WRONG_TIME: Any = "no time"
+SESSION = signin.seal(CONFIG, signin.Session("x", 1, 1))
+TOKEN = signin.issue_token(CONFIG, 1)
+CRASHES: dict[str, Callable[[HttpRequest], object]] = {
+    "password": lambda _: signin.try_password(CONFIG, PASSWORD, "192.0.2.1", WRONG_TIME),
+    "session": lambda _: signin.read(CONFIG, SESSION, WRONG_TIME),
+    "token": lambda _: signin.is_token(CONFIG, TOKEN, WRONG_TIME),
+    "cookie": panel.session_of,
+}
+"""Credential, and a crash while it is looked at."""
+
+
+@pytest.mark.parametrize("what", CRASHES)
+def test_report_of_a_crash_holds_no_credential(settings: Settings, what: str) -> None:
+    settings.DEBUG = False
+    settings.REALTIME = {"no_such_option": 1}  # which is what the last one trips over
+
+    text = report(CRASHES[what])
+
+    assert "TypeError" in text or "InvalidOptions" in text
+    for secret in (SESSION, TOKEN, PASSWORD, ADMIN_SECRET):
+        assert secret not in text
+
+
+# what opens what
+
+
+async def test_token_of_an_observer_opens_nothing_else(
+    server: Server, browser: httpx.Client, connect: Connect, unique: str
+) -> None:
+    token = browser.get("/channel/token/", params={"channel": unique}).json()["token"]
+    body = '{"method":"publish","params":{"channel":"a","data":1}}'
+
+    with visitor(server, **{COOKIE: token, "sessionid": token}) as thief:
+        assert not is_open(thief)
+        for path, scheme in (("/admin/api", "token"), ("/api", "apikey")):
+            headers = {"Authorization": f"{scheme} {token}"}
+            assert thief.post(path, content=body, headers=headers).status_code == 401
+        assert thief.post(f"/api?api_key={token}", content=body).status_code == 401
+    with visitor(server) as thief:
+        assert "This is not the password." in sign_in(thief, token).text
+    # and it does watch, so it is a good one
+    client = await connect(server, token=token)
+    server.publish(unique, 1)
+    assert await client.publication() == {"data": 1}
+
+
+def test_session_of_the_panel_opens_nothing_else(server: Server, browser: httpx.Client) -> None:
+    session = cookie_of(browser)
+
+    with visitor(server) as thief:
+        for scheme in ("token", "apikey"):
+            headers = {"Authorization": f"{scheme} {session}"}
+            for path in ("/admin/api", "/api"):
+                answer = thief.post(path, content='{"method":"info"}', headers=headers)
+                assert answer.status_code == 401
+    admin = browser.get("/admin/")
+    assert admin.url.path == "/admin/login/"
+    assert browser.post("/admin/api", content='{"method":"info"}').status_code == 401
+
+
+def test_token_for_tools_opens_no_page(server: Server) -> None:
+    with visitor(server) as tool:
+        token = tool.post("/admin/auth", data={"password": PASSWORD}).json()["token"]
+    with visitor(server, **{COOKIE: token}) as thief:
+        assert not is_open(thief)
+        headers = {"Authorization": f"token {token}"}
+        assert thief.get("/channels/", headers=headers).url.path == SIGN_IN
+
+
+@pytest.mark.parametrize("method", ["get", "head"])
+def test_password_in_an_address_signs_nobody_in(server: Server, method: str) -> None:
+    with visitor(server) as browser:
+        response = browser.request(method, SIGN_IN, params={"password": PASSWORD})
+
+        assert response.status_code == 200
+        assert PASSWORD not in response.text
+        assert not is_open(browser)
+
+
+# attempts
+
+
+def test_attempts_side_by_side_are_counted_as_one_after_the_other(server: Server) -> None:
+    begin_counting()
+    address = new_address()
+    with visitor(server, address) as browser, ThreadPoolExecutor(15) as pool:
+        browser.get(SIGN_IN)
+        statuses = list(pool.map(lambda _: sign_in(browser, "wrong").status_code, range(30)))
+        statuses.append(browser.post("/admin/auth", data={"password": PASSWORD}).status_code)
+
+    assert sorted(statuses) == [200] * 10 + [429] * 21
+
+
+def test_password_that_is_huge_is_a_wrong_one(server: Server) -> None:
+    with visitor(server) as browser:
+        assert "This is not the password." in sign_in(browser, PASSWORD * 50_000).text
+
+
+# lines of the log
+
+
+FORGED = "\n2026-01-01 00:00:00,000 INFO realtime.admin_panel: FORGED"
+
+
+def test_nothing_of_a_request_begins_a_line_of_the_log(
+    server: Server, browser: httpx.Client, unique: str
+) -> None:
+    with visitor(server, FORGED.strip()) as stranger:
+        sign_in(stranger, FORGED)
+        stranger.get(f"/nothing/{quote(FORGED)}")
+        stranger.post(f"/channels/{quote(FORGED)}")
+    for path in ("/user/", "/channel/", "/channels/", "/user/disconnect/"):
+        browser.get(path, params={"user": FORGED, "channel": FORGED, "q": FORGED})
+    send(browser, f"/user/disconnect/?user={quote(unique + FORGED)}")
+    send(browser, f"/channel/remove/?channel={quote('demo:' + unique + FORGED)}")
+    send(browser, "/publication/", channel=f'"demo:{unique}\\nFORGED"', data='"\\nFORGED"')
+    with closing(httpx.Client(base_url=server.address)) as last:
+        last.get(f"/{unique}-is-the-last-request")
+    wait_until(lambda: f"{unique}-is-the-last-request" in server.log, 10, "the last line")
+
+    for line in re.split("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", server.log):
+        assert not line.startswith(("FORGED", FORGED[1:])), line

@@ -1,0 +1,118 @@
+"""Clients that do not read: they keep no server from stopping, and no connection open."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.servers.test_servers import WAYS, small_socket
+from tests.server import Server, wait_until
+
+STOPPED_WITHIN = 12.0
+DROPPED_WITHIN = 8.0
+LARGE = "x" * 100_000
+COUNT = 80
+"""Publications of LARGE: more than sockets buffer, less than `client_queue_max_size`."""
+
+HANDSHAKE = (
+    "GET /connection/websocket HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
+    "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}\r\n\r\n"
+)
+
+
+@pytest.fixture
+def subscribe() -> Iterator[Callable[[Server, str], socket.socket]]:
+    """Connect by hand and subscribe; then nobody reads any more."""
+    opened: list[socket.socket] = []
+
+    def subscribe(server: Server, channel: str) -> socket.socket:
+        connection = small_socket(server)
+        opened.append(connection)
+        connection.settimeout(10)
+        connection.sendall(HANDSHAKE.encode())
+        assert read_until(connection, b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
+        for command in ('{"id":1}', f'{{"id":2,"method":1,"params":{{"channel":"{channel}"}}}}'):
+            text = command.encode()
+            assert len(text) < 126
+            # masked with zeros (RFC 6455, 5.2)
+            connection.sendall(bytes((0x81, 0x80 | len(text))) + bytes(4) + text)
+            read_until(connection, b"\n")
+        return connection
+
+    yield subscribe
+    for connection in opened:
+        connection.close()
+
+
+def read_until(connection: socket.socket, end: bytes) -> bytes:
+    """What arrives until these bytes do."""
+    received = b""
+    while not received.endswith(end):
+        part = connection.recv(4096)
+        assert part, f"closed after {received!r}"
+        received += part
+    return received
+
+
+def holds(server: Server, connection: socket.socket) -> bool:
+    """Whether the server's process still has its end of a connection."""
+    peer = f"0100007F:{connection.getsockname()[1]:04X}"
+    local = f"0100007F:{server.port:04X}"
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    inodes = {row[9] for row in rows if row[1:3] == [local, peer]}
+    held = set()
+    for descriptor in Path(f"/proc/{server.pid}/fd").iterdir():
+        try:
+            held.add(os.readlink(descriptor))
+        except FileNotFoundError:
+            continue  # closed meanwhile
+    return any(f"socket:[{inode}]" in held for inode in inodes)
+
+
+@pytest.mark.parametrize("way", ["uvicorn", "daphne", "granian"])
+def test_server_stops_although_a_client_does_not_read(
+    own_server: Callable[..., Server],
+    subscribe: Callable[[Server, str], socket.socket],
+    unique: str,
+    way: str,
+) -> None:
+    server = own_server(**WAYS[way], client_insecure=True)
+    subscribe(server, unique)
+    for _ in range(COUNT):
+        server.publish(unique, LARGE)
+    assert "slow" not in server.log
+
+    began = time.monotonic()
+    server.terminate()
+
+    assert time.monotonic() - began < STOPPED_WITHIN
+
+
+@pytest.mark.parametrize("way", ["uvicorn", "daphne"])
+def test_connection_of_a_slow_client_is_dropped(
+    serve: Callable[..., Server],
+    subscribe: Callable[[Server, str], socket.socket],
+    unique: str,
+    way: str,
+) -> None:
+    server = serve(**WAYS[way], client_insecure=True, client_queue_max_size=500_000)
+    closes = len(re.findall("3008: slow", server.log))
+    connection = subscribe(server, unique)
+    assert holds(server, connection)
+
+    for _ in range(COUNT):
+        server.publish(unique, LARGE)
+
+    wait_until(
+        lambda: len(re.findall("3008: slow", server.log)) == closes + 1,
+        what="the disconnect of the slow client",
+    )
+    wait_until(lambda: not holds(server, connection), DROPPED_WITHIN, "the end of its connection")

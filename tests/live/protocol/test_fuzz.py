@@ -1,0 +1,321 @@
+"""Whatever clients send, the server goes on: a canary receives every publication in order.
+
+Seeded, so that a failure can be repeated. Afterwards only the canary is left and the
+server's log holds no traceback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from realtime.protocol.v1 import client_pb2
+from tests.conftest import connection_token
+from tests.live.configurations import MAIN, Serve
+from tests.protocol_client import METHODS, Closed, ProtocolClient, delimit, open_client
+from tests.server import Server, wait_until
+
+CANARY = "long:canary"
+
+TOO_BIG_CODES = (1009, 1006)
+"""The close code after a frame that is too big; 1006 when the peer drops it in mid-frame."""
+
+
+class Canary:
+    """A subscriber that checks that publications keep coming, in order."""
+
+    def __init__(self, server: Server, client: ProtocolClient, top: int) -> None:
+        """`top`: how many publications the channel has had."""
+        self.server = server
+        self._client = client
+        self._next = top
+
+    async def sing(self) -> None:
+        """Publish once and see it arrive."""
+        await asyncio.to_thread(self.server.publish, CANARY, self._next)
+        publication = await self._client.publication()
+        assert (publication["data"], publication["seq"]) == (self._next, self._next + 1)
+        self._next += 1
+
+    async def sing_until(self, work: asyncio.Task[None]) -> None:
+        """Sing while the work goes on, and once more."""
+        while not work.done():
+            await self.sing()
+        await work
+        await self.sing()
+
+
+def tracebacks(log: str) -> list[str]:
+    """The tracebacks in a log, each with the line before it and some lines after it."""
+    lines = log.splitlines()
+    found = [
+        "\n".join(lines[max(0, number - 1) : number + 40])
+        for number, line in enumerate(lines)
+        if "Traceback" in line
+    ]
+    # uvicorn itself logs one for a text frame that is not UTF-8
+    return [text for text in found if "Invalid UTF-8 sequence received" not in text]
+
+
+def only_the_canary_is_left(server: Server) -> bool:
+    [node] = server.api("info")["result"]["nodes"]
+    counts = [node[name] for name in ("num_clients", "num_users", "num_channels")]
+    return counts == [1, 1, 1]
+
+
+@pytest.fixture(params=["daphne", "uvicorn"])
+async def canary(request: pytest.FixtureRequest, serve: Serve) -> AsyncIterator[Canary]:
+    """The canary on a server that only these tests use, checked when the test is over."""
+    server: Server = serve(server=request.param, name="fuzzed", **MAIN)
+    logged = len(server.log)
+    server.api("history_remove", channel=CANARY)
+    async with open_client(server.socket, token=connection_token("canary")) as client:
+        result = await client.result("subscribe", {"channel": CANARY})
+        canary = Canary(server, client, result.get("seq", 0))
+        await canary.sing()
+        yield canary
+        await canary.sing()
+        wait_until(lambda: only_the_canary_is_left(server), what="the end of the others")
+        assert server.api("channels") == {"result": {"channels": [CANARY]}}
+        await client.quiet()
+    assert tracebacks(server.log[logged:]) == []
+
+
+# what is sent
+
+
+def json_value(chance: random.Random, depth: int = 0) -> Any:
+    simple: list[Any] = [None, True, 0, -1, 2**31, 2**32, 2**64, 1.5, "", "x", "nope:a", "é\u2028"]
+    if depth > 3 or chance.random() < 0.6:
+        return chance.choice(simple)
+    if chance.random() < 0.3:
+        return [json_value(chance, depth + 1) for _ in range(chance.randrange(4))]
+    keys = ["channel", "data", "token", "recover", "seq", "offset", "epoch", "subs", "method", "?"]
+    return {key: json_value(chance, depth + 1) for key in chance.sample(keys, 4)}
+
+
+def json_command(chance: random.Random) -> str:
+    """A command, more or less."""
+    command: dict[str, Any] = {
+        "id": chance.choice([1, 2, 7, 4294967295]),
+        "method": chance.choice([*range(12), *METHODS]),
+        "params": {"channel": chance.choice(["a", "recover:b", "open:c"]), "data": 1},
+    }
+    if chance.random() < 0.3:
+        command[chance.choice(["id", "method", "params"])] = json_value(chance)
+    return json.dumps(command, ensure_ascii=chance.random() < 0.5)
+
+
+def protobuf_command(chance: random.Random) -> bytes:
+    """A command, more or less."""
+    params: bytes = client_pb2.SubscribeRequest(
+        channel=chance.choice(["", "a", "recover:b", "open:c", "nope:d", "$e"]),
+        token=chance.choice(["", "x"]),
+        recover=chance.random() < 0.5,
+        offset=chance.choice([0, 1, 2**64 - 1]),
+    ).SerializeToString()
+    if chance.random() < 0.3:
+        params = chance.randbytes(chance.randrange(20))
+    number = chance.choice([*range(12), 77, -1])
+    return delimit(client_pb2.Command(id=chance.choice([0, 1, 2, 3]), method=number, params=params))
+
+
+def mangle(chance: random.Random, frame: bytes) -> bytes:
+    """Cut it, change a byte, repeat it, or leave it."""
+    match chance.randrange(4):
+        case 0:
+            return frame[: chance.randrange(len(frame) + 1)]
+        case 1 if frame:
+            position = chance.randrange(len(frame))
+            return frame[:position] + chance.randbytes(1) + frame[position + 1 :]
+        case 2:
+            return frame * chance.randrange(2, 5)
+        case _:
+            return frame
+
+
+def frames(chance: random.Random, format_name: str) -> list[bytes]:
+    """The frames of one visit."""
+    if chance.random() < 0.2:
+        return [chance.randbytes(chance.choice([0, 1, 10, 1000])) for _ in range(3)]
+    made = []
+    for _ in range(chance.randrange(1, 8)):
+        commands = [
+            json_command(chance).encode() if format_name == "json" else protobuf_command(chance)
+            for _ in range(chance.randrange(1, 4))
+        ]
+        made.append(mangle(chance, (b"\n" if format_name == "json" else b"").join(commands)))
+    return made
+
+
+# visitors
+
+
+@asynccontextmanager
+async def visitor(server: Server, **options: Any) -> AsyncIterator[ProtocolClient]:
+    """A client that may be closed at any time."""
+    with suppress(ConnectionClosed, Closed):
+        async with open_client(server.socket, token=connection_token("visitor"), **options) as c:
+            yield c
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("connected", [True, False], ids=["connected", "not connected"])
+async def test_malformed_commands(
+    canary: Canary, format_name: str, seed: int, connected: bool
+) -> None:
+    chance = random.Random(f"{seed} {format_name} {connected}")
+
+    async def visit() -> None:
+        for _ in range(60):
+            async with visitor(
+                canary.server, format_name=format_name, connected=connected
+            ) as client:
+                for frame in frames(chance, format_name):
+                    await client.socket.send(frame)
+                if chance.random() < 0.5:
+                    await client.abort()
+
+    await canary.sing_until(asyncio.create_task(visit()))
+
+
+async def test_huge_frames(canary: Canary, format_name: str) -> None:
+    async def visit() -> None:
+        for size in (65_537, 1_000_000, 20_000_000):
+            async with visitor(canary.server, format_name=format_name) as client:
+                await client.socket.send(b"[" * size)
+                assert (await client.closed())[0] in TOO_BIG_CODES
+            async with visitor(canary.server, format_name=format_name) as client:
+                await client.socket.send([b" " * 60_000] * (size // 60_000 + 2))
+                assert (await client.closed())[0] in TOO_BIG_CODES
+
+    await canary.sing_until(asyncio.create_task(visit()))
+
+
+async def test_frames_full_of_small_commands(canary: Canary, format_name: str) -> None:
+    async def visit() -> None:
+        async with visitor(canary.server, format_name=format_name) as client:
+            one = client.encode(1, "ping", None)
+            count = 65_000 // (len(one) + 1)
+            for _ in range(5):
+                frame = "\n".join([str(one)] * count) if isinstance(one, str) else one * count
+                await client.socket.send(frame)
+            for _ in range(5 * count):
+                await client.reply(1)
+
+    await canary.sing_until(asyncio.create_task(visit()))
+
+
+# half-open connections
+
+
+def connected_socket(server: Server) -> socket.socket:
+    address = urlsplit(server.socket)
+    return socket.create_connection((address.hostname, address.port), timeout=10)
+
+
+HANDSHAKE = (
+    b"GET /connection/websocket HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n"
+    b"Connection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    b"Sec-WebSocket-Version: 13\r\n\r\n"
+)
+
+
+def reset(connection: socket.socket) -> None:
+    """Close with RST."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", HANDSHAKE[:40], HANDSHAKE, HANDSHAKE + b"\x81", b"\x16\x03\x01\x02", b"\r\n" * 50],
+    ids=["silence", "half a handshake", "handshake", "half a frame", "TLS", "line breaks"],
+)
+async def test_half_open_connections(canary: Canary, sent: bytes) -> None:
+    connections = [connected_socket(canary.server) for _ in range(50)]
+    for connection in connections:
+        with suppress(ConnectionError):
+            connection.sendall(sent)
+
+    await canary.sing()
+
+    for number, connection in enumerate(connections):
+        if number % 2:
+            reset(connection)
+        else:
+            connection.close()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"\x81\x05hello",
+        b"\xc1\x80\x00\x00\x00\x00",
+        b"\x83\x80\x00\x00\x00\x00",
+        b"\x80\x80\x00\x00\x00\x00",
+        b"\x89\xfe\x00\x80\x00\x00\x00\x00" + bytes(128),
+        b"\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00",
+        b"\x81\x82\x00\x00\x00\x00\xff\xff",
+        b"\x88\x81\x00\x00\x00\x00\x03",
+        b"\x88\x82\x00\x00\x00\x00\x00\x01",
+    ],
+    ids=[
+        "no mask",
+        "compressed without agreement",
+        "unknown opcode",
+        "continuation of nothing",
+        "long ping",
+        "length of eight exabytes",
+        "text that is not UTF-8",
+        "close with half a code",
+        "close with code 1",
+    ],
+)
+async def test_frames_that_break_the_websocket_protocol_end_the_connection(
+    canary: Canary, frame: bytes
+) -> None:
+    def visit() -> None:
+        with connected_socket(canary.server) as connection:
+            connection.sendall(HANDSHAKE)
+            answer = b""
+            while b"\r\n\r\n" not in answer:
+                answer += connection.recv(4096)
+            assert answer.startswith(b"HTTP/1.1 101 ")
+            connection.sendall(frame)
+            with suppress(ConnectionError):
+                while connection.recv(4096):
+                    pass
+
+    await canary.sing_until(asyncio.create_task(asyncio.to_thread(visit)))
+
+
+async def test_thousands_of_short_connections(canary: Canary) -> None:
+    async def visit(number: int) -> None:
+        if number % 4 == 0:
+            connection = await asyncio.to_thread(connected_socket, canary.server)
+            connection.sendall(HANDSHAKE if number % 8 else b"")
+            reset(connection)
+            return
+        async with visitor(
+            canary.server, format_name="json" if number % 2 else "protobuf"
+        ) as client:
+            await client.send("subscribe", {"channel": f"joined:{number % 50}"})
+            if number % 4 == 1:
+                await client.abort()
+
+    async def visits() -> None:
+        for start in range(0, 2000, 40):
+            await asyncio.gather(*(visit(number) for number in range(start, start + 40)))
+
+    await canary.sing_until(asyncio.create_task(visits()))

@@ -1,0 +1,353 @@
+"""Observers: an operator's browser that watches channels and is noticed by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from realtime.auth import issue
+from realtime.config import sources
+from tests.conftest import connection_token, subscription_token
+from tests.live.clusters import presence, presence_stats
+from tests.live.configurations import (
+    BAD_REQUEST,
+    EXPIRED,
+    INSECURE,
+    INVALID_TOKEN,
+    LIMITED,
+    OFFSET,
+    PERMISSION_DENIED,
+    TOKEN_EXPIRED,
+    Connect,
+    Serve,
+    info_of,
+)
+from tests.live.signing import sign
+from tests.redis_server import RedisServer
+from tests.server import Server, wait_until
+
+
+def watching(*channels: str, ttl: float = 60) -> str:
+    """An observer's token for the servers of `serve`, whose SECRET_KEY is that of the tests."""
+    return issue.observer_token(sources.observer_keys()[0], channels, ttl=ttl)
+
+
+@pytest.fixture
+def server(serve: Serve) -> Server:
+    return serve(**OFFSET)
+
+
+def clients_of(server: Server) -> int:
+    (node,) = server.api("info")["result"]["nodes"]
+    count: int = node["num_clients"]
+    return count
+
+
+# watching
+
+
+@pytest.mark.parametrize(
+    "channel",
+    ["{}", "server_side:{}", "ns:{}", "${}", "{}#somebody", "present:{}", "proxied:{}"],
+)
+async def test_observer_receives_what_is_published_whatever_the_options_allow(
+    server: Server, connect: Connect, unique: str, format_name: str, channel: str
+) -> None:
+    channel = channel.format(unique)
+    observer = await connect(server, token=watching(channel, f"{unique}-other"))
+
+    server.publish(channel, {"a": 1})
+    server.publish(f"{unique}-other", 2)
+
+    assert await observer.push() == {"channel": channel, "data": {"data": {"a": 1}}}
+    assert await observer.push() == {"channel": f"{unique}-other", "data": {"data": 2}}
+
+
+async def test_observer_is_not_present_and_nobody_hears_that_it_comes_and_goes(
+    server: Server, connect: Connect, unique: str
+) -> None:
+    channel = f"joined:{unique}"
+    subscriber = await connect(server, user=unique)
+    await subscriber.result("subscribe", {"channel": channel})
+    await subscriber.push()  # its own join
+
+    observer = await connect(server, token=watching(channel))
+    assert presence(server, channel) == {subscriber.client: info_of(subscriber, unique)}
+    assert presence_stats(server, channel) == (1, 1)
+    await observer.abort()
+    await subscriber.quiet()
+
+    assert presence(server, channel) == {subscriber.client: info_of(subscriber, unique)}
+
+
+async def test_observer_that_was_first_does_not_keep_others_from_being_present(
+    server: Server, connect: Connect, unique: str
+) -> None:
+    channel = f"joined:{unique}"
+    await connect(server, token=watching(channel))
+    subscriber = await connect(server, user=unique)
+
+    await subscriber.result("subscribe", {"channel": channel})
+
+    assert presence_stats(server, channel) == (1, 1)
+    assert (await subscriber.push())["type"] == 1
+
+
+async def test_observer_is_no_client_of_anybody(
+    own_server: Callable[..., Server], connect: Connect, unique: str
+) -> None:
+    server = own_server(**OFFSET)
+
+    observer = await connect(server, token=watching(unique))
+    assert clients_of(server) == 0
+    await connect(server)
+    assert clients_of(server) == 1
+
+    server.publish(unique, 1)
+    assert await observer.publication() == {"data": 1}
+
+
+async def test_observers_do_not_count_among_the_connections_of_a_user(
+    serve: Serve, connect: Connect, unique: str
+) -> None:
+    server = serve(**LIMITED)  # two connections a user
+
+    observers = [await connect(server, token=watching(unique)) for _ in range(3)]
+    clients = [await connect(server, user=unique) for _ in range(2)]
+
+    for one in (*observers, *clients):
+        await one.result("ping")
+
+
+async def test_disconnecting_a_user_does_not_reach_observers(
+    server: Server, connect: Connect, unique: str
+) -> None:
+    observer, client = await connect(server, token=watching(unique)), await connect(server, unique)
+
+    server.api("disconnect", user=unique)
+    server.api("unsubscribe", user=unique)
+
+    assert (await client.closed())[0] == 3012
+    server.publish(unique, 1)
+    assert await observer.publication() == {"data": 1}
+
+
+async def test_observer_recovers_what_it_missed(
+    server: Server, connect: Connect, unique: str, format_name: str
+) -> None:
+    channel = f"recover:{unique}"
+    server.publish(channel, 1)
+    first = await connect(server, token=watching(channel), connected=False)
+    reply = await first.result("connect", {"token": watching(channel)})
+    position = reply["subs"][channel]
+    assert position["recoverable"]
+    await first.abort()
+    server.publish(channel, 2)
+
+    again = await connect(server, token=watching(channel), connected=False)
+    since = {"recover": True, "offset": position["offset"], "epoch": position["epoch"]}
+    reply = await again.result("connect", {"token": watching(channel), "subs": {channel: since}})
+
+    sub = reply["subs"][channel]
+    assert sub["recovered"]
+    assert [publication["data"] for publication in sub["publications"]] == [2]
+
+
+async def test_observer_goes_on_at_another_server_where_the_first_one_died(
+    cluster: Callable[..., list[Server]], redis_server: RedisServer, connect: Connect, unique: str
+) -> None:
+    one, other = cluster(2, redis_server, **OFFSET)
+    channel = f"recover:{unique}"
+    observer = await connect(one, connected=False)
+    reply = await observer.result("connect", {"token": watching(channel)})
+    position = reply["subs"][channel]
+
+    one.kill()
+    other.publish(channel, 1)
+    again = await connect(other, connected=False)
+    since = {"recover": True, "offset": position.get("offset", 0), "epoch": position["epoch"]}
+    reply = await again.result("connect", {"token": watching(channel), "subs": {channel: since}})
+
+    assert reply["subs"][channel]["recovered"]
+    assert [p["data"] for p in reply["subs"][channel]["publications"]] == [1]
+
+
+# nothing else
+
+COMMANDS: dict[str, dict[str, Any]] = {
+    "subscribe": {"channel": "{}-other"},
+    "unsubscribe": {"channel": "{}"},
+    "publish": {"channel": "open:{}", "data": b"1"},
+    "presence": {"channel": "{}"},
+    "presence_stats": {"channel": "{}"},
+    "history": {"channel": "{}"},
+    "rpc": {"method": "m", "data": b"1"},
+    "sub_refresh": {"channel": "{}", "token": "x"},
+}
+
+
+@pytest.mark.parametrize("method", COMMANDS)
+@pytest.mark.parametrize("options", [OFFSET, INSECURE], ids=["strict", "insecure"])
+async def test_observer_may_do_nothing_but_watch(
+    serve: Serve,
+    connect: Connect,
+    unique: str,
+    format_name: str,
+    method: str,
+    options: dict[str, Any],
+) -> None:
+    server = serve(**options)
+    watched = [unique, f"open:{unique}"]
+    observer = await connect(server, token=watching(*watched))
+    params = {
+        name: value.format(unique) if isinstance(value, str) else value
+        for name, value in COMMANDS[method].items()
+    }
+
+    assert await observer.error(method, params) == PERMISSION_DENIED
+
+    server.publish(unique, 1)
+    assert await observer.publication() == {"data": 1}
+    await observer.quiet()
+
+
+async def test_observer_may_ping_and_its_messages_to_the_site_go_nowhere(
+    server: Server, connect: Connect, unique: str, format_name: str
+) -> None:
+    observer = await connect(server, token=watching(unique))
+
+    await observer.send("send", {"data": b"1"})
+    assert await observer.result("ping") == {}
+
+
+async def test_second_connect_of_an_observer_is_a_bad_request(
+    server: Server, connect: Connect, unique: str
+) -> None:
+    observer = await connect(server, token=watching(unique))
+
+    await observer.send("connect", {"token": watching(unique)})
+
+    assert await observer.closed() == BAD_REQUEST
+
+
+# tokens
+
+
+@pytest.mark.parametrize("options", [OFFSET, INSECURE], ids=["strict", "insecure"])
+async def test_observer_that_does_not_refresh_is_closed_as_expired(
+    serve: Serve, connect: Connect, unique: str, options: dict[str, Any]
+) -> None:
+    options = {**options, "client_expired_close_delay": 1}
+    observer = await connect(serve(**options), token=watching(unique, ttl=2))
+
+    assert await observer.closed() == EXPIRED
+
+
+async def test_observer_refreshes_with_another_token_for_the_same_channels(
+    server: Server, connect: Connect, unique: str, format_name: str
+) -> None:
+    observer = await connect(server, token=watching(unique, f"{unique}b", ttl=2))
+
+    token = watching(f"{unique}b", unique, ttl=300)
+    result = await observer.result("refresh", {"token": token})
+
+    assert result["expires"]
+    assert 290 <= result["ttl"] <= 300
+    server.publish(unique, 1)
+    assert await observer.publication() == {"data": 1}
+
+
+@pytest.mark.parametrize("other", ["more", "fewer", "different", "ordinary"])
+async def test_observer_may_not_refresh_with_a_token_for_something_else(
+    server: Server, connect: Connect, unique: str, other: str
+) -> None:
+    names = [unique, f"{unique}b"]
+    tokens = {
+        "more": watching(*names, f"{unique}c"),
+        "fewer": watching(unique),
+        "different": watching(unique, f"{unique}c"),
+        "ordinary": connection_token("17", ttl=60, channels=names),
+    }
+    observer = await connect(server, token=watching(*names))
+
+    await observer.send("refresh", {"token": tokens[other]})
+
+    assert await observer.closed() == INVALID_TOKEN
+
+
+async def test_client_may_not_refresh_with_a_token_of_an_observer(
+    server: Server, connect: Connect, unique: str
+) -> None:
+    client = await connect(server, token=connection_token(unique, ttl=60, channels=[unique]))
+
+    await client.send("refresh", {"token": watching(unique)})
+
+    assert await client.closed() == INVALID_TOKEN
+
+
+async def test_client_may_not_subscribe_with_a_token_of_an_observer(
+    server: Server, connect: Connect, unique: str
+) -> None:
+    client = await connect(server)
+    channel = f"${unique}"
+
+    error = await client.error("subscribe", {"channel": channel, "token": watching(channel)})
+
+    assert error == PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("kind", ["HMAC key", "no signature", "zeros", "subscription token"])
+@pytest.mark.parametrize("options", [OFFSET, INSECURE], ids=["strict", "insecure"])
+async def test_forged_token_is_refused(
+    serve: Serve, connect: Connect, unique: str, kind: str, options: dict[str, Any]
+) -> None:
+    true = watching(unique)
+    header, claims, _ = true.split(".")
+    none = "eyJhbGciOiJub25lIiwia2lkIjoicmVhbHRpbWUtb2JzZXJ2ZXIifQ"  # alg none, the right kid
+    forged = {
+        "HMAC key": issue.observer_token(
+            b"a secret that is long enough for HMAC SHA-256", [unique], ttl=60
+        ),
+        "no signature": f"{none}.{claims}.",
+        "zeros": f"{header}.{claims}.{'A' * 43}",
+        "subscription token": subscription_token("x", unique),
+    }[kind]
+    if kind == "subscription token":  # says nothing of channels: an anonymous client's
+        forged = forged.rpartition(".")[0] + "." + true.rpartition(".")[2]
+    client = await connect(serve(**options), connected=False)
+
+    await client.send("connect", {"token": forged})
+
+    assert await client.closed() == INVALID_TOKEN
+
+
+async def test_ordinary_token_with_the_claims_of_an_observer_is_an_ordinary_one(
+    server: Server, connect: Connect, unique: str
+) -> None:
+    claims = {"aud": "realtime-observer", "channels": [f"present:{unique}"]}
+    client = await connect(server, token=sign({**claims, "sub": unique}))
+
+    wait_until(lambda: presence_stats(server, f"present:{unique}") == (1, 1))
+    assert await client.result("presence", {"channel": f"present:{unique}"}) == {
+        "presence": {client.client: info_of(client, unique)}
+    }
+
+
+async def test_expired_token_is_an_error_as_that_of_any_other_client(
+    server: Server, connect: Connect, unique: str
+) -> None:
+    client = await connect(server, connected=False)
+
+    assert await client.error("connect", {"token": watching(unique, ttl=-1)}) == TOKEN_EXPIRED
+
+
+async def test_token_for_a_channel_without_a_namespace_is_refused(
+    server: Server, connect: Connect, unique: str
+) -> None:
+    client = await connect(server, connected=False)
+
+    error = await client.error("connect", {"token": watching(f"nope:{unique}")})
+
+    assert error == {"code": 102, "message": "namespace not found"}

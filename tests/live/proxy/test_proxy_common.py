@@ -1,0 +1,228 @@
+"""What all endpoints are sent. Protocol reference, section 7.1."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+
+import pytest
+
+from tests.live.configurations import Connect, Serve
+from tests.live.proxy.application import (
+    ASKING,
+    INTERNAL_ERROR,
+    Application,
+    ask,
+    client_for,
+    proxied,
+)
+from tests.server import Server
+
+OWN_FIELDS = {
+    "connect": ["data"],
+    "subscribe": ["user", "channel"],
+    "publish": ["user", "channel", "data"],
+    "rpc": ["user", "method", "data"],
+}
+"""Kind → keys of the body behind the common ones, for what `ask` sends."""
+
+
+@pytest.mark.parametrize("kind", ASKING)
+async def test_body_says_who_asks_then_what_in_order(
+    serve: Serve, connect: Connect, application: Application, unique: str, kind: str
+) -> None:
+    client = await client_for(connect, serve(**proxied(application)), kind, user=unique)
+
+    await ask(client, kind, unique)
+
+    request = application.only_request()
+    assert (request.method, request.path) == ("POST", f"/{kind}")
+    assert request.headers.get_all("Content-Type") == ["application/json"]
+    common = ["client", "transport", "protocol", "encoding"]
+    assert list(request.json) == [*common, *OWN_FIELDS[kind]]
+    assert request.json["transport"] == "websocket"
+    if kind != "connect":
+        assert (request.json["client"], request.json["user"]) == (client.client, unique)
+
+
+QUERIES = {
+    "": ("json", "json"),
+    "encoding=binary": ("json", "binary"),
+    "encoding=json": ("json", "json"),
+    "format=protobuf": ("protobuf", "json"),
+    "format=protobuf&encoding=binary": ("protobuf", "binary"),
+    "protocol=protobuf&encoding=BINARY": ("protobuf", "json"),
+}
+"""Query of the handshake → protocol and encoding."""
+
+
+@pytest.mark.parametrize(("query", "expected"), QUERIES.items())
+@pytest.mark.parametrize("kind", ASKING)
+async def test_body_names_format_and_encoding_of_the_connection(
+    serve: Serve,
+    connect: Connect,
+    application: Application,
+    unique: str,
+    kind: str,
+    query: str,
+    expected: tuple[str, str],
+) -> None:
+    format_name, encoding = expected
+    client = await client_for(
+        connect, serve(**proxied(application)), kind, query=query, format_name=format_name
+    )
+
+    await ask(client, kind, unique)
+
+    body = application.only_request().json
+    assert (body["protocol"], body["encoding"]) == expected
+    if kind == "subscribe":
+        return
+    if encoding == "binary":
+        assert "data" not in body
+        assert json.loads(base64.b64decode(body["b64data"])) == {"text": unique}
+    else:
+        assert "b64data" not in body
+        assert body["data"] == {"text": unique}
+
+
+FORWARDED = {
+    "Origin": "https://example.org",
+    "User-Agent": "browser/1.0",
+    "Cookie": "session=1; other=2",
+    "Authorization": "Bearer of-the-client",
+    "X-Forwarded-For": "192.0.2.1, 192.0.2.2",
+    "X-Real-Ip": "192.0.2.3",
+    "X-Request-Id": "the request",
+    "X-Custom": "value",
+}
+
+
+@pytest.mark.parametrize("kind", ASKING)
+async def test_headers_of_the_handshake_are_passed_on(
+    serve: Serve, connect: Connect, application: Application, unique: str, kind: str
+) -> None:
+    headers = {**FORWARDED, "X-Other": "stays here", "X-Lower": "x"}
+    agent = headers.pop("User-Agent")
+    client = await client_for(
+        connect,
+        serve(**proxied(application)),
+        kind,
+        additional_headers=headers,
+        user_agent_header=agent,
+    )
+
+    await ask(client, kind, unique)
+
+    received = application.only_request().headers
+    assert {name: received.get_all(name) for name in FORWARDED} == {
+        name: [value] for name, value in FORWARDED.items()
+    }
+    assert "X-Other" not in received
+
+
+async def test_extra_header_matches_in_any_spelling_and_travels_in_the_canonical_one(
+    serve: Serve, connect: Connect, application: Application, unique: str
+) -> None:
+    client = await connect(
+        serve(**proxied(application)), additional_headers={"X-LOWER": "1", "x-custom": "2"}
+    )
+
+    await ask(client, "rpc", unique)
+
+    items = application.only_request().headers.items()
+    assert {("X-Lower", "1"), ("X-Custom", "2")} <= set(items)
+
+
+HANDSHAKE = (
+    b"GET /connection/websocket HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
+    b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nCookie: %b\r\n\r\n"
+)
+
+
+def connect_by_hand(server: Server, cookie: bytes) -> bytes:
+    """The reply to a connect command after a handshake with a cookie no library would send."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        connection.sendall(HANDSHAKE % cookie)
+        replies = connection.makefile("rb")
+        assert replies.readline().startswith(b"HTTP/1.1 101 ")
+        while replies.readline() != b"\r\n":
+            pass
+        command = b'{"id":1}'
+        # masked with zeros (RFC 6455, 5.2)
+        connection.sendall(bytes((0x81, 0x80 | len(command))) + bytes(4) + command)
+        return replies.readline()
+
+
+def test_bytes_of_a_header_are_kept(serve: Serve, application: Application) -> None:
+    cookie = "name=caf\xe9 \u2713".encode()
+
+    connect_by_hand(serve(**proxied(application)), cookie)
+
+    assert application.only_request().headers["Cookie"].encode("latin-1") == cookie
+
+
+async def test_headers_that_are_not_there_are_not_sent(
+    serve: Serve, connect: Connect, application: Application, unique: str
+) -> None:
+    client = await connect(serve(**proxied(application)), user_agent_header=None)
+
+    await ask(client, "rpc", unique)
+
+    received = {name.lower() for name in application.only_request().headers}
+    assert not received & {name.lower() for name in FORWARDED}
+
+
+async def test_headers_of_the_handshake_itself_are_never_passed_on(
+    serve: Serve, connect: Connect, application: Application, unique: str
+) -> None:
+    """Host and Content-Length are configured, and would break the request."""
+    client = await connect(
+        serve(**proxied(application)), additional_headers={"Content-Length": "0"}
+    )
+
+    assert (await ask(client, "rpc", unique))["result"] == {}
+
+    request = application.only_request()
+    assert request.headers.get_all("Host") == [f"127.0.0.1:{application.server_port}"]
+    assert request.headers.get_all("Content-Length") == [str(len(request.body))]
+
+
+@pytest.mark.parametrize("way", ["daphne", "uvicorn"])
+async def test_header_that_came_twice_is_passed_on_as_one_list(
+    serve: Serve, connect: Connect, application: Application, unique: str, way: str
+) -> None:
+    """What a proxy appended must not be lost behind what the client made up."""
+    repeated = [("X-Forwarded-For", "192.0.2.1"), ("X-Forwarded-For", "192.0.2.2")]
+    server = serve(server=way, **proxied(application))
+    client = await connect(server, additional_headers=repeated)
+
+    await ask(client, "rpc", unique)
+
+    (received,) = application.only_request().headers.get_all("X-Forwarded-For", [])
+    assert [part.strip() for part in received.split(",")] == ["192.0.2.1", "192.0.2.2"]
+
+
+@pytest.mark.parametrize("kind", ["connect", "rpc"])
+async def test_data_that_are_not_json_fail_without_asking(
+    serve: Serve, connect: Connect, application: Application, kind: str
+) -> None:
+    client = await client_for(connect, serve(**proxied(application)), kind, format_name="protobuf")
+
+    assert await client.error(kind, {"data": b"\x00no JSON"}) == INTERNAL_ERROR
+
+    assert application.requests == []
+
+
+async def test_number_spelling_and_key_order_of_data_are_kept(
+    serve: Serve, connect: Connect, application: Application
+) -> None:
+    client = await connect(serve(**proxied(application)))
+
+    await client.result("rpc", {"data": b'{"b": 1.0, "a": 12345678901234567890123, "b": 1E5}'})
+
+    assert b'"data":{"b":1.0,"a":12345678901234567890123,"b":1E5}}' in (
+        application.only_request().body
+    )

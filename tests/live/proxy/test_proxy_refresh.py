@@ -1,0 +1,351 @@
+"""The refresh endpoint. Protocol reference, section 7.3."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from tests.conftest import connection_token
+from tests.live.configurations import BAD_REQUEST, EXPIRED, Connect, Serve
+from tests.live.proxy.application import Answer, Application, Request, refreshing
+from tests.live.signing import sign
+from tests.protocol_client import ProtocolClient
+from tests.server import Server, wait_until
+
+
+@pytest.fixture
+def server(serve: Serve, application: Application) -> Server:
+    """A server that asks the application; it runs before a test makes its tokens."""
+    return serve(**refreshing(application))
+
+
+def token_for(user: str, seconds: float, **claims: Any) -> str:
+    """A connection token that expires so soon."""
+    return sign({"sub": user, "exp": time.time() + seconds, **claims})
+
+
+def in_an_hour() -> int:
+    return int(time.time()) + 3600
+
+
+async def asked(application: Application, number: int = 1) -> list[Request]:
+    """Wait until the refresh endpoint was asked so often."""
+    await asyncio.to_thread(wait_until, lambda: len(application.asked("/refresh")) >= number)
+    return application.asked("/refresh")
+
+
+async def stays(client: ProtocolClient) -> None:
+    """The connection is not being closed."""
+    await client.result("ping")
+
+
+async def conn_info(client: ProtocolClient, channel: str) -> Any:
+    """The connection info that others see from now on; "nothing" for none."""
+    await client.result("subscribe", {"channel": channel})
+    presence = (await client.result("presence", {"channel": channel}))["presence"]
+    return presence[client.client].get("conn_info", "nothing")
+
+
+# the request
+
+
+async def test_body_says_user_and_is_sent_when_the_connection_expires(
+    server: Server, connect: Connect, application: Application, format_name: str, unique: str
+) -> None:
+    expires_at = time.time() + 0.5
+    token = sign({"sub": unique, "exp": expires_at})
+    client = await connect(server, token=token)
+    application.answer("/refresh", {"result": {"expire_at": in_an_hour()}})
+
+    (request,) = await asked(application)
+
+    # before the window in which a client may refresh by itself is over
+    assert expires_at <= time.time() < expires_at + 0.9
+    assert request.body.decode() == (
+        f'{{"client":"{client.client}","transport":"websocket","protocol":"{format_name}",'
+        f'"encoding":"json","user":"{unique}"}}'
+    )
+    await stays(client)
+
+
+async def test_headers_of_the_handshake_are_passed_on(
+    server: Server, connect: Connect, application: Application
+) -> None:
+    await connect(
+        server,
+        token=token_for("17", 0.5),
+        additional_headers={"Cookie": "session=1", "X-Other": "stays here"},
+    )
+
+    (request,) = await asked(application)
+
+    assert request.headers["Cookie"] == "session=1"
+    assert request.headers["Content-Type"] == "application/json"
+    assert "X-Other" not in request.headers
+
+
+async def test_connection_without_an_expiry_is_not_asked_about(
+    server: Server, connect: Connect, application: Application
+) -> None:
+    lasting = await connect(server, token=connection_token("17"))
+    expiring = await connect(server, token=token_for("18", 0.5))
+    application.answer("/refresh", {"result": {"expire_at": in_an_hour()}})
+
+    requests = await asked(application)
+
+    assert [request.json["client"] for request in requests] == [expiring.client]
+    await stays(lasting)
+
+
+async def test_connection_of_the_connect_endpoint_is_asked_about(
+    server: Server, connect: Connect, application: Application, unique: str
+) -> None:
+    expires_at = int(time.time()) + 2
+    application.answer("/connect", {"result": {"user": unique, "expire_at": expires_at}})
+    application.answer("/refresh", {"result": {"expire_at": in_an_hour()}})
+    client = await connect(server, user=None)
+
+    (request,) = await asked(application)
+
+    assert time.time() >= expires_at
+    assert (request.json["client"], request.json["user"]) == (client.client, unique)
+    await stays(client)
+
+
+# what changes for the client
+
+
+async def test_reply_to_connect_does_not_tell_the_expiry(
+    server: Server, connect: Connect, application: Application, format_name: str
+) -> None:
+    client = await connect(server, connected=False)
+
+    result = await client.result("connect", {"token": connection_token("17", ttl=300)})
+
+    assert set(result) == {"client", "version"}
+
+
+@pytest.mark.parametrize("ttl", [300, None])
+async def test_refresh_command_disconnects(
+    server: Server, connect: Connect, application: Application, format_name: str, ttl: int | None
+) -> None:
+    token = connection_token("17", ttl=ttl)
+    client = await connect(server, token=token)
+
+    await client.send("refresh", {"token": connection_token("17", ttl=300)})
+
+    assert await client.closed() == BAD_REQUEST
+
+
+# the answer
+
+
+async def test_connection_is_asked_about_again_at_its_new_expiry(
+    server: Server, connect: Connect, application: Application
+) -> None:
+    new_expiry: list[int] = []
+
+    def refresh(request: Request) -> Answer:
+        new_expiry.append(int(time.time()) + 2 if not new_expiry else in_an_hour())
+        return Answer({"result": {"expire_at": new_expiry[-1]}})
+
+    application.answers["/refresh"] = refresh
+    client = await connect(server, token=token_for("17", 0.5))
+
+    await asked(application, 2)
+
+    assert new_expiry[0] <= time.time() < new_expiry[0] + 0.9
+    await stays(client)
+
+
+INFOS: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "new": ("", {"info": {"name": "new"}}, {"name": "new"}),
+    "none": ("", {}, {"name": "old"}),
+    "null": ("", {"info": None}, None),
+    "base64 in encoding json": ("", {"b64info": "MQ=="}, {"name": "old"}),
+    "base64": ("encoding=binary", {"info": 1, "b64info": "Mg=="}, 2),
+    "plain in encoding binary": ("encoding=binary", {"info": 1}, {"name": "old"}),
+}
+"""Query, info of the result, info of the connection afterwards."""
+
+
+@pytest.mark.parametrize(("query", "given", "expected"), INFOS.values(), ids=INFOS)
+async def test_info_replaces_the_connection_info(
+    server: Server,
+    connect: Connect,
+    application: Application,
+    unique: str,
+    query: str,
+    given: dict[str, Any],
+    expected: Any,
+) -> None:
+    token = token_for("17", 0.5, info={"name": "old"})
+    client = await connect(server, token=token, query=query)
+    application.answer("/refresh", {"result": {"expire_at": in_an_hour(), **given}})
+    assert await conn_info(client, f"present:{unique}before") == {"name": "old"}
+
+    await asked(application)
+
+    deadline = time.monotonic() + 5
+    number = 0
+    while (now := await conn_info(client, f"present:{unique}{number}")) != expected:
+        assert time.monotonic() < deadline, now
+        number += 1
+    await stays(client)
+
+
+REFUSALS: dict[str, dict[str, Any]] = {
+    "empty object": {},
+    "result is null": {"result": None},
+    "empty result": {"result": {}},
+    "error": {"error": {"code": 1000, "message": "no"}},
+    "error that is none": {"error": "no"},
+    "disconnect": {"disconnect": {"code": 4000, "reason": "no", "reconnect": False}},
+    "disconnect that is none": {"disconnect": 4000},
+    "expired": {"result": {"expired": True}},
+    "expired and renewed": {"result": {"expired": True, "expire_at": 2**40}},
+    "expire_at is null": {"result": {"expire_at": None}},
+    "expire_at is 0": {"result": {"expire_at": 0}},
+    "expire_at is past": {"result": {"expire_at": 1}},
+    "expire_at is negative": {"result": {"expire_at": -1}},
+    "only info": {"result": {"info": {"name": "new"}}},
+}
+
+
+@pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
+async def test_answer_without_a_new_expiry_closes_as_expired(
+    server: Server, connect: Connect, application: Application, answer: dict[str, Any]
+) -> None:
+    expires_at = time.time() + 0.5
+    token = sign({"sub": "17", "exp": expires_at})
+    client = await connect(server, token=token)
+    application.answer("/refresh", answer)
+
+    assert await client.closed() == EXPIRED
+
+    # at once, without the window of clients that refresh by themselves
+    assert expires_at <= time.time() < expires_at + 0.9
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        {"error": {"code": 1000, "message": "no"}},
+        {"disconnect": {"code": 4000, "reason": "no"}},
+        {"disconnect": "not even an object", "error": 5},
+    ],
+    ids=json.dumps,
+)
+async def test_error_and_disconnect_beside_a_result_are_ignored(
+    server: Server,
+    connect: Connect,
+    application: Application,
+    unique: str,
+    refusal: dict[str, Any],
+) -> None:
+    token = token_for("17", 0.5)
+    client = await connect(server, token=token)
+    result = {"expire_at": in_an_hour(), "info": "renewed"}
+    application.answer("/refresh", {**refusal, "result": result})
+
+    await asked(application)
+
+    for number in range(1000):
+        if await conn_info(client, f"present:{unique}{number}") == "renewed":
+            break
+    else:
+        pytest.fail("the result did not count")
+
+
+# failures
+
+
+FAILURES: dict[str, Answer] = {
+    "status 500": Answer(status=500),
+    "status 204": Answer(status=204),
+    "no JSON": Answer(b"<html>"),
+    "an array": Answer([]),
+    "result is a list": Answer({"result": []}),
+    "expire_at is a string": Answer({"result": {"expire_at": "soon"}}),
+    "expired is a number": Answer({"result": {"expired": 1}}),
+    "b64info is a number": Answer({"result": {"expire_at": 2**40, "b64info": 1}}),
+    "cut off": Answer({"result": {}}, length=1000),
+    "no answer in time": Answer(when=threading.Event()),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+async def test_failed_call_leaves_the_connection_open(
+    server: Server, connect: Connect, application: Application, failure: Answer
+) -> None:
+    application.answers["/refresh"] = failure
+    client = await connect(server, token=token_for("17", 0.5))
+
+    await known_to_ask_later(server, client)
+
+    if failure.when is not None:
+        failure.when.set()
+    await stays(client)
+    assert len(application.asked("/refresh")) == 1
+
+
+async def test_base64_that_is_none_fails_the_call(
+    server: Server, connect: Connect, application: Application
+) -> None:
+    application.answer("/refresh", {"result": {"expire_at": in_an_hour(), "b64info": "???"}})
+    client = await connect(server, token=token_for("17", 0.5), query="encoding=binary")
+
+    await known_to_ask_later(server, client)
+
+    await stays(client)
+
+
+async def known_to_ask_later(server: Server, client: ProtocolClient) -> None:
+    """Wait until the server says that it will ask again."""
+    line = f"The site cannot say whether client {client.client} may stay; asking later"
+    await asyncio.to_thread(wait_until, lambda: line in server.log)
+
+
+async def test_slow_endpoint_stalls_neither_the_client_nor_others(
+    server: Server, connect: Connect, application: Application
+) -> None:
+    release = threading.Event()
+    application.answer("/refresh", {"result": {"expire_at": in_an_hour()}}, when=release)
+    client, other = await connect(server, token=token_for("17", 0.5)), await connect(server)
+    await asyncio.to_thread(wait_until, lambda: application.waiting == 1)
+
+    try:
+        await stays(client)
+        await stays(other)
+        assert application.waiting == 1  # it still waits
+    finally:
+        release.set()
+
+
+async def test_client_that_left_while_the_endpoint_thinks_is_gone(
+    server: Server, connect: Connect, application: Application, unique: str
+) -> None:
+    release = threading.Event()
+    application.answer("/refresh", {"result": {"expire_at": in_an_hour()}}, when=release)
+    client = await connect(server, token=token_for("17", 0.5))
+    await client.result("subscribe", {"channel": f"present:{unique}"})
+    await asyncio.to_thread(wait_until, lambda: application.waiting == 1)
+
+    await client.socket.close()
+    release.set()
+
+    def gone() -> bool:
+        reply = server.api("presence", channel=f"present:{unique}")
+        return bool(reply["result"]["presence"] == {})
+
+    await asyncio.to_thread(wait_until, gone)
+
+
+def test_base64_of_the_tables_is_what_it_says() -> None:
+    assert (base64.b64decode("MQ=="), base64.b64decode("Mg==")) == (b"1", b"2")

@@ -1,0 +1,158 @@
+"""A node among others ends by SIGTERM: clients are told, nothing of it stays behind.
+
+Design, section 5; protocol reference, 2.10 and 5.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from realtime.node.node import CLOSE_AT_ONCE, CLOSE_INTERVAL, SHUTDOWN_TIMEOUT
+from tests.live.clusters import (
+    SERVICE,
+    Cluster,
+    OwnRedis,
+    channels,
+    groups,
+    nodes,
+    presence,
+)
+from tests.live.configurations import Connect
+from tests.protocol_client import ProtocolClient
+from tests.server import Server, wait_until
+
+SHUTDOWN = (3001, '{"reason":"shutdown","reconnect":true}')
+CLIENTS = 300
+SLACK = 2.0
+"""Seconds that a busy machine may add."""
+
+# uvicorn ends itself by the signal it was sent, when it has done everything else
+STATUSES: Mapping[str, set[int]] = {"daphne": {0}, "uvicorn": {0, -signal.SIGTERM}}
+"""Server → its exit statuses."""
+
+
+class Ending(NamedTuple):
+    """How a server ended. Times are seconds since the signal."""
+
+    status: int
+    took: float
+    closes: list[tuple[int, str]]
+    """What each client was told."""
+    told_at: list[float]
+    """When, in order of time."""
+
+
+async def open_clients(
+    connect: Connect, server: Server, names: Sequence[str]
+) -> list[ProtocolClient]:
+    """Connect many clients, subscribed to one channel each."""
+
+    async def open_one(number: int) -> ProtocolClient:
+        client: ProtocolClient = await connect(server, user=f"{number % 50}")
+        await client.result("subscribe", {"channel": names[number % len(names)]})
+        return client
+
+    clients: list[ProtocolClient] = []
+    for start in range(0, CLIENTS, 50):
+        clients += await asyncio.gather(*map(open_one, range(start, start + 50)))
+    return clients
+
+
+async def end(server: Server, clients: Sequence[ProtocolClient]) -> Ending:
+    """Send SIGTERM, and watch."""
+    began = time.monotonic()
+
+    async def told(client: ProtocolClient) -> tuple[tuple[int, str], float]:
+        return await client.closed(), time.monotonic() - began
+
+    def terminate() -> tuple[int, float]:
+        return server.terminate(), time.monotonic() - began
+
+    ended = asyncio.create_task(asyncio.to_thread(terminate))
+    told_all: list[Any] = await asyncio.gather(*map(told, clients))
+    status, took = await ended
+    return Ending(status, took, [close for close, _ in told_all], sorted(at for _, at in told_all))
+
+
+@pytest.mark.parametrize("server_name", STATUSES)
+async def test_node_that_ends_tells_its_clients_one_after_another_and_leaves_nothing(
+    cluster: Cluster,
+    own_redis: OwnRedis,
+    connect: Connect,
+    unique: str,
+    server_name: str,
+) -> None:
+    redis = own_redis()
+    one, two = cluster(2, redis, server=server_name, **SERVICE)
+    names = [f"present:{unique}{number}" for number in range(10)]
+    wait_until(lambda: len(nodes(one)) == len(nodes(two)) == 2, what="two nodes")
+    of_all_nodes = groups(redis)
+    assert set(of_all_nodes.values()) == {2}
+    clients = await open_clients(connect, two, names)
+    assert channels(one, unique) == names
+    assert len(groups(redis)) == len(of_all_nodes) + len(names)
+
+    ending = await end(two, clients)
+
+    assert ending.closes == [SHUTDOWN] * CLIENTS
+    assert ending.status in STATUSES[server_name]
+    assert ending.took < SHUTDOWN_TIMEOUT
+    slices = -(-CLIENTS // CLOSE_AT_ONCE)
+    spread = (slices - 1) * CLOSE_INTERVAL
+    # what was sent apart may arrive closer together, when this process was busy
+    assert ending.told_at[-1] - ending.told_at[0] > spread / 2
+    assert ending.told_at[-1] < SHUTDOWN_TIMEOUT
+    [node] = nodes(one)
+    assert node["num_clients"] == 0
+    assert channels(one, unique) == []
+    assert [presence(one, name) for name in names] == [{}] * len(names)
+    assert groups(redis) == dict.fromkeys(of_all_nodes, 1)
+    assert redis.pubsub_connections() == 1
+    keys = redis.keys()
+    assert not [key for key in keys if "presence" in key]
+    assert "Traceback" not in two.log
+
+
+async def test_nodes_end_in_time_and_tell_their_clients_though_redis_is_frozen(
+    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str
+) -> None:
+    redis = own_redis()
+    servers = [cluster(1, redis, server=name, **SERVICE)[0] for name in STATUSES]
+    names = [f"joined:{unique}", f"recover:{unique}"]
+    clients = [await open_clients(connect, server, names) for server in servers]
+
+    redis.freeze()
+    endings = await asyncio.gather(*map(end, servers, clients))
+
+    for ending, statuses in zip(endings, STATUSES.values(), strict=True):
+        assert ending.closes == [SHUTDOWN] * CLIENTS
+        assert ending.told_at[-1] < SHUTDOWN_TIMEOUT
+        assert ending.took < SHUTDOWN_TIMEOUT + SLACK
+        assert ending.status in statuses
+
+
+async def test_clients_of_a_node_that_ends_recover_everything_on_the_other_one(
+    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str
+) -> None:
+    one, two = cluster(2, own_redis(), **SERVICE)
+    channel = f"long:{unique}"
+    client = await connect(two)
+    epoch = (await client.result("subscribe", {"channel": channel}))["epoch"]
+    one.publish(channel, 1)
+    assert await client.publication() == {"data": 1, "offset": 1}
+
+    assert await asyncio.to_thread(two.terminate) == 0
+    assert await client.closed() == SHUTDOWN
+    one.publish(channel, 2)
+    client = await connect(one)
+    params = {"channel": channel, "recover": True, "epoch": epoch, "offset": 1}
+    result = await client.result("subscribe", params)
+
+    assert result["recovered"] is True
+    assert result["publications"] == [{"data": 2, "offset": 2}]

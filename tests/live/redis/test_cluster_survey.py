@@ -1,0 +1,283 @@
+"""What operators ask of all nodes at once: who is connected, who subscribes, who is alive."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import realtime
+from realtime.cluster.peers import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
+from tests.conftest import connection_token
+from tests.live.clusters import Cluster, OwnRedis, nodes
+from tests.live.configurations import NAMESPACES, Connect
+from tests.live.processes import Outcome, Worker, call_view, environment, worker
+from tests.redis_server import RedisServer
+from tests.server import Server, wait_until
+
+SHARED: dict[str, Any] = {"namespaces": NAMESPACES, "redis_prefix": "surveyed"}
+CALLERS = [
+    ("server", "sync-view"),
+    ("server", "thread"),
+    ("server", "async-view"),
+    ("server", "other-loop"),
+    ("worker", "call"),
+    ("worker", "thread-of-a-loop"),
+    ("worker", "fork"),
+    ("worker", "asyncio-run"),
+]
+"""A process, and where in it: a view of `tests.site.views` or a way of `tests.site.worker`."""
+
+SLACK = 4.0
+"""Seconds that a busy machine may add."""
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def servers(shared_cluster: Cluster) -> list[Server]:
+    return shared_cluster(**SHARED)
+
+
+@pytest.fixture(scope="module")
+def one_worker(
+    tmp_path_factory: pytest.TempPathFactory, redis_server: RedisServer
+) -> Iterator[Worker]:
+    directory = tmp_path_factory.mktemp("process")
+    with worker(environment(directory, {**SHARED, "redis_url": redis_server.url})) as process:
+        yield process
+
+
+@pytest.fixture(params=CALLERS, ids="-".join)
+def call(request: pytest.FixtureRequest, servers: list[Server], one_worker: Worker) -> Call:
+    """Call a function somewhere, which must succeed; gives its outcome."""
+    process, place = request.param
+
+    def call(function: str, *arguments: Any) -> Outcome:
+        if process == "worker":
+            outcome = one_worker.call(place, function, *arguments)
+        else:
+            outcome = call_view(servers[0], place, function, *arguments)
+        assert "error" not in outcome, outcome
+        return outcome
+
+    return call
+
+
+def name_of(server: Server) -> str:
+    return f"{socket.gethostname()}_{server.pid}"
+
+
+def ask(server: Server, function: str, *arguments: Any) -> Outcome:
+    """Call a function in a view, which must succeed."""
+    outcome = call_view(server, "sync-view", function, *arguments)
+    assert "error" not in outcome, outcome
+    return outcome
+
+
+def statuses(server: Server) -> dict[str, dict[str, Any]]:
+    """Node name → status, as a view gets them."""
+    return {status["name"]: status for status in ask(server, "nodes")["result"]}
+
+
+# from every place
+
+
+async def test_connections_of_a_user_are_those_at_every_node(
+    servers: list[Server], connect: Connect, call: Call, unique: str
+) -> None:
+    one, other = servers
+    token = connection_token(unique, info={"name": "\u00e4"}, channels=[f"{unique}-server"])
+    first = await connect(one, token=token)
+    await first.result("subscribe", {"channel": unique})
+    second = await connect(other, user=unique)
+    await connect(other, user=f"{unique}-somebody-else")
+
+    outcome = call("connections", unique)
+
+    found = outcome["result"]
+    ages = [connection.pop("seconds") for connection in found]
+    assert found == [
+        {
+            "client": first.client,
+            "user": unique,
+            "node": name_of(one),
+            "transport": "websocket",
+            "channels": [f"{unique}-server", unique],
+            "num_channels": 2,
+            "info": {"name": "\u00e4"},
+        },
+        {
+            "client": second.client,
+            "user": unique,
+            "node": name_of(other),
+            "transport": "websocket",
+            "channels": [],
+            "num_channels": 0,
+            "info": None,
+        },
+    ]
+    assert 60 > ages[0] >= ages[1] > 0
+    assert outcome["attributes"] == {
+        "total": 2,
+        "truncated": False,
+        "num_nodes": 2,
+        "missing": [],
+    }
+
+
+async def test_connections_that_were_told_to_close_are_gone_from_every_answer_at_once(
+    servers: list[Server], connect: Connect, call: Call, unique: str
+) -> None:
+    for server in servers:
+        client = await connect(server, user=unique)
+        for number in range(20):  # each takes a round trip to end
+            await client.result("subscribe", {"channel": f"present:{unique}{number}"})
+
+    call("disconnect", unique)
+    outcome = call("connections", unique)
+
+    assert (outcome["result"], outcome["attributes"]["total"]) == ([], 0)
+
+
+async def test_subscribers_are_counted_over_every_node(
+    servers: list[Server], connect: Connect, call: Call, unique: str
+) -> None:
+    for number, server in enumerate([*servers, servers[1]]):
+        client = await connect(server, user=f"{unique}-{number}")
+        await client.result("subscribe", {"channel": unique})
+    await client.result("subscribe", {"channel": f"{unique}b"})
+
+    outcome = call("subscribers", [f"{unique}b", unique, f"{unique}-nobody"])
+
+    assert list(outcome["result"].items()) == [
+        (f"{unique}b", 1),
+        (unique, 3),
+        (f"{unique}-nobody", 0),
+    ]
+    assert outcome["attributes"] == {"num_nodes": 2, "missing": []}
+
+
+def test_nodes_are_all_servers_alive_and_no_other_process(
+    servers: list[Server], call: Call
+) -> None:
+    found = {status["name"]: status for status in call("nodes")["result"]}
+
+    assert set(found) == {name_of(server) for server in servers}
+    for status in found.values():
+        assert status["alive"]
+        assert 0 <= status["silent_for"] < HEARTBEAT_INTERVAL + SLACK
+        assert status["version"] == realtime.__version__
+
+
+def test_round_trip_takes_some_time(call: Call) -> None:
+    assert 0 < call("round_trip")["result"] < SLACK
+
+
+# counting
+
+
+async def test_what_is_published_counts_at_the_node_that_publishes_and_what_is_delivered_at_both(
+    cluster: Cluster, redis_server: RedisServer, connect: Connect, unique: str
+) -> None:
+    one, other = cluster(2, redis_server, namespaces=NAMESPACES)
+    for server in (one, one, other):
+        client = await connect(server)
+        await client.result("subscribe", {"channel": f"open:{unique}"})
+
+    one.publish(f"open:{unique}", 1)
+    for view in ("sync-view", "async-view", "thread"):
+        call_view(one, view, "publish", f"open:{unique}", 2)
+    await client.result("publish", {"channel": f"open:{unique}", "data": b"3"})
+    one.api("disconnect", user="nobody")
+
+    def counts(asked: Server) -> list[tuple[int, int]]:
+        found = statuses(asked)
+        keys = ("messages_published", "messages_delivered")
+        return [tuple(found[name_of(server)][key] for key in keys) for server in (one, other)]
+
+    def are_right() -> bool:
+        return all(counts(asked) == [(4, 10), (1, 5)] for asked in (one, other))
+
+    wait_until(are_right, HEARTBEAT_INTERVAL + SLACK, "the right counts")
+
+
+# nodes that are not there
+
+
+async def test_node_that_does_not_answer_is_named_and_the_others_answer_in_time(
+    cluster: Cluster, redis_server: RedisServer, connect: Connect, unique: str
+) -> None:
+    one, other = cluster(2, redis_server, namespaces=NAMESPACES)
+    for server in (one, other):
+        client = await connect(server, user=unique)
+        await client.result("subscribe", {"channel": unique})
+
+    os.kill(other.pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        found = ask(one, "connections", unique)
+        counted = ask(one, "subscribers", [unique])
+        seconds = time.monotonic() - began
+    finally:
+        os.kill(other.pid, signal.SIGCONT)
+
+    assert [connection["node"] for connection in found["result"]] == [name_of(one)]
+    assert counted["result"] == {unique: 1}
+    for outcome in (found, counted):
+        assert (outcome["attributes"]["num_nodes"], outcome["attributes"]["missing"]) == (
+            2,
+            [name_of(other)],
+        )
+    assert 2 <= seconds < 2 + SLACK  # a second for each question
+
+    def all_answer() -> bool:
+        return ask(one, "subscribers", [unique])["result"] == {unique: 2}
+
+    wait_until(all_answer, SLACK, "an answer of both nodes")
+
+
+async def test_killed_node_is_listed_as_dead_and_one_that_ended_is_not_listed(
+    cluster: Cluster, redis_server: RedisServer, unique: str
+) -> None:
+    one, killed, ended = cluster(3, redis_server, namespaces=NAMESPACES)
+    assert set(statuses(one)) == {name_of(server) for server in (one, killed, ended)}
+
+    killed.kill()
+    ended.terminate()
+
+    def is_dead() -> bool:
+        return not statuses(one)[name_of(killed)]["alive"]
+
+    wait_until(is_dead, HEARTBEAT_LIFETIME + SLACK, "a dead node")
+    found = ask(one, "nodes")["result"]
+    assert [status["name"] for status in found] == [name_of(one), name_of(killed)]
+    assert HEARTBEAT_LIFETIME <= found[1]["silent_for"] < HEARTBEAT_LIFETIME + 2 * SLACK
+    assert [node["name"] for node in nodes(one)] == [name_of(one)]
+    attributes = ask(one, "connections", unique)["attributes"]
+    assert (attributes["num_nodes"], attributes["missing"]) == (1, [])
+
+
+@pytest.mark.parametrize("place", ["sync-view", "async-view"])
+def test_everything_asked_fails_alike_where_redis_is_away(
+    cluster: Cluster, own_redis: OwnRedis, place: str
+) -> None:
+    redis = own_redis()
+    (server,) = cluster(1, redis, namespaces=NAMESPACES)
+
+    redis.kill()
+
+    calls: list[tuple[str, list[Any]]] = [
+        ("nodes", []),
+        ("connections", ["17"]),
+        ("subscribers", [["a"]]),
+        ("round_trip", []),
+    ]
+    for function, arguments in calls:
+        outcome = call_view(server, place, function, *arguments)
+        assert outcome["error"] == "EngineUnavailable", outcome

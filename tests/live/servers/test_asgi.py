@@ -1,0 +1,333 @@
+"""`realtime.asgi.application` in sites of several kinds, under daphne and uvicorn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect as open_socket
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from realtime.auth import issue
+from realtime.config.reader import load
+from tests.live.api_client import connection, line, post, send
+from tests.live.site_process import COMMANDS, LISTENING, SiteProcess, site
+from tests.protocol_client import open_client
+from tests.server import API_KEY, ROOT, SECRET, Server
+
+BOTH_SERVERS = ["daphne", "uvicorn"]
+SHUTDOWN = (3001, '{"reason":"shutdown","reconnect":true}')
+
+
+async def refusal(address: str, origin: str | None = None) -> int:
+    """The HTTP status a handshake is refused with."""
+    with pytest.raises(InvalidStatus) as caught:
+        async with open_socket(address, proxy=None, origin=origin):  # type: ignore[arg-type]
+            pass
+    return caught.value.response.status_code
+
+
+# what is the service's and what is the site's
+
+
+@pytest.mark.parametrize("server_name", BOTH_SERVERS)
+def test_pages_of_the_site_are_the_site_s(serve: Callable[..., Server], server_name: str) -> None:
+    server = serve(server=server_name)
+
+    assert post(server, method="GET", path="/hello", headers={}).body == b"hello"
+    assert post(server, method="GET", path="/nowhere", headers={}).status == 404
+
+
+@pytest.fixture(params=BOTH_SERVERS)
+def routed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SiteProcess]:
+    """A site with WebSocket routes of its own."""
+    application = "tests.site.asgi_own_routes:application"
+    environment = {
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "SERVICE_TOKEN_HMAC_SECRET_KEY": SECRET,
+        "SERVICE_API_KEY": API_KEY,
+    }
+    command = [*COMMANDS[request.param], application]
+    with site(command, LISTENING[request.param], environment) as process:
+        yield process
+
+
+async def test_websocket_routes_of_the_site_are_kept(routed: SiteProcess) -> None:
+    address = routed.socket.replace("/connection/websocket", "/echo")
+
+    async with (
+        open_socket(address, proxy=None) as own,
+        open_client(
+            routed.socket,
+            token=issue.connection_token(load({"token_hmac_secret_key": SECRET}), "17"),
+        ) as client,
+    ):
+        await own.send("h\xe9")
+        assert await own.recv() == "h\xe9"
+        await own.send("close")
+        with pytest.raises(ConnectionClosed) as closed:
+            await own.recv()
+        await client.quiet()
+
+    assert closed.value.rcvd is not None
+    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4321, "as you wish")
+
+
+STATUSES = {"daphne": 403, "uvicorn": 404}
+"""What a refused handshake gets: daphne cannot send another status."""
+
+
+@pytest.mark.parametrize("server_name", BOTH_SERVERS)
+@pytest.mark.parametrize(
+    "path", ["/", "/connection", "/connection/websocket/", "/connection/websocketx", "/hello"]
+)
+async def test_unknown_websocket_path_is_refused(
+    serve: Callable[..., Server], server_name: str, path: str
+) -> None:
+    server = serve(server=server_name)
+
+    status = await refusal(server.socket.replace("/connection/websocket", path))
+
+    assert status == STATUSES[server_name]
+
+
+@pytest.mark.parametrize("server_name", BOTH_SERVERS)
+async def test_disabled_websocket_is_an_unknown_path(
+    serve: Callable[..., Server], server_name: str
+) -> None:
+    server = serve(server=server_name, websocket_disable=True)
+
+    assert await refusal(server.socket) == STATUSES[server_name]
+    assert post(server, method="GET", path="/connection/websocket").status == 404
+
+
+@pytest.mark.parametrize("server_name", BOTH_SERVERS)
+@pytest.mark.parametrize("path", ["/api", "/api/"])
+async def test_site_without_the_url_of_the_api_has_no_api(
+    serve: Callable[..., Server],
+    connect: Callable[..., Any],
+    unique: str,
+    server_name: str,
+    path: str,
+) -> None:
+    environment = {"DJANGO_SETTINGS_MODULE": "tests.site.settings_without_api"}
+    server = serve(server=server_name, environment=environment)
+    client = await connect(server)
+    await client.result("subscribe", {"channel": unique})
+    publish = {"function": "publish", "arguments": [unique, 1]}
+
+    assert post(server, line("channels"), path=path).status == 404
+    assert post(server, method="GET", path="/hello").body == b"hello"
+    assert post(server, json.dumps(publish).encode(), path="/call/sync-view").status == 200
+    assert await client.publication() == {"data": 1}
+
+
+async def test_site_behind_a_path_prefix_is_served_below_it() -> None:
+    environment = {
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "SERVICE_TOKEN_HMAC_SECRET_KEY": SECRET,
+        "SERVICE_API_KEY": API_KEY,
+    }
+    command = [*COMMANDS["uvicorn"], "--root-path", "/site", "tests.site.asgi:application"]
+
+    # the proxy in front has taken the prefix away
+    with site(command, LISTENING["uvicorn"], environment) as process:
+        assert post_to(process, line("channels")) == b'{"result":{"channels":[]}}\n'
+        token = issue.connection_token(load({"token_hmac_secret_key": SECRET}), "17")
+        async with open_client(process.socket, token=token) as client:
+            await client.quiet()
+
+
+def post_to(process: SiteProcess, body: bytes, key: str = API_KEY) -> bytes:
+    """The body of the API's answer."""
+    with connection(process) as opened:
+        return send(opened, body, headers={"Authorization": f"apikey {key}"}).body
+
+
+# broken options
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    "recovery without history": {"history_recover": True},
+    "wrong type": {"client_channel_limit": "many"},
+    "unknown option": {"histroy_size": 5},
+    "bad namespace": {"namespaces": [{"name": "x"}]},
+    "key that is none": {"token_rsa_public_key": "nonsense"},
+    "bad pattern": {"allowed_origins": ["https://[abc"]},
+}
+
+
+@pytest.mark.parametrize("options", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("server_name", BOTH_SERVERS)
+async def test_broken_options_are_logged_and_leave_the_site_s_pages_alone(
+    own_server: Callable[..., Server], server_name: str, options: dict[str, Any]
+) -> None:
+    server = own_server(server=server_name, **options)
+
+    for _ in range(2):
+        answer = post(server, method="GET", path="/hello", headers={})
+        assert (answer.status, answer.body) == (200, b"hello")
+    assert await refusal(server.socket) in (403, 500, 503)
+    assert post(server, line("info")).status in (500, 503)
+
+    assert server.log.count("The real-time service could not be started") == 1
+    assert post(server, method="GET", path="/hello", headers={}).status == 200
+
+
+@pytest.mark.parametrize("broken", ["unknown option", "key that is none", "bad pattern"])
+@pytest.mark.parametrize("server_name", BOTH_SERVERS)
+async def test_broken_options_leave_the_site_s_websocket_routes_alone(
+    own_server: Callable[..., Server], server_name: str, broken: str
+) -> None:
+    application = "tests.site.asgi_own_routes:application"
+    server = own_server(server=server_name, application=application, **BROKEN[broken])
+    address = server.socket.replace("/connection/websocket", "/echo")
+
+    for _ in range(2):
+        async with open_socket(address, proxy=None) as own:
+            await own.send("hi")
+            assert await own.recv() == "hi"
+
+    assert server.log.count("The real-time service could not be started") == 1
+    assert server.log.count("Traceback") == 1
+
+
+@pytest.mark.parametrize("server_name", BOTH_SERVERS)
+async def test_bad_origin_pattern_is_told_once_and_not_at_every_handshake(
+    own_server: Callable[..., Server], server_name: str
+) -> None:
+    server = own_server(server=server_name, **BROKEN["bad pattern"])
+
+    for _ in range(3):
+        assert await refusal(server.socket, origin="https://a") in (403, 404, 503)
+
+    assert "https://[abc" in server.log
+    assert server.log.count("The real-time service could not be started") == 1
+    assert server.log.count("Traceback") == 1
+
+
+# starting and stopping
+
+
+async def test_lifespan_starts_and_stops_under_uvicorn(
+    own_server: Callable[..., Server],
+) -> None:
+    server = own_server(server="uvicorn")
+    assert "Application startup complete." in server.log
+
+    server.terminate()
+    server.stop()
+
+    assert "Application shutdown complete." in server.log
+    assert "Traceback" not in server.log
+
+
+SHUTDOWNS = {
+    "daphne": [SHUTDOWN],
+    # uvicorn closes sockets itself, before it says that it stops: 1012 is "service restart"
+    # in the registry of RFC 6455, and without a reason clients come back.
+    "uvicorn": [SHUTDOWN, (1012, "")],
+}
+
+
+@pytest.mark.parametrize("server_name", SHUTDOWNS)
+async def test_clients_of_a_stopped_server_are_told_to_come_back(
+    own_server: Callable[..., Server],
+    connect: Callable[..., Any],
+    server_name: str,
+    format_name: str,
+) -> None:
+    server = own_server(server=server_name)
+    clients = [await connect(server) for _ in range(3)]
+
+    os.kill(server.pid, signal.SIGTERM)
+
+    for client in clients:
+        assert await client.closed() in SHUTDOWNS[server_name]
+
+
+# other ways to run
+
+
+async def test_site_without_daphne_works_under_uvicorn(
+    serve: Callable[..., Server], connect: Callable[..., Any], unique: str, format_name: str
+) -> None:
+    environment = {"DJANGO_SETTINGS_MODULE": "tests.site.settings_without_daphne"}
+    server = serve(server="uvicorn", environment=environment)
+    client = await connect(server, user=unique)
+    await client.result("subscribe", {"channel": unique})
+
+    server.publish(unique, 1)
+    server.api("disconnect", user=unique)
+
+    assert await client.publication() == {"data": 1}
+    assert await client.closed() == (3012, '{"reason":"force disconnect","reconnect":false}')
+
+
+def test_site_without_daphne_does_not_import_it() -> None:
+    code = "import sys, tests.site.asgi\nprint(sorted({'daphne', 'twisted'} & set(sys.modules)))"
+    environment = {"DJANGO_SETTINGS_MODULE": "tests.site.settings_without_daphne"}
+
+    finished = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert finished.stdout == "[]\n", finished.stderr
+
+
+RUNSERVER = ["manage.py", "runserver", "--noreload", "127.0.0.1:0"]
+
+
+def ready_site(directory: Path) -> dict[str, str]:
+    """The environment in which the ready site keeps its files there."""
+    return {
+        "DJANGO_SETTINGS_MODULE": "messaging_project.settings",
+        "DJANGO_DATA_DIR": str(directory),
+    }
+
+
+async def test_ready_site_is_served_by_runserver(tmp_path: Path, unique: str) -> None:
+    with site(RUNSERVER, LISTENING["daphne"], ready_site(tmp_path)) as process:
+        key, secret = (
+            (tmp_path / name).read_text().strip() for name in ("api_key", "token_hmac_secret_key")
+        )
+        token = issue.connection_token(load({"token_hmac_secret_key": secret}), unique)
+        async with open_client(process.socket, token=token) as client:
+            await client.result("subscribe", {"channel": unique})
+
+            commands = line("publish", {"channel": unique, "data": 1})
+            commands += line("disconnect", {"user": unique})
+            assert post_to(process, commands, key) == b'{"result":{}}\n' * 2
+
+            assert await client.publication() == {"data": 1}
+            # the reason shows that daphne's protocol was replaced in time
+            assert await client.closed() == (
+                3012,
+                '{"reason":"force disconnect","reconnect":false}',
+            )
+        assert "Traceback" not in process.log
+
+
+async def test_runserver_tells_clients_to_come_back_when_it_ends(tmp_path: Path) -> None:
+    process = SiteProcess(RUNSERVER, LISTENING["daphne"], ready_site(tmp_path))
+    secret = (tmp_path / "token_hmac_secret_key").read_text().strip()
+    token = issue.connection_token(load({"token_hmac_secret_key": secret}), "17")
+    async with open_client(process.socket, token=token) as client:
+        stopped = asyncio.create_task(asyncio.to_thread(process.stop))
+
+        assert await client.closed() == SHUTDOWN
+        await stopped

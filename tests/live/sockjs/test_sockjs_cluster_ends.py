@@ -1,0 +1,263 @@
+"""SockJS sessions at several servers, one of which is killed or ends; and without Redis.
+
+Whoever is told that a session is interrupted, or cannot be reached, opens another one and
+recovers: that is what every client does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from realtime.node.node import SHUTDOWN_TIMEOUT
+from tests.live.clusters import Cluster, OwnRedis
+from tests.live.sockjs.client import (
+    HEARTBEAT,
+    INTERRUPTED,
+    SHUTDOWN,
+    XHR,
+    XHR_STREAMING,
+    command,
+    replies,
+)
+from tests.live.sockjs.nodes import NODES, PATIENCE, Wanderer, publications, publish_all
+from tests.redis_server import RedisServer
+from tests.server import Server
+
+NOTICED = 7.0
+"""Seconds within which a client learns that the node of its session has died."""
+REFUSED = 4.0
+"""Seconds within which a request is refused while Redis is away: it is tried at most twice."""
+SLACK = 4.0
+"""Seconds that a busy machine may add."""
+KINDS = pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
+
+
+async def recover(server: Server, channel: str, position: dict[str, Any]) -> list[Any]:
+    """Open another session and recover what was published after a position."""
+    session = Wanderer([server])
+    result = await session.subscribe(channel, recover=True, **position)
+    assert result["recovered"] is True
+    return [publication["data"] for publication in result.get("publications", [])]
+
+
+async def position(session: Wanderer, channel: str) -> dict[str, Any]:
+    """Begin a session with a subscription; returns where that begins."""
+    result = await session.subscribe(channel)
+    return {"epoch": result["epoch"], "offset": result.get("offset", 0)}
+
+
+# killed
+
+
+async def test_client_whose_owner_is_killed_learns_it_and_recovers_everything(
+    cluster: Cluster, own_redis: OwnRedis, unique: str
+) -> None:
+    owner, acting, third = cluster(3, own_redis(), **NODES)
+    channel = f"long:{unique}"
+    streaming, polling, idle = (Wanderer([owner]) for _ in range(3))
+    since = await position(streaming, channel)
+    for session in (polling, idle):
+        await session.subscribe(channel)
+    for session in (streaming, polling, idle):
+        session.move([acting])
+    await publish_all(third, channel, range(100))
+    await polling.poll_publications(100)
+    waiting = asyncio.create_task(polling.poll())
+
+    async with streaming.receive(XHR_STREAMING) as receiver:
+        while len(streaming.received) < 100:
+            streaming.received += publications(await receiver.frame())
+        began = time.monotonic()
+        await asyncio.to_thread(owner.kill)
+        publishing = asyncio.create_task(publish_all(third, channel, range(100, 150)))
+        told = asyncio.gather(receiver.frame(), waiting, idle.poll())
+        assert await told == [INTERRUPTED] * 3
+        assert time.monotonic() - began < NOTICED + SLACK
+        await receiver.end()
+    await publishing
+    await publish_all(acting, channel, range(150, 200))
+
+    assert streaming.received == polling.received == [*range(100)]
+    assert await recover(acting, channel, since) == [*range(200)]
+    since["offset"] += len(streaming.received)
+    assert await recover(third, channel, since) == [*range(100, 200)]
+
+
+async def test_client_whose_acting_server_is_killed_learns_it_and_recovers_everything(
+    cluster: Cluster, own_redis: OwnRedis, unique: str
+) -> None:
+    owner, acting, third = cluster(3, own_redis(), **NODES)
+    channel = f"long:{unique}"
+    sessions = [Wanderer([owner]) for _ in range(2)]
+    since = [await position(session, channel) for session in sessions]
+    for session in sessions:
+        session.move([acting])
+
+    exchanges = [await session.ask(XHR_STREAMING) for session in sessions]
+    for exchange in exchanges:
+        await exchange.begin()
+        await exchange.read_until(b"h\n")
+    await publish_all(third, channel, range(10))
+    for exchange, session in zip(exchanges, sessions, strict=True):
+        while len(session.received) < 10:
+            frame = (await exchange.read_until(b"\n")).decode().strip()
+            session.received += publications(frame)
+    await asyncio.to_thread(acting.kill)
+    for exchange in exchanges:
+        with pytest.raises((EOFError, ConnectionError, AssertionError)):
+            await exchange.read_until(b"\n")
+        await exchange.close()
+    await publish_all(third, channel, range(10, 20))
+    for session, server in zip(sessions, (owner, third), strict=True):
+        session.move([server])
+    began = time.monotonic()
+
+    # what was sent to the server that died is lost, so no session goes on as if nothing was
+    assert await asyncio.gather(*(session.poll() for session in sessions)) == [INTERRUPTED] * 2
+    assert time.monotonic() - began < NOTICED
+    for session, begin in zip(sessions, since, strict=True):
+        begin["offset"] += len(session.received)
+        assert await recover(third, channel, begin) == [*range(10, 20)]
+
+
+# ended
+
+
+async def end(server: Server) -> float:
+    """Send SIGTERM and wait for the end; returns the seconds it took."""
+    began = time.monotonic()
+    await asyncio.to_thread(server.terminate)
+    return time.monotonic() - began
+
+
+@KINDS
+async def test_clients_of_a_server_that_ends_are_told_to_come_back_wherever_they_receive(
+    cluster: Cluster, own_redis: OwnRedis, unique: str, kind: str
+) -> None:
+    owner, acting = cluster(2, own_redis(), server=kind, **NODES)
+    sessions = [Wanderer([owner]) for _ in range(4)]
+    for session in sessions:
+        await session.subscribe(f"long:{unique}")
+    for session in sessions[2:]:
+        session.move([acting])
+    exchanges = [
+        await session.ask(transport)
+        for session, transport in zip(sessions, (XHR, XHR_STREAMING) * 2, strict=True)
+    ]
+    await attached(sessions)
+
+    took = asyncio.create_task(end(owner))
+
+    bodies = []
+    for exchange in exchanges:
+        await exchange.begin()
+        bodies.append((await exchange.rest()).decode().removeprefix("h" * 2048 + "\n"))
+        await exchange.close()
+    assert bodies == [f"{SHUTDOWN}\n"] * 4
+    assert await took < SHUTDOWN_TIMEOUT + SLACK
+
+
+async def attached(sessions: list[Wanderer]) -> None:
+    """Wait until each session has a receiver: another one is turned away then."""
+    for session in sessions:
+        while not (await session.poll()).startswith("c[2010,"):
+            pass
+
+
+@KINDS
+async def test_responses_of_a_server_that_ends_end_in_order_and_sessions_go_on_elsewhere(
+    cluster: Cluster, own_redis: OwnRedis, unique: str, kind: str
+) -> None:
+    owner, acting = cluster(2, own_redis(), server=kind, **NODES)
+    channel = f"long:{unique}"
+    sessions = [Wanderer([owner]) for _ in range(2)]
+    for session in sessions:
+        await session.subscribe(channel)
+        session.move([acting])
+    exchanges = [
+        await session.ask(transport)
+        for session, transport in zip(sessions, (XHR, XHR_STREAMING), strict=True)
+    ]
+    await attached(sessions)
+
+    took = asyncio.create_task(end(acting))
+    for exchange, session in zip(exchanges, sessions, strict=True):
+        await exchange.begin()
+        body = (await exchange.rest()).decode().removeprefix("h" * 2048 + "\n")
+        assert body in ("", f"{HEARTBEAT}\n")
+        session.move([owner])
+        await exchange.close()
+
+    await publish_all(owner, channel, range(10))
+    for session in sessions:
+        await session.poll_publications(10)
+        assert session.received == [*range(10)]
+    assert await took < SHUTDOWN_TIMEOUT + SLACK
+
+
+# Redis
+
+
+def away(redis: RedisServer) -> Callable[[], object]:
+    redis.kill()
+    return redis.start
+
+
+def frozen(redis: RedisServer) -> Callable[[], object]:
+    redis.freeze()
+    return redis.resume
+
+
+async def status(session: Wanderer) -> int:
+    """The status of a polling request."""
+    exchange = await session.ask(XHR)
+    try:
+        await exchange.begin()
+        return exchange.status
+    finally:
+        await exchange.close()
+
+
+@pytest.mark.parametrize("lose", [away, frozen])
+async def test_sessions_at_their_own_server_go_on_without_redis_and_others_are_refused(
+    cluster: Cluster,
+    own_redis: OwnRedis,
+    unique: str,
+    lose: Callable[[RedisServer], Callable[[], object]],
+) -> None:
+    """They are refused in time; and all is well when Redis is there again."""
+    redis = own_redis()
+    timeouts = {"redis_connect_timeout": 1, "redis_read_timeout": 1}
+    one, other = cluster(2, redis, **NODES, **timeouts)
+    local, distant = Wanderer([one]), Wanderer([one])
+    for session in (local, distant):
+        await session.subscribe(unique)
+    distant.move([other])
+    mend = await asyncio.to_thread(lose, redis)
+
+    async with local.receive(XHR_STREAMING) as receiver:
+        number = await local.command("ping")
+        assert number in [reply["id"] for reply in replies(await receiver.frame())]
+        began = time.monotonic()
+        answers = await asyncio.gather(
+            status(distant),
+            status(Wanderer([other])),
+            distant.post(json.dumps([command(9, "ping")]).encode()),
+        )
+        assert time.monotonic() - began < REFUSED + SLACK
+        assert (*answers[:2], answers[2].status) == (503, 503, 503)
+
+        await asyncio.to_thread(mend)
+        number = await local.command("ping")
+        while number not in [reply.get("id") for reply in replies(await receiver.frame())]:
+            pass
+
+    deadline = time.monotonic() + PATIENCE
+    while await status(Wanderer([other])) != 200:
+        assert time.monotonic() < deadline, "no session begins though Redis is there"

@@ -1,0 +1,110 @@
+"""How often the panel's password may be tried, and whose attempts are counted together."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import count
+
+import pytest
+from django.test import RequestFactory
+
+from admin_panel.standalone import counters, limiter
+from admin_panel.standalone.limiter import Limited
+from realtime.config.reader import load
+
+_windows = count(1)
+
+
+@pytest.fixture
+def window() -> float:
+    """When a window of attempts begins in which nothing was counted yet, Unix seconds."""
+    return float(next(_windows) * limiter.WINDOW)
+
+
+def attempts(address: str, now: float) -> int:
+    """How many attempts an address has, one second apart."""
+    for made in count():
+        try:
+            limiter.count(address, now)
+        except Limited:
+            return made
+    raise AssertionError
+
+
+def test_address_has_ten_attempts_in_ten_minutes(window: float) -> None:
+    assert attempts("192.0.2.1", window) == 10
+    assert attempts("192.0.2.1", window + 599) == 0
+    assert attempts("192.0.2.1", window + 600) == 10
+
+
+@pytest.mark.parametrize(("at", "wait"), [(0, 600), (1.5, 599), (599.5, 1)])
+def test_limit_says_when_it_ends(window: float, at: float, wait: int) -> None:
+    attempts("192.0.2.1", window)
+
+    with pytest.raises(Limited) as limited:
+        limiter.count("192.0.2.1", window + at)
+
+    assert limited.value.seconds == wait
+
+
+def test_all_addresses_together_have_two_hundred(window: float) -> None:
+    made = [attempts(f"192.0.2.{number}", window) for number in range(25)]
+
+    assert made == [10] * 20 + [0] * 5
+
+
+def test_address_that_is_limited_does_not_use_up_what_others_have(window: float) -> None:
+    for _ in range(300):
+        attempts("192.0.2.1", window)
+
+    assert attempts("192.0.2.2", window) == 10
+
+
+def test_very_many_addresses_drive_nothing_else_out_of_memory(window: float) -> None:
+    """Marks of sessions that ended are kept in the same place, which is bounded."""
+    counters.mark("ended:stolen", limiter.WINDOW)
+
+    for number in range(counters.MAX_ENTRIES + 1):
+        with suppress(Limited):
+            limiter.count(f"address-{number}", window)
+
+    assert counters.is_marked("ended:stolen")
+
+
+def test_attempt_that_was_right_is_taken_back(window: float) -> None:
+    for _ in range(50):
+        limiter.count("192.0.2.1", window)
+        limiter.take_back("192.0.2.1", window)
+
+    assert attempts("192.0.2.1", window) == 10
+    assert sum(attempts(f"192.0.2.{number}", window) for number in range(2, 30)) == 190
+
+
+FORWARDED = [
+    ("no header", 1, None, "192.0.2.1"),
+    ("not believed", 0, "198.51.100.7", "192.0.2.1"),
+    ("one proxy", 1, "198.51.100.7", "198.51.100.7"),
+    ("one proxy, and what the client wrote", 1, "203.0.113.9, 198.51.100.7", "198.51.100.7"),
+    ("two proxies", 2, "203.0.113.9,198.51.100.7, 10.0.0.1", "198.51.100.7"),
+    ("fewer than there are proxies", 2, "198.51.100.7", "192.0.2.1"),
+    ("no address", 1, "unknown", "192.0.2.1"),
+    ("IPv6", 1, "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+    ("IPv4 in IPv6", 1, "::ffff:198.51.100.7", "198.51.100.7"),
+]
+
+
+@pytest.mark.parametrize(
+    ("proxies", "header", "expected"), [row[1:] for row in FORWARDED], ids=[r[0] for r in FORWARDED]
+)
+def test_address_of_a_request(proxies: int, header: str | None, expected: str) -> None:
+    headers = {} if header is None else {"X-Forwarded-For": header}
+    request = RequestFactory().get("/", headers=headers, REMOTE_ADDR="192.0.2.1")
+
+    assert limiter.address_of(request, load({"admin_trusted_proxies": proxies})) == expected
+
+
+@pytest.mark.parametrize("address", ["", "fe80::1%eth0"])
+def test_address_that_is_strange_is_one(address: str) -> None:
+    request = RequestFactory().get("/", REMOTE_ADDR=address)
+
+    assert limiter.address_of(request, load({})) in ("", "fe80::")

@@ -1,0 +1,348 @@
+"""Keys from a JSON Web Key Set endpoint, which is a real HTTP server here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from realtime.auth.keys import KeysUnavailable
+from realtime.config.options import Config
+from realtime.tokens import InvalidToken, Verifier
+from tests.unit.auth.jwt_parts import NOW, SECRET, jwk, pem, rsa_key, token
+
+FIRST, SECOND = rsa_key(), rsa_key()
+
+
+class Endpoint:
+    """An HTTP server with a key set; counts the requests."""
+
+    def __init__(self) -> None:
+        self.body = json.dumps({"keys": [jwk(FIRST, "first")]})
+        self.length: int | None = None
+        """What the header says of the body's length, if it says anything."""
+        self.status = 200
+        self.resets = False
+        """Whether connections are reset in place of an answer."""
+        self.requests = 0
+        self.answering = threading.Event()
+        """While it is cleared, requests wait."""
+        self.answering.set()
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                endpoint.requests += 1
+                endpoint.answering.wait(60)
+                if endpoint.resets:
+                    at_once = struct.pack("ii", 1, 0)
+                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+                    self.connection.close()
+                    return
+                try:
+                    self.send_response(endpoint.status)
+                    if endpoint.length is not None:
+                        self.send_header("Content-Length", str(endpoint.length))
+                    self.end_headers()
+                    self.wfile.write(endpoint.body.encode("latin-1"))
+                except OSError:
+                    return  # nobody waits for the answer any more
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                return
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/keys"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.answering.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    started = Endpoint()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def verifier(endpoint: Endpoint) -> Iterator[Verifier]:
+    made = Verifier(
+        Config(
+            token_hmac_secret_key=SECRET,
+            token_rsa_public_key=pem(SECOND),
+            token_jwks_public_endpoint=endpoint.url,
+        )
+    )
+    yield made
+    made.close()
+
+
+def signed(key_id: str | None = "first", key: object = FIRST, algorithm: str = "RS256") -> str:
+    header = {"alg": algorithm} | ({} if key_id is None else {"kid": key_id})
+    return token({"sub": "17"}, algorithm, key, header=header)
+
+
+async def user_of(verifier: Verifier, text: str) -> str:
+    return (await verifier.connect(text, NOW)).user
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512"])
+async def test_token_signed_with_a_key_of_the_set_is_accepted(
+    verifier: Verifier, algorithm: str
+) -> None:
+    assert await user_of(verifier, signed(algorithm=algorithm)) == "17"
+
+
+async def test_key_set_is_fetched_once(verifier: Verifier, endpoint: Endpoint) -> None:
+    for _ in range(5):
+        await user_of(verifier, signed())
+
+    assert endpoint.requests == 1
+
+
+async def test_many_at_once_share_one_fetch(verifier: Verifier, endpoint: Endpoint) -> None:
+    users = await asyncio.gather(*(user_of(verifier, signed()) for _ in range(20)))
+
+    assert users == ["17"] * 20
+    assert endpoint.requests == 1
+
+
+async def test_nothing_is_fetched_before_a_token_comes(
+    verifier: Verifier, endpoint: Endpoint
+) -> None:
+    assert endpoint.requests == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(signed(None), id="no key ID"),
+        pytest.param(signed(""), id="empty key ID"),
+        pytest.param(token({"sub": "17"}), id="HMAC, although a secret is configured"),
+        pytest.param(signed("first", SECRET, "HS256"), id="HMAC with a key ID"),
+        pytest.param(
+            token({"sub": "17"}, "RS256", SECOND), id="RSA, although a public key is configured"
+        ),
+    ],
+)
+async def test_only_rsa_tokens_with_a_key_id_are_looked_up(
+    verifier: Verifier, endpoint: Endpoint, text: str
+) -> None:
+    with pytest.raises(InvalidToken):
+        await user_of(verifier, text)
+
+    assert endpoint.requests == 0
+
+
+async def test_token_signed_with_another_key_is_invalid(verifier: Verifier) -> None:
+    with pytest.raises(InvalidToken):
+        await user_of(verifier, signed("first", SECOND))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(jwk(SECOND, "second", use="enc"), id="for encryption"),
+        pytest.param({k: v for k, v in jwk(SECOND, "second").items() if k != "use"}, id="no use"),
+        pytest.param(jwk(SECOND, None), id="no key ID"),
+        pytest.param({"kty": "oct", "k": "c2VjcmV0", "kid": "second", "use": "sig"}, id="secret"),
+        pytest.param({"kty": "RSA", "kid": "second", "use": "sig"}, id="broken"),
+    ],
+)
+async def test_other_entries_are_passed_over(
+    verifier: Verifier, endpoint: Endpoint, entry: dict[str, object]
+) -> None:
+    endpoint.body = json.dumps({"keys": [entry, jwk(FIRST, "first")]})
+
+    assert await user_of(verifier, signed()) == "17"
+    with pytest.raises(InvalidToken):
+        await user_of(verifier, signed("second", SECOND))
+
+
+async def test_unknown_key_ids_do_not_flood_the_endpoint(
+    verifier: Verifier, endpoint: Endpoint
+) -> None:
+    await user_of(verifier, signed())
+
+    for number in range(20):
+        with pytest.raises(InvalidToken):
+            await user_of(verifier, signed(f"unknown-{number}"))
+
+    assert endpoint.requests == 1
+    assert await user_of(verifier, signed()) == "17"
+
+
+async def test_unknown_key_id_is_invalid_also_on_the_first_fetch(
+    verifier: Verifier, endpoint: Endpoint
+) -> None:
+    with pytest.raises(InvalidToken):
+        await user_of(verifier, signed("unknown"))
+
+    assert endpoint.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (500, "{}"),
+        (404, "not found"),
+        (200, "hello"),
+        (200, "[]"),
+        (200, "5"),
+        (200, '{"keys":5}'),
+        (200, '{"keys":[5]}'),
+        (200, "{}"),
+        (200, "\xff"),
+        (200, "[" * 100_000),
+    ],
+    ids=lambda value: str(value)[:10],
+)
+async def test_endpoint_without_a_key_set_says_nothing_about_tokens(
+    verifier: Verifier, endpoint: Endpoint, status: int, body: str
+) -> None:
+    endpoint.status, endpoint.body = status, body
+
+    with pytest.raises(KeysUnavailable):
+        await user_of(verifier, signed())
+
+    assert endpoint.requests == 2
+
+
+async def test_answer_that_breaks_off_says_nothing_about_tokens(
+    verifier: Verifier, endpoint: Endpoint
+) -> None:
+    endpoint.length = len(endpoint.body) + 1
+
+    with pytest.raises(KeysUnavailable):
+        await user_of(verifier, signed())
+
+
+async def test_connection_that_is_reset_says_nothing_about_tokens(
+    verifier: Verifier, endpoint: Endpoint
+) -> None:
+    endpoint.resets = True
+
+    with pytest.raises(KeysUnavailable):
+        await user_of(verifier, signed())
+
+    assert endpoint.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "why"),
+    [(500, "{}", "status 500"), (200, "hello", "the answer is no JSON Web Key Set")],
+)
+async def test_log_says_once_why_the_key_set_cannot_be_fetched(
+    verifier: Verifier,
+    endpoint: Endpoint,
+    caplog: pytest.LogCaptureFixture,
+    status: int,
+    body: str,
+    why: str,
+) -> None:
+    endpoint.status, endpoint.body = status, body
+
+    for _ in range(3):
+        with pytest.raises(KeysUnavailable):
+            await user_of(verifier, signed())
+
+    assert caplog.record_tuples == [
+        (
+            "realtime.tokens",
+            logging.ERROR,
+            f"The key set of token_jwks_public_endpoint cannot be fetched: {why}",
+        )
+    ]
+
+
+async def test_endpoint_that_is_down_is_not_asked_again_at_once(
+    verifier: Verifier, endpoint: Endpoint
+) -> None:
+    endpoint.status = 500
+
+    for _ in range(5):
+        with pytest.raises(KeysUnavailable):
+            await user_of(verifier, signed())
+
+    assert endpoint.requests == 2
+
+
+async def test_address_nobody_listens_on_makes_keys_unavailable(endpoint: Endpoint) -> None:
+    endpoint.stop()
+    verifier = Verifier(Config(token_jwks_public_endpoint=endpoint.url))
+
+    with pytest.raises(KeysUnavailable):
+        await user_of(verifier, signed())
+
+    verifier.close()
+
+
+async def test_slow_endpoint_is_given_up_after_two_tries_of_a_second(
+    verifier: Verifier, endpoint: Endpoint
+) -> None:
+    endpoint.answering.clear()
+    started = time.monotonic()
+
+    with pytest.raises(KeysUnavailable):
+        await user_of(verifier, signed())
+
+    assert 1.5 < time.monotonic() - started < 10
+    assert endpoint.requests == 2
+
+
+async def test_slow_endpoint_keeps_nobody_else_waiting(
+    verifier: Verifier, endpoint: Endpoint
+) -> None:
+    endpoint.answering.clear()
+    waiting = asyncio.create_task(user_of(verifier, signed()))
+    while not endpoint.requests:
+        await asyncio.sleep(0.001)
+
+    # a token that needs no key set is judged meanwhile
+    with pytest.raises(InvalidToken):
+        await user_of(verifier, "hello")
+    assert not waiting.done()
+
+    endpoint.answering.set()
+    assert await waiting == "17"
+
+
+async def test_client_that_leaves_while_keys_are_fetched_harms_nobody(
+    verifier: Verifier, endpoint: Endpoint
+) -> None:
+    endpoint.answering.clear()
+    leaving = asyncio.create_task(user_of(verifier, signed()))
+    staying = asyncio.create_task(user_of(verifier, signed()))
+    while not endpoint.requests:
+        await asyncio.sleep(0.001)
+
+    leaving.cancel()
+    endpoint.answering.set()
+
+    assert await staying == "17"
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+
+
+async def test_exception_shows_nothing_of_the_token(verifier: Verifier, endpoint: Endpoint) -> None:
+    endpoint.status = 500
+    text = signed()
+
+    with pytest.raises(KeysUnavailable) as raised:
+        await user_of(verifier, text)
+
+    assert not any(part in repr(raised.value) for part in text.split("."))

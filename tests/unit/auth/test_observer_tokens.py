@@ -1,0 +1,203 @@
+"""Tokens of observers: who can make one, and what else they are good for, which is nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import urlsafe_b64decode
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from realtime.auth import issue
+from realtime.auth.claims import OBSERVER
+from realtime.config import sources
+from realtime.config.options import Config
+from realtime.errors import BadRequest, NamespaceNotFound
+from realtime.tokens import ExpiredToken, InvalidToken, Verifier, observer_token
+from tests.unit.auth.jwt_parts import NOW, SECRET, base64url, pem, rsa_key, segment, token
+
+KEY = "0123456789abcdef0123456789abcdef"
+KEYS = [KEY.encode()]
+HEADER = {"alg": "HS256", "typ": "JWT", "kid": OBSERVER}
+CLAIMS = {"aud": OBSERVER, "channels": ["a"], "exp": NOW + 60}
+CONFIG = Config(token_hmac_secret_key=SECRET)
+RSA_KEY = rsa_key()
+
+
+def made(
+    claims: object = CLAIMS, algorithm: str = "HS256", key: Any = KEY, **header: object
+) -> str:
+    return token(claims, algorithm, key, header={**HEADER, "alg": algorithm, **header})
+
+
+def channels_of(text: str, keys: Sequence[bytes] = KEYS, now: float = NOW) -> tuple[str, ...]:
+    return Verifier(CONFIG, keys).observer(text, now).channels
+
+
+def test_token_that_was_made_by_hand_is_accepted() -> None:
+    assert Verifier(CONFIG, KEYS).is_for_observer(made())
+    assert channels_of(made()) == ("a",)
+
+
+def test_token_that_was_issued_is_accepted_until_it_expires() -> None:
+    now = time.time()
+    text = issue.observer_token(KEYS[0], ["a", "b:c"], ttl=60)
+
+    verified = Verifier(CONFIG, KEYS).observer(text, now)
+
+    assert verified.channels == ("a", "b:c")
+    assert now + 58 <= verified.expires_at <= now + 60
+    with pytest.raises(ExpiredToken):
+        channels_of(text, now=now + 61)
+
+
+def test_any_key_verifies_so_that_keys_can_be_changed() -> None:
+    assert channels_of(made(), [b"a newer key", *KEYS]) == ("a",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        made(key=SECRET),
+        made(algorithm="HS384"),
+        made(algorithm="HS512"),
+        made(algorithm="RS256", key=RSA_KEY),
+        made(algorithm="none"),
+        f"{segment({**HEADER, 'alg': 'none'})}.{segment(CLAIMS)}.",
+        f"{segment({**HEADER, 'alg': 'none'})}.{segment(CLAIMS)}.{base64url(b'x')}",
+        f"{made().rpartition('.')[0]}.{base64url(bytes(32))}",
+        token(CLAIMS, key=KEY),
+        made(kid="another"),
+        made(crit=["exp"]),
+        made(CLAIMS | {"aud": "another"}),
+        made(CLAIMS | {"aud": [OBSERVER]}),
+        made({name: CLAIMS[name] for name in ("channels", "exp")}),
+        made({name: CLAIMS[name] for name in ("aud", "channels")}),
+        made({name: CLAIMS[name] for name in ("aud", "exp")}),
+        made(CLAIMS | {"exp": None}),
+        made(CLAIMS | {"channels": []}),
+        made(CLAIMS | {"channels": "a"}),
+        made(CLAIMS | {"channels": [1]}),
+        made(b"no JSON"),
+        "",
+        "a.b",
+        "a.b.c",
+    ],
+    ids=[
+        "HMAC key of ordinary tokens",
+        "HS384 with the right key",
+        "HS512 with the right key",
+        "RS256",
+        "alg none",
+        "alg none without a signature",
+        "alg none with a signature",
+        "signature of zeros",
+        "no key ID",
+        "another key ID",
+        "critical extension",
+        "another audience",
+        "several audiences",
+        "no audience",
+        "no expiry",
+        "no channels",
+        "expiry null",
+        "empty channels",
+        "channels as text",
+        "channels as numbers",
+        "no JSON",
+        "empty",
+        "two parts",
+        "three letters",
+    ],
+)
+def test_token_that_is_not_quite_an_observers_is_refused(text: str) -> None:
+    with pytest.raises(InvalidToken):
+        channels_of(text)
+
+
+def test_token_is_refused_where_there_are_no_keys() -> None:
+    with pytest.raises(InvalidToken):
+        channels_of(made(), [])
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        CONFIG,
+        Config(),
+        Config(token_rsa_public_key=pem(RSA_KEY)),
+        Config(token_hmac_secret_key=SECRET, token_rsa_public_key=pem(RSA_KEY)),
+    ],
+    ids=["HMAC", "nothing", "RSA", "HMAC and RSA"],
+)
+async def test_token_is_accepted_with_any_configuration_and_as_no_other_token(
+    config: Config,
+) -> None:
+    verifier = Verifier(config, KEYS)
+    assert verifier.observer(made(), NOW).channels == ("a",)
+
+    with pytest.raises(InvalidToken):
+        await verifier.connect(made(), NOW)
+    with pytest.raises(InvalidToken):
+        await verifier.subscribe(made(), NOW)
+
+
+@pytest.mark.parametrize("text", [token(CLAIMS), token(CLAIMS, key=KEY), "", "a.b.c", "x"])
+def test_token_without_the_key_id_is_none_of_an_observer(text: str) -> None:
+    assert not Verifier(CONFIG, KEYS).is_for_observer(text)
+
+
+# the site's
+
+
+def test_key_comes_from_secret_key_and_is_nobody_elses(settings: Any) -> None:
+    settings.SECRET_KEY = "one"
+    (one,) = sources.observer_keys()
+    prefix = sources.redis_prefix()
+
+    settings.SECRET_KEY = "two"
+    (two,) = sources.observer_keys()
+
+    assert one != two
+    assert len(one) == 32
+    assert b"one" not in one
+    assert prefix.removeprefix("realtime-") not in one.hex()
+
+
+def test_fallbacks_verify_and_do_not_sign(settings: Any) -> None:
+    settings.SECRET_KEY = "old"
+    old = observer_token("a")
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", ["old"]
+    now = time.time()
+
+    assert channels_of(old, sources.observer_keys(), now) == ("a",)
+    assert channels_of(observer_token("a"), sources.observer_keys()[:1], now) == ("a",)
+
+    settings.SECRET_KEY_FALLBACKS = []
+    with pytest.raises(InvalidToken):
+        channels_of(old, sources.observer_keys(), now)
+
+
+def test_token_names_its_key_its_audience_and_several_channels() -> None:
+    text = observer_token(["a", "b"], ttl=60)
+
+    header, claims, _ = (urlsafe_b64decode(part + "==") for part in text.split("."))
+    assert json.loads(header) == HEADER
+    claims = json.loads(claims)
+    assert (claims["aud"], claims["channels"]) == (OBSERVER, ["a", "b"])
+    assert abs(claims["exp"] - time.time() - 60) < 5
+
+
+def test_token_needs_channels_that_exist() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        observer_token([])
+    with pytest.raises(TypeError):
+        observer_token([1])  # type: ignore[list-item]
+    with pytest.raises(BadRequest):
+        observer_token("")
+    with pytest.raises(BadRequest):
+        observer_token(["a", "\u00e4"])
+    with pytest.raises(NamespaceNotFound):
+        observer_token("nope:a")

@@ -1,0 +1,197 @@
+"""The token makers of a site: for its users, with the configuration in force."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import jwt
+import pytest
+from django.contrib.auth.models import AnonymousUser, User
+from django.test import override_settings
+from django.utils.functional import SimpleLazyObject
+
+from realtime import payload
+from realtime.config.reader import InvalidOptions
+from realtime.tokens import connection_token, subscription_token
+from tests.server import ROOT, SECRET
+
+HOUR = 3600
+
+
+@pytest.fixture(autouse=True)
+def key() -> Iterator[None]:
+    """The configuration in force has a key."""
+    with override_settings(REALTIME={"token_hmac_secret_key": SECRET}):
+        yield
+
+
+def claims(token: str) -> dict[str, Any]:
+    """The claims of a token that is signed with the key in force and valid now."""
+    assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT"}
+    verified: dict[str, Any] = jwt.decode(token, SECRET, algorithms=["HS256"])
+    return verified
+
+
+USERS: dict[str, tuple[Any, str]] = {
+    "user": (User(pk=17), "17"),
+    "inactive user": (User(pk=17, is_active=False), "17"),
+    "lazy user": (SimpleLazyObject(lambda: User(pk=17)), "17"),
+    "anonymous user": (AnonymousUser(), ""),
+    "text": ("ann", "ann"),
+    "empty text": ("", ""),
+    "number": (17, "17"),
+    "UUID": (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+}
+
+
+@pytest.mark.parametrize(("user", "expected"), USERS.values(), ids=USERS)
+def test_user_or_id_is_who_the_token_is_for(user: Any, expected: str) -> None:
+    assert claims(connection_token(user))["sub"] == expected
+
+
+@pytest.mark.parametrize("user", [None, True, 1.5, b"ann", ["ann"]], ids=repr)
+def test_what_is_no_user_is_refused(user: Any) -> None:
+    with pytest.raises(TypeError, match="a user or a user ID is wanted"):
+        connection_token(user)
+
+
+MAKERS: list[Callable[..., str]] = [
+    lambda **arguments: connection_token("17", **arguments),
+    lambda **arguments: subscription_token("C", "$a", **arguments),
+]
+
+
+def both(function: Callable[..., None]) -> Callable[..., None]:
+    """Run a test with each of the two makers."""
+    mark = pytest.mark.parametrize("make", MAKERS, ids=["connection", "subscription"])
+    decorated: Callable[..., None] = mark(function)
+    return decorated
+
+
+@both
+def test_token_is_valid_for_an_hour(make: Callable[..., str]) -> None:
+    before = int(time.time())
+
+    assert before + HOUR <= claims(make())["exp"] <= time.time() + HOUR
+
+
+@both
+def test_ttl_is_in_seconds(make: Callable[..., str]) -> None:
+    before = int(time.time())
+
+    assert before + 90 <= claims(make(ttl=90))["exp"] <= time.time() + 90
+
+
+@both
+def test_ttl_of_none_is_for_ever(make: Callable[..., str]) -> None:
+    assert "exp" not in claims(make(ttl=None))
+
+
+INFO: dict[str, tuple[object, object]] = {
+    "object": ({"a": [1, None, "é"]}, {"a": [1, None, "é"]}),
+    "empty": ({}, {}),
+    "false": (False, False),
+    "large number": (2**80, 2**80),
+    "time": (datetime(2020, 1, 2, tzinfo=UTC), "2020-01-02T00:00:00Z"),
+    "ready made": (payload.check(b' {"b": 1.50, "a": 2}'), {"b": 1.5, "a": 2}),
+}
+
+
+@both
+@pytest.mark.parametrize(("info", "expected"), INFO.values(), ids=INFO)
+def test_info_is_a_claim(make: Callable[..., str], info: object, expected: object) -> None:
+    assert claims(make(info=info))["info"] == expected
+
+
+@both
+def test_no_info_is_no_claim(make: Callable[..., str]) -> None:
+    assert "info" not in claims(make())
+
+
+@both
+@pytest.mark.parametrize(
+    "info", [1j, float("nan"), {"a": float("inf")}, "\ud800", {(1, 2): 3}], ids=repr
+)
+def test_info_without_a_json_form_is_refused(make: Callable[..., str], info: object) -> None:
+    with pytest.raises(TypeError):
+        make(info=info)
+
+
+def test_channels_are_server_side_subscriptions() -> None:
+    assert claims(connection_token("17", channels=(c for c in "ab")))["channels"] == ["a", "b"]
+    assert "channels" not in claims(connection_token("17"))
+
+
+@pytest.mark.parametrize("channels", ["news", [1], ["a", None], [b"a"]], ids=repr)
+def test_channels_that_are_no_list_of_names_are_refused(channels: Any) -> None:
+    with pytest.raises(TypeError, match="channel"):
+        connection_token("17", channels=channels)
+
+
+def test_subscription_token_is_for_one_client_and_one_channel() -> None:
+    token = subscription_token("C", "$a", ttl=None)
+
+    assert claims(token) == {"client": "C", "channel": "$a"}
+
+
+def test_subscription_may_outlast_its_token() -> None:
+    found = claims(subscription_token("C", "$a", keep_subscription=True))
+
+    assert found["eto"] is True
+    assert "exp" in found
+
+
+@both
+def test_no_token_is_made_without_a_key(make: Callable[..., str]) -> None:
+    with override_settings(REALTIME={}), pytest.raises(ValueError, match="token_hmac_secret_key"):
+        make()
+
+
+@both
+def test_mistakes_in_the_options_are_told(make: Callable[..., str]) -> None:
+    with override_settings(REALTIME={"presence": "yes"}), pytest.raises(InvalidOptions):
+        make()
+
+
+@both
+def test_key_is_the_one_in_force_at_the_call(make: Callable[..., str]) -> None:
+    with override_settings(REALTIME={"token_hmac_secret_key": "k" * 32}):
+        token = make()
+
+    assert jwt.decode(token, "k" * 32, algorithms=["HS256"])
+
+
+WITHOUT_SETTINGS = """
+import json, sys
+import realtime.tokens, realtime.auth.issue
+from realtime.config.options import Config
+from django.conf import settings
+config = Config(token_hmac_secret_key=sys.argv[1])
+print(json.dumps([realtime.auth.issue.connection_token(config, "17"), settings.configured]))
+"""
+
+
+def test_tokens_can_be_made_and_imported_without_settings_of_django() -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "DJANGO_SETTINGS_MODULE"}
+
+    output = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SETTINGS, SECRET],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+
+    token, configured = json.loads(output)
+    assert claims(token) == {"sub": "17"}
+    assert configured is False

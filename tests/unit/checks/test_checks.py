@@ -1,0 +1,296 @@
+"""System checks: each mistake in the configuration has an id, a message and a hint."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from realtime import checks
+from realtime.checks.options import OPTION_ERRORS
+from realtime.config import reader, redis_options, sources
+from tests.server import ROOT
+from tests.unit.checks.system_checks import found, ids
+
+RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": True}
+SECURE: dict[str, Any] = {"token_hmac_secret_key": "k" * 32, "api_key": "k"}
+SENTINELS = {"redis_sentinels": "h:26379", "redis_master_name": "main"}
+URL = {"redis_url": "redis://:do-not-show-me@h"}
+OURS = {"BACKEND": "realtime.layer.RedisChannelLayer"}
+OTHER = {"BACKEND": "channels_redis.core.RedisChannelLayer"}
+IN_MEMORY = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param({"nope": 1}, "realtime.E002", id="unknown"),
+        pytest.param({"presence": "yes"}, "realtime.E003", id="type"),
+        pytest.param({"history_size": -1}, "realtime.E004", id="range"),
+        pytest.param(
+            {"client_presence_ping_interval": 0}, "realtime.E004", id="presence without pauses"
+        ),
+        pytest.param(
+            {"client_presence_expire_interval": 25}, "realtime.E012", id="presence intervals"
+        ),
+        pytest.param({"namespaces": [{"name": "a.b"}]}, "realtime.E005", id="namespace name"),
+        pytest.param(
+            {"namespaces": [{"name": "ab"}, {"name": "ab"}]}, "realtime.E006", id="namespace twice"
+        ),
+        pytest.param({"history_recover": True}, "realtime.E007", id="recover without history"),
+        pytest.param(
+            {"user_subscribe_to_personal": True, "user_personal_channel_namespace": "pp"},
+            "realtime.E008",
+            id="personal namespace",
+        ),
+        pytest.param(
+            {"user_subscribe_to_personal": True, "user_personal_single_connection": True},
+            "realtime.E009",
+            id="personal presence",
+        ),
+        pytest.param({"token_rsa_public_key": "no key"}, "realtime.E010", id="key"),
+        pytest.param({"allowed_origins": ["http://["]}, "realtime.E011", id="origin pattern"),
+        pytest.param({"engine": "nats"}, "realtime.E013", id="engine"),
+        pytest.param({"redis_url": "http://h"}, "realtime.E014", id="URL of Redis"),
+        pytest.param(
+            {"redis_url": "redis://h?pasword=x"}, "realtime.E014", id="option in a URL of Redis"
+        ),
+        pytest.param(
+            {"redis_host": "h", "redis_port": "1,2"}, "realtime.E015", id="more ports than hosts"
+        ),
+        pytest.param({"redis_master_name": "main"}, "realtime.E016", id="master, no Sentinel"),
+        pytest.param({"redis_history_meta_ttl": 59}, "realtime.E017", id="positions forgotten"),
+        pytest.param(
+            {"engine": "memory", "channel_layer": "ours"}, "realtime.E018", id="layer, no Redis"
+        ),
+        pytest.param({"channel_layer": "nope"}, "realtime.E019", id="layer that is not there"),
+        pytest.param({"proxy_rpc_endpoint": "app/rpc"}, "realtime.E020", id="endpoint"),
+        pytest.param({"redis_cluster_addrs": ["h:1"]}, "realtime.W001", id="not used"),
+        pytest.param({"publish": True}, "realtime.W003", id="publish at the top level"),
+        pytest.param(
+            {"namespaces": [{"name": "chat", "publish": True}]},
+            "realtime.W003",
+            id="publish in a namespace",
+        ),
+        pytest.param({"client_insecure": True}, "realtime.W004", id="insecure clients"),
+        pytest.param({"api_insecure": True}, "realtime.W004", id="insecure API"),
+        pytest.param(
+            {"allowed_origins": ["https://Example.org"]}, "realtime.W006", id="capital in a pattern"
+        ),
+        pytest.param(SENTINELS, "realtime.W009", id="failover without a new epoch"),
+        pytest.param({"proxy_subscribe": True}, "realtime.W010", id="nobody to be asked"),
+    ],
+)
+def test_mistake_is_found_by_its_check(options: dict[str, object], expected: str) -> None:
+    assert ids(found(**{**SECURE, **options})) == [expected]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param(
+            {**RECOVERABLE, "namespaces": [{"name": "chat", **RECOVERABLE}]}, id="recovery"
+        ),
+        pytest.param({"publish": True, "subscribe_to_publish": True}, id="subscribe to publish"),
+        pytest.param({"allowed_origins": ["https://*.example.org", "*"]}, id="origins"),
+        pytest.param({"allowed_origins": []}, id="no origin"),
+        pytest.param({"user_subscribe_to_personal": True}, id="personal channel"),
+        pytest.param(URL, id="Redis"),
+        pytest.param({"engine": "redis"}, id="Redis by default"),
+        pytest.param({**SENTINELS, "redis_epoch_per_run": True}, id="Sentinels"),
+        pytest.param({**SENTINELS, "engine": "memory"}, id="Sentinels that are not used"),
+    ],
+)
+def test_right_configuration_gives_no_message(options: dict[str, object]) -> None:
+    assert found(**{**SECURE, **options}) == []
+
+
+def test_protection_may_be_off_in_development() -> None:
+    with override_settings(DEBUG=True):
+        assert found(client_insecure=True, api_insecure=True) == []
+
+
+@pytest.mark.parametrize(
+    ("layer", "options", "expected"),
+    [
+        pytest.param(OURS, {"channel_layer": "default"}, [], id="ours"),
+        pytest.param(OURS, {**URL, "channel_layer": "default"}, [], id="ours and a URL"),
+        pytest.param(
+            OTHER, {**URL, "channel_layer": "default"}, ["realtime.W007"], id="other and a URL"
+        ),
+        pytest.param(OTHER, {"channel_layer": "default"}, ["realtime.E018"], id="other, no Redis"),
+        pytest.param(
+            IN_MEMORY, {**URL, "channel_layer": "default"}, ["realtime.E019"], id="in memory"
+        ),
+        pytest.param(OTHER, {**URL, "channel_layer": "x"}, ["realtime.E019"], id="unknown"),
+        pytest.param(OTHER, URL, [], id="of the site, not for us"),
+        pytest.param(OTHER, {}, ["realtime.W008"], id="other, memory engine"),
+        pytest.param(OTHER, {"engine": "memory"}, ["realtime.W008"], id="other, memory by choice"),
+        pytest.param(OURS, {}, ["realtime.W008"], id="ours, memory engine"),
+        pytest.param(IN_MEMORY, {}, [], id="in memory, memory engine"),
+    ],
+)
+def test_channel_layer_must_fit_the_engine(
+    layer: dict[str, str], options: dict[str, object], expected: list[str]
+) -> None:
+    with override_settings(CHANNEL_LAYERS={"default": layer}):
+        assert ids(found(**SECURE, **options)) == expected
+
+
+def test_memory_engine_beside_a_redis_layer_is_no_warning_in_development() -> None:
+    with override_settings(CHANNEL_LAYERS={"default": OTHER}, DEBUG=True):
+        assert found(**SECURE) == []
+
+
+def test_source_that_cannot_be_read_is_found(tmp_path: Path) -> None:
+    with override_settings(REALTIME_CONFIG_FILE=tmp_path / "nothing.json"):
+        assert ids(found(**SECURE)) == ["realtime.E001"]
+
+
+def test_variable_that_names_no_option_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_PRECENSE", "true")
+
+    messages = found(**SECURE)
+
+    assert ids(messages) == ["realtime.W002"]
+    assert "SERVICE_PRECENSE" in messages[0].msg
+
+
+@pytest.mark.parametrize(
+    ("variable", "option"),
+    [
+        ("SERVICE_REDIS_WRITE_TIMEOUT", "redis_write_timeout"),
+        ("SERVICE_GRPC_API_KEY", "grpc_api_key"),
+    ],
+)
+def test_variable_of_an_option_without_effect_is_found(
+    monkeypatch: pytest.MonkeyPatch, variable: str, option: str
+) -> None:
+    monkeypatch.setenv(variable, "http://127.0.0.1")
+
+    messages = found(**SECURE)
+
+    assert ids(messages) == ["realtime.W001"]
+    assert repr(option) in messages[0].msg
+
+
+def test_variables_that_are_meant_for_the_server_are_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SERVICE_PORT", "tcp://10.0.0.1:80")  # as container platforms set it
+    monkeypatch.setenv("SERVICE_ADDRESS", "10.0.0.1")
+
+    assert found(**SECURE) == []
+
+
+def test_every_mistake_is_told() -> None:
+    messages = found(**SECURE, nope=1, nope_either=2, presence="yes")
+
+    assert ids(messages) == ["realtime.E002", "realtime.E002", "realtime.E003"]
+
+
+def test_secret_of_the_wrong_type_is_not_shown() -> None:
+    (message,) = found(api_key=["do-not-show-me"])
+
+    assert "do-not-show-me" not in str(message)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis://:do-not-show-me@h:port", "redis://h?pasword=do-not-show-me"],
+)
+def test_password_in_the_url_of_redis_is_not_shown(url: str) -> None:
+    (message,) = found(**SECURE, redis_url=url)
+
+    assert "do-not-show-me" not in str(message)
+
+
+KEY_WITH_SECRET = "-----BEGIN PUBLIC KEY-----\ndo-not-show-me\n-----END PUBLIC KEY-----"
+
+
+def test_key_that_is_none_is_not_shown() -> None:
+    (message,) = found(**SECURE, token_rsa_public_key=KEY_WITH_SECRET)
+
+    assert "do-not-show-me" not in str(message)
+
+
+OTHER_DAPHNE = """
+import json, sys
+import daphne.server
+import django
+from django.conf import settings
+from django.core.checks import run_checks
+settings.configure(INSTALLED_APPS=["realtime"], USE_TZ=True, DATABASES={})
+django.setup()
+print(json.dumps([message.id for message in run_checks(tags=["realtime"])]))
+"""
+
+
+@pytest.mark.parametrize(
+    "content", ["", "class WebSocketProtocol: pass\nclass WebSocketFactory: pass"]
+)
+def test_daphne_of_another_shape_is_found(tmp_path: Path, content: str) -> None:
+    package = tmp_path / "daphne"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "server.py").touch()
+    (package / "ws_protocol.py").write_text(content)
+
+    output = subprocess.run(
+        [sys.executable, "-c", OTHER_DAPHNE],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+
+    assert json.loads(output) == ["realtime.W005"]
+
+
+# the table of ids
+
+
+def test_every_rule_has_an_id_of_its_own() -> None:
+    assert len(set(OPTION_ERRORS.values())) == len(OPTION_ERRORS)
+
+
+@pytest.mark.parametrize("module", [reader, redis_options, sources])
+def test_every_rule_that_is_reported_has_an_id(module: Any) -> None:
+    tree = ast.parse(inspect.getsource(module))
+    reported = {
+        call.args[0].value
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "Problem"
+        and isinstance(call.args[0], ast.Constant)
+    }
+
+    assert reported
+    assert reported <= set(OPTION_ERRORS)
+
+
+def test_every_id_is_given_by_one_check() -> None:
+    given = Counter(OPTION_ERRORS.values())
+    for function in checks.CHECKS:
+        given.update(set(re.findall(r'"(realtime\.[EW][0-9]{3})"', inspect.getsource(function))))
+
+    assert set(given.values()) == {1}
+    assert sorted(given) == [
+        *(f"realtime.E{number:03}" for number in range(1, 23)),
+        *("realtime.E030", "realtime.E031"),
+        *(f"realtime.W{number:03}" for number in range(1, 17)),
+        *("realtime.W020", "realtime.W021", "realtime.W022"),
+    ]

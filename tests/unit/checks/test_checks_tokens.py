@@ -1,0 +1,111 @@
+"""System checks of the views for tokens and of functions that nobody would ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.core.checks import CheckMessage
+from django.test import override_settings
+
+from realtime import hooks
+from realtime.hooks.registry import registry
+from tests.unit.checks import system_checks
+from tests.unit.checks.system_checks import ids
+
+KEY = {"token_hmac_secret_key": "k" * 32, "namespaces": [{"name": "room"}]}
+VIEWS = "tests.unit.auth.site_with_views"
+LOGIN = "django.contrib.auth.middleware.AuthenticationMiddleware"
+
+
+class OurLogin(AuthenticationMiddleware):
+    """What a site may have in its place."""
+
+
+@pytest.fixture(autouse=True)
+def functions() -> Iterator[None]:
+    """Functions that a test registers are gone when it ends."""
+    before = list(registry.subscribe)
+    yield
+    registry.subscribe[:] = before
+
+
+def found(urls: str = VIEWS, options: dict[str, object] = KEY, **site: Any) -> list[CheckMessage]:
+    with override_settings(ROOT_URLCONF=urls, **site):
+        return system_checks.found(**options)
+
+
+def test_site_with_views_key_and_login_is_right() -> None:
+    assert found() == []
+
+
+def test_views_without_a_key_are_found() -> None:
+    assert ids(found(options={})) == ["realtime.E030"]
+
+
+def test_key_for_verification_is_none_to_sign_with() -> None:
+    """The service has its private half nowhere."""
+    jwks = {"token_jwks_public_endpoint": "https://example.org/jwks"}
+
+    assert ids(found(options=jwks)) == ["realtime.E030"]
+
+
+def test_views_whose_tokens_nobody_accepts_are_found() -> None:
+    jwks = {"token_jwks_public_endpoint": "https://example.org/jwks"}
+
+    assert ids(found(options=KEY | jwks)) == ["realtime.E031"]
+
+
+def without_login() -> list[str]:
+    return [name for name in settings.MIDDLEWARE if name != LOGIN]
+
+
+def test_views_that_know_nobody_are_found() -> None:
+    assert ids(found(MIDDLEWARE=without_login())) == ["realtime.W020"]
+
+
+def test_login_of_the_site_s_own_is_recognised() -> None:
+    ours = f"{OurLogin.__module__}.{OurLogin.__qualname__}"
+
+    assert found(MIDDLEWARE=[*without_login(), ours]) == []
+
+
+def test_middleware_that_cannot_be_imported_is_no_login() -> None:
+    """Django tells of it where it matters."""
+    assert ids(found(MIDDLEWARE=[*without_login(), "nowhere.Login"])) == ["realtime.W020"]
+
+
+def test_site_without_the_views_needs_none_of_that() -> None:
+    assert found("tests.site.urls", {}, MIDDLEWARE=without_login()) == []
+
+
+def test_every_function_for_private_channels_that_nobody_asks_is_found() -> None:
+    @hooks.subscribe("$room:{room}", "room:{room}", "$staff", "*")
+    def allow(request: Any) -> None:
+        pass
+
+    messages = found("tests.site.urls")
+
+    assert ids(messages) == ["realtime.W021"] * 2
+    assert "'$room:{room}'" in messages[0].msg
+    assert "'$staff'" in messages[1].msg
+
+
+def test_functions_for_private_channels_are_asked_by_the_views() -> None:
+    @hooks.subscribe("$room:{room}")
+    def allow(request: Any) -> None:
+        pass
+
+    assert found() == []
+
+
+@pytest.mark.parametrize(("prefix", "expected"), [("!", ["realtime.W021"]), ("", [])])
+def test_prefix_of_private_channels_is_the_option(prefix: str, expected: list[str]) -> None:
+    @hooks.subscribe("!room", "$room")
+    def allow(request: Any) -> None:
+        pass
+
+    assert ids(found("tests.site.urls", KEY | {"channel_private_prefix": prefix})) == expected

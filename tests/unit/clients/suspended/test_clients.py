@@ -1,0 +1,252 @@
+"""Clients and node over an engine that waits, as one does that speaks to another process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from realtime.clients.client import PUBLISHING_ALLOWED
+from realtime.config.reader import load
+from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.timers import Timers
+from tests.conftest import connection_token
+from tests.unit.node.node_parts import EVERYTHING, Connection, publish, stop
+from tests.unit.parts import Clock, eventually, turns
+from tests.unit.suspended_engine import SuspendedEngine
+
+SERVER_ERROR = 3004
+UNSUB = {"type": 3, "channel": "a", "data": {}}
+
+Open = Callable[..., Any]
+
+
+# the first subscriber of a channel, and those who come while it is on its way
+
+
+async def test_second_subscriber_waits_for_the_first_one_s_engine_and_misses_nothing(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    first, second = await connect(), await connect()
+    engine.hold("subscribe")
+    commands = [first.subscribe(), second.subscribe()]
+    await engine.reached("subscribe")
+    await turns(20)
+    assert (first.reply(2), second.reply(2)) == (None, None)
+
+    await publish(node, node.config.channel, 1)
+    engine.go_on("subscribe")
+    await asyncio.gather(*commands)
+    await publish(node, node.config.channel, 2)
+    await turns()
+
+    for connection in (first, second):
+        reply = connection.reply(2)
+        assert reply is not None
+        assert reply["result"]["offset"] == 1
+        assert [push["data"]["data"] for push in connection.pushes] == [2]
+
+
+async def test_engine_is_asked_once_for_subscribers_that_come_together(
+    engine: SuspendedEngine, connect: Open
+) -> None:
+    connections = [await connect() for _ in range(5)]
+    engine.hold("subscribe")
+
+    commands = [connection.subscribe() for connection in connections]
+    await engine.reached("subscribe")
+    await turns(20)
+
+    assert engine.waiting == ["subscribe"]
+    engine.go_on("subscribe")
+    await asyncio.gather(*commands)
+
+
+async def test_engine_that_fails_for_the_first_subscriber_fails_for_those_who_wait_with_it(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    first, second = await connect(), await connect()
+    engine.hold("subscribe")
+    engine.failing.add("subscribe")
+    commands = [first.subscribe(), second.subscribe()]
+    await engine.reached("subscribe")
+    await turns(20)
+
+    engine.go_on("subscribe")
+    await asyncio.gather(*commands)
+    await eventually(lambda: not node._tasks)
+
+    assert (first.closes, second.closes) == ([SERVER_ERROR], [SERVER_ERROR])
+    assert node.hub.feeds == {}
+    assert await engine.presence("a") == {}
+
+
+async def test_client_that_is_dropped_while_it_opens_a_channel_takes_nobody_with_it(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    dropped, *others = [await connect() for _ in range(3)]
+    engine.hold("subscribe")
+    opening = dropped.subscribe()
+    commands = [connection.subscribe() for connection in others]
+    await engine.reached("subscribe")
+    await turns(20)
+
+    opening.cancel()
+    await asyncio.wait([opening])
+    await turns(20)
+    assert engine.waiting == ["subscribe"]
+    engine.go_on("subscribe")
+    await asyncio.gather(*commands)
+    await publish(node, node.config.channel, 1)
+    await turns()
+
+    for connection in others:
+        assert [push["data"]["data"] for push in connection.pushes] == [1]
+        assert connection.closes == []
+    assert set(node.hub.feeds["a"].live()) == {connection.client for connection in others}
+
+
+async def test_channel_can_be_subscribed_to_again_after_the_engine_failed(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    failed, later = await connect(), await connect()
+    engine.failing.add("subscribe")
+    await failed.subscribe()
+    engine.failing.clear()
+
+    await later.subscribe()
+    await publish(node, node.config.channel, 1)
+    await turns()
+
+    assert failed.closes == [SERVER_ERROR]
+    assert [push["data"]["data"] for push in later.pushes] == [1]
+
+
+# unsubscribed by the server while a subscription is on its way
+
+
+STEPS = ["subscribe", "add_presence", "position"]
+"""What the engine is asked while a client subscribes."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("channel", ["a", ""], ids=["that channel", "every channel"])
+async def test_client_unsubscribed_by_the_server_while_it_subscribes_is_not_subscribed(
+    node: Node, engine: SuspendedEngine, connect: Open, step: str, channel: str
+) -> None:
+    connection = await connect()
+    engine.hold(step)
+    command = connection.subscribe()
+    await engine.reached(step)
+
+    await node.unsubscribe_user("17", channel)
+    engine.go_on(step)
+    await command
+    await publish(node, node.config.channel, 1)
+    await turns()
+
+    # what the client is told last is what holds: it got a reply, and then the push
+    assert connection.reply(2) is not None
+    assert connection.pushes == [UNSUB]
+    assert connection.messages.index({"result": UNSUB}) > connection.messages.index(
+        connection.reply(2)
+    )
+    assert connection.client.session.subscriptions == {}
+    assert await engine.presence("a") == {}
+    assert node.hub.feeds == {}
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_client_unsubscribed_by_the_server_while_it_connects_is_not_subscribed(
+    node: Node, engine: SuspendedEngine, step: str
+) -> None:
+    connection = Connection(node)
+    engine.hold(step)
+    command = connection.say(1, 0, token=connection_token("17", channels=["a"]))
+    await engine.reached(step)
+
+    await node.unsubscribe_user("17", "a")
+    engine.go_on(step)
+    await command
+    await turns()
+
+    assert connection.reply(1) is not None
+    assert connection.pushes == [UNSUB]
+    assert connection.client.session.subscriptions == {}
+    assert await engine.presence("a") == {}
+    assert node.hub.feeds == {}
+
+
+async def test_client_may_subscribe_again_after_it_was_unsubscribed_on_the_way(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    connection = await connect()
+    engine.hold("subscribe")
+    command = connection.subscribe()
+    await engine.reached("subscribe")
+    await node.unsubscribe_user("17", "a")
+    engine.go_on("subscribe")
+    await command
+
+    await connection.say(3, 1, channel="a")
+    await publish(node, node.config.channel, 1)
+    await turns()
+
+    assert [push["data"].get("data") for push in connection.pushes] == [None, 1]
+    assert list(await engine.presence("a")) == [connection.client.id]
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_client_closed_while_it_subscribes_leaves_nothing(
+    node: Node, engine: SuspendedEngine, connect: Open, step: str
+) -> None:
+    connection = await connect()
+    engine.hold(step)
+    command = connection.subscribe()
+    await engine.reached(step)
+
+    await node.disconnect_user("17")
+    await turns()
+    engine.go_on(step)
+    await command
+    await eventually(lambda: not node._tasks)
+
+    assert await engine.presence("a") == {}
+    assert (node.hub.feeds, node.hub.clients) == ({}, {})
+
+
+# publishing
+
+
+async def test_publication_that_never_had_its_turn_is_let_go_with_its_connection(
+    clock: Clock,
+) -> None:
+    engine = SuspendedEngine(Timers(asyncio.get_running_loop()), shared=True)
+    node = Node(load(EVERYTHING | {"publish": True}), engine)
+    await node.start()
+    connection = Connection(node)
+    await connection.say(1, 0, token=connection_token("17"))
+    engine.hold("publish")
+    params = {"channel": "a", "data": 1}
+    commands = [{"id": 2 + n, "method": 3, "params": params} for n in range(PUBLISHING_ALLOWED + 1)]
+    receiving = asyncio.create_task(
+        connection.client.receive("\n".join(map(json.dumps, commands)).encode())
+    )
+    await eventually(lambda: len(engine.waiting) == PUBLISHING_ALLOWED)
+
+    receiving.cancel()
+    await asyncio.wait([receiving])
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        del receiving
+        gc.collect()
+
+    assert warned == []
+    engine.go_on("publish")
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+    assert engine.calls["publish"] == PUBLISHING_ALLOWED

@@ -1,0 +1,140 @@
+"""Clients that go, and end their subscriptions, while the engine does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from realtime.config.reader import load
+from realtime.node.node import Node
+from tests.conftest import connection_token
+from tests.unit.node.node_parts import EVERYTHING, Connection, publish
+from tests.unit.parts import Clock, eventually, turns
+from tests.unit.suspended_engine import SuspendedEngine
+
+PRESENCE_TICK = 25
+FORCED = 3012
+
+Open = Callable[..., Any]
+
+
+# closing
+
+
+async def test_client_is_closed_before_an_engine_that_hangs_has_answered(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    connection = await connect()
+    await connection.subscribe()
+    engine.hold("remove_presence")
+
+    await node.disconnect_user("17")
+    await engine.reached("remove_presence")
+    await eventually(lambda: connection.closes == [FORCED])
+    assert await engine.presence("a") != {}
+    engine.go_on("remove_presence")
+    await eventually(lambda: not node._tasks)
+
+    assert await engine.presence("a") == {}
+    assert (node.hub.feeds, node.hub.clients) == ({}, {})
+
+
+async def test_client_that_is_closing_is_no_connection_of_its_user_any_more(
+    engine: SuspendedEngine,
+) -> None:
+    node = Node(load(EVERYTHING | {"client_user_connection_limit": 1}), engine)
+    await node.start()
+    first, second = Connection(node), Connection(node)
+    token = connection_token("17")
+    await first.say(1, 0, token=token)
+    await first.subscribe()
+    engine.hold("remove_presence")
+    first.client.close(None)
+    await engine.reached("remove_presence")
+
+    await second.say(1, 0, token=token)
+
+    assert second.reply(1) is not None
+    ((answer,), _) = await node.connections("17")
+    assert [report.client for report in answer.connections] == [second.client.id]
+    assert answer.total == 1
+    engine.go_on("remove_presence")
+    await node.stop()
+
+
+async def test_closed_client_keeps_nothing_while_an_engine_that_hangs_is_told(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    connection = await connect()
+    await connection.subscribe()
+    engine.hold("remove_presence")
+    connection.client.close(None)
+    await engine.reached("remove_presence")
+    connection.ready = False
+
+    await publish(node, node.config.channel, 1)
+    connection.ready = True
+    connection.client.outbox.ready()
+    await turns()
+
+    assert connection.pushes == []
+    engine.go_on("remove_presence")
+
+
+# presence is renewed while a client leaves
+
+
+async def test_renewal_that_comes_after_a_leave_leaves_nobody_present(
+    node: Node, engine: SuspendedEngine, connect: Open, clock: Clock
+) -> None:
+    connection = await connect()
+    await connection.subscribe()
+    engine.hold("add_presence")
+    await clock.advance(PRESENCE_TICK)
+    await engine.reached("add_presence")
+
+    await connection.say(3, 2, channel="a")
+    engine.go_on("add_presence")
+    await eventually(lambda: not node._tasks)
+
+    assert connection.reply(3) is not None
+    assert await engine.presence("a") == {}
+
+
+@pytest.mark.parametrize("step", ["remove_presence", "publish_leave"])
+async def test_renewal_in_the_middle_of_a_leave_leaves_nobody_present(
+    node: Node, engine: SuspendedEngine, connect: Open, clock: Clock, step: str
+) -> None:
+    connection = await connect()
+    await connection.subscribe()
+    engine.hold(step)
+    command = connection.say(3, 2, channel="a")
+    await engine.reached(step)
+
+    await clock.advance(PRESENCE_TICK)
+    await turns(20)
+    engine.go_on(step)
+    await command
+    await eventually(lambda: not node._tasks)
+
+    assert connection.reply(3) is not None
+    assert await engine.presence("a") == {}
+
+
+async def test_renewal_beside_a_leave_keeps_those_present_who_stay(
+    node: Node, engine: SuspendedEngine, connect: Open, clock: Clock
+) -> None:
+    leaver, other = await connect(), await connect()
+    await leaver.subscribe()
+    await other.subscribe()
+    engine.hold("add_presence")
+    await clock.advance(PRESENCE_TICK)
+    await engine.reached("add_presence")
+
+    await leaver.say(3, 2, channel="a")
+    engine.go_on("add_presence")
+    await eventually(lambda: not node._tasks)
+
+    assert list(await engine.presence("a")) == [other.client.id]

@@ -1,0 +1,141 @@
+"""What a node tells of a client is balanced and in order, whatever the engine does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from realtime.config.reader import load
+from realtime.node.hooks import NoEvents
+from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.timers import Timers
+from tests.conftest import connection_token
+from tests.unit.node.node_parts import EVERYTHING, Connection, stop
+from tests.unit.parts import Clock
+from tests.unit.suspended_engine import METHODS, SuspendedEngine
+
+
+class RecordingEvents(NoEvents):
+    """Keeps what it is told about clients: kind, and the channel or the code."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Any]] = []
+        self.closed = False
+
+    def tell(self, kind: str, **details: Any) -> None:
+        assert not self.closed
+        if "client" in details:
+            assert details["user"] == "17"
+            self.told.append((kind, details.get("channel", details.get("code"))))
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def serving(clock: Clock) -> tuple[RecordingEvents, Node, SuspendedEngine, Connection]:
+    """A node that speaks to others, and a client that is not connected yet."""
+    engine = SuspendedEngine(Timers(asyncio.get_running_loop()), shared=True)
+    events = RecordingEvents()
+    node = Node(load(EVERYTHING), engine, events=events)
+    await node.start()
+    return events, node, engine, Connection(node)
+
+
+async def connect(connection: Connection, *channels: str) -> None:
+    await connection.say(1, 0, token=connection_token("17", channels=channels))
+
+
+async def test_client_is_told_of_from_the_beginning_to_the_end(clock: Clock) -> None:
+    events, node, _, connection = await serving(clock)
+    await connect(connection, "own")
+    await connection.say(2, 1, channel="a")
+    await connection.say(3, 2, channel="a")
+    await connection.say(4, 2, channel="a")  # once more, which is nothing
+    connection.client.close(None)
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert events.told == [
+        ("connected", None),
+        ("subscribed", "own"),
+        ("subscribed", "a"),
+        ("unsubscribed", "a"),
+        ("unsubscribed", "own"),
+        ("disconnected", 0),
+    ]
+
+
+async def test_client_that_did_not_connect_is_not_told_of(clock: Clock) -> None:
+    events, node, _, connection = await serving(clock)
+    await connection.say(1, 0, token="no token")
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert connection.closes == [3002]
+    assert events.told == []
+
+
+@pytest.mark.parametrize("method", ["subscribe", "add_presence", "position"])
+async def test_client_whose_channel_fails_while_it_connects_is_told_of_in_balance(
+    clock: Clock, method: str
+) -> None:
+    events, node, engine, connection = await serving(clock)
+    engine.failing.add(method)
+
+    await connect(connection, "own")
+    connection.client.close(None)
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    kinds = [kind for kind, _ in events.told]
+    assert kinds == ["connected", "disconnected"]
+
+
+@pytest.mark.parametrize("method", ["subscribe", "add_presence", "position"])
+async def test_subscription_that_failed_is_not_told_of(clock: Clock, method: str) -> None:
+    events, node, engine, connection = await serving(clock)
+    await connect(connection)
+    engine.failing.add(method)
+    await connection.say(2, 1, channel="a")
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert connection.reply(2) is None
+    assert [kind for kind, _ in events.told] == ["connected", "disconnected"]
+
+
+@pytest.mark.parametrize("method", ["unsubscribe", "remove_presence", "publish_leave"])
+async def test_subscription_whose_end_fails_is_told_of(clock: Clock, method: str) -> None:
+    events, node, engine, connection = await serving(clock)
+    await connect(connection)
+    await connection.say(2, 1, channel="a")
+    engine.failing.add(method)
+    await connection.say(3, 2, channel="a")
+    connection.client.close(None)
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert events.told == [
+        ("connected", None),
+        ("subscribed", "a"),
+        ("unsubscribed", "a"),
+        ("disconnected", 0),
+    ]
+
+
+async def test_end_is_told_in_balance_also_where_the_engine_hangs(clock: Clock) -> None:
+    events, node, engine, connection = await serving(clock)
+    await connect(connection)
+    for number, channel in enumerate("abc", 2):
+        await connection.say(number, 1, channel=channel)
+    engine.hold(*METHODS)
+    leaving = connection.say(5, 2, channel="b")
+    await engine.reached("remove_presence")
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+    engine.go_on(*engine.held)
+    await asyncio.wait([leaving], timeout=5)
+
+    assert events.told[:4] == [
+        ("connected", None),
+        *(("subscribed", channel) for channel in "abc"),
+    ]
+    assert sorted(events.told[4:-1]) == [("unsubscribed", channel) for channel in "abc"]
+    assert events.told[-1] == ("disconnected", 3001)

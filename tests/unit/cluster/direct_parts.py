@@ -1,0 +1,147 @@
+"""What the tests of letters share: two nodes that hear each other, and what reads and answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple, TypeVar
+
+import msgspec
+import pytest
+
+from realtime.channel_rules import mailbox
+from realtime.cluster.direct import Letter
+from realtime.config.options import ChannelOptions
+from realtime.config.reader import load
+from realtime.errors import EngineUnavailable
+from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.protocol.messages import Publication, StreamPosition
+from realtime.timers import Timers
+from tests.unit.node.node_parts import PLAIN, stop
+from tests.unit.parts import Clock, data, eventually
+from tests.unit.suspended_engine import SharedEngine
+
+T = TypeVar("T")
+
+PATIENCE = 5.0
+"""Seconds an answer is waited for."""
+
+FAILURES: list[type[Exception]] = [EngineUnavailable, ConnectionError]
+"""What an engine raises; over a foreign channel layer also what that raises."""
+
+
+class Branch(SharedEngine):
+    """The engine of one node; what is published without history reaches all branches."""
+
+    def __init__(self, timers: Timers, branches: list[Branch]) -> None:
+        super().__init__(timers)
+        self._branches = branches
+        branches.append(self)
+        self.failure: type[Exception] = EngineUnavailable
+        """What the methods in `failing` raise."""
+
+    async def _wait(self, method: str) -> None:
+        try:
+            await super()._wait(method)
+        except ConnectionError as error:
+            raise self.failure(str(error)) from None
+
+    async def publish(
+        self, channel: str, publication: Publication, options: ChannelOptions
+    ) -> StreamPosition | None:
+        position = await super().publish(channel, publication, options)
+        if position is None:
+            for branch in self._branches:
+                if branch is not self:
+                    branch.hand_over(channel, publication)
+        return position
+
+    def hand_over(self, channel: str, publication: Publication) -> None:
+        if self._receiver is not None and channel in self._subscribed:
+            self._receiver.on_publication(channel, publication, None)
+
+
+class Pair(NamedTuple):
+    """Two nodes, and their engines."""
+
+    one: Node
+    other: Node
+    engine: Branch
+    other_engine: Branch
+
+
+class Reader:
+    """Keeps the letters about some subjects, in the order in which they came."""
+
+    def __init__(self, node: Node, *subjects: str) -> None:
+        self.letters: list[tuple[str, str, bytes]] = []
+        """Subject, sender, body."""
+        for subject in subjects:
+            node.post.handle(subject, self._handler(subject))
+
+    def _handler(self, subject: str) -> Callable[[str, bytes], None]:
+        return lambda sender, body: self.letters.append((subject, sender, body))
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [body for _, _, body in self.letters]
+
+
+class Answerer:
+    """Answers each question when the test says so; the answer is the question in a list."""
+
+    def __init__(self, node: Node, subject: str) -> None:
+        self.questions: dict[bytes, asyncio.Future[None]] = {}
+        """Body → what its answer waits for."""
+        node.post.handle(subject, lambda sender, body: self._answer(body))
+
+    async def _answer(self, body: bytes) -> bytes:
+        self.questions[body] = asyncio.get_running_loop().create_future()
+        await self.questions[body]
+        return b"[" + body + b"]"
+
+    def answer(self, body: bytes) -> None:
+        self.questions[body].set_result(None)
+
+
+@asynccontextmanager
+async def two_nodes(clock: Clock, *, other_open: bool) -> AsyncIterator[Pair]:
+    """Two nodes that were started; `other_open`: with both mailboxes open, not only the first."""
+    branches: list[Branch] = []
+    nodes: list[Node] = []
+    for _ in range(2):
+        engine = Branch(Timers(asyncio.get_running_loop()), branches)
+        nodes.append(Node(load({}), engine))
+        await nodes[-1].start()
+    await nodes[0].post.open()
+    if other_open:
+        await nodes[1].post.open()
+    yield Pair(nodes[0], nodes[1], *branches)
+    for node in nodes:
+        await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+
+async def echo(body: bytes) -> bytes:
+    return body
+
+
+async def put(pair: Pair, text: str) -> None:
+    """Put something into the mailbox of the other node, whatever it is."""
+    await pair.engine.publish(mailbox(pair.other.uid), Publication(data(text)), PLAIN)
+
+
+async def answer_of(asking: asyncio.Future[T]) -> T:
+    """The answer to a question; fails when it does not come, though the clock stands still."""
+    await eventually(asking.done)
+    return await asking
+
+
+def answer_to(question: int, body: bytes = b'"never asked"') -> str:
+    letter = Letter("s", "somebody", question, True, msgspec.Raw(body))
+    return msgspec.json.encode(letter).decode()
+
+
+def levels(caplog: pytest.LogCaptureFixture) -> set[str]:
+    """The levels above INFO of what was logged."""
+    return {record.levelname for record in caplog.records} - {"DEBUG", "INFO"}

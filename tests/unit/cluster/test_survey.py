@@ -1,0 +1,383 @@
+"""Surveys: what a node answers, how answers are put together, and what is too much of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+import realtime
+from realtime import serving
+from realtime.channel_rules import QUESTIONS
+from realtime.cluster import survey
+from realtime.cluster.member import SURVEY_PATIENCE
+from realtime.cluster.survey import (
+    AskConnections,
+    AskSubscribers,
+    ClientReport,
+    ConnectionsAnswer,
+    SubscribersAnswer,
+)
+from realtime.config.options import ChannelOptions
+from realtime.config.reader import load
+from realtime.engine.base import NodeInfo, NodeStatus
+from realtime.errors import BadRequest, EngineUnavailable, LimitExceeded
+from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.payload import Payload
+from realtime.protocol.messages import Publication
+from realtime.timers import Timers
+from tests.unit.node.node_parts import PLAIN, publish, stop, subscribe
+from tests.unit.parts import Clock, RecordingClient, data, eventually, turns
+from tests.unit.suspended_engine import SuspendedEngine
+
+OTHER = NodeInfo("N2", "second", "1.0", 0, 0, 0, 0)
+
+
+class AnsweringEngine(SuspendedEngine):
+    """Has room for another node, whose answers are the test's."""
+
+    def __init__(self, timers: Timers) -> None:
+        super().__init__(timers, shared=True)
+        self.others: list[NodeInfo] = []
+        self.asked: list[survey.Question] = []
+        self.will_answer: list[bytes] = []
+        self.answered: list[tuple[str, bytes]] = []
+
+    async def nodes(self) -> list[NodeInfo]:
+        return self.others
+
+    async def ask(self, survey_id: str, question: Payload, lifetime: float) -> None:
+        self.asked.append(survey.decode_question(question))
+
+    async def answers(self, survey_id: str, start: int) -> list[bytes]:
+        return self.will_answer[start:]
+
+    async def answer(self, survey_id: str, answer: bytes) -> None:
+        if "answer" in self.failing:
+            raise EngineUnavailable("away")
+        self.answered.append((survey_id, answer))
+
+
+class Reporting(RecordingClient):
+    """A client that reports what the test wants."""
+
+    def __init__(self, client_id: str, channels: list[str], age: float = 1.0) -> None:
+        super().__init__(client_id)
+        self._channels = channels
+        self._age = age
+
+    def report(self, max_channels: int) -> ClientReport:
+        some = self._channels[:max_channels]
+        return ClientReport(self.id, "websocket", self._age, len(self._channels), some)
+
+
+@pytest.fixture
+async def engine(clock: Clock) -> AnsweringEngine:
+    return AnsweringEngine(Timers(asyncio.get_running_loop()))
+
+
+@pytest.fixture
+async def node(engine: AnsweringEngine, clock: Clock) -> AsyncIterator[Node]:
+    made = Node(load({"name": "first"}), engine)
+    await made.start()
+    yield made
+    await stop(made, clock, SHUTDOWN_TIMEOUT)
+
+
+async def other_asks(engine: AnsweringEngine, question: survey.Question | str) -> None:
+    asked = data(question) if isinstance(question, str) else survey.encode_question(question)
+    await engine.publish(QUESTIONS, Publication(asked), ChannelOptions())
+    await turns(20)
+
+
+# what a node answers
+
+
+async def test_node_answers_with_the_connections_of_the_user(
+    node: Node, engine: AnsweringEngine
+) -> None:
+    for client in (Reporting("C1", ["a", "b"]), RecordingClient("C2", "18")):
+        node.hub.add(client)
+
+    await other_asks(engine, AskConnections("17", "another", "S"))
+
+    ((survey_id, encoded),) = engine.answered
+    answer = survey.decode_answer(encoded, ConnectionsAnswer)
+    assert survey_id == "S"
+    assert (answer.node, answer.name, answer.total) == (node.uid, "first", 1)
+    assert answer.connections == [ClientReport("C1", "websocket", 1.0, 2, ["a", "b"])]
+
+
+async def test_node_answers_with_the_numbers_of_subscribers_but_for_observers(
+    node: Node, engine: AnsweringEngine
+) -> None:
+    for number in range(3):
+        await subscribe(node, RecordingClient(f"C{number}"), PLAIN)
+    held = RecordingClient("held")
+    await node.subscriptions.add("a", held, PLAIN, held.info_in("a"))
+    await subscribe(node, RecordingClient("O", "", observing=True), PLAIN)
+    await subscribe(node, RecordingClient("O", "", observing=True), PLAIN, "watched")
+
+    await other_asks(engine, AskSubscribers(("a", "nobody", "watched"), "another"))
+
+    ((_, encoded),) = engine.answered
+    assert survey.decode_answer(encoded, SubscribersAnswer).numbers == [4, 0, 0]
+
+
+async def test_observers_and_subscribers_that_left_are_not_counted_any_more(node: Node) -> None:
+    client, observer = RecordingClient("C"), RecordingClient("O", "", observing=True)
+    for subscriber in (client, observer):
+        await subscribe(node, subscriber, PLAIN)
+    feed = node.hub.feeds["a"]
+    assert feed.size == 1
+
+    await node.subscriptions.remove("a", observer, PLAIN, leave=None)
+    assert feed.size == 1
+    await node.subscriptions.remove("a", client, PLAIN, leave=None)
+
+    assert feed.size == 0
+
+
+async def test_node_does_not_answer_itself(node: Node, engine: AnsweringEngine) -> None:
+    await other_asks(engine, AskConnections("17", node.uid))
+
+    assert engine.answered == []
+
+
+@pytest.mark.parametrize("words", ['{"ask":"weather"}', "1", '{"ask":"connections"}'])
+async def test_question_that_is_not_understood_is_not_answered_and_the_next_one_is(
+    node: Node, engine: AnsweringEngine, words: str
+) -> None:
+    await other_asks(engine, words)
+    assert engine.answered == []
+
+    await other_asks(engine, AskConnections("17", "another", "next"))
+
+    assert [survey_id for survey_id, _ in engine.answered] == ["next"]
+
+
+async def test_answer_that_cannot_be_given_harms_nobody(
+    node: Node, engine: AnsweringEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine.failing.add("answer")
+
+    await other_asks(engine, AskConnections("17", "another"))
+
+    assert caplog.records == []
+
+
+# bounds
+
+
+async def test_answer_tells_of_so_many_connections_and_how_many_there_are(node: Node) -> None:
+    for number in range(survey.MAX_CONNECTIONS + 1):
+        node.hub.add(RecordingClient(f"C{number}"))
+
+    ((answer,), missing) = await node.connections("17")
+
+    assert (len(answer.connections), answer.total) == (
+        survey.MAX_CONNECTIONS,
+        survey.MAX_CONNECTIONS + 1,
+    )
+    assert missing == []
+
+
+async def test_answer_has_a_bounded_size_however_many_names_there_are(node: Node) -> None:
+    names = ["x" * 251 + f"{number:04}" for number in range(10_000)]
+    for number in range(100):
+        node.hub.add(Reporting(f"C{number}", names))
+
+    ((answer,), _) = await node.connections("17")
+
+    assert answer.total == 100
+    assert 0 < len(answer.connections) < 100
+    assert len(survey.encode_answer(answer)) < 2 * survey.MAX_ANSWER_BYTES
+    assert {len(report.channels) for report in answer.connections} == {survey.MAX_CHANNELS}
+    assert {report.num_channels for report in answer.connections} == {10_000}
+
+
+# asking
+
+
+async def test_alone_a_node_asks_nobody(node: Node, engine: AnsweringEngine) -> None:
+    node.hub.add(RecordingClient("C"))
+
+    ((answer,), missing) = await node.connections("17")
+
+    assert ([report.client for report in answer.connections], missing) == (["C"], [])
+    assert engine.asked == []
+
+
+async def test_answers_of_all_nodes_are_put_together(
+    node: Node, engine: AnsweringEngine, clock: Clock
+) -> None:
+    engine.others = [OTHER]
+    await subscribe(node, RecordingClient("C"), PLAIN)
+    asking = asyncio.create_task(node.subscribers(["a", "b"]))
+    await eventually(lambda: bool(engine.asked))
+
+    engine.will_answer.append(survey.encode_answer(SubscribersAnswer("N2", "second", [2, 3])))
+    await clock.advance(0.1)
+    answers, missing = await asking
+
+    assert [(answer.name, answer.numbers) for answer in answers] == [
+        ("first", [1, 0]),
+        ("second", [2, 3]),
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "answer", [None, b"{}", b"[", b'{"answer":"connections"}'], ids=["none", "{}", "[", "other"]
+)
+async def test_node_that_does_not_answer_in_time_is_missing(
+    node: Node, engine: AnsweringEngine, clock: Clock, answer: bytes | None
+) -> None:
+    engine.others = [OTHER]
+    engine.will_answer += [] if answer is None else [answer]
+    asking = asyncio.create_task(node.subscribers(["a"]))
+    await eventually(lambda: bool(engine.asked))
+
+    for _ in range(int(SURVEY_PATIENCE / 0.1) - 1):
+        await clock.advance(0.1)
+        await turns(20)
+    assert not asking.done()
+    await clock.advance(0.2)
+    await eventually(asking.done)
+
+    answers, missing = await asking
+    assert ([answer.name for answer in answers], missing) == (["first"], ["second"])
+
+
+# as the functions of the package
+
+
+@pytest.fixture
+async def serving_node() -> AsyncIterator[Node]:
+    yield await serving.start()
+    await serving.stop()
+
+
+async def test_connections_are_the_oldest_first_and_say_that_some_are_left_out(
+    serving_node: Node,
+) -> None:
+    for name, age in (("young", 1.0), ("old", 9.0)):
+        serving_node.hub.add(Reporting(name, ["a"], age))
+
+    found = await realtime.aconnections("17")
+
+    assert [connection.client for connection in found] == ["old", "young"]
+    assert (found.total, found.truncated) == (2, False)
+    assert (found.num_nodes, found.missing) == (1, [])
+    assert found[0].node == serving_node.describe().name
+
+    serving_node.hub.add(Reporting("busy", ["a"] * (survey.MAX_CHANNELS + 1)))
+    assert (await realtime.aconnections("17")).truncated
+
+
+async def test_connections_beyond_the_bound_are_left_out_and_counted(serving_node: Node) -> None:
+    for number in range(survey.MAX_CONNECTIONS + 5):
+        serving_node.hub.add(Reporting(f"C{number}", []))
+
+    found = await realtime.aconnections("17")
+
+    assert (len(found), found.total, found.truncated) == (
+        survey.MAX_CONNECTIONS,
+        survey.MAX_CONNECTIONS + 5,
+        True,
+    )
+
+
+async def test_connections_of_nobody_in_particular_are_a_bad_request(serving_node: Node) -> None:
+    with pytest.raises(BadRequest):
+        await realtime.aconnections("")
+
+
+async def test_subscribers_of_every_channel_asked_for_once_each(serving_node: Node) -> None:
+    await subscribe(serving_node, RecordingClient(), PLAIN)
+
+    found = await realtime.asubscribers(name for name in ("b", "a", "a", "nope:x"))
+
+    assert list(found.items()) == [("b", 0), ("a", 1), ("nope:x", 0)]
+    assert (found.num_nodes, found.missing) == (1, [])
+
+
+async def test_too_many_channels_at_once_are_refused(serving_node: Node) -> None:
+    names = [f"c{number}" for number in range(1001)]
+    assert len(await realtime.asubscribers(names[:1000])) == 1000
+
+    with pytest.raises(LimitExceeded):
+        await realtime.asubscribers(names)
+
+
+async def test_one_name_is_no_list_of_channels(serving_node: Node) -> None:
+    with pytest.raises(TypeError):
+        await realtime.asubscribers("abc")
+
+
+async def test_round_trip_of_the_memory_engine_is_none(serving_node: Node) -> None:
+    assert await realtime.around_trip() is None
+
+
+async def test_status_counts_what_was_published_and_delivered(serving_node: Node) -> None:
+    for number in range(3):
+        await subscribe(serving_node, RecordingClient(f"C{number}"), PLAIN)
+    held = RecordingClient("held")
+    await serving_node.subscriptions.add("a", held, PLAIN, held.info_in("a"))
+
+    await publish(serving_node, PLAIN, 1)
+    await publish(serving_node, PLAIN, 2, "nobody")
+    await realtime.apublish_many([("a", 3), ("nobody", 4)])
+    await serving_node.unsubscribe_user("17", "a")  # a command is no publication
+
+    (status,) = await realtime.anodes()
+    assert isinstance(status, NodeStatus)
+    assert (status.messages_published, status.messages_delivered) == (4, 6)
+    assert (status.alive, status.silent_for) == (True, 0.0)
+    assert status.uid == serving_node.uid
+
+
+async def test_commands_to_other_nodes_are_no_publications(
+    node: Node, engine: AnsweringEngine
+) -> None:
+    await node.unsubscribe_user("17", "a")
+    await node.disconnect_user("17")
+
+    assert engine.calls["publish"] == 2
+    assert node.status().messages_published == 0
+
+
+async def test_info_says_what_it_always_said(serving_node: Node) -> None:
+    (info,) = await realtime.ainfo()
+
+    assert set(info) == {
+        "uid",
+        "name",
+        "version",
+        "num_clients",
+        "num_users",
+        "num_channels",
+        "uptime",
+    }
+
+
+# how it travels
+
+
+def test_questions_arrive_as_they_were_asked() -> None:
+    for question in (
+        AskConnections("17\n\u00e4", "N"),
+        AskSubscribers(("a", "", "b:c"), "N"),
+    ):
+        assert survey.decode_question(survey.encode_question(question)) == question
+
+
+def test_answers_arrive_as_they_were_given() -> None:
+    reports = [
+        ClientReport("C", "sockjs", 1.5, 2, ["a", "b"], info)
+        for info in ('{"a":[1,"\u00e4"]}', "null", None)
+    ]
+    answer = ConnectionsAnswer("N", "first", 3, reports)
+
+    assert survey.decode_answer(survey.encode_answer(answer), ConnectionsAnswer) == answer

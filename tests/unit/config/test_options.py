@@ -1,0 +1,265 @@
+"""Options: names, defaults, types, ranges, secrets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, Config, Problem
+from realtime.config.reader import ALIASES, NOT_USED, InvalidOptions, load, read
+from tests.unit.config.option_rules import rules
+
+CHANNEL_DEFAULTS: Mapping[str, object] = {
+    "publish": False,
+    "subscribe_to_publish": False,
+    "anonymous": False,
+    "presence": False,
+    "presence_disable_for_client": False,
+    "join_leave": False,
+    "history_size": 0,
+    "history_lifetime": 0,
+    "history_recover": False,
+    "history_disable_for_client": False,
+    "server_side": False,
+    "proxy_subscribe": False,
+    "proxy_publish": False,
+}
+"""Every channel option of the specification, with its default."""
+
+DEFAULTS: Mapping[str, object] = {
+    "channel_max_length": 255,
+    "channel_private_prefix": "$",
+    "channel_namespace_boundary": ":",
+    "channel_user_boundary": "#",
+    "channel_user_separator": ",",
+    "user_subscribe_to_personal": False,
+    "user_personal_channel_namespace": "",
+    "user_personal_single_connection": False,
+    "client_insecure": False,
+    "client_anonymous": False,
+    "client_channel_limit": 128,
+    "client_user_connection_limit": 0,
+    "client_queue_max_size": 10485760,
+    "client_presence_ping_interval": 25,
+    "client_presence_expire_interval": 60,
+    "client_expired_close_delay": 25,
+    "client_expired_sub_close_delay": 25,
+    "client_stale_close_delay": 25,
+    "client_channel_position_check_delay": 40,
+    "v3_use_offset": False,
+    "token_hmac_secret_key": "",
+    "token_rsa_public_key": "",
+    "token_ecdsa_public_key": "",
+    "token_jwks_public_endpoint": "",
+    "api_key": "",
+    "api_insecure": False,
+    "api_disable": False,
+    "admin": False,
+    "admin_password": "",
+    "admin_secret": "",
+    "admin_insecure": False,
+    "allowed_origins": None,
+    "websocket_handler_prefix": "/connection/websocket",
+    "websocket_disable": False,
+    "websocket_message_size_limit": 65536,
+    "sockjs_handler_prefix": "/connection/sockjs",
+    "sockjs_disable": False,
+    "sockjs_url": "https://cdn.jsdelivr.net/npm/sockjs-client@1/dist/sockjs.min.js",
+    "sockjs_heartbeat_delay": 25,
+    "memory_history_meta_ttl": 0,
+}
+"""Documented defaults of the options this service uses; those of Redis have a test file."""
+
+DOCUMENTED = f"""
+{" ".join(CHANNEL_DEFAULTS)} {" ".join(DEFAULTS)}
+client_concurrency client_ping_interval client_message_write_timeout client_request_max_size
+secret api_handler_prefix grpc_api grpc_api_port grpc_api_key grpc_api_tls grpc_api_tls_disable
+grpc_api_tls_cert grpc_api_tls_key admin_external admin_web_path
+admin_handler_prefix address port internal_address internal_port
+websocket_ping_interval websocket_write_timeout websocket_compression
+websocket_use_write_buffer_pool websocket_compression_level websocket_compression_min_size
+websocket_read_buffer_size websocket_write_buffer_size health prometheus debug
+health_handler_prefix prometheus_handler_prefix tls tls_external
+tls_autocert tls_autocert_force_rsa tls_autocert_http tls_cert tls_key
+tls_autocert_host_whitelist tls_autocert_cache_dir tls_autocert_email tls_autocert_server_name
+tls_autocert_http_addr engine broker redis_host redis_port redis_url redis_password redis_db
+redis_tls redis_tls_skip_verify redis_master_name redis_sentinels redis_sentinel_password
+redis_cluster_addrs redis_prefix redis_streams redis_history_meta_ttl redis_sequence_ttl
+redis_connect_timeout redis_read_timeout redis_write_timeout redis_idle_timeout
+redis_pubsub_num_workers nats_url nats_prefix nats_dial_timeout nats_write_timeout
+proxy_connect_endpoint proxy_refresh_endpoint proxy_rpc_endpoint proxy_subscribe_endpoint
+proxy_publish_endpoint proxy_connect_timeout proxy_refresh_timeout proxy_rpc_timeout
+proxy_subscribe_timeout proxy_publish_timeout proxy_extra_http_headers name
+node_info_metrics_aggregate_interval log_level log_file pid_file shutdown_timeout
+shutdown_termination_delay gomaxprocs graphite graphite_tags graphite_host graphite_port
+graphite_prefix graphite_interval
+""".split()
+"""Every option of the reference server's configuration files, but `namespaces`."""
+
+
+@pytest.mark.parametrize("name", CHANNEL_DEFAULTS)
+def test_channel_option_has_its_documented_default(name: str) -> None:
+    assert getattr(load({}).channel, name) == CHANNEL_DEFAULTS[name]
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_option_has_its_documented_default(name: str) -> None:
+    assert getattr(load({}), name) == DEFAULTS[name]
+
+
+def test_channel_options_are_those_of_the_specification() -> None:
+    assert set(CHANNEL_OPTION_FIELDS) == set(CHANNEL_DEFAULTS)
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_option_of_an_existing_config_file_is_known(name: str) -> None:
+    known = (*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS, *ALIASES, *NOT_USED)
+
+    assert name in known
+
+
+def test_option_is_either_used_or_not() -> None:
+    assert not set(NOT_USED) & {*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS, *ALIASES}
+
+
+@pytest.mark.parametrize("name", [*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS])
+def test_every_option_says_what_it_means(name: str) -> None:
+    option = CHANNEL_OPTION_FIELDS.get(name) or CONFIG_FIELDS[name]
+
+    assert option.metadata["meaning"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("channel_max_length", 100),
+        ("channel_private_prefix", ""),
+        ("v3_use_offset", True),
+        ("websocket_message_size_limit", -1),
+        ("name", "node-1"),
+    ],
+)
+def test_option_takes_the_value_given(name: str, value: object) -> None:
+    assert getattr(load({name: value}), name) == value
+
+
+@pytest.mark.parametrize("value", [["https://a.example"], ("https://a.example",)])
+def test_list_option_becomes_a_tuple(value: object) -> None:
+    assert load({"allowed_origins": value}).allowed_origins == ("https://a.example",)
+
+
+def test_empty_list_of_origins_is_not_the_same_as_none() -> None:
+    assert load({"allowed_origins": []}).allowed_origins == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("presence", 1),
+        ("presence", "true"),
+        ("presence", None),
+        ("history_size", "10"),
+        ("history_size", True),
+        ("history_size", 1.5),
+        ("channel_max_length", "255"),
+        ("client_channel_limit", None),
+        ("api_key", 5),
+        ("api_key", b"key"),
+        ("name", ["a"]),
+        ("allowed_origins", "https://a.example"),
+        ("allowed_origins", ["https://a.example", 5]),
+        ("namespaces", {}),
+        ("namespaces", "chat"),
+        ("namespaces", "5"),
+        ("namespaces", ["chat"]),
+        ("namespaces", 5),
+    ],
+)
+def test_value_of_the_wrong_type_is_a_mistake(name: str, value: object) -> None:
+    assert rules({name: value}) == ["type"]
+
+
+@pytest.mark.parametrize(
+    "name", ["history_size", "history_lifetime", "channel_max_length", "client_stale_close_delay"]
+)
+def test_negative_number_is_a_mistake(name: str) -> None:
+    assert rules({name: -1}) == ["range"]
+
+
+@pytest.mark.parametrize("name", ["history_lifetime", "client_queue_max_size", "hook_timeout"])
+def test_number_that_nobody_can_count_to_is_a_mistake(name: str) -> None:
+    assert rules({name: 2**53}) == []
+    assert rules({name: 2**53 + 1}) == ["range"]
+    assert rules({name: 10**400}) == ["range"]
+
+
+@pytest.mark.parametrize(
+    "name", ["client_presence_ping_interval", "client_presence_expire_interval"]
+)
+@pytest.mark.parametrize("value", [0, -1])
+def test_presence_interval_of_no_time_is_a_mistake(name: str, value: int) -> None:
+    assert rules({name: value}) == ["range"]
+
+
+@pytest.mark.parametrize("name", ["Presence", "precense", "namespace", ""])
+def test_unknown_option_is_a_mistake(name: str) -> None:
+    assert rules({name: True}) == ["unknown"]
+
+
+def test_unknown_option_in_a_namespace_is_a_mistake() -> None:
+    assert rules({"namespaces": [{"name": "chat", "api_key": "x"}]}) == ["unknown"]
+
+
+def test_option_that_has_no_effect_here_is_no_mistake() -> None:
+    assert rules({"redis_streams": True, "port": "8000"}) == []
+
+
+def test_older_name_of_the_secret_is_read() -> None:
+    assert load({"secret": "old"}).token_hmac_secret_key == "old"
+
+
+def test_newer_name_of_the_secret_wins() -> None:
+    options = {"secret": "old", "token_hmac_secret_key": "new"}
+
+    assert load(options).token_hmac_secret_key == "new"
+
+
+# what is reported
+
+
+def test_every_mistake_is_reported_and_left_out() -> None:
+    config, problems = read({"nope": 1, "presence": "yes", "history_size": -1, "api_key": "k"})
+
+    assert sorted(problem.rule for problem in problems) == ["range", "type", "unknown"]
+    assert config == Config(api_key="k")
+
+
+def test_load_raises_with_every_problem() -> None:
+    with pytest.raises(InvalidOptions) as raised:
+        load({"nope": 1, "presence": "yes"})
+
+    assert [problem.rule for problem in raised.value.problems] == ["unknown", "type"]
+    assert all(isinstance(problem, Problem) and problem.hint for problem in raised.value.problems)
+    assert "'nope'" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["token_hmac_secret_key", "secret", "api_key", "admin_password", "admin_secret"]
+)
+def test_secret_does_not_show(name: str) -> None:
+    config = load({name: "do-not-show-me"})
+    _, problems = read({name: ["do-not-show-me"]})
+
+    assert "do-not-show-me" not in repr(config)
+    assert problems
+    assert "do-not-show-me" not in str(problems)
+
+
+def test_configuration_cannot_be_changed() -> None:
+    config: Any = load({})
+
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.api_key = "x"

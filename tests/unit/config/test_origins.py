@@ -1,0 +1,88 @@
+"""Origins: how much of a header is looked at, and patterns with several stars."""
+
+from __future__ import annotations
+
+import pytest
+
+from realtime.config.origins import check_pattern, is_allowed
+
+LONGEST = 300
+"""Characters of the longest Origin that is looked at."""
+
+
+def origin(length: int) -> str:
+    """An Origin of this length that consists of little else than one letter."""
+    return "https://" + "a" * (length - len("https://"))
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"), [(LONGEST, True), (LONGEST + 1, False), (10_000, False)]
+)
+@pytest.mark.parametrize(
+    "patterns",
+    [["*"], ["https://*"], ["https://b", "https://a*a*a"], ["https://{b,a*}"]],
+    ids=["any", "any host", "second of two", "alternatives"],
+)
+def test_origin_longer_than_300_characters_is_refused_whatever_the_pattern(
+    patterns: list[str], length: int, expected: bool
+) -> None:
+    assert is_allowed(origin(length), patterns) is expected
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["https://*a*a*a*a*a*a*b", "*" * 50 + "b", "{*a*,*a*a*,*a*a*a*}b"],
+    ids=["many stars", "stars in a row", "stars in alternatives"],
+)
+def test_long_origin_is_not_matched_against_a_pattern_of_several_stars(pattern: str) -> None:
+    # matching it would take longer than the time limit of a test
+    assert is_allowed(origin(10_000), [pattern]) is False
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*a" * 20 + "*b", "{*a*a*a*a*,*a*a*a*a*a*}{b,c*b}", "https://" + "*{a,b}" * 8 + "*c"],
+    ids=["many stars", "stars in alternatives", "alternatives between stars"],
+)
+def test_longest_origin_is_matched_against_many_stars_in_no_time(pattern: str) -> None:
+    # a regular expression that tries every length of every star would not end
+    assert is_allowed(origin(LONGEST), [pattern]) is False
+
+
+def test_stars_take_what_they_need_and_no_more() -> None:
+    pattern = "https://*.{shop,shop-*}.*.example.{org,com}"
+
+    for allowed in (
+        "https://a.shop.b.example.org",
+        "https://a.shop.shop.b.example.com",
+        "https://shop.shop-1.b.c.example.org",
+    ):
+        assert is_allowed(allowed, [pattern])
+    for refused in (
+        "https://shop.b.example.org",
+        "https://a.shop.example.org",
+        "https://a.shop.b.example.net",
+        "https://a.shop.b.example.org.evil.com:1",
+    ):
+        assert not is_allowed(refused, [pattern])
+
+
+def test_pattern_of_more_combinations_than_anybody_means_is_refused() -> None:
+    with pytest.raises(ValueError, match="1000 combinations"):
+        check_pattern("https://" + "{a,b}" * 10)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("https://a.b.c.example.org", True),
+        ("https://a.b.example.org:8000", False),
+        ("https://example.org", False),
+    ],
+)
+def test_several_stars_match_as_one_pattern(value: str, expected: bool) -> None:
+    assert is_allowed(value, ["https://*.*.example.org"]) is expected
+
+
+def test_length_is_of_no_matter_where_any_origin_is_allowed() -> None:
+    assert is_allowed(origin(10_000), None) is True

@@ -1,0 +1,346 @@
+"""Where options come from: environment over settings over config file."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+
+from realtime.config import sources as config_sources
+from realtime.config.options import ChannelOptions
+from realtime.config.reader import InvalidOptions
+from tests.server import ROOT
+
+
+@pytest.fixture
+def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"api_key": "file", "name": "file", "admin_secret": "file"}))
+    monkeypatch.setenv("SERVICE_CONFIG_FILE", str(path))
+    return path
+
+
+def gathered() -> dict[str, object]:
+    sources = config_sources.gather()
+    assert sources.problems == []
+    return sources.options
+
+
+def test_environment_wins_over_settings_and_settings_over_the_file(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "environment")
+
+    with override_settings(REALTIME={"api_key": "settings", "name": "settings"}):
+        config = config_sources.current()
+
+    assert (config.api_key, config.name, config.admin_secret) == ("environment", "settings", "file")
+
+
+def test_source_of_each_option_is_told(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_SECRET", "environment")
+
+    with override_settings(REALTIME={"name": "settings", "token_hmac_secret_key": "settings"}):
+        origins = config_sources.gather().origins
+
+    assert origins == {
+        "token_hmac_secret_key": "environment",
+        "name": "settings",
+        "api_key": "file",
+        "admin_secret": "file",
+    }
+
+
+def test_namespaces_of_the_stronger_source_replace_all_others(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config_file.write_text('{"namespaces": [{"name": "file"}]}')
+    monkeypatch.setenv("SERVICE_NAMESPACES", '[{"name": "chat", "presence": true}]')
+
+    with override_settings(REALTIME={"namespaces": [{"name": "settings"}]}):
+        assert config_sources.current().namespaces == {"chat": ChannelOptions(presence=True)}
+
+
+def test_older_name_in_a_stronger_source_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_SECRET", "environment")
+
+    with override_settings(REALTIME={"token_hmac_secret_key": "settings"}):
+        assert config_sources.current().token_hmac_secret_key == "environment"
+
+
+def test_newer_name_wins_within_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_SECRET", "old")
+    monkeypatch.setenv("SERVICE_TOKEN_HMAC_SECRET_KEY", "new")
+
+    assert gathered()["token_hmac_secret_key"] == "new"
+
+
+def test_values_of_the_environment_are_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_PRESENCE", "true")
+    monkeypatch.setenv("SERVICE_HISTORY_SIZE", "10")
+    monkeypatch.setenv("SERVICE_ALLOWED_ORIGINS", "https://a https://b")
+
+    assert gathered() == {
+        "presence": True,
+        "history_size": 10,
+        "allowed_origins": ["https://a", "https://b"],
+    }
+
+
+def test_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "")
+
+    with override_settings(REALTIME={"api_key": "settings"}):
+        assert gathered()["api_key"] == "settings"
+
+
+def test_prefix_of_the_variables_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "service")
+    monkeypatch.setenv("CHAT_API_KEY", "chat")
+
+    with override_settings(REALTIME_ENV_PREFIX="CHAT_"):
+        assert gathered() == {"api_key": "chat"}
+
+
+def test_empty_prefix_reads_no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "x")
+
+    with override_settings(REALTIME_ENV_PREFIX=""):
+        sources = config_sources.gather()
+
+    assert (sources.options, sources.unknown_variables) == ({}, [])
+
+
+def test_unknown_variables_with_the_prefix_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_PRECENSE", "true")
+    monkeypatch.setenv("SERVICE_ADDRESS_OF_SOMEONE_ELSE", "x")
+    monkeypatch.setenv("OTHER_THING", "x")
+
+    sources = config_sources.gather()
+
+    assert sources.unknown_variables == ["SERVICE_ADDRESS_OF_SOMEONE_ELSE", "SERVICE_PRECENSE"]
+    assert sources.options == {}
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "expected"),
+    [
+        ("SERVICE_REDIS_URL", "redis://a,redis://b", {"redis_url": "redis://a,redis://b"}),
+        ("SERVICE_REDIS_PORT", "6380", {"redis_port": "6380"}),
+        ("SERVICE_REDIS_DB", "2", {"redis_db": 2}),
+        ("SERVICE_REDIS_TLS", "true", {"redis_tls": True}),
+        ("SERVICE_REDIS_SENTINELS", "a:1,b:2", {"redis_sentinels": "a:1,b:2"}),
+        ("SERVICE_ENGINE", "redis", {"engine": "redis"}),
+    ],
+)
+def test_redis_may_be_named_in_the_environment(
+    monkeypatch: pytest.MonkeyPatch, variable: str, text: str, expected: dict[str, object]
+) -> None:
+    monkeypatch.setenv(variable, text)
+
+    assert gathered() == expected
+
+
+@pytest.mark.parametrize(
+    ("variable", "expected"),
+    [
+        ("SERVICE_REDIS_STREAMS", {"redis_streams": "value"}),
+        ("SERVICE_PROXY_CONNECT_ENDPOINT", {"proxy_connect_endpoint": "value"}),
+        ("SERVICE_PORT", {}),
+        ("SERVICE_ADDRESS", {}),
+    ],
+)
+def test_variable_of_an_option_without_effect_is_given_unless_it_is_the_server_s(
+    monkeypatch: pytest.MonkeyPatch, variable: str, expected: dict[str, object]
+) -> None:
+    monkeypatch.setenv(variable, "value")
+
+    sources = config_sources.gather()
+
+    assert (sources.options, sources.unknown_variables) == (expected, [])
+
+
+def test_file_named_in_the_environment_wins_over_the_one_in_settings(
+    config_file: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"api_key": "other"}')
+
+    with override_settings(REALTIME_CONFIG_FILE=str(other)):
+        assert gathered()["api_key"] == "file"
+
+
+def test_file_may_be_named_in_settings(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"api_key": "file"}')
+
+    with override_settings(REALTIME_CONFIG_FILE=path):
+        assert gathered() == {"api_key": "file"}
+
+
+def test_file_is_named_with_the_prefix_in_force(
+    config_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"api_key": "other"}')
+    monkeypatch.setenv("CHAT_CONFIG_FILE", str(other))
+
+    with override_settings(REALTIME_ENV_PREFIX="CHAT_"):
+        assert gathered() == {"api_key": "other"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000],
+    ids=["broken", "array", "string", "no UTF-8", "too deep"],
+)
+def test_file_without_a_json_object_is_a_problem(config_file: Path, content: bytes) -> None:
+    config_file.write_bytes(content)
+
+    assert [problem.rule for problem in config_sources.gather().problems] == ["source"]
+
+
+def test_missing_file_is_a_problem(config_file: Path) -> None:
+    config_file.unlink()
+
+    problem = config_sources.gather().problems[0]
+
+    assert problem.rule == "source"
+    assert str(config_file) in problem.message
+
+
+@pytest.mark.parametrize("value", [None, [], "x"])
+def test_setting_that_is_no_dict_is_a_problem(value: object) -> None:
+    with override_settings(REALTIME=value):
+        assert [problem.rule for problem in config_sources.gather().problems] == ["source"]
+
+
+def test_settings_changed_in_a_test_are_seen_at_once_and_undone() -> None:
+    before = config_sources.current()
+
+    with override_settings(REALTIME={"api_key": "one"}):
+        assert config_sources.current().api_key == "one"
+        with override_settings(REALTIME={"api_key": "two"}):
+            assert config_sources.current().api_key == "two"
+        assert config_sources.current().api_key == "one"
+
+    assert config_sources.current() == before
+
+
+def test_configuration_is_read_once() -> None:
+    with override_settings(REALTIME={"api_key": "one"}):
+        assert config_sources.current() is config_sources.current()
+
+
+def test_mistakes_are_raised_when_the_configuration_is_used() -> None:
+    with override_settings(REALTIME={"nope": 1}), pytest.raises(InvalidOptions, match="'nope'"):
+        config_sources.current()
+
+
+# names in Redis
+
+
+def test_prefix_of_redis_is_the_one_given() -> None:
+    with override_settings(REALTIME={"redis_prefix": "shop"}):
+        assert config_sources.redis_prefix() == "shop"
+
+
+def test_prefix_of_redis_is_the_site_s_by_default() -> None:
+    with override_settings(SECRET_KEY="one"):
+        first, again = config_sources.redis_prefix(), config_sources.redis_prefix()
+    with override_settings(SECRET_KEY="two"):
+        other = config_sources.redis_prefix()
+
+    assert re.fullmatch(r"realtime-[0-9a-f]{8}", first)
+    assert first == again
+    assert first != other
+
+
+PREFIX = """
+import django
+from django.conf import settings
+settings.configure(SECRET_KEY="one")
+django.setup()
+from realtime.config import sources
+print(sources.redis_prefix())
+"""
+
+
+def test_processes_of_a_site_agree_on_the_prefix_of_redis() -> None:
+    output = subprocess.run(
+        [sys.executable, "-c", PREFIX],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+
+    with override_settings(SECRET_KEY="one"):
+        assert config_sources.redis_prefix() == output.strip()
+
+
+# the channel layer
+
+LAYERS = {
+    "ours": {"BACKEND": "realtime.layer.RedisChannelLayer"},
+    "other": {"BACKEND": "channels_redis.core.RedisChannelLayer"},
+    "memory": {"BACKEND": "channels.layers.InMemoryChannelLayer"},
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"channel_layer": "ours"}, id="ours"),
+        pytest.param({"channel_layer": "ours", "redis_url": "redis://h"}, id="ours and a URL"),
+        pytest.param({"channel_layer": "other", "redis_url": "redis://h"}, id="other and a URL"),
+        pytest.param({"channel_layer": "other", "engine": "redis"}, id="other and the default"),
+    ],
+)
+def test_layer_that_can_deliver_is_taken(options: dict[str, object]) -> None:
+    with override_settings(REALTIME=options, CHANNEL_LAYERS=LAYERS):
+        assert config_sources.current().channel_layer == options["channel_layer"]
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        pytest.param({"channel_layer": "nope"}, "layer", id="unknown"),
+        pytest.param({"channel_layer": "memory", "engine": "redis"}, "layer", id="in memory"),
+        pytest.param({"channel_layer": "other"}, "layer_without_redis", id="no Redis named"),
+    ],
+)
+def test_layer_that_cannot_deliver_is_refused(options: dict[str, object], rule: str) -> None:
+    with (
+        override_settings(REALTIME=options, CHANNEL_LAYERS=LAYERS),
+        pytest.raises(InvalidOptions) as raised,
+    ):
+        config_sources.current()
+
+    assert [problem.rule for problem in raised.value.problems] == [rule]
+
+
+def test_changed_layers_are_seen_at_once() -> None:
+    with override_settings(REALTIME={"channel_layer": "ours"}, CHANNEL_LAYERS=LAYERS):
+        assert config_sources.current().channel_layer == "ours"
+        with override_settings(CHANNEL_LAYERS={}), pytest.raises(InvalidOptions):
+            config_sources.current()
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        pytest.param({"a": {"BACKEND": "x.Y"}}, {"a": "x.Y"}, id="layer"),
+        pytest.param({"a": {}, "b": None}, {"a": "", "b": ""}, id="no backend"),
+        pytest.param([], {}, id="no dict"),
+    ],
+)
+def test_layers_are_those_of_the_site(layers: object, expected: dict[str, str]) -> None:
+    with override_settings(CHANNEL_LAYERS=layers):
+        assert config_sources.channel_layers() == expected

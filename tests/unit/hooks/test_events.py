@@ -1,0 +1,341 @@
+"""Signals about clients: in order, on a thread of their own, bounded, whatever receivers do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.dispatch import Signal
+
+from realtime import signals
+from realtime.config.reader import load
+from realtime.hooks.events import CLOSE_TIMEOUT, EVENTS_ALLOWED, SIGNALS, Events
+from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from tests.unit.node.node_parts import stop
+from tests.unit.parts import Clock
+
+TOO_SLOW = "Receivers of signals are too slow: signals are dropped"
+PATIENCE = 10.0
+
+
+class Receiver:
+    """Keeps what it hears; waits at a gate that is open at first."""
+
+    def __init__(self) -> None:
+        self.heard: list[dict[str, Any]] = []
+        self.threads: set[str] = set()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def __call__(self, signal: Signal, sender: Any, **details: Any) -> None:
+        assert sender is None
+        self.heard.append(details)
+        self.threads.add(threading.current_thread().name)
+        self.gate.wait(PATIENCE)
+
+    def clients(self) -> list[Any]:
+        return [details["client"] for details in self.heard]
+
+
+Connect = Callable[..., None]
+
+
+@pytest.fixture
+def listen() -> Iterator[Connect]:
+    """Connect a receiver for this test: `listen(signals.connected, receiver)`."""
+    connected: list[tuple[Signal, Any]] = []
+
+    def listen(signal: Signal, receiver: Any) -> None:
+        signal.connect(receiver, weak=False)
+        connected.append((signal, receiver))
+
+    yield listen
+    for signal, receiver in connected:
+        assert signal.disconnect(receiver)
+
+
+@pytest.fixture
+def receiver(listen: Connect) -> Iterator[Receiver]:
+    """One that hears who connects."""
+    receiver = Receiver()
+    listen(signals.connected, receiver)
+    yield receiver
+    receiver.gate.set()
+
+
+@pytest.fixture
+async def told() -> AsyncIterator[Events]:
+    made = Events()
+    yield made
+    await made.close()
+
+
+def connect(told: Events, *clients: Any) -> None:
+    for client in clients:
+        told.tell("connected", user="17", client=client)
+
+
+def signal_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "realtime-signals"]
+
+
+@pytest.mark.parametrize("kind", SIGNALS)
+async def test_every_kind_is_a_signal_with_its_details(
+    told: Events, listen: Connect, kind: str
+) -> None:
+    receiver = Receiver()
+    listen(getattr(signals, kind), receiver)
+
+    told.tell(kind, channel="news", user="17")
+
+    assert await told.heard(PATIENCE)
+    assert receiver.heard == [{"channel": "news", "user": "17"}]
+
+
+async def test_receivers_hear_in_the_order_of_what_happened(
+    told: Events, receiver: Receiver, listen: Connect
+) -> None:
+    listen(signals.disconnected, receiver)
+    for client in range(100):
+        connect(told, client)
+        told.tell("disconnected", user="17", client=client, code=0)
+
+    assert await told.heard(PATIENCE)
+
+    assert receiver.clients() == [client for client in range(100) for _ in range(2)]
+
+
+async def test_receivers_run_on_one_thread_that_is_not_the_loops(
+    told: Events, receiver: Receiver
+) -> None:
+    connect(told, *range(10))
+
+    assert await told.heard(PATIENCE)
+    assert receiver.threads == {"realtime-signals"}
+
+
+async def test_telling_does_not_wait_for_receivers(told: Events, receiver: Receiver) -> None:
+    receiver.gate.clear()
+
+    connect(told, *range(10))
+
+    assert not await told.heard(0.05)
+    assert receiver.clients() == [0]
+    receiver.gate.set()
+    assert await told.heard(PATIENCE)
+    assert receiver.clients() == [*range(10)]
+
+
+async def test_what_nobody_wants_to_hear_costs_no_thread() -> None:
+    told = Events()
+    before = signal_threads()
+
+    connect(told, 1)
+
+    assert signal_threads() == before
+    assert await told.heard(0)
+    await told.close()
+
+
+async def test_failing_receiver_is_logged_and_the_others_hear_all(
+    told: Events, listen: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(**_: Any) -> None:
+        raise LookupError("the receiver is broken")
+
+    listen(signals.connected, fail)
+    receiver = Receiver()
+    listen(signals.connected, receiver)
+
+    connect(told, 1, 2)
+    assert await told.heard(PATIENCE)
+
+    assert receiver.clients() == [1, 2]
+    entries = [entry for entry in caplog.records if entry.name == "realtime.hooks"]
+    assert [entry.levelno for entry in entries] == [logging.ERROR] * 2
+    assert f"{fail.__module__}.{fail.__qualname__} of signal connected" in entries[0].message
+    assert entries[0].exc_info is not None
+    assert str(entries[0].exc_info[1]) == "the receiver is broken"
+
+
+async def test_receiver_that_wants_to_end_the_process_ends_nothing(
+    told: Events, listen: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[Any] = []
+
+    def leave(client: Any, **_: Any) -> None:
+        heard.append(client)
+        raise SystemExit(1)
+
+    listen(signals.connected, leave)
+
+    connect(told, 1, 2)
+    assert await told.heard(PATIENCE)
+
+    assert heard == [1, 2]
+    assert "Signal connected could not be sent to all receivers" in caplog.text
+
+
+async def test_asynchronous_receiver_hears(told: Events, listen: Connect) -> None:
+    heard: list[Any] = []
+
+    async def receive(client: Any, **_: Any) -> None:
+        await asyncio.sleep(0)
+        heard.append((client, threading.current_thread().name))
+
+    listen(signals.connected, receive)
+
+    connect(told, 1, 2)
+    assert await told.heard(PATIENCE)
+
+    assert [client for client, _ in heard] == [1, 2]
+    assert threading.current_thread().name not in {name for _, name in heard}
+
+
+# bounds
+
+
+async def test_more_than_may_wait_are_dropped_and_that_is_logged_once(
+    told: Events, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.gate.clear()
+    connect(told, "first")
+    while not receiver.heard:
+        await asyncio.sleep(0)
+
+    connect(told, *range(EVENTS_ALLOWED + 100))
+    receiver.gate.set()
+    assert await told.heard(PATIENCE)
+
+    assert receiver.clients() == ["first", *range(EVENTS_ALLOWED)]
+    assert caplog.text.count(TOO_SLOW) == 1
+
+
+async def test_receivers_at_the_limit_are_logged_once_and_not_for_every_place_that_gets_free(
+    told: Events, listen: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    turns = threading.Semaphore(0)
+    heard: list[Any] = []
+
+    def receive(client: Any, **_: Any) -> None:
+        assert turns.acquire(timeout=PATIENCE)
+        heard.append(client)
+
+    listen(signals.connected, receive)
+    connect(told, *range(EVENTS_ALLOWED + 2))
+
+    for number in range(1, 10):
+        turns.release()
+        while len(heard) < number:
+            await asyncio.sleep(0)
+        connect(told, "more", "and more", "and one that finds no place")
+
+    assert caplog.text.count(TOO_SLOW) == 1
+    turns.release(2 * EVENTS_ALLOWED)
+    assert await told.heard(PATIENCE)
+
+
+async def test_receivers_that_keep_up_again_hear_again_and_the_log_says_how_many_they_missed(
+    told: Events, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.gate.clear()
+    connect(told, "first")
+    while not receiver.heard:
+        await asyncio.sleep(0)
+    connect(told, *range(EVENTS_ALLOWED + 7))
+    receiver.gate.set()
+    assert await told.heard(PATIENCE)
+
+    connect(told, "last")
+    assert await told.heard(PATIENCE)
+
+    assert receiver.clients()[-1] == "last"
+    assert "keep up again; 7 were dropped" in caplog.text
+
+
+# the end
+
+
+async def test_receivers_hear_what_waits_at_the_end(receiver: Receiver) -> None:
+    told = Events()
+    connect(told, *range(1000))
+
+    await told.close()
+
+    assert receiver.clients() == [*range(1000)]
+
+
+async def test_nothing_is_heard_after_the_end_and_no_thread_is_left(receiver: Receiver) -> None:
+    told = Events()
+    connect(told, 1)
+    (thread,) = signal_threads()
+    await told.close()
+
+    connect(told, 2)
+    thread.join(PATIENCE)
+
+    assert not thread.is_alive()
+    assert receiver.clients() == [1]
+
+
+async def test_slow_receiver_does_not_keep_the_end_for_long_and_hears_no_more(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = Events()
+    receiver.gate.clear()
+    connect(told, 1, 2)
+    (thread,) = signal_threads()
+    began = time.monotonic()
+
+    await told.close()
+    took = time.monotonic() - began
+    receiver.gate.set()
+    thread.join(PATIENCE)
+
+    assert CLOSE_TIMEOUT <= took < 2 * CLOSE_TIMEOUT
+    assert "they may not hear the last ones" in caplog.text
+    assert receiver.clients() == [1]
+    assert not thread.is_alive()
+
+
+async def test_thread_of_a_receiver_that_never_ends_does_not_keep_the_process(
+    told: Events, receiver: Receiver
+) -> None:
+    receiver.gate.clear()
+    connect(told, 1)
+
+    assert [thread.daemon for thread in signal_threads()] == [True]
+    receiver.gate.set()
+
+
+async def test_node_that_stops_lets_receivers_hear_and_ends_in_time_where_they_do_not(
+    clock: Clock, receiver: Receiver
+) -> None:
+    told = Events()
+    node = Node(load({}), events=told)
+    await node.start()
+    receiver.gate.clear()
+    connect(told, 1, 2)
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert receiver.clients() == [1]
+
+
+# the documentation
+
+
+def test_documentation_has_every_signal_and_the_numbers_of_the_code() -> None:
+    text = (Path(__file__).resolve().parents[3] / "docs" / "signals.md").read_text()
+    table = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+
+    assert table == list(SIGNALS)
+    assert f"No more than {EVENTS_ALLOWED} signals wait" in text
+    assert CLOSE_TIMEOUT == 1  # "receivers have a second to hear it"

@@ -1,0 +1,56 @@
+"""What hooks are told: it shows no secrets where it is logged, and who is nobody is nobody."""
+
+from __future__ import annotations
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import AbstractBaseUser, User
+from django.db import models
+from django.test.utils import isolate_apps
+from pytest_django import Settings
+
+from realtime.hooks.requests import ConnectRequest, Request, SubscribeRequest
+from realtime.node.hooks import Handshake
+
+
+def test_credentials_are_not_shown() -> None:
+    handshake = Handshake({"cookie": "sessionid=secret", "authorization": "Bearer secret"})
+    asked = SubscribeRequest(
+        client="C", user="17", handshake=handshake, channel="room:1", token="secret"
+    )
+    connecting = ConnectRequest(client="C", user="", handshake=handshake, data={"key": "secret"})
+
+    assert "secret" not in f"{asked!r} {connecting!r} {handshake!r}"
+    assert "room:1" in repr(asked)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("active", [True, False])
+def test_user_who_is_not_active_is_nobody(active: bool) -> None:
+    user = User.objects.create_user("ann", is_active=active)
+    request = Request(client="C", user=str(user.pk), handshake=Handshake())
+
+    assert request.get_user().is_authenticated is active
+
+
+@pytest.fixture
+def uuid_users(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A site whose users have UUIDs for primary keys."""
+    with isolate_apps("django.contrib.auth"):
+
+        class Member(AbstractBaseUser):
+            id = models.UUIDField(primary_key=True)
+            USERNAME_FIELD = "id"
+
+            class Meta:
+                app_label = "auth"
+
+    monkeypatch.setitem(apps.all_models["auth"], "member", Member)
+    settings.AUTH_USER_MODEL = "auth.Member"
+
+
+@pytest.mark.parametrize("user", ["", "device-17", "17", "\0"])
+def test_id_that_no_user_of_the_site_can_have_is_nobody(uuid_users: None, user: str) -> None:
+    request = Request(client="C", user=user, handshake=Handshake())
+
+    assert not request.get_user().is_authenticated

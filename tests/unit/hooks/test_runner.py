@@ -1,0 +1,381 @@
+"""Running functions of a site: threads and coroutines, bounded in time and number."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+
+from realtime.errors import Disconnect, Error, InternalError, PermissionDenied
+from realtime.hooks import runner as runner_module
+from realtime.hooks.runner import Runner
+from tests.unit.parts import eventually
+
+TIMEOUT = 10.0
+WORKERS = 2
+
+
+@pytest.fixture
+async def runner() -> AsyncIterator[Runner]:
+    """A runner whose functions have time enough."""
+    made = Runner(WORKERS, TIMEOUT)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def impatient() -> AsyncIterator[Runner]:
+    """A runner whose functions have little time."""
+    made = Runner(WORKERS, 0.05)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What threads wait for; opened when the test ends, so that they end too."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+async def add_async(a: int, b: int) -> int:
+    await asyncio.sleep(0)
+    return a + b
+
+
+class Adder:
+    """An object that can be called, and hides a coroutine function."""
+
+    async def __call__(self, a: int, b: int) -> int:
+        return a + b
+
+
+def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that does not know coroutines."""
+    return lambda *arguments: function(*arguments)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "function": add,
+    "coroutine function": add_async,
+    "object": Adder(),
+    "partial of a function": functools.partial(add),
+    "partial of a coroutine function": functools.partial(add_async),
+    "coroutine function behind a decorator": decorated(add_async),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+async def test_function_is_called_with_its_arguments(
+    runner: Runner, function: Callable[..., Any]
+) -> None:
+    assert await runner.run(function, 1, 2) == 3
+    assert await runner.run(function, 1, 2, read=lambda answer: answer * 10) == 30
+
+
+async def test_function_runs_on_a_worker_and_coroutine_on_the_loop(runner: Runner) -> None:
+    async def thread_of_coroutine() -> str:
+        return threading.current_thread().name
+
+    assert (await runner.run(lambda: threading.current_thread().name)).startswith("realtime-hook")
+    assert await runner.run(thread_of_coroutine) == threading.current_thread().name
+
+
+async def test_answer_of_a_function_is_read_on_its_thread(runner: Runner) -> None:
+    def name(_: object = None) -> str:
+        return threading.current_thread().name
+
+    assert (await runner.run(add, 1, 2, read=name)).startswith("realtime-hook")
+
+
+# refusing and failing
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Error(1001, "no credit"), PermissionDenied(), Disconnect(4001, "no"), InternalError()],
+    ids=repr,
+)
+@pytest.mark.parametrize("kind", ["function", "coroutine function", "read"])
+async def test_error_and_disconnect_pass_without_a_log_entry(
+    runner: Runner, caplog: pytest.LogCaptureFixture, error: Exception, kind: str
+) -> None:
+    def refuse(_: object = None) -> None:
+        raise error
+
+    async def refuse_async() -> None:
+        raise error
+
+    function = {"function": refuse, "coroutine function": refuse_async, "read": int}[kind]
+    with pytest.raises(type(error)) as caught:
+        await runner.run(function, read=refuse)
+
+    assert caught.value is error
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError, LookupError, TimeoutError, StopIteration, SystemExit, AssertionError]
+)
+@pytest.mark.parametrize("kind", ["function", "coroutine function"])
+async def test_other_exception_is_an_internal_error_and_its_traceback_is_logged(
+    runner: Runner, caplog: pytest.LogCaptureFixture, error: type[BaseException], kind: str
+) -> None:
+    def broken() -> None:
+        raise error("the reason")
+
+    async def broken_async() -> None:
+        if error is StopIteration:
+            broken()
+        raise error("the reason")
+
+    with pytest.raises(InternalError):
+        await runner.run(broken if kind == "function" else broken_async)
+
+    [record] = caplog.records
+    assert (record.name, record.levelno) == ("realtime.hooks", logging.ERROR)
+    assert "broken" in record.getMessage()
+    assert record.exc_info is not None
+    assert "the reason" in caplog.text
+    assert "in broken" in caplog.text
+
+
+async def test_failing_object_without_a_name_is_logged_too(
+    runner: Runner, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(InternalError):
+        await runner.run(functools.partial(add, 1), "2")
+
+    assert "functools.partial" in caplog.records[0].getMessage()
+
+
+# time
+
+
+async def test_function_that_takes_too_long_is_an_internal_error(
+    impatient: Runner, gate: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(InternalError):
+        await impatient.run(gate.wait)
+
+    assert not gate.is_set()
+    assert caplog.records[0].getMessage().endswith("took longer than 0.05 s")
+
+
+async def test_coroutine_that_takes_too_long_is_cancelled(impatient: Runner) -> None:
+    cancelled = asyncio.Event()
+
+    async def endless() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    with pytest.raises(InternalError):
+        await impatient.run(endless)
+
+    await asyncio.wait_for(cancelled.wait(), TIMEOUT)
+
+
+async def test_coroutine_that_does_not_stop_keeps_nobody_waiting(impatient: Runner) -> None:
+    go_on = asyncio.Event()
+
+    async def stubborn() -> None:
+        while not go_on.is_set():
+            try:
+                await go_on.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async with asyncio.timeout(TIMEOUT):
+        with pytest.raises(InternalError):
+            await impatient.run(stubborn)
+    assert not go_on.is_set()
+    go_on.set()
+
+
+async def test_caller_that_is_cancelled_stops_its_coroutine(runner: Runner) -> None:
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def endless() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    caller = asyncio.create_task(runner.run(endless))
+    await started.wait()
+    caller.cancel()
+
+    await asyncio.wait_for(cancelled.wait(), TIMEOUT)
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+
+
+async def test_slow_thread_of_a_coroutine_stalls_no_other_coroutine(
+    runner: Runner, gate: threading.Event
+) -> None:
+    async def uses_a_thread(function: Callable[[], Any]) -> Any:
+        return await sync_to_async(function)()
+
+    slow = asyncio.create_task(runner.run(uses_a_thread, gate.wait))
+    try:
+        assert await runner.run(uses_a_thread, lambda: "quick") == "quick"
+        assert not gate.is_set()
+    finally:
+        gate.set()
+        assert await slow is True
+
+
+async def test_coroutine_run_by_async_to_sync_within_a_thread_uses_that_thread(
+    runner: Runner,
+) -> None:
+    """With as many calls under way as threads, another thread would never come."""
+
+    async def inner() -> int:
+        return await sync_to_async(threading.get_ident)()
+
+    def outer() -> bool:
+        return async_to_sync(inner)() == threading.get_ident()
+
+    answers = await asyncio.gather(*(runner.run(outer) for _ in range(WORKERS)))
+
+    assert answers == [True] * WORKERS
+
+
+# number
+
+
+async def test_no_more_functions_run_at_once_than_there_are_workers(runner: Runner) -> None:
+    lock = threading.Lock()
+    now, most = 0, 0
+
+    def count() -> None:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.01)
+        with lock:
+            now -= 1
+
+    async def count_async() -> None:
+        await sync_to_async(count)()
+
+    calls = [runner.run(count if number % 2 else count_async) for number in range(20)]
+    await asyncio.gather(*calls)
+
+    assert most == WORKERS
+
+
+async def test_call_beyond_the_queue_is_refused_at_once(
+    gate: threading.Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(runner_module, "QUEUE_PER_WORKER", 2)
+    runner = Runner(1, TIMEOUT)
+    waiting = [asyncio.create_task(runner.run(gate.wait)) for _ in range(1 + 2)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    with pytest.raises(InternalError):
+        await runner.run(add, 1, 2)
+    assert "too many calls wait for a thread" in caplog.text
+
+    gate.set()
+    assert await asyncio.gather(*waiting) == [True] * 3
+    assert await runner.run(add, 1, 2) == 3
+    await runner.close()
+
+
+async def test_thread_left_to_itself_keeps_its_place_until_it_ends(
+    gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "QUEUE_PER_WORKER", 0)
+    runner = Runner(1, 0.05)
+    with pytest.raises(InternalError):
+        await runner.run(gate.wait)
+
+    with pytest.raises(InternalError):
+        await runner.run(add, 1, 2)
+    gate.set()
+
+    async def works() -> bool:
+        try:
+            return bool(await runner.run(add, 1, 2) == 3)
+        except InternalError:
+            return False
+
+    async with asyncio.timeout(TIMEOUT):
+        while not await works():
+            await asyncio.sleep(0.01)
+    await runner.close()
+
+
+async def test_closed_runner_refuses_what_waits_and_what_comes(gate: threading.Event) -> None:
+    runner = Runner(1, TIMEOUT)
+    started = threading.Event()
+
+    def first() -> bool:
+        started.set()
+        return gate.wait()
+
+    running_call = asyncio.create_task(runner.run(first))
+    await eventually(started.is_set)
+    waiting = asyncio.create_task(runner.run(add, 1, 2))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    await runner.close()
+
+    with pytest.raises(InternalError):
+        await waiting
+    with pytest.raises(InternalError):
+        await runner.run(add, 1, 2)
+    gate.set()
+    assert await running_call is True
+
+
+async def test_calls_nobody_waits_for_any_more_leave_the_queue(
+    monkeypatch: pytest.MonkeyPatch, gate: threading.Event
+) -> None:
+    monkeypatch.setattr(runner_module, "QUEUE_PER_WORKER", 2)
+    runner = Runner(1, timeout=0.02)
+    for _ in range(10):
+        with pytest.raises(InternalError):
+            await runner.run(gate.wait)
+    await eventually(lambda: not runner._pool._waiting)
+    gate.set()
+    await runner.close()
+
+
+def test_function_that_hangs_does_not_keep_the_process() -> None:
+    code = (
+        "import asyncio, time\n"
+        "from django.conf import settings\n"
+        "settings.configure(DATABASES={})\n"
+        "from realtime.errors import InternalError\n"
+        "from realtime.hooks.runner import Runner\n"
+        "async def main():\n"
+        "    runner = Runner(1, timeout=0.05)\n"
+        "    try:\n"
+        "        await runner.run(lambda: time.sleep(60))\n"
+        "    except InternalError:\n"
+        "        await runner.close()\n"
+        "asyncio.run(main())\n"
+    )
+    subprocess.run([sys.executable, "-c", code], timeout=20, check=True, capture_output=True)

@@ -1,0 +1,327 @@
+"""The end of a node: everybody is told to come back elsewhere, in bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+
+import pytest
+
+from realtime.config.reader import load
+from realtime.node.hooks import NoHooks
+from realtime.node.node import (
+    CLOSE_AT_ONCE,
+    CLOSE_INTERVAL,
+    CLOSE_SPREAD,
+    FAREWELL_TIMEOUT,
+    SHUTDOWN_TIMEOUT,
+    Node,
+)
+from realtime.timers import Timers
+from tests.conftest import connection_token
+from tests.unit.node.node_parts import EVERYTHING, Connection, OpenedClient, stop
+from tests.unit.parts import Clock, eventually, turns
+from tests.unit.suspended_engine import METHODS, SuspendedEngine
+
+SHUTDOWN = 3001
+
+
+@pytest.fixture
+async def node(clock: Clock) -> AsyncIterator[Node]:
+    """A node in the test's time, which moves while it stops."""
+    made = Node(load(EVERYTHING))
+    await made.start()
+    yield made
+    await stop(made, clock, SHUTDOWN_TIMEOUT)
+
+
+# clients
+
+
+async def test_stopping_closes_everyone_with_shutdown_and_newcomers_too(node: Node) -> None:
+    connected = OpenedClient(node)
+
+    node.begin_stop()
+    opened = OpenedClient(node)
+
+    assert (connected.close_codes, opened.close_codes) == ([SHUTDOWN], [SHUTDOWN])
+
+
+async def test_closed_connection_is_not_closed_again_by_stopping(node: Node) -> None:
+    client = OpenedClient(node)
+    node.closed(client)
+
+    node.begin_stop()
+
+    assert client.closes == []
+
+
+async def test_beginning_to_stop_twice_closes_everyone_once(node: Node) -> None:
+    client = OpenedClient(node)
+
+    node.begin_stop()
+    node.begin_stop()
+    await node.stop()
+
+    assert client.close_codes == [SHUTDOWN]
+
+
+def closed(clients: Iterable[OpenedClient]) -> int:
+    return sum(bool(client.closes) for client in clients)
+
+
+async def test_as_many_clients_as_are_closed_at_once_are(node: Node) -> None:
+    clients = [OpenedClient(node, f"C{number}") for number in range(CLOSE_AT_ONCE)]
+
+    node.begin_stop()
+
+    assert closed(clients) == CLOSE_AT_ONCE
+
+
+@pytest.mark.parametrize("number", [CLOSE_AT_ONCE + 1, 1000, 10_000])
+async def test_many_clients_are_closed_in_slices(node: Node, clock: Clock, number: int) -> None:
+    # larger slices where they are needed for all to be closed in time
+    at_once = max(CLOSE_AT_ONCE, number * CLOSE_INTERVAL / CLOSE_SPREAD)
+    clients = [OpenedClient(node, f"C{number}") for number in range(number)]
+
+    node.begin_stop()
+    counts = [closed(clients)]
+    while counts[-1] < number and len(counts) <= CLOSE_SPREAD / CLOSE_INTERVAL:
+        await clock.advance(CLOSE_INTERVAL * 1.001)
+        counts.append(closed(clients))
+
+    slices = [after - before for before, after in zip([0, *counts], counts, strict=False)]
+    assert sum(slices) == number
+    assert set(slices[:-1]) == {at_once}
+    assert 0 < slices[-1] <= at_once
+    assert all(client.close_codes == [SHUTDOWN] for client in clients)
+
+
+async def test_stop_waits_until_the_last_slice_is_closed(node: Node, clock: Clock) -> None:
+    clients = [OpenedClient(node, f"C{number}") for number in range(1000)]
+
+    await stop(node, clock, CLOSE_SPREAD)
+
+    assert closed(clients) == 1000
+
+
+async def test_newcomer_between_two_slices_is_closed_at_once(node: Node, clock: Clock) -> None:
+    for number in range(1000):
+        OpenedClient(node, f"C{number}")
+    node.begin_stop()
+    await clock.advance(CLOSE_INTERVAL)
+
+    newcomer = OpenedClient(node, "newcomer")
+
+    assert newcomer.close_codes == [SHUTDOWN]
+
+
+# work
+
+
+async def test_stop_waits_for_work_beside_the_clients(node: Node) -> None:
+    finished = asyncio.Event()
+
+    async def work() -> None:
+        await turns(20)
+        finished.set()
+
+    node.spawn(work())
+    await node.stop()
+
+    assert finished.is_set()
+
+
+async def test_work_that_hangs_is_cancelled_when_the_time_is_up(node: Node, clock: Clock) -> None:
+    cancelled = asyncio.Event()
+
+    async def hang() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    node.spawn(hang())
+    await turns()
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    await eventually(cancelled.is_set)
+
+
+async def test_client_that_does_not_close_does_not_keep_the_node(node: Node, clock: Clock) -> None:
+    client = OpenedClient(node)
+    client.close = client.closes.append  # type: ignore[method-assign]
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert client.close_codes == [SHUTDOWN]
+
+
+# the engine
+
+
+async def serving(clock: Clock) -> tuple[Node, SuspendedEngine, Connection]:
+    """A node that speaks to others, and a client that is subscribed there."""
+    engine = SuspendedEngine(Timers(asyncio.get_running_loop()), shared=True)
+    node = Node(load(EVERYTHING), engine)
+    await node.start()
+    connection = Connection(node)
+    await connection.say(1, 0, token=connection_token("17"))
+    await connection.subscribe("a")
+    assert connection.reply(2) is not None
+    return node, engine, connection
+
+
+async def test_node_that_stops_is_gone_for_the_others_and_leaves_nobody_present(
+    clock: Clock,
+) -> None:
+    node, engine, connection = await serving(clock)
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert engine.calls["withdraw"] == 1
+    assert await engine.presence("a") == {}
+    assert (connection.closes, node.hub.clients, node.hub.feeds) == ([SHUTDOWN], {}, {})
+
+
+@pytest.mark.parametrize("method", [*METHODS, "every one"])
+async def test_node_whose_engine_hangs_tells_its_clients_and_ends_in_time(
+    clock: Clock, method: str
+) -> None:
+    node, engine, connection = await serving(clock)
+    engine.hold(*(METHODS if method == "every one" else [method]))
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert connection.closes == [SHUTDOWN]
+
+
+async def test_time_to_stop_counts_from_its_beginning(clock: Clock) -> None:
+    # uvicorn waits for the clients, which wait for the engine, before it ends the lifespan
+    node, engine, _connection = await serving(clock)
+    engine.hold(*METHODS)
+    node.begin_stop()
+    await clock.advance(SHUTDOWN_TIMEOUT / 2)
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT / 2)
+
+
+async def test_node_that_is_stopped_late_still_says_farewell(clock: Clock) -> None:
+    node, engine, _connection = await serving(clock)
+    node.begin_stop()
+    await clock.advance(2 * SHUTDOWN_TIMEOUT)
+
+    await stop(node, clock, FAREWELL_TIMEOUT)
+
+    assert engine.calls["withdraw"] == 1
+
+
+async def test_node_that_is_stopped_late_does_not_wait_long_for_an_engine_that_hangs(
+    clock: Clock,
+) -> None:
+    node, engine, _connection = await serving(clock)
+    engine.hold(*METHODS)
+    node.begin_stop()
+    await clock.advance(2 * SHUTDOWN_TIMEOUT)
+
+    await stop(node, clock, FAREWELL_TIMEOUT)
+
+
+async def test_client_is_told_at_once_also_where_the_engine_hangs(clock: Clock) -> None:
+    node, engine, connection = await serving(clock)
+    engine.hold(*METHODS)
+
+    node.begin_stop()
+    await eventually(lambda: connection.closes == [SHUTDOWN])  # the clock stands still
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+
+STEPS = ["subscribe", "position", "add_presence"]
+"""What the engine is asked while a client subscribes, in this order."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_client_whose_subscribe_hangs_in_the_engine_is_told_too(
+    clock: Clock, step: str
+) -> None:
+    node, engine, connection = await serving(clock)
+    engine.hold(*METHODS)
+    command = connection.say(3, 1, channel="b")
+    engine.go_on(*STEPS[: STEPS.index(step)])
+    await engine.reached(step)
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert connection.closes == [SHUTDOWN]
+    engine.go_on(*engine.held)
+    await command
+
+
+class EndlessEngine(SuspendedEngine):
+    """Does not end, either."""
+
+    async def stop(self) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_node_ends_in_time_also_where_the_engine_does_not_end(clock: Clock) -> None:
+    node = Node(load(EVERYTHING), EndlessEngine(Timers(asyncio.get_running_loop())))
+    await node.start()
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+
+class BrokenEngine(SuspendedEngine):
+    """Fails even when it ends."""
+
+    async def stop(self) -> None:
+        raise ConnectionError("the engine cannot be reached")
+
+
+class RecordingHooks(NoHooks):
+    """Knows whether it was closed."""
+
+    closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_engine_that_fails_at_the_end_keeps_nothing_else_from_ending(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = RecordingHooks()
+    node = Node(load(EVERYTHING), BrokenEngine(Timers(asyncio.get_running_loop())), hooks)
+    fired: list[str] = []
+    node.timers.timer(lambda: fired.append("timer")).set(clock.now + 10)
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+    await clock.advance(20)
+
+    assert (hooks.closed, fired) == (True, [])
+    assert "The engine did not end" in caplog.text
+
+
+async def test_node_ends_where_the_engine_fails(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    node, engine, connection = await serving(clock)
+    engine.failing.update(METHODS)
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert connection.closes == [SHUTDOWN]
+    assert any("could not be told" in record.getMessage() for record in caplog.records)
+
+
+async def test_streams_are_not_followed_after_the_end(clock: Clock) -> None:
+    node, engine, _connection = await serving(clock)
+    engine.hold("remove_presence")  # so that the feed is still there at the end
+    node.on_interrupted(lambda channel: True)
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+    assert engine.calls["history"] == 0

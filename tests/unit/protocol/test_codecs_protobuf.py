@@ -1,0 +1,396 @@
+"""The Protobuf format: the schema's messages behind their length, and what is no message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.protobuf.internal.decoder import _DecodeVarint
+from google.protobuf.internal.encoder import _VarintBytes
+from google.protobuf.message import Message
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from realtime.errors import ERRORS, DisconnectBadRequest, Error
+from realtime.protocol.messages import (
+    ABSENT,
+    ChannelRequest,
+    ClientInfo,
+    Command,
+    ConnectRequest,
+    ConnectResult,
+    EmptyRequest,
+    EmptyResult,
+    HistoryResult,
+    Method,
+    NoResult,
+    PresenceResult,
+    PresenceStatsResult,
+    Publication,
+    PublishRequest,
+    RefreshRequest,
+    RefreshResult,
+    Result,
+    RPCRequest,
+    StreamPosition,
+    SubRefreshRequest,
+    SubRefreshResult,
+    SubscribeRequest,
+    SubscribeResult,
+)
+from realtime.protocol.v1 import client_pb2
+from realtime.protocol.v1.protobuf import ProtobufCodec, frame_message, split_frame
+from tests.unit.parts import data, quickly
+
+OFFSET = ProtobufCodec(use_offset=True)
+SEQ = ProtobufCodec(use_offset=False)
+
+RAW = b'{ "a" : "<" }'
+PERSON = ClientInfo("17", "C")
+FULL = ClientInfo("17", "C", data(RAW), data(b'"x"'))
+PB_PERSON = client_pb2.ClientInfo(user="17", client="C")
+PB_FULL = client_pb2.ClientInfo(user="17", client="C", conn_info=RAW, chan_info=b'"x"')
+BEYOND_32_BITS = 2 * 2**32 + 7
+
+
+def reply_of(message: bytes) -> client_pb2.Reply:
+    """Read a framed reply with the length reader of the Protobuf library."""
+    length, start = _DecodeVarint(message, 0)  # type: ignore[no-untyped-call]
+    assert len(message) == start + length
+    return client_pb2.Reply.FromString(message[start:])
+
+
+def subscribed(*offsets: int, top: int, recovered: bool = True) -> SubscribeResult:
+    publications = tuple(Publication(data(RAW), None, offset) for offset in offsets)
+    return SubscribeResult(
+        recoverable=True,
+        position=StreamPosition(top, "qKzD"),
+        publications=publications,
+        recovered=recovered,
+    )
+
+
+def both(result: Result, message: Message) -> tuple[Result, Message, Message]:
+    return result, message, message
+
+
+RESULTS = {
+    "connect": both(
+        ConnectResult(
+            "C",
+            "2.8.6",
+            True,
+            300,
+            {
+                "ns:desk": SubscribeResult(recoverable=True, position=StreamPosition(0, "qKzD")),
+                "pp:#17": SubscribeResult(),
+            },
+        ),
+        client_pb2.ConnectResult(
+            client="C",
+            version="2.8.6",
+            expires=True,
+            ttl=300,
+            subs={
+                "ns:desk": client_pb2.SubscribeResult(recoverable=True, epoch="qKzD"),
+                "pp:#17": client_pb2.SubscribeResult(),
+            },
+        ),
+    ),
+    "refresh": both(
+        RefreshResult("C", "1", True, 60),
+        client_pb2.RefreshResult(client="C", version="1", expires=True, ttl=60),
+    ),
+    "sub_refresh": both(
+        SubRefreshResult(True, 60), client_pb2.SubRefreshResult(expires=True, ttl=60)
+    ),
+    "subscribe that expires": both(
+        SubscribeResult(expires=True, ttl=60), client_pb2.SubscribeResult(expires=True, ttl=60)
+    ),
+    "recovered, newest first in seq": (
+        subscribed(5, 6, top=6),
+        client_pb2.SubscribeResult(
+            recoverable=True,
+            epoch="qKzD",
+            publications=[
+                client_pb2.Publication(data=RAW, offset=5),
+                client_pb2.Publication(data=RAW, offset=6),
+            ],
+            recovered=True,
+            offset=6,
+        ),
+        client_pb2.SubscribeResult(
+            recoverable=True,
+            epoch="qKzD",
+            publications=[
+                client_pb2.Publication(data=RAW, seq=6),
+                client_pb2.Publication(data=RAW, seq=5),
+            ],
+            recovered=True,
+            seq=6,
+        ),
+    ),
+    "not recovered, beyond 32 bits": (
+        subscribed(top=BEYOND_32_BITS, recovered=False),
+        client_pb2.SubscribeResult(recoverable=True, epoch="qKzD", offset=BEYOND_32_BITS),
+        client_pb2.SubscribeResult(recoverable=True, epoch="qKzD", seq=7, gen=2),
+    ),
+    "presence": both(
+        PresenceResult({"C": FULL, "D": ClientInfo("", "D")}),
+        client_pb2.PresenceResult(presence={"C": PB_FULL, "D": client_pb2.ClientInfo(client="D")}),
+    ),
+    "presence_stats": both(
+        PresenceStatsResult(2, 1), client_pb2.PresenceStatsResult(num_clients=2, num_users=1)
+    ),
+    "history with offset in both variants": (
+        HistoryResult((Publication(data(RAW), PERSON, 4, "u"),)),
+        client_pb2.HistoryResult(
+            publications=[client_pb2.Publication(uid="u", data=RAW, info=PB_PERSON, offset=4)]
+        ),
+        client_pb2.HistoryResult(
+            publications=[
+                client_pb2.Publication(seq=4, uid="u", data=RAW, info=PB_PERSON, offset=4)
+            ]
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("codec", [OFFSET, SEQ], ids=["offset", "seq"])
+@pytest.mark.parametrize("name", RESULTS)
+def test_result_is_the_message_of_the_schema(name: str, codec: ProtobufCodec) -> None:
+    result, in_offset, in_seq = RESULTS[name]
+    expected = in_offset if codec is OFFSET else in_seq
+
+    reply = reply_of(codec.result(9, result))
+
+    assert reply.id == 9
+    assert not reply.HasField("error")
+    assert type(expected).FromString(reply.result) == expected
+
+
+@pytest.mark.parametrize("result", [NoResult(), EmptyResult(), SubscribeResult()])
+def test_reply_without_content_carries_only_its_id(result: Result) -> None:
+    assert reply_of(OFFSET.result(9, result)) == client_pb2.Reply(id=9)
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_error_reply_has_code_and_message_and_no_result(kind: type[Error]) -> None:
+    error = client_pb2.Error(code=kind.code, message=kind.message)
+
+    assert reply_of(OFFSET.error(2**32 - 1, kind())) == client_pb2.Reply(id=2**32 - 1, error=error)
+
+
+def push_of(message: bytes) -> client_pb2.Push:
+    reply = reply_of(message)
+    assert reply.id == 0
+    return client_pb2.Push.FromString(reply.result)
+
+
+@pytest.mark.parametrize(
+    ("publication", "in_offset", "in_seq"),
+    [
+        pytest.param(
+            Publication(data(RAW)),
+            client_pb2.Publication(data=RAW),
+            client_pb2.Publication(data=RAW),
+            id="without history",
+        ),
+        pytest.param(
+            Publication(data(RAW), FULL, 7, "u"),
+            client_pb2.Publication(data=RAW, info=PB_FULL, offset=7),
+            client_pb2.Publication(data=RAW, info=PB_FULL, seq=7),
+            id="with history, by a client",
+        ),
+        pytest.param(
+            Publication(data(RAW), None, BEYOND_32_BITS),
+            client_pb2.Publication(data=RAW, offset=BEYOND_32_BITS),
+            client_pb2.Publication(data=RAW, seq=7, gen=2),
+            id="beyond 32 bits",
+        ),
+    ],
+)
+def test_publication_push_is_wrapped_twice_and_keeps_the_original_bytes(
+    publication: Publication, in_offset: client_pb2.Publication, in_seq: client_pb2.Publication
+) -> None:
+    for codec, expected in ((OFFSET, in_offset), (SEQ, in_seq)):
+        push = push_of(codec.publication("ns:a", publication))
+
+        assert (push.type, push.channel) == (client_pb2.PUBLICATION, "ns:a")
+        assert client_pb2.Publication.FromString(push.data) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "inner"),
+    [
+        (OFFSET.join("ns:a", PERSON), client_pb2.JOIN, client_pb2.Join(info=PB_PERSON)),
+        (OFFSET.leave("ns:a", FULL), client_pb2.LEAVE, client_pb2.Leave(info=PB_FULL)),
+        (OFFSET.unsub("ns:a"), client_pb2.UNSUB, client_pb2.Unsub()),
+    ],
+    ids=["join", "leave", "unsub"],
+)
+def test_push_has_its_type_and_inner_message(message: bytes, kind: Any, inner: Message) -> None:
+    push = push_of(message)
+
+    assert (push.type, push.channel) == (kind, "ns:a")
+    assert type(inner).FromString(push.data) == inner
+
+
+# framing
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 16383, 16384, 2097152])
+def test_length_in_front_is_the_varint_of_the_protobuf_library(size: int) -> None:
+    message = b"x" * size
+
+    assert frame_message(message) == _VarintBytes(size) + message  # type: ignore[no-untyped-call]
+
+
+@quickly
+@given(st.lists(st.binary(max_size=300), max_size=6))
+def test_messages_survive_the_way_through_a_frame(messages: list[bytes]) -> None:
+    frame = b"".join(map(frame_message, messages))
+
+    assert list(split_frame(frame)) == messages
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param(b"\x80", id="length breaks off"),
+        pytest.param(b"\x05abc", id="message breaks off"),
+        pytest.param(b"\xff" * 10 + b"\x01", id="length of eleven bytes"),
+        pytest.param(b"\xff" * 9 + b"\x01", id="length of 64 bits"),
+    ],
+)
+def test_broken_framing_is_a_bad_request(frame: bytes) -> None:
+    with pytest.raises(DisconnectBadRequest):
+        list(OFFSET.decode(frame))
+
+
+def framed(**fields: Any) -> bytes:
+    return frame_message(client_pb2.Command(**fields).SerializeToString())
+
+
+def test_commands_of_a_frame_come_in_order() -> None:
+    frame = framed(id=1, params=b"\n\x01t") + framed(id=2, method=7)
+
+    assert list(OFFSET.decode(frame)) == [
+        Command(1, Method.CONNECT, b"\n\x01t"),
+        Command(2, Method.PING, None),
+    ]
+
+
+def test_commands_before_a_broken_one_are_given_first() -> None:
+    commands = OFFSET.decode(framed(id=1, method=7) + b"\x05abc")
+
+    assert next(commands).id == 1
+    with pytest.raises(DisconnectBadRequest):
+        next(commands)
+
+
+def test_number_that_is_no_method_passes_the_codec() -> None:
+    # field 2, varint 77: the enumeration is open
+    assert list(OFFSET.decode(b"\x04\x08\x05\x10\x4d")) == [Command(5, 77, None)]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [b"", b"\x02\xff\xff", b"\x02\x1a\x7f"],
+    ids=["empty frame", "no message", "field breaks off"],
+)
+def test_frame_that_is_no_command_is_a_bad_request(frame: bytes) -> None:
+    with pytest.raises(DisconnectBadRequest):
+        list(OFFSET.decode(frame))
+
+
+def test_message_of_no_bytes_is_the_empty_command() -> None:
+    assert list(OFFSET.decode(b"\x00")) == [Command(0, Method.CONNECT, None)]
+
+
+# params
+
+
+@pytest.mark.parametrize(
+    ("message", "request_"),
+    [
+        (client_pb2.UnsubscribeRequest(channel="a"), ChannelRequest("a")),
+        (client_pb2.PublishRequest(channel="a", data=RAW), PublishRequest("a", Raw(RAW))),
+        (client_pb2.PublishRequest(channel="a"), PublishRequest("a", ABSENT)),
+        (client_pb2.RefreshRequest(token="t"), RefreshRequest("t")),
+        (client_pb2.SubRefreshRequest(channel="$a", token="t"), SubRefreshRequest("$a", "t")),
+        (client_pb2.RPCRequest(method="m", data=RAW), RPCRequest("m", Raw(RAW))),
+        (client_pb2.SendRequest(data=RAW), EmptyRequest()),
+        (
+            client_pb2.SubscribeRequest(
+                channel="a", recover=True, seq=1, gen=2, epoch="e", offset=3
+            ),
+            SubscribeRequest("a", "", True, 1, 2, "e", 3),
+        ),
+        (
+            client_pb2.ConnectRequest(
+                token="t",
+                name="js",
+                subs={"a": client_pb2.SubscribeRequest(recover=True, offset=3)},
+            ),
+            ConnectRequest(
+                "t",
+                name="js",
+                version="",
+                subs={"a": SubscribeRequest("", "", True, 0, 0, "", 3)},
+            ),
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_params_become_the_request_of_the_method(message: Message, request_: object) -> None:
+    command = Command(1, 0, message.SerializeToString())
+
+    assert OFFSET.params(command, type(request_)) == request_  # type: ignore[type-var]
+
+
+SHAPES = [
+    ConnectRequest,
+    SubscribeRequest,
+    ChannelRequest,
+    PublishRequest,
+    RPCRequest,
+    RefreshRequest,
+    SubRefreshRequest,
+    EmptyRequest,
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_absent_params_are_the_zero_request(shape: type) -> None:
+    assert OFFSET.params(Command(1, 0, None), shape) == shape()
+
+
+@pytest.mark.parametrize("shape", SHAPES[:-1])
+def test_params_of_the_wrong_shape_are_a_bad_request(shape: type) -> None:
+    # field 1 is a string everywhere; here it ends after its tag
+    with pytest.raises(DisconnectBadRequest):
+        OFFSET.params(Command(1, 0, b"\x0a"), shape)
+
+
+@quickly
+@given(st.binary(max_size=40))
+def test_arbitrary_frames_give_commands_or_a_bad_request(frame: bytes) -> None:
+    try:
+        commands = list(OFFSET.decode(frame))
+    except DisconnectBadRequest:
+        return
+
+    assert all(isinstance(command, Command) for command in commands)
+
+
+@quickly
+@given(st.binary(min_size=1, max_size=40), st.sampled_from(SHAPES))
+def test_arbitrary_params_give_a_request_or_a_bad_request(params: bytes, shape: type) -> None:
+    try:
+        request = OFFSET.params(Command(1, 0, params), shape)
+    except DisconnectBadRequest:
+        return
+
+    assert isinstance(request, shape)

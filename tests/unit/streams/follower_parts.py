@@ -1,0 +1,94 @@
+"""What the tests of following share: a stream, and a line from the engine that may be cut."""
+
+from __future__ import annotations
+
+import asyncio
+
+from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
+from realtime.streams.follower import Following
+from realtime.timers import Timers
+from tests.unit.node.node_parts import RECOVERABLE
+from tests.unit.parts import data
+from tests.unit.suspended_engine import SuspendedEngine
+
+
+class Line:
+    """Brings what is published into one channel to whom follows it, or loses it."""
+
+    def __init__(self, engine: SuspendedEngine) -> None:
+        self.engine = engine
+        self.following = Following(engine, "a", self._deliver, self._lost)
+        self.handed_on: list[int] = []
+        """The data of the publications that were handed on."""
+        self.losses = 0
+        """How often the stream was lost."""
+        self._cut = False
+        self._last: tuple[Publication, StreamPosition] | None = None
+        self._uids = 0
+
+    def _deliver(self, publication: Publication) -> None:
+        self.handed_on.append(int(publication.data.raw))
+
+    def _lost(self) -> None:
+        self.losses += 1
+
+    @property
+    def position(self) -> StreamPosition:
+        """That of the last publication handed on, which there must be."""
+        position = self.following.position
+        assert position is not None
+        return position
+
+    async def publish(self, *values: int) -> None:
+        for value in values:
+            self._uids += 1
+            publication = Publication(data(str(value)), None, 0, f"u{self._uids}")
+            await self.engine.publish("a", publication, RECOVERABLE)
+
+    async def lose(self, *values: int) -> tuple[Publication, StreamPosition]:
+        """Publish what does not arrive; returns the last of it."""
+        self._cut = True
+        await self.publish(*values)
+        self._cut = False
+        assert self._last is not None
+        return self._last
+
+    def arrive(self, publication: Publication, position: StreamPosition) -> None:
+        """Bring something now."""
+        self.following.arrived(publication, position)
+
+    # what an engine asks of its receiver
+
+    def on_publication(
+        self, channel: str, publication: Publication, position: StreamPosition | None
+    ) -> None:
+        assert position is not None
+        self._last = publication, position
+        if not self._cut:
+            self.arrive(publication, position)
+
+    def on_join(self, channel: str, info: ClientInfo) -> None:
+        raise AssertionError("nobody joins here")
+
+    def on_occupied(self, channel: str) -> None:
+        pass
+
+    def on_vacated(self, channel: str) -> None:
+        pass
+
+    def on_leave(self, channel: str, info: ClientInfo) -> None:
+        raise AssertionError("nobody leaves here")
+
+    def on_interrupted(self, concerns: object) -> None:
+        raise AssertionError("tests interrupt the following themselves")
+
+    def on_resumed(self, concerns: object) -> None:
+        raise AssertionError("tests resume the following themselves")
+
+
+async def open_line() -> Line:
+    """A line from an engine of its own; nobody follows yet."""
+    line = Line(SuspendedEngine(Timers(asyncio.get_running_loop())))
+    await line.engine.start(line)
+    await line.engine.subscribe("a")
+    return line

@@ -1,0 +1,187 @@
+"""What the tests of sessions at several nodes share: nodes with owned names, lost letters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from realtime.channel_rules import INTERNAL
+from realtime.cluster.direct import Letter
+from realtime.config.options import ChannelOptions
+from realtime.config.reader import load
+from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.protocol.messages import Publication, StreamPosition
+from realtime.timers import Timers
+from realtime.transports.emulation import relay_messages
+from realtime.transports.sockjs.application import SockJS
+from tests.unit.cluster.direct_parts import Branch
+from tests.unit.node.node_parts import stop
+from tests.unit.parts import Clock, eventually, turns
+from tests.unit.transports.emulation.parts import (
+    CONNECT,
+    OPEN,
+    OPTIONS,
+    Request,
+    Visitor,
+    subscribe_command,
+)
+
+
+class OwningBranch(Branch):
+    """Nodes on such engines share who owns what; and letters can be lost."""
+
+    def __init__(
+        self, timers: Timers, branches: list[Branch], claims: dict[str, tuple[str, float]]
+    ) -> None:
+        """`claims`: name → owner, and until when; the same for all."""
+        super().__init__(timers, branches)
+        self.claims = claims
+        self.times: Callable[[relay_messages.Letter | bytes], int]
+        """How often what this node writes arrives; an answer is given as its body."""
+        self.lose_nothing()
+        self.written: list[relay_messages.Letter | bytes] = []
+        """What this node wrote, in order."""
+        self.withheld: list[tuple[str, Publication]] = []
+        """What did not arrive."""
+
+    async def claim(self, name: str, owner: str, lifetime: float) -> str:
+        return await self._through("claim", self._claim, name, owner, lifetime)
+
+    async def owner(self, name: str) -> str | None:
+        return await self._through("owner", self._owner, name)
+
+    async def _claim(self, name: str, owner: str, lifetime: float) -> str:
+        present = await self._owner(name)
+        if present not in (None, owner):
+            return present
+        if lifetime:
+            self.claims[name] = owner, self._timers.now() + lifetime
+        else:
+            self.claims.pop(name, None)
+        return owner
+
+    async def _owner(self, name: str) -> str | None:
+        owner, until = self.claims.get(name, (None, 0.0))
+        return owner if until > self._timers.now() else None
+
+    async def publish(
+        self, channel: str, publication: Publication, options: ChannelOptions
+    ) -> StreamPosition | None:
+        times = 1
+        if channel.startswith(f"{INTERNAL}node"):
+            letter = msgspec.json.decode(publication.data.raw, type=Letter)
+            body = bytes(letter.body)
+            self.written.append(body if letter.is_answer else relay_messages.decode(body))
+            times = self.times(self.written[-1])
+        if times == 0:
+            self.withheld.append((channel, publication))
+        for _ in range(times):
+            position = await super().publish(channel, publication, options)
+        return position if times else None
+
+    async def let_arrive(self) -> None:
+        """What was withheld arrives now."""
+        withheld, self.withheld = self.withheld, []
+        for channel, publication in withheld:
+            await Branch.publish(self, channel, publication, ChannelOptions())
+
+    def lose(self, kind: type[relay_messages.Letter], *, times: int = 0) -> None:
+        """From now on letters of this kind arrive so many times, others once."""
+        self.times = lambda letter: times if isinstance(letter, kind) else 1
+
+    def lose_assent(self) -> None:
+        """From now on no answer arrives that says yes."""
+        self.times = lambda letter: int(letter != relay_messages.YES)
+
+    def lose_nothing(self) -> None:
+        """From now on everything arrives once."""
+        self.times = lambda letter: 1
+
+    def count(self, kind: type[relay_messages.Letter]) -> int:
+        """How many letters of a kind this node wrote."""
+        return sum(isinstance(letter, kind) for letter in self.written)
+
+
+class Nodes:
+    """Nodes of one service, on one event loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self._branches: list[Branch] = []
+        self.claims: dict[str, tuple[str, float]] = {}
+        self.nodes: list[Node] = []
+        self.engines: list[OwningBranch] = []
+        self.application = SockJS(None)
+        self._visitors = 0
+
+    async def add(self) -> Node:
+        engine = OwningBranch(Timers(asyncio.get_running_loop()), self._branches, self.claims)
+        node = Node(load(dict(OPTIONS)), engine)
+        await node.start()
+        self.nodes.append(node)
+        self.engines.append(engine)
+        return node
+
+    def visitor(self) -> Visitor:
+        self._visitors += 1
+        return Visitor(self.application, f"session{self._visitors}")
+
+    async def subscriber(self, node: Node, channel: str = "a") -> Visitor:
+        """A visitor whose session is at a node, and a subscriber."""
+        visitor = self.visitor()
+        assert await visitor.poll(node) == OPEN
+        assert await visitor.say(node, CONNECT, subscribe_command(channel)) == 204
+        frame = await visitor.poll(node)
+        while '\\"id\\":2' not in frame:
+            frame = await visitor.poll(node)
+        return visitor
+
+    async def die(self, node: Node) -> None:
+        """A node is heard no more, and hears nothing."""
+        engine = self.engines[self.nodes.index(node)]
+        self._branches.remove(engine)
+        engine.times = lambda letter: 0
+
+
+def owners(nodes: Nodes) -> list[str]:
+    """The nodes that own a session just now."""
+    return [owner for owner, until in nodes.claims.values() if until > nodes.clock.now]
+
+
+async def claimed(nodes: Nodes, *expected: Node) -> None:
+    """Wait until these are the owners of all sessions."""
+    uids = sorted(node.uid for node in expected)
+    await eventually(lambda: sorted(owners(nodes)) == uids)
+
+
+@asynccontextmanager
+async def open_nodes(clock: Clock, number: int = 2) -> AsyncIterator[Nodes]:
+    """So many nodes that were started; stopped at the end."""
+    nodes = Nodes(clock)
+    for _ in range(number):
+        await nodes.add()
+    yield nodes
+    for node in nodes.nodes:
+        await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+
+# requests at one node for a session of another one
+
+
+async def stream(nodes: Nodes, visitor: Visitor) -> Request:
+    """A streaming request at the second node for a session of the first one."""
+    attached = nodes.engines[1].count(relay_messages.Attach)
+    request = visitor.receive(nodes.nodes[1])
+    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) > attached)
+    await turns(20)
+    return request
+
+
+async def quiet(nodes: Nodes, *requests: Request) -> None:
+    """Abort what is left, and wait until nothing of it is."""
+    for request in requests:
+        await request.leave()
+    await turns(20)

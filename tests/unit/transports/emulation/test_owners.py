@@ -1,0 +1,242 @@
+"""Two nodes and one SockJS session: at the same time, owners that forget or die, odd letters."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from realtime.channel_rules import mailbox
+from realtime.cluster.direct import Letter
+from realtime.protocol.messages import Publication
+from realtime.transports.emulation import relay_messages
+from realtime.transports.emulation.relay import ANSWER_PATIENCE
+from realtime.transports.emulation.session import PATIENCE
+from tests.unit.cluster.direct_parts import levels
+from tests.unit.parts import Clock, data, eventually, turns
+from tests.unit.transports.emulation.nodes import Nodes, claimed, owners
+from tests.unit.transports.emulation.parts import BUSY, CONNECT, INTERRUPTED, OPEN
+
+# at the same time
+
+
+async def test_two_first_requests_at_one_node_make_one_session(nodes: Nodes) -> None:
+    one, _ = nodes.nodes
+    visitor = nodes.visitor()
+
+    requests = [visitor.receive(one) for _ in range(2)]
+    await eventually(lambda: any(request.task.done() for request in requests))
+
+    assert sorted(request.frames for request in requests) == [[BUSY], [OPEN]]
+    assert len(one._connections) == 1
+    for request in requests:
+        await request.leave()
+
+
+async def test_two_first_requests_at_two_nodes_make_one_session(nodes: Nodes) -> None:
+    visitor = nodes.visitor()
+
+    requests = [visitor.receive(node) for node in nodes.nodes]
+    await eventually(lambda: any(request.task.done() for request in requests))
+
+    assert sorted(request.frames for request in requests) == [[BUSY], [OPEN]]
+    assert len(owners(nodes)) == 1
+    for request in requests:
+        await request.leave()
+
+
+async def test_node_that_is_just_told_that_it_owns_a_session_does_not_deny_it(
+    nodes: Nodes,
+) -> None:
+    """Others know of a claim before the node that made it."""
+    one, other = nodes.nodes
+    nodes.engines[0].hold_answer("claim")
+    visitor = nodes.visitor()
+    first = visitor.receive(one)
+    await eventually(lambda: "claim" in nodes.engines[0].waiting)
+
+    second = visitor.receive(other)
+    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) == 1)
+    await turns(20)
+    nodes.engines[0].go_on("claim")
+
+    await first.has(OPEN)
+    assert await second.end() == [BUSY]
+    assert owners(nodes) == [one.uid]
+    await first.leave()
+
+
+async def test_session_that_begins_while_one_of_its_name_is_given_up_is_owned(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, _ = nodes.nodes
+    engine = nodes.engines[0]
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    engine.hold("claim")
+    await clock.advance(PATIENCE)
+    await eventually(lambda: engine.waiting == ["claim"])
+
+    request = visitor.receive(one)
+    await turns(20)
+    engine.go_on("claim")
+    await request.has(OPEN)
+    await turns(20)
+
+    await claimed(nodes, one)
+    await request.leave()
+
+
+# owners that are not what others think
+
+
+async def test_session_its_owner_has_forgotten_begins_anew_where_it_is_asked_for(
+    nodes: Nodes,
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    [name] = nodes.claims
+    await nodes.clock.advance(PATIENCE)
+    await eventually(lambda: name not in nodes.claims)
+    await one.engine.claim(name, one.uid, 60)  # as if it had outlived the session
+
+    assert await visitor.poll(other) == OPEN
+
+    assert nodes.claims[name][0] == other.uid
+
+
+async def test_session_of_an_owner_that_is_dead_is_interrupted_and_its_name_is_free(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    await nodes.die(one)
+    # what it owns stays until it expires
+    assert owners(nodes) == [one.uid]
+
+    request = visitor.receive(other)
+    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) == 1)
+    await clock.advance(ANSWER_PATIENCE)
+
+    assert await request.end() == [INTERRUPTED]
+    assert owners(nodes) == []
+    assert await visitor.poll(other) == OPEN
+
+
+async def test_client_is_told_once_that_its_session_is_interrupted(
+    nodes: Nodes, clock: Clock
+) -> None:
+    """A polling response that has its frame already takes no second one."""
+    one, other = nodes.nodes
+    nodes.engines[0].lose_assent()
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    assert await visitor.say(one, CONNECT) == 204
+
+    request = visitor.receive(other, "xhr")
+    await eventually(lambda: nodes.engines[0].count(relay_messages.Written) == 1)
+    await clock.advance(ANSWER_PATIENCE)
+
+    [frame] = await request.end()
+    assert '\\"id\\":1' in frame
+
+
+async def test_owner_that_was_only_slow_ends_the_session_others_gave_up(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    engine = nodes.engines[1]
+    engine.lose(relay_messages.Attach)
+    request = visitor.receive(other)
+    await eventually(lambda: engine.count(relay_messages.Attach) == 1)
+    await clock.advance(ANSWER_PATIENCE)
+    assert await request.end() == [INTERRUPTED]
+
+    await engine.let_arrive()
+
+    await eventually(lambda: not one._connections)
+
+
+# letters of others
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'["of-another-version"]', b'["attach"]', b'["watch","s","x"]', b"{}", b"null", b'"x"'],
+    ids=str,
+)
+async def test_letter_nobody_understands_is_no_trouble(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture, body: bytes
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    letter = Letter(relay_messages.SUBJECT, other.uid, 1, False, msgspec.Raw(body))
+    written = len(nodes.engines[0].written)
+
+    publication = Publication(data(msgspec.json.encode(letter)))
+    nodes.engines[0].hand_over(mailbox(one.uid), publication)
+    await turns(20)
+
+    assert len(nodes.engines[0].written) == written
+    assert levels(caplog) == set()
+    assert await visitor.say(other, CONNECT) == 204
+
+
+@pytest.mark.parametrize(
+    "letter",
+    [
+        relay_messages.Written(7, 0, ["h"], False),
+        relay_messages.Detach("nobody", 7),
+        relay_messages.Release("nobody", 7),
+        relay_messages.Watch("nobody", 7),
+        relay_messages.Check(7),
+        relay_messages.Attach("nobody", 7, 0),
+        relay_messages.Deliver("nobody", ["{}"]),
+    ],
+    ids=lambda letter: type(letter).__name__,
+)
+async def test_letter_about_what_is_not_there_is_denied_and_no_trouble(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture, letter: relay_messages.Letter
+) -> None:
+    one, other = nodes.nodes
+    for node in (one, other):
+        await nodes.visitor().poll(node)
+
+    asking = asyncio.ensure_future(
+        other.post.ask(one.uid, relay_messages.SUBJECT, relay_messages.encode(letter), 1.0)
+    )
+    await turns(20)
+    answers = [body for body in nodes.engines[0].written if isinstance(body, bytes)]
+    asking.cancel()
+
+    is_question = isinstance(
+        letter,
+        relay_messages.Watch
+        | relay_messages.Check
+        | relay_messages.Attach
+        | relay_messages.Deliver,
+    )
+    assert answers == ([relay_messages.NO] if is_question else [])
+    assert levels(caplog) == set()
+
+
+# stopping
+
+
+async def test_session_that_begins_at_a_node_that_is_stopping_is_told_to_go_elsewhere(
+    nodes: Nodes,
+) -> None:
+    one, _ = nodes.nodes
+    await nodes.visitor().poll(one)
+    one.begin_stop()
+
+    frames = await nodes.visitor().receive(one).end()
+
+    assert frames[0] == OPEN
+    assert frames[1].startswith("c[3001,")

@@ -1,0 +1,245 @@
+"""Requests at one node for a session at another one: what arrives, and how either side ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from realtime.transports.emulation import relay_messages
+from realtime.transports.emulation.relay import WATCH_INTERVAL
+from realtime.transports.emulation.session import PATIENCE
+from tests.unit.parts import Clock, eventually, turns
+from tests.unit.transports.emulation.nodes import Nodes, quiet, stream
+from tests.unit.transports.emulation.parts import (
+    BUSY,
+    CONNECT,
+    FORCED,
+    HEARTBEAT,
+    HEARTBEAT_DELAY,
+    INTERRUPTED,
+    OPEN,
+    STREAMING_BYTES,
+    data_in,
+    publish,
+)
+
+# everything as at its own node
+
+
+async def test_session_is_polled_at_one_node_and_sent_to_at_the_other(nodes: Nodes) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+
+    assert await visitor.poll(one) == OPEN
+    assert await visitor.say(other, CONNECT) == 204
+    assert '\\"id\\":1' in await visitor.poll(other)
+
+
+async def test_polls_at_alternating_nodes_receive_everything_in_order(nodes: Nodes) -> None:
+    one, _ = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    received: list[Any] = []
+
+    for value in range(60):
+        await publish(one, "a", value)
+        if value % 3 == 0:
+            received += data_in([await visitor.poll(nodes.nodes[value % 2])])
+    received += data_in([await visitor.poll(nodes.nodes[1])])
+
+    assert received == [*range(60)]
+
+
+async def test_stream_at_the_other_node_receives_everything_in_order(nodes: Nodes) -> None:
+    one, _ = nodes.nodes
+    request = await stream(nodes, await nodes.subscriber(one))
+
+    for value in range(500):
+        await publish(one, "a", value)
+    await eventually(lambda: len(data_in(request.frames)) == 500)
+
+    assert data_in(request.frames) == [*range(500)]
+    await quiet(nodes, request)
+
+
+@pytest.mark.parametrize("transport", ["xhr_streaming", "eventsource", "htmlfile"])
+async def test_full_streams_follow_one_another_without_loss(nodes: Nodes, transport: str) -> None:
+    """However a transport wraps frames, both nodes agree which one was the last."""
+    one, other = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    request = visitor.receive(other, transport)
+    responses = [request]
+    values = [f"{number}<\u2028>{'x' * 500}" for number in range(800)]
+
+    for value in values:
+        await publish(one, "a", value)
+        await turns(3)
+        if request.task.done():
+            request = visitor.receive(other, transport)
+            responses.append(request)
+    await eventually(lambda: data_in(request.frames)[-1:] == values[-1:] or request.task.done())
+
+    assert len(responses) >= 800 * 500 // STREAMING_BYTES
+    assert [value for one in responses for value in data_in(one.frames)] == values
+    await quiet(nodes, request)
+
+
+async def test_heartbeat_reaches_the_other_node(nodes: Nodes, clock: Clock) -> None:
+    visitor = nodes.visitor()
+    await visitor.poll(nodes.nodes[0])
+    request = await stream(nodes, visitor)
+
+    for _ in range(int(HEARTBEAT_DELAY / WATCH_INTERVAL) + 1):
+        await clock.advance(WATCH_INTERVAL)
+        await turns(20)
+
+    await request.has(HEARTBEAT)
+    await quiet(nodes, request)
+
+
+async def test_close_frame_reaches_the_other_node_and_is_repeated_there(nodes: Nodes) -> None:
+    one, other = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    request = await stream(nodes, visitor)
+
+    await one.disconnect_user("")
+
+    assert await request.end() == [FORCED]
+    assert request.ended
+    assert [await visitor.poll(other), await visitor.poll(one)] == [FORCED, FORCED]
+    assert await visitor.say(other, CONNECT) == 404
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 0), (1, 1), (1, 2)])
+async def test_second_receiver_is_turned_away_wherever_it_comes(
+    three: Nodes, first: int, second: int
+) -> None:
+    one = three.nodes[0]
+    visitor = await three.subscriber(one)
+    request = visitor.receive(three.nodes[first])
+    await turns(40)
+
+    assert await visitor.poll(three.nodes[second]) == BUSY
+
+    await publish(one, "a", 1)
+    await eventually(lambda: data_in(request.frames) == [1])
+    await quiet(three, request)
+
+
+@pytest.mark.parametrize("transport", ["xhr", "xhr_streaming"])
+async def test_receiver_that_breaks_off_at_the_other_node_ends_the_session(
+    nodes: Nodes, transport: str
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    request = visitor.receive(other, transport)
+    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) == 1)
+    await turns(20)
+
+    await request.leave()
+    await eventually(lambda: not one._connections)
+
+    assert [await visitor.poll(node) for node in nodes.nodes] == [INTERRUPTED] * 2
+
+
+async def test_receiver_that_breaks_off_before_its_frame_arrives_ends_the_session(
+    nodes: Nodes,
+) -> None:
+    """The owner had written a frame by then, and nobody has read it."""
+    one, other = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    request = visitor.receive(other, "xhr")
+    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) == 1)
+    await turns(20)
+    nodes.engines[0].lose(relay_messages.Written)
+    await publish(one, "a", 1)
+    await eventually(lambda: bool(nodes.engines[0].withheld))
+
+    await request.leave()
+    await eventually(lambda: not one._connections)
+
+    nodes.engines[0].lose_nothing()
+    assert await visitor.poll(other) == INTERRUPTED
+
+
+async def test_request_that_is_cancelled_while_it_is_attached_ends_the_session(
+    nodes: Nodes,
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    nodes.engines[0].lose_assent()
+    request = visitor.receive(other)
+    await eventually(lambda: bool(nodes.engines[0].withheld))
+
+    request.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request.task
+
+    await eventually(lambda: not one._connections)
+    assert not other._connections
+
+
+async def test_two_sends_at_once_at_two_nodes_are_both_taken(nodes: Nodes) -> None:
+    one, _ = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    request = await stream(nodes, visitor)
+
+    pings = [json.dumps({"id": number, "method": 7}) for number in (11, 12)]
+    sends = [visitor.send(node, ping) for node, ping in zip(nodes.nodes, pings, strict=True)]
+    for send in sends:
+        await send.end()
+
+    assert [send.status for send in sends] == [204, 204]
+    await eventually(lambda: all(f'\\"id\\":{n}' in "".join(request.frames) for n in (11, 12)))
+    await quiet(nodes, request)
+
+
+async def test_send_to_a_session_that_ended_is_denied_at_the_other_node(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    await clock.advance(PATIENCE)
+
+    assert await visitor.say(other, CONNECT) == 404
+    await clock.advance(PATIENCE)
+    await eventually(lambda: not nodes.claims)
+    assert await visitor.say(other, CONNECT) == 404
+
+
+ODD = ["", "ä漢🎉", "\u2028\u2029\ufeff\uffff\x7f", "\\u0000\"'</script>", " a\nb\t"]
+
+
+@pytest.mark.parametrize("text", ODD, ids=ascii)
+async def test_any_text_travels_both_ways(nodes: Nodes, text: str) -> None:
+    one, other = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    command = json.dumps(
+        {"id": 5, "method": 9, "params": {"method": text, "data": text}}, ensure_ascii=False
+    )
+
+    assert await visitor.say(other, command) == 204
+    assert '\\"id\\":5' in await visitor.poll(other)
+    await publish(one, "a", text)
+
+    assert data_in([await visitor.poll(other)]) == [text]
+
+
+async def test_large_frames_travel_both_ways(nodes: Nodes) -> None:
+    one, other = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    text = "x" * 2**20
+    await publish(one, "a", text)
+
+    assert data_in(await (await stream(nodes, visitor)).end()) == [text]
+
+    pings = [json.dumps({"id": number, "method": 7}) for number in range(10, 10_000)]
+    assert await visitor.say(other, "\n".join(pings)) == 204
+    request = await stream(nodes, visitor)
+    await eventually(lambda: '\\"id\\":9999' in request.frames[-1])
+    await quiet(nodes, request)

@@ -1,0 +1,300 @@
+"""Letters between the nodes of a session that get lost, nodes that die, and nodes that stop."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from realtime.node.node import SHUTDOWN_TIMEOUT
+from realtime.transports.emulation import relay_messages
+from realtime.transports.emulation.relay import UNWATCHED, WATCH_INTERVAL, ActingResponse
+from realtime.transports.emulation.session import PATIENCE
+from tests.unit.node.node_parts import stop
+from tests.unit.parts import Clock, eventually, turns
+from tests.unit.transports.emulation.nodes import Nodes, quiet, stream
+from tests.unit.transports.emulation.parts import (
+    HEARTBEAT,
+    INTERRUPTED,
+    SHUTDOWN,
+    Reading,
+    data_in,
+    publish,
+)
+
+# letters that get lost, come twice or late
+
+
+@pytest.mark.parametrize("times", [0, 2], ids=["lost", "doubled"])
+async def test_stream_whose_letters_are_not_what_was_written_is_interrupted(
+    nodes: Nodes, times: int
+) -> None:
+    one, other = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    request = await stream(nodes, visitor)
+    await publish(one, "a", 1)
+    await eventually(lambda: data_in(request.frames) == [1])
+
+    nodes.engines[0].lose(relay_messages.Written, times=times)
+    await publish(one, "a", 2)
+    await turns(20)
+    nodes.engines[0].lose_nothing()
+    await publish(one, "a", 3)
+
+    frames = await request.end()
+    assert frames[-1] == INTERRUPTED
+    assert data_in(frames) == ([1] if times == 0 else [1, 2])
+    # the owner knows it, too
+    await eventually(lambda: not one._connections)
+    assert await visitor.poll(other) == INTERRUPTED
+
+
+async def test_letter_that_comes_after_a_later_one_is_not_taken(nodes: Nodes) -> None:
+    one, _ = nodes.nodes
+    request = await stream(nodes, await nodes.subscriber(one))
+    engine = nodes.engines[0]
+    engine.lose(relay_messages.Written)
+    await publish(one, "a", 1)
+    await eventually(lambda: bool(engine.withheld))
+    engine.lose_nothing()
+    await publish(one, "a", 2)
+    await eventually(request.task.done)
+
+    await engine.let_arrive()
+    await turns(20)
+
+    assert await request.end() == [INTERRUPTED]
+
+
+def test_nothing_follows_the_frame_that_says_that_a_response_is_interrupted() -> None:
+    reading = Reading()
+    acting = ActingResponse(reading, lambda: None)
+
+    acting.interrupted()
+    acting.written(relay_messages.Written(7, 0, [HEARTBEAT], False))
+
+    assert reading.frames == [INTERRUPTED]
+
+
+async def test_stream_whose_last_letters_are_lost_is_interrupted_when_it_is_looked_at(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, _ = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    request = await stream(nodes, visitor)
+    nodes.engines[0].lose(relay_messages.Written)
+    await one.disconnect_user("")
+    await eventually(lambda: not one._connections)
+    assert not request.task.done()
+
+    await clock.advance(WATCH_INTERVAL)
+
+    assert await request.end() == [INTERRUPTED]
+
+
+async def test_receiver_whose_end_nobody_told_is_found_gone_when_the_next_one_comes(
+    nodes: Nodes,
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    request = await stream(nodes, visitor)
+    nodes.engines[1].lose(relay_messages.Detach)
+    await request.leave()
+    await turns(20)
+
+    assert await visitor.poll(other) == INTERRUPTED
+
+
+async def test_receiver_whose_end_nobody_told_is_given_up_in_time(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, _ = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    request = await stream(nodes, visitor)
+    nodes.engines[1].lose(relay_messages.Detach)
+    await request.leave()
+
+    await clock.advance(UNWATCHED - 0.1)
+    assert len(one._connections) == 1
+    await clock.advance(0.2)
+
+    await eventually(lambda: not one._connections)
+    assert await visitor.poll(one) == INTERRUPTED
+
+
+# looking at each other
+
+
+async def test_stream_of_a_session_that_lives_is_looked_at_and_goes_on(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, _ = nodes.nodes
+    request = await stream(nodes, await nodes.subscriber(one))
+
+    for number in range(1, 20):
+        await clock.advance(WATCH_INTERVAL)
+        await turns(20)
+        assert nodes.engines[1].count(relay_messages.Watch) == number
+
+    await publish(one, "a", 1)
+    await eventually(lambda: 1 in data_in(request.frames))
+    await quiet(nodes, request)
+
+
+async def test_response_that_ended_is_not_looked_at(nodes: Nodes, clock: Clock) -> None:
+    one, other = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    await publish(one, "a", 1)
+    await visitor.poll(other)
+
+    await clock.advance(2 * WATCH_INTERVAL)
+    await turns(20)
+
+    assert nodes.engines[1].count(relay_messages.Watch) == 0
+
+
+async def test_stream_is_interrupted_within_seven_seconds_when_the_owner_dies(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, _ = nodes.nodes
+    request = await stream(nodes, await nodes.subscriber(one))
+    await clock.advance(WATCH_INTERVAL)
+    await turns(20)
+    await nodes.die(one)
+
+    for _ in range(70):
+        await clock.advance(0.1)
+
+    assert await request.end() == [INTERRUPTED]
+    assert request.ended
+
+
+@pytest.mark.parametrize("where", [0, 2], ids=["at the owner", "at a third node"])
+async def test_next_request_is_answered_when_the_acting_node_has_died(
+    three: Nodes, clock: Clock, where: int
+) -> None:
+    one, acting, _ = three.nodes
+    visitor = await three.subscriber(one)
+    request = visitor.receive(acting)
+    await turns(40)
+    await three.die(acting)
+
+    following = visitor.receive(three.nodes[where])
+    for _ in range(15):
+        await turns(20)
+        await clock.advance(0.1)
+
+    assert await following.end() == [INTERRUPTED]
+    await eventually(lambda: not one._connections)
+    await quiet(three, request)
+
+
+async def test_session_ends_when_the_acting_node_died_and_nobody_comes(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, other = nodes.nodes
+    request = await stream(nodes, await nodes.subscriber(one))
+    await nodes.die(other)
+
+    await clock.advance(UNWATCHED)
+
+    await eventually(lambda: not one._connections)
+    await clock.advance(PATIENCE)
+    await eventually(lambda: not nodes.claims)
+    await quiet(nodes, request)
+
+
+# nodes that stop
+
+
+async def test_stream_at_the_other_node_is_told_that_the_owner_stops(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, _ = nodes.nodes
+    request = await stream(nodes, await nodes.subscriber(one))
+
+    await stop(one, clock, SHUTDOWN_TIMEOUT)
+
+    assert await request.end() == [SHUTDOWN]
+    assert request.ended
+
+
+@pytest.mark.parametrize(("transport", "last"), [("xhr", [HEARTBEAT]), ("xhr_streaming", [])])
+async def test_response_of_a_node_that_stops_ends_in_order_and_the_session_goes_on(
+    nodes: Nodes, clock: Clock, transport: str, last: list[str]
+) -> None:
+    one, other = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    request = visitor.receive(other, transport)
+    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) == 1)
+    await turns(20)
+
+    await stop(other, clock, SHUTDOWN_TIMEOUT)
+
+    assert await request.end() == last
+    assert request.ended
+    await publish(one, "a", 1)
+    assert data_in([await visitor.poll(one)]) == [1]
+
+
+async def test_nothing_is_lost_when_responses_end_because_their_node_stops(
+    three: Nodes, clock: Clock
+) -> None:
+    one, acting, third = three.nodes
+    visitor = await three.subscriber(one)
+    request = visitor.receive(acting)
+    await turns(40)
+
+    for value in range(50):
+        await publish(one, "a", value)
+        if value == 25:
+            acting.begin_stop()
+    received = data_in(await request.end())
+    for value in range(50, 60):
+        await publish(one, "a", value)
+    received += data_in([await visitor.poll(third)])
+
+    assert received == [*range(60)]
+
+
+async def test_request_that_comes_to_a_node_that_is_stopping_ends_in_order(
+    nodes: Nodes,
+) -> None:
+    one, other = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    other.begin_stop()
+
+    assert await visitor.poll(other) == HEARTBEAT
+    request = visitor.receive(other)
+    assert await request.end() == []
+    assert request.ended
+    await publish(one, "a", 1)
+    assert data_in([await visitor.poll(one)]) == [1]
+
+
+# what is left
+
+
+async def test_nothing_is_left_of_requests_that_ended(nodes: Nodes, clock: Clock) -> None:
+    one, other = nodes.nodes
+    tasks = asyncio.all_tasks()
+    for number in range(20):
+        visitor = nodes.visitor()
+        await visitor.poll(one)
+        request = visitor.receive(other, ("xhr", "xhr_streaming")[number % 2])
+        await turns(number)
+        await request.leave()
+
+    await clock.advance(UNWATCHED)
+    await clock.advance(PATIENCE)
+    await eventually(lambda: not nodes.claims)
+
+    await eventually(lambda: asyncio.all_tasks() == tasks)
+    assert not one._connections
+    assert not other._connections
+    for sessions in nodes.application._sessions.values():
+        held = sessions._sessions, sessions._claims, sessions._distant, sessions._acting
+        assert [len(kept) for kept in held] == [0] * 4
+        assert len(sessions._locks) == 0

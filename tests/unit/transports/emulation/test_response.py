@@ -1,0 +1,295 @@
+"""The response to a request as a receiver: what of the frames reaches the server, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from realtime.transports.asgi import Exchange
+from realtime.transports.emulation.response import ReceivingTransport, Response
+from realtime.transports.sockjs.formats import EVENTSOURCE, XHR, XHR_STREAMING, htmlfile, jsonp
+from tests.unit.parts import eventually, turns
+from tests.unit.transports.emulation.parts import STREAMING_BYTES
+
+HEADERS = [(b"cache-control", b"no-store")]
+POLLING = {"xhr": XHR, "jsonp": jsonp("cb")}
+STREAMING = {
+    "xhr_streaming": XHR_STREAMING,
+    "eventsource": EVENTSOURCE,
+    "htmlfile": htmlfile("cb"),
+}
+polling = pytest.mark.parametrize("transport", POLLING.values(), ids=POLLING.keys())
+streaming = pytest.mark.parametrize("transport", STREAMING.values(), ids=STREAMING.keys())
+every = pytest.mark.parametrize(
+    "transport", [*POLLING.values(), *STREAMING.values()], ids=[*POLLING, *STREAMING]
+)
+
+
+class Peer:
+    """A server with one request: what it is given to send, and what comes from the client."""
+
+    def __init__(self, transport: ReceivingTransport) -> None:
+        self.arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.events: list[dict[str, Any]] = []
+        self.reads = asyncio.Event()
+        """While it is not set, sending waits."""
+        self.reads.set()
+        self.error: Exception | None = None
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
+        self.response = Response(Exchange(scope, self.arriving.get, self._send), transport, HEADERS)
+        self.running = asyncio.create_task(self.response.run())
+
+    async def _send(self, event: dict[str, Any]) -> None:
+        await self.reads.wait()
+        if self.error is not None:
+            raise self.error
+        self.events.append(event)
+
+    def leave(self) -> None:
+        self.arriving.put_nowait({"type": "http.disconnect"})
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(event.get("body", b"") for event in self.events)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server was given the end of the response."""
+        return any("body" in event and "more_body" not in event for event in self.events)
+
+    async def good_end(self) -> bool:
+        """Wait for the end of it; returns what it says of the end."""
+        await eventually(self.running.done)
+        return await self.running
+
+
+# polling
+
+
+@polling
+async def test_polling_response_begins_with_the_first_frame_and_has_it_alone(
+    transport: ReceivingTransport,
+) -> None:
+    peer = Peer(transport)
+    await turns()
+    assert peer.events == []
+
+    peer.response.write(b"o")
+
+    assert peer.response.finishing
+    assert await peer.good_end()
+    assert peer.body == transport.wrap(b"o")
+    headers = dict(peer.events[0]["headers"])
+    assert headers[b"content-length"] == b"%d" % len(peer.body)
+    assert headers[b"cache-control"] == b"no-store"
+
+
+@polling
+async def test_frame_that_is_there_before_the_response_runs_is_in_it(
+    transport: ReceivingTransport,
+) -> None:
+    peer = Peer(transport)
+    peer.response.write(b"o")
+
+    assert await peer.good_end()
+
+    assert peer.body == transport.wrap(b"o")
+
+
+async def test_polling_response_may_end_without_a_frame() -> None:
+    peer = Peer(XHR)
+    peer.response.finish()
+
+    assert await peer.good_end()
+
+    assert (peer.events[0]["status"], peer.body) == (200, b"")
+
+
+# streaming
+
+
+@streaming
+async def test_streaming_response_begins_at_once_with_the_prelude(
+    transport: ReceivingTransport,
+) -> None:
+    peer = Peer(transport)
+
+    await eventually(lambda: len(peer.events) == 2)
+
+    assert peer.body == transport.prelude
+    assert not peer.has_ended
+    peer.response.finish()
+    await peer.good_end()
+
+
+@streaming
+async def test_streaming_response_has_each_frame_as_it_comes(
+    transport: ReceivingTransport,
+) -> None:
+    peer = Peer(transport)
+    expected = transport.prelude
+
+    for frame in (b"o", b'a["x"]', b"h"):
+        peer.response.write(frame)
+        expected += transport.wrap(frame)
+        await eventually(lambda expected=expected: peer.body == expected)
+
+    assert not peer.response.finishing
+    peer.response.finish()
+    assert await peer.good_end()
+    assert peer.has_ended
+    assert peer.body == expected
+
+
+@streaming
+async def test_streaming_response_ends_in_order_when_it_is_large(
+    transport: ReceivingTransport,
+) -> None:
+    peer = Peer(transport)
+    frame = b'a["%s"]' % (b"x" * 1000)
+    written = 0
+
+    while not peer.response.finishing:
+        peer.response.write(frame)
+        written += 1
+        await turns(2)
+
+    assert written == -(-STREAMING_BYTES // len(frame))
+    assert await peer.good_end()
+    assert peer.body == transport.prelude + written * transport.wrap(frame)
+
+
+async def test_last_frame_may_be_larger_than_the_limit() -> None:
+    peer = Peer(XHR_STREAMING)
+    frame = b'a["%s"]' % (b"x" * (3 * STREAMING_BYTES))
+
+    peer.response.write(frame)
+
+    assert await peer.good_end()
+    assert peer.body == XHR_STREAMING.prelude + frame + b"\n"
+
+
+async def test_frames_that_come_while_the_server_waits_leave_together_and_in_order() -> None:
+    peer = Peer(XHR_STREAMING)
+    await eventually(lambda: len(peer.events) == 2)
+    peer.reads.clear()
+    peer.response.write(b"f0")
+    await turns()
+
+    for number in range(1, 50):
+        peer.response.write(b"f%d" % number)
+        await turns(1)
+    peer.reads.set()
+    await eventually(lambda: peer.body.endswith(b"f49\n"))
+
+    assert [event["body"] for event in peer.events[2:]] == [
+        b"f0\n",
+        b"".join(b"f%d\n" % number for number in range(1, 50)),
+    ]
+    peer.response.finish()
+    assert await peer.good_end()
+
+
+async def test_frames_written_before_the_end_are_in_the_response() -> None:
+    peer = Peer(XHR_STREAMING)
+    peer.response.write(b"f1")
+    peer.response.write(b"f2")
+    peer.response.finish()
+
+    assert await peer.good_end()
+
+    assert peer.body.endswith(b"f1\nf2\n")
+
+
+# peers that go
+
+
+@every
+async def test_response_whose_peer_goes_says_that_it_broke_off(
+    transport: ReceivingTransport,
+) -> None:
+    peer = Peer(transport)
+    await turns()
+
+    peer.leave()
+
+    assert not await peer.good_end()
+    assert not peer.has_ended
+
+
+@every
+async def test_what_is_written_to_a_peer_that_has_gone_is_not_taken_for_sent(
+    transport: ReceivingTransport,
+) -> None:
+    peer = Peer(transport)
+    await turns()
+
+    peer.leave()
+    peer.response.write(b"o")
+    await turns(1)
+
+    assert not await peer.good_end()
+
+
+async def test_rest_of_the_request_is_of_no_interest() -> None:
+    peer = Peer(XHR_STREAMING)
+    for _ in range(3):
+        peer.arriving.put_nowait({"type": "http.request", "body": b"x", "more_body": True})
+    await turns(10)
+
+    peer.response.write(b"o")
+    await eventually(lambda: peer.body.endswith(b"o\n"))
+
+    peer.response.finish()
+    assert await peer.good_end()
+
+
+@every
+async def test_error_of_the_server_is_raised_and_nothing_goes_on(
+    transport: ReceivingTransport,
+) -> None:
+    peer = Peer(transport)
+    peer.error = OSError("the server has no socket any more")
+
+    peer.response.write(b"o")
+    peer.response.finish()
+    with pytest.raises(OSError, match="no socket"):
+        await peer.good_end()
+
+    await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+
+
+@every
+async def test_response_that_is_cancelled_leaves_nothing_behind(
+    transport: ReceivingTransport,
+) -> None:
+    peer = Peer(transport)
+    await turns()
+
+    peer.running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await peer.running
+
+    await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+
+
+@every
+async def test_response_that_ended_leaves_nothing_behind(transport: ReceivingTransport) -> None:
+    peer = Peer(transport)
+    peer.response.write(b"o")
+    peer.response.finish()
+
+    assert await peer.good_end()
+
+    await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+
+
+async def test_response_of_this_process_is_there_until_it_ends() -> None:
+    peer = Peer(XHR_STREAMING)
+
+    assert await peer.response.is_there()
+
+    peer.response.finish()
+    await peer.good_end()

@@ -1,0 +1,262 @@
+"""A SockJS session: receivers that come and go, what waits, patience, heartbeats, the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from realtime.node.node import Node
+from realtime.transports.emulation.session import PATIENCE
+from tests.unit.parts import Clock, eventually, turns
+from tests.unit.transports.emulation.parts import (
+    ABANDONED,
+    BUSY,
+    CONNECT,
+    HEARTBEAT,
+    HEARTBEAT_DELAY,
+    INTERRUPTED,
+    OPEN,
+    Case,
+    data_in,
+    open_node,
+    publish,
+)
+
+# receivers
+
+
+async def test_first_receiver_is_told_that_the_session_is_open(case: Case) -> None:
+    reading = await case.attach()
+
+    assert reading.frames == [OPEN]
+    assert not reading.finishing
+
+
+async def test_later_receivers_are_not_told_that_it_is_open(case: Case) -> None:
+    assert await case.poll() == OPEN
+
+    reading = await case.attach()
+    await turns()
+
+    assert reading.frames == []
+
+
+async def test_what_comes_while_nobody_reads_waits_for_the_next_receiver(
+    subscribed: Case, node: Node
+) -> None:
+    for value in range(3):
+        await publish(node, "a", value)
+        await turns()
+
+    reading = await subscribed.attach()
+    await eventually(lambda: bool(reading.frames))
+
+    assert len(reading.frames) == 1
+    assert data_in(reading.frames) == [0, 1, 2]
+
+
+async def test_each_polling_receiver_gets_one_frame_and_nothing_is_lost(
+    subscribed: Case, node: Node
+) -> None:
+    received: list[Any] = []
+
+    for value in range(20):
+        await publish(node, "a", value)
+        if value % 3 == 0:
+            received += data_in([await subscribed.poll()])
+    received += data_in([await subscribed.poll()])
+
+    assert received == [*range(20)]
+
+
+async def test_what_comes_after_a_receiver_is_full_goes_to_the_next_one(
+    subscribed: Case, node: Node
+) -> None:
+    full = await subscribed.attach(limit=1)
+    await publish(node, "a", 1)
+    await eventually(lambda: full.finishing)
+    await publish(node, "a", 2)
+    await turns()
+
+    # the full one is still on its way
+    following = await subscribed.attach()
+    await eventually(lambda: bool(following.frames))
+
+    assert (data_in(full.frames), data_in(following.frames)) == ([1], [2])
+
+
+async def test_second_receiver_is_turned_away_and_the_first_one_goes_on(
+    subscribed: Case, node: Node
+) -> None:
+    first = await subscribed.attach()
+
+    second = await subscribed.attach()
+    await publish(node, "a", 1)
+    await eventually(lambda: bool(first.frames))
+
+    assert (second.frames, second.finishing) == ([BUSY], True)
+    assert data_in(first.frames) == [1]
+
+
+async def test_end_of_a_receiver_that_was_turned_away_is_nothing_to_the_session(
+    case: Case,
+) -> None:
+    first = await case.attach()
+    second = await case.attach()
+
+    case.session.detach(second, interrupted=True)
+
+    assert first.frames == [OPEN]
+    assert not first.finishing
+
+
+async def test_receiver_that_is_not_there_any_more_ends_the_session_when_the_next_one_comes(
+    case: Case,
+) -> None:
+    lost = await case.attach()
+    lost.there = False
+
+    following = await case.attach()
+
+    assert (following.frames, following.finishing) == ([INTERRUPTED], True)
+    assert lost.frames == [OPEN]
+
+
+async def test_receiver_that_broke_off_ends_the_session_and_the_next_one_is_told(
+    case: Case,
+) -> None:
+    broken = await case.attach()
+
+    case.session.detach(broken, interrupted=True)
+
+    assert [await case.poll(), await case.poll()] == [INTERRUPTED, INTERRUPTED]
+    assert not await case.say(CONNECT)
+
+
+async def test_full_receiver_that_broke_off_ends_the_session_of_the_one_that_followed(
+    subscribed: Case, node: Node
+) -> None:
+    full = await subscribed.attach(limit=1)
+    await publish(node, "a", 1)
+    await eventually(lambda: full.finishing)
+    following = await subscribed.attach()
+
+    subscribed.session.detach(full, interrupted=True)
+
+    assert (following.frames, following.finishing) == ([INTERRUPTED], True)
+
+
+# patience
+
+
+async def test_session_without_a_receiver_is_given_up_after_five_seconds(
+    subscribed: Case, node: Node, clock: Clock
+) -> None:
+    await clock.advance(PATIENCE - 0.1)
+    assert (subscribed.ends, len(node.hub.clients)) == (0, 1)
+
+    await clock.advance(0.2)
+    await eventually(lambda: not node.hub.clients)
+
+    assert PATIENCE == 5
+    assert subscribed.ends == 1
+    assert await subscribed.poll() == ABANDONED
+
+
+async def test_session_with_a_receiver_is_not_given_up(case: Case, clock: Clock) -> None:
+    reading = await case.attach()
+
+    await clock.advance(10 * PATIENCE)
+
+    assert case.ends == 0
+    assert not reading.finishing
+
+
+async def test_patience_begins_anew_with_each_receiver(case: Case, clock: Clock) -> None:
+    for _ in range(4):
+        reading = await case.attach()
+        case.session.detach(reading, interrupted=False)
+        await clock.advance(PATIENCE - 1)
+
+    assert case.ends == 0
+
+
+async def test_session_that_ended_is_known_for_five_seconds_and_then_forgotten_once(
+    case: Case, clock: Clock
+) -> None:
+    case.session.detach(await case.attach(), interrupted=True)
+
+    await clock.advance(PATIENCE - 0.1)
+    assert (case.ends, await case.poll()) == (0, INTERRUPTED)
+    await clock.advance(0.2)
+    assert case.ends == 1
+
+    await clock.advance(10 * PATIENCE)
+    assert case.ends == 1
+
+
+# heartbeats
+
+
+async def test_silent_receiver_gets_a_heartbeat_again_and_again(case: Case, clock: Clock) -> None:
+    reading = await case.attach()
+
+    for beats in range(4):
+        assert reading.frames == [OPEN, *[HEARTBEAT] * beats]
+        await clock.advance(HEARTBEAT_DELAY - 1)
+        assert reading.frames == [OPEN, *[HEARTBEAT] * beats]
+        await clock.advance(1)
+
+
+async def test_heartbeat_is_the_frame_of_a_polling_receiver(case: Case, clock: Clock) -> None:
+    await case.poll()
+    reading = await case.attach(0)
+
+    await clock.advance(HEARTBEAT_DELAY)
+
+    assert (reading.frames, reading.finishing) == ([HEARTBEAT], True)
+
+
+async def test_frame_puts_the_heartbeat_off(subscribed: Case, node: Node, clock: Clock) -> None:
+    reading = await subscribed.attach()
+    for value in range(3):
+        await clock.advance(HEARTBEAT_DELAY - 1)
+        await publish(node, "a", value)
+        await turns()
+
+    assert HEARTBEAT not in reading.frames
+    await clock.advance(HEARTBEAT_DELAY)
+    assert reading.frames[-1] == HEARTBEAT
+
+
+async def test_next_receiver_gets_its_heartbeat_as_late_as_the_first(
+    case: Case, clock: Clock
+) -> None:
+    first = await case.attach()
+    await clock.advance(HEARTBEAT_DELAY - 1)
+    case.session.detach(first, interrupted=False)
+    second = await case.attach()
+
+    await clock.advance(HEARTBEAT_DELAY - 1)
+    assert second.frames == []
+    await clock.advance(1)
+
+    assert (first.frames, second.frames) == ([OPEN], [HEARTBEAT])
+
+
+async def test_no_heartbeat_goes_to_a_session_that_ended(case: Case, clock: Clock) -> None:
+    reading = await case.attach()
+    await case.say("")
+    await eventually(lambda: reading.finishing)
+
+    await clock.advance(HEARTBEAT_DELAY)
+
+    assert HEARTBEAT not in reading.frames
+
+
+async def test_heartbeats_can_be_turned_off(clock: Clock) -> None:
+    async with open_node(clock, sockjs_heartbeat_delay=0) as node:
+        reading = await Case(node).attach()
+
+        await clock.advance(1000)
+
+        assert reading.frames == [OPEN]

@@ -1,0 +1,257 @@
+"""Where SockJS sessions are: claimed, renewed, found, given up; and what goes wrong with that."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+
+import pytest
+
+from realtime.config.reader import load
+from realtime.node.node import Node
+from realtime.timers import Timers
+from realtime.transports.emulation.session import PATIENCE
+from realtime.transports.emulation.sessions import CLAIM_LIFETIME, CLAIM_RENEWAL
+from realtime.transports.sockjs.application import SockJS
+from tests.unit.cluster.direct_parts import levels
+from tests.unit.parts import Clock, eventually, turns
+from tests.unit.suspended_engine import SuspendedEngine
+from tests.unit.transports.emulation.nodes import Nodes, claimed, owners
+from tests.unit.transports.emulation.parts import (
+    CONNECT,
+    LARGE,
+    OPEN,
+    OPTIONS,
+    Request,
+    Visitor,
+    open_node,
+    subscribe_command,
+)
+
+# one node
+
+
+async def test_first_request_makes_a_session_and_later_ones_find_it(node: Node) -> None:
+    visitor = Visitor(SockJS(None), "s")
+
+    assert await visitor.poll(node) == OPEN
+    assert await visitor.say(node, CONNECT) == 204
+    assert '\\"id\\":1' in await visitor.poll(node)
+
+
+async def test_nobody_can_send_to_a_session_that_is_not_there(node: Node) -> None:
+    assert await Visitor(SockJS(None), "s").say(node, CONNECT) == 404
+
+
+async def test_session_that_was_forgotten_begins_anew(node: Node, clock: Clock) -> None:
+    visitor = Visitor(SockJS(None), "s")
+    assert await visitor.poll(node) == OPEN
+
+    await clock.advance(PATIENCE)
+    await clock.advance(PATIENCE)
+
+    assert await visitor.say(node, CONNECT) == 404
+    assert await visitor.poll(node) == OPEN
+
+
+async def test_sessions_of_two_names_are_two(node: Node) -> None:
+    application = SockJS(None)
+    one, other = Visitor(application, "s"), Visitor(application, "S")
+
+    assert [await one.poll(node), await other.poll(node)] == [OPEN, OPEN]
+    assert len(node._connections) == 2
+
+
+async def test_two_nodes_without_a_shared_engine_have_sessions_of_their_own(
+    node: Node, clock: Clock
+) -> None:
+    visitor = Visitor(SockJS(None), "s")
+
+    async with open_node(clock) as stranger:
+        assert [await visitor.poll(node), await visitor.poll(stranger)] == [OPEN, OPEN]
+
+
+@pytest.mark.parametrize(
+    ("transport", "body", "status"),
+    [
+        ("jsonp_send", b"d=%5B%22" + b"%61" * 800_000 + b"%22%5D", 200),
+        ("xhr_send", b'["' + rb"\\" * 1_000_000, 400),
+    ],
+    ids=["a form of escapes", "broken JSON of escapes"],
+)
+async def test_loop_goes_on_while_a_body_is_read_that_takes_long(
+    node: Node, transport: str, body: bytes, status: int
+) -> None:
+    application = SockJS(None)
+    await Visitor(application, "s").poll(node)
+
+    request = Request(application, node, "s", transport, body)
+    turns = 0
+    while not request.task.done():
+        turns += 1
+        await asyncio.sleep(0)
+
+    assert request.status == status
+    assert turns > 100
+
+
+async def test_request_whose_client_goes_while_it_waits_is_given_up(clock: Clock) -> None:
+    engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
+    async with open_node(clock, engine) as node:
+        visitor = Visitor(SockJS(None), "s")
+        await visitor.poll(node)
+        engine.hold("subscribe")
+        assert await visitor.say(node, CONNECT, subscribe_command("a")) == 204
+        request = visitor.send(node, LARGE % 3)
+        await turns(20)
+        assert not request.task.done()
+
+        await request.leave()
+
+        engine.go_on("subscribe")
+
+
+def test_nodes_whose_event_loop_is_closed_are_forgotten() -> None:
+    """One application serves node after node where a process makes an event loop for each."""
+    application = SockJS(None)
+    nodes: list[weakref.ref[Node]] = []
+
+    async def serve() -> None:
+        node = Node(load(dict(OPTIONS)))
+        nodes.append(weakref.ref(node))
+        await node.start()
+        request = Visitor(application, "s").receive(node)
+        await request.has(OPEN)
+        await node.stop()  # which waits for nobody who is there to be told
+        await request.end()
+
+    for _ in range(2):
+        asyncio.run(serve())
+    gc.collect()
+
+    assert [node() is None for node in nodes] == [True, False]
+
+
+# owners
+
+
+async def test_node_owns_the_session_whose_first_request_it_got_until_its_end(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, _ = nodes.nodes
+    visitor = nodes.visitor()
+    assert await visitor.poll(one) == OPEN
+    assert owners(nodes) == [one.uid]
+
+    await clock.advance(PATIENCE)
+
+    await eventually(lambda: not nodes.claims)
+
+
+async def test_name_that_is_owned_does_not_tell_the_name_of_the_session(nodes: Nodes) -> None:
+    """Clients choose the names of sessions, and who knows one can send in it."""
+    visitor = nodes.visitor()
+    await visitor.poll(nodes.nodes[0])
+
+    [name] = nodes.claims
+    assert name.startswith("sockjs.")
+    assert visitor.name not in name
+
+
+async def test_session_stays_owned_for_as_long_as_it_lives(nodes: Nodes, clock: Clock) -> None:
+    one, _ = nodes.nodes
+    request = nodes.visitor().receive(one)
+    await request.has(OPEN)
+
+    for _ in range(int(3 * CLAIM_LIFETIME / CLAIM_RENEWAL)):
+        await clock.advance(CLAIM_RENEWAL)
+        await claimed(nodes, one)
+
+    assert nodes.engines[0].calls["claim"] == 1 + 3 * CLAIM_LIFETIME / CLAIM_RENEWAL
+    await request.leave()
+
+
+async def test_renewal_that_fails_is_made_up_for_by_the_next_one(
+    nodes: Nodes, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, _ = nodes.nodes
+    engine = nodes.engines[0]
+    request = nodes.visitor().receive(one)
+    await request.has(OPEN)
+
+    engine.failing.add("claim")
+    await clock.advance(CLAIM_RENEWAL)
+    await eventually(lambda: engine.calls["claim"] == 2)
+    await turns(20)
+    engine.failing.clear()
+    await clock.advance(CLAIM_RENEWAL)
+    await eventually(lambda: engine.calls["claim"] == 3)
+    await clock.advance(CLAIM_LIFETIME - 1)
+
+    await claimed(nodes, one)
+    assert "ERROR" not in levels(caplog)
+    await request.leave()
+
+
+async def test_session_whose_claim_could_not_be_ended_is_no_trouble(
+    nodes: Nodes, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, _ = nodes.nodes
+    await nodes.visitor().poll(one)
+    nodes.engines[0].failing.add("claim")
+
+    await clock.advance(PATIENCE)
+    await turns(20)
+
+    assert owners(nodes) == [one.uid]
+    await clock.advance(CLAIM_LIFETIME)
+    assert owners(nodes) == []
+    assert "ERROR" not in levels(caplog)
+    nodes.engines[0].failing.clear()
+
+
+# engines that are away
+
+
+@pytest.mark.parametrize("method", ["claim", "subscribe"])
+async def test_session_cannot_begin_while_nobody_can_say_where_it_is(
+    nodes: Nodes, method: str
+) -> None:
+    engine = nodes.engines[0]
+    engine.failing.add(method)
+    visitor = nodes.visitor()
+    request = visitor.receive(nodes.nodes[0], "xhr")
+    await request.end()
+    assert request.status == 503
+
+    engine.failing.clear()
+
+    assert await visitor.poll(nodes.nodes[0]) == OPEN
+
+
+@pytest.mark.parametrize("method", ["owner", "subscribe"])
+async def test_what_is_sent_is_refused_while_nobody_can_say_where_the_session_is(
+    nodes: Nodes, method: str
+) -> None:
+    one, other = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    nodes.engines[1].failing.add(method)
+
+    assert await visitor.say(other, CONNECT) == 503
+
+    nodes.engines[1].failing.clear()
+    assert await visitor.say(other, CONNECT) == 204
+
+
+async def test_session_goes_on_at_its_own_node_while_the_engine_is_away(nodes: Nodes) -> None:
+    one, _ = nodes.nodes
+    visitor = nodes.visitor()
+    await visitor.poll(one)
+    nodes.engines[0].failing.update(("claim", "owner", "publish", "subscribe"))
+
+    assert await visitor.say(one, CONNECT) == 204
+    assert '\\"id\\":1' in await visitor.poll(one)
+
+    nodes.engines[0].failing.clear()

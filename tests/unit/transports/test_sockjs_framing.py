@@ -1,0 +1,231 @@
+"""SockJS frames: what is written is what JSON reads; what cannot be read is refused.
+
+SockJS protocol 0.3.4, "Framing and connection state"; protocol reference, section 8.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from realtime.transports.emulation.response import ReceivingTransport
+from realtime.transports.sockjs import framing
+from realtime.transports.sockjs.formats import (
+    EVENTSOURCE,
+    PRELUDE_BYTES,
+    XHR,
+    XHR_STREAMING,
+    frames_in,
+    htmlfile,
+    jsonp,
+)
+from tests.unit.parts import quickly
+
+UNSAFE = [
+    *range(0x7F, 0xA0),
+    0xAD,
+    *range(0x600, 0x605),
+    0x70F,
+    0x17B4,
+    0x17B5,
+    *range(0x200C, 0x2010),
+    *range(0x2028, 0x2030),
+    *range(0x2060, 0x2070),
+    0xFEFF,
+    *range(0xFFF0, 0x10000),
+]
+"""Characters that some browsers change or drop."""
+
+texts = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from([*map(chr, UNSAFE)]))
+
+
+# what is written
+
+
+@quickly
+@given(st.lists(texts, max_size=5))
+def test_messages_are_an_array_of_the_texts(frames: list[str]) -> None:
+    written = framing.messages(*(frame.encode() for frame in frames)).decode()
+
+    assert written[0] == "a"
+    assert json.loads(written[1:]) == frames
+
+
+@quickly
+@given(st.lists(texts, max_size=5))
+def test_frame_stays_on_one_line_and_holds_no_unsafe_character(frames: list[str]) -> None:
+    written = framing.messages(*(frame.encode() for frame in frames)).decode()
+
+    assert not {*written} & {*map(chr, UNSAFE), *map(chr, range(0x20))}
+
+
+@pytest.mark.parametrize("code", UNSAFE, ids=hex)
+def test_unsafe_character_is_written_as_an_escape(code: int) -> None:
+    assert framing.messages(chr(code).encode()) == b'a["\\u%04x"]' % code
+
+
+@pytest.mark.parametrize("text", ["ä", "漢", "🎉", "\U0010ffff", "<&>"])
+def test_safe_character_is_written_as_it_is(text: str) -> None:
+    assert framing.messages(text.encode()) == f'a["{text}"]'.encode()
+
+
+@quickly
+@given(st.integers(1000, 4999), texts)
+def test_close_frame_is_an_array_of_code_and_reason(code: int, reason: str) -> None:
+    written = framing.close(code, reason).decode()
+
+    assert written[0] == "c"
+    assert json.loads(written[1:]) == [code, reason]
+    assert "\n" not in written
+
+
+# what is read
+
+
+@quickly
+@given(st.lists(texts), st.booleans())
+def test_array_of_strings_is_read_as_so_many_frames(frames: list[str], ascii_only: bool) -> None:
+    body = json.dumps(frames, ensure_ascii=ascii_only).encode()
+
+    assert framing.decode(body) == [frame.encode() for frame in frames]
+
+
+@quickly
+@given(texts, st.booleans())
+def test_single_string_is_read_as_one_frame(frame: str, ascii_only: bool) -> None:
+    body = json.dumps(frame, ensure_ascii=ascii_only).encode()
+
+    assert framing.decode(body) == [frame.encode()]
+
+
+@quickly
+@given(st.lists(texts, max_size=5))
+def test_what_is_written_can_be_read_again(frames: list[str]) -> None:
+    written = framing.messages(*(frame.encode() for frame in frames))
+
+    assert framing.decode(written[1:]) == [frame.encode() for frame in frames]
+
+
+REFUSED = {
+    "nothing": b"",
+    "spaces": b"  ",
+    "no JSON": b"abc",
+    "an array that does not end": b'["x',
+    "something after the array": b'["x"]x',
+    "a comma too many": b'["x",]',
+    "single quotes": b"['x']",
+    "null": b"null",
+    "a number": b"1",
+    "an object": b'{"0":"x"}',
+    "a number in the array": b'["x",1]',
+    "null in the array": b"[null]",
+    "an array in the array": b'[["x"]]',
+    "a raw line break in a string": b'["a\nb"]',
+    "no UTF-8": b'["\xff"]',
+    "half of a UTF-8 character": b'["\xe2\x80"]',
+    "a surrogate in UTF-8": b'["\xed\xa0\xbd"]',
+    "a hundred thousand brackets": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED.keys())
+def test_body_that_is_no_array_of_strings_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError, match="strings"):
+        framing.decode(body)
+
+
+def test_half_of_a_surrogate_pair_is_read_as_the_replacement_character() -> None:
+    assert framing.decode(rb'["a\ud83db","\ud83c\udf89"]') == ["a\ufffdb".encode(), "🎉".encode()]
+
+
+# frames as they stand in responses
+
+FRAMES = {
+    "open": framing.OPEN,
+    "heartbeat": framing.HEARTBEAT,
+    "messages": framing.messages(b'{"id":1}\n', "</script>\u2028🎉'\"\\".encode()),
+    "close": framing.close(3001, '{"reason":"shutdown","reconnect":true}'),
+}
+frames = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())
+
+
+@frames
+@pytest.mark.parametrize("transport", [XHR, XHR_STREAMING], ids=["xhr", "xhr_streaming"])
+def test_frame_is_a_line_of_an_xhr_response(transport: ReceivingTransport, frame: bytes) -> None:
+    assert transport.wrap(frame) == frame + b"\n"
+
+
+@frames
+def test_frame_is_the_data_of_an_event(frame: bytes) -> None:
+    assert EVENTSOURCE.wrap(frame) == b"data: " + frame + b"\r\n\r\n"
+
+
+@frames
+def test_frame_is_the_argument_of_a_call_in_jsonp(frame: bytes) -> None:
+    written = jsonp("cb.x").wrap(frame).decode()
+
+    assert written.startswith("cb.x(")
+    assert written.endswith(");\r\n")
+    assert json.loads(written[5:-4]) == frame.decode()
+
+
+@frames
+def test_frame_is_the_argument_of_a_call_in_htmlfile_and_cannot_end_the_script(
+    frame: bytes,
+) -> None:
+    written = htmlfile("cb").wrap(frame).decode()
+
+    begin, end = "<script>\np(", ");\n</script>\r\n"
+    assert written.startswith(begin)
+    assert written.endswith(end)
+    argument = written.removeprefix(begin).removesuffix(end)
+    assert json.loads(argument) == frame.decode()
+    assert not {*argument} & {*"<>&\u2028\u2029"}
+
+
+def test_prelude_of_htmlfile_is_long_enough_and_names_the_callback() -> None:
+    prelude = htmlfile("_jp.abc").prelude
+
+    assert len(prelude) >= PRELUDE_BYTES == 1024
+    assert b"parent._jp.abc" in prelude
+
+
+# forms
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "frames"),
+    [
+        ("application/x-www-form-urlencoded", b"d=%5B%22x%22%5D", b'["x"]'),
+        ("Application/X-WWW-Form-Urlencoded; charset=utf-8", b"d=%5B%22x%22%5D", b'["x"]'),
+        ("application/x-www-form-urlencoded", b"a=1&d=%22+%C3%A4%22&d=2", '" ä"'.encode()),
+        ("application/x-www-form-urlencoded", b"a=1", b""),
+        ("application/x-www-form-urlencoded", b"d=", b""),
+        ("text/plain", b"d=%5B%22x%22%5D", b"d=%5B%22x%22%5D"),
+        ("", b'["x"]', b'["x"]'),
+    ],
+    ids=[
+        "field",
+        "type with parameter",
+        "first of two",
+        "no field",
+        "empty field",
+        "no form",
+        "no type",
+    ],
+)
+def test_frames_of_a_form_are_its_field_d(content_type: str, body: bytes, frames: bytes) -> None:
+    assert frames_in(content_type, body) == frames
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"d=%FF", b"\xff=1", b"&".join(b"d=%d" % n for n in range(100))],
+    ids=["escaped bytes that are no UTF-8", "bytes that are no UTF-8", "a hundred fields"],
+)
+def test_bad_form_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - which one does not matter
+        frames_in("application/x-www-form-urlencoded", body)
