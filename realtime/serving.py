@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
+from realtime import __version__
 from realtime.cluster.member import Member
 from realtime.config import sources
 from realtime.config.options import Config
@@ -84,7 +85,14 @@ def _started(starting: asyncio.Task[Node]) -> None:
 async def _start(loop: asyncio.AbstractEventLoop) -> Node:
     config = sources.current()
     hooks = SiteHooks(config, registry) if wanted(config, registry) else None
-    node = Node(config, factory.engine(config), hooks, Events(), sources.observer_keys())
+    node = Node(
+        config,
+        factory.engine(config),
+        hooks,
+        Events(),
+        sources.observer_keys(),
+        version=__version__,
+    )
     await node.start()
     with _lock:
         for closed in [other for other in _nodes if other.is_closed()]:

@@ -65,6 +65,7 @@ ROOMS = (
     "realtime.timers",
     "realtime.metrics",
     "realtime.locks",
+    "realtime.__version__",
 )
 """From the top of the house to the ground: a room imports only rooms below it.
 
@@ -73,10 +74,6 @@ A module belongs to the longest of these names that it begins with.
 
 STILL_UPWARD = {
     ("realtime.clients", "realtime.clients.commands"),
-    ("realtime.clients.commands", "realtime"),
-    ("realtime.clients.commands", "realtime.tokens"),
-    ("realtime.node", "realtime"),
-    ("realtime.node", "realtime.tokens"),
     ("realtime.node", "realtime.transports.sockjs"),
     ("realtime.transports.emulation", "realtime.transports.sockjs"),
 }
@@ -150,10 +147,19 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def file_of(module: str) -> Path:
+    """Where a module of ours would be; a package's is its `__init__.py`."""
+    path = ROOT / Path(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
 def files(*packages: str) -> list[Path]:
     found = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
     assert found, packages
     return found
+
+
+VERSION = "realtime.__version__"
 
 
 def is_type_checking(test: ast.expr) -> bool:
@@ -175,7 +181,11 @@ def statements(node: ast.AST, runtime: bool = True) -> Iterator[tuple[ast.stmt, 
 
 
 def imports_of(path: Path) -> Iterator[Import]:
-    """What a file imports; `from a import b` counts as `a` or as module `a.b`."""
+    """What a file imports; `from a import b` counts as `a` or as module `a.b`.
+
+    The version is a constant of the package, which is loaded before any module of it: to import
+    it is not to import the facade.
+    """
     by = module_name(path)
     package = by if path.name == "__init__.py" else by.rpartition(".")[0]
     for statement, runtime in statements(ast.parse(path.read_text())):
@@ -190,9 +200,7 @@ def imports_of(path: Path) -> Iterator[Import]:
             base = ".".join([*parents, base]).rstrip(".")
         for alias in statement.names:
             full = f"{base}.{alias.name}"
-            exists = (ROOT / Path(*full.split("."))).with_suffix(".py").exists() or (
-                ROOT / Path(*full.split(".")) / "__init__.py"
-            ).exists()
+            exists = full == VERSION or file_of(full).exists()
             yield Import(by, full if exists else base, runtime, bool(statement.level))
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-import realtime
+from realtime.auth.verifier import Verifier
 from realtime.channel_rules import CONTROL, QUESTIONS
 from realtime.cluster.control import Control, DisconnectUser, EndLogins, Unsubscribe
 from realtime.cluster.direct import Post
@@ -52,7 +52,6 @@ from realtime.protocol.v1.json import JSONCodec
 from realtime.protocol.v1.protobuf import ProtobufCodec
 from realtime.streams.follower import Following
 from realtime.timers import Timers
-from realtime.tokens import Verifier
 
 logger = logging.getLogger("realtime.node")
 
@@ -89,15 +88,19 @@ class Node(Member):
         hooks: Hooks | None = None,
         events: Events | None = None,
         observer_keys: Sequence[bytes] = (),
+        *,
+        version: str = "",
     ) -> None:
         """`engine` defaults to the memory engine, and without `hooks` the options decide.
 
         `observer_keys`: verify tokens of observers; without any there are no observers.
+        `version`: of this package, as clients and other nodes see it.
 
         Raises:
             InvalidKey: a token key in the options is not one.
         """
         self.loop = asyncio.get_running_loop()
+        self.version = version
         self.timers = Timers(self.loop)
         self.engine: Engine = engine or MemoryEngine(
             self.timers, meta_lifetime=config.memory_history_meta_ttl
@@ -222,7 +225,7 @@ class Node(Member):
         return NodeInfo(
             uid=self.uid,
             name=self.config.name or f"{socket.gethostname()}_{os.getpid()}",
-            version=realtime.__version__,
+            version=self.version,
             num_clients=len(self.hub.clients),
             num_users=len(self.hub.users),
             num_channels=len(self.hub.feeds),

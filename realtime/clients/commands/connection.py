@@ -10,8 +10,8 @@ import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-import realtime
 from realtime import channel_rules
+from realtime.auth.claims import ExpiredToken, InvalidToken
 from realtime.clients.commands.subscribing import Subscribing, ttl_of
 from realtime.clients.session import Subscription
 from realtime.config.options import Config
@@ -38,7 +38,6 @@ from realtime.protocol.messages import (
     RefreshResult,
     StreamPosition,
 )
-from realtime.tokens import ExpiredToken, InvalidToken
 
 if TYPE_CHECKING:
     from realtime.clients.client import Client
@@ -97,7 +96,7 @@ async def connect(client: Client, command: Command) -> None:
             command,
             ConnectResult(
                 client=client.id,
-                version=realtime.__version__,
+                version=client.node.version,
                 expires=expires_at is not None and not renewed,
                 ttl=0 if renewed else ttl_of(expires_at),
                 subs=subs or None,
@@ -172,7 +171,7 @@ async def refresh(client: Client, command: Command) -> None:
         command,
         RefreshResult(
             client=client.id,
-            version=realtime.__version__,
+            version=client.node.version,
             expires=expires_at is not None,
             ttl=ttl_of(expires_at),
         ),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from realtime import channel_rules
+from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
 from realtime.clients.commands.subscribing import Subscribing, ttl_of
 from realtime.clients.session import Subscription
 from realtime.errors import (
@@ -33,7 +34,6 @@ from realtime.protocol.messages import (
     SubRefreshResult,
     SubscribeRequest,
 )
-from realtime.tokens import ExpiredToken, InvalidToken, SubscribeToken
 
 if TYPE_CHECKING:
     from realtime.clients.client import Client
