@@ -100,6 +100,53 @@ PURE = (
 )
 """No event loop, no I/O, no Django."""
 
+CORE = (
+    "realtime.clients",
+    "realtime.node",
+    "realtime.cluster",
+    "realtime.streams",
+    "realtime.engine",
+    "realtime.redis",
+    "realtime.auth",
+    "realtime.protocol",
+    "realtime.config",
+    "realtime.channel_rules",
+    "realtime.payload",
+    "realtime.errors",
+    "realtime.timers",
+    "realtime.metrics",
+)
+"""The service itself. It runs where Django is not installed."""
+
+NOT_CORE = ("realtime.engine.factory", "realtime.config.sources")
+"""Modules in these rooms that read the configuration in force, which is Django's side."""
+
+STILL_WITH_DJANGO = (
+    "realtime.engine.redis.layer",
+    "realtime.engine.redis.carriers",
+    "realtime.engine.redis.engine",
+    "realtime.engine.redis.store",
+)
+"""Modules of the core that load Django all the same, by way of Channels."""
+
+STILL_CIRCLES = (
+    {"admin_panel.panel", "admin_panel.shell"},
+    {"realtime.testing.clients", "realtime.testing.services", "realtime.testing.twins"},
+    {
+        "realtime.clients.client",
+        "realtime.clients.commands",
+        "realtime.clients.commands.connection",
+        "realtime.clients.commands.publishing",
+        "realtime.clients.commands.queries",
+        "realtime.clients.commands.subscribing",
+        "realtime.clients.commands.subscription",
+    },
+)
+"""Files that import each other in a circle, counting what only types need."""
+
+SITE_LIBRARIES = ("django", "asgiref", "rest_framework", "channels", "channels_redis", "daphne")
+"""What a site brings. The core needs none of it."""
+
 APPS = ("api", "admin_panel")
 PACKAGES = ("realtime", *APPS, "messaging_project")
 
@@ -350,28 +397,116 @@ def test_nobody_imports_the_tests(package: str) -> None:
     ] == []
 
 
+def closure(module: str, graph: dict[str, set[str]]) -> dict[str, str]:
+    """Every module reached from this one, with the module that imports it first."""
+    reached = {module: ""}
+    waiting = [module]
+    while waiting:
+        importer = waiting.pop(0)
+        for name in sorted(graph.get(importer, ())):
+            if name not in reached:
+                reached[name] = importer
+                waiting.append(name)
+    return reached
+
+
+def path_to(name: str, reached: dict[str, str]) -> str:
+    steps = [name]
+    while importer := reached[steps[-1]]:
+        steps.append(importer)
+    return " → ".join(reversed(steps))
+
+
+def graph_of(found: list[Import]) -> dict[str, set[str]]:
+    graph: dict[str, set[str]] = {}
+    for each in found:
+        graph.setdefault(each.by, set()).add(each.name)
+    return graph
+
+
+def core_modules() -> list[str]:
+    return [
+        name
+        for name in map(module_name, files("realtime"))
+        if within(name, *CORE) and not within(name, *NOT_CORE, *STILL_WITH_DJANGO)
+    ]
+
+
+def test_core_does_not_reach_django_by_any_path() -> None:
+    graph = graph_of([found for found in IN_REALTIME if found.runtime])
+    wrong = {
+        path_to(name, reached)
+        for module in core_modules()
+        for reached in [closure(module, graph)]
+        for name in reached
+        if within(name, *SITE_LIBRARIES, "realtime.config.sources")
+    }
+
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("module", STILL_WITH_DJANGO)
+def test_exceptions_of_the_core_still_reach_django(module: str) -> None:
+    graph = graph_of([found for found in IN_REALTIME if found.runtime])
+
+    assert any(within(name, *SITE_LIBRARIES) for name in closure(module, graph))
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The sets of modules that reach each other."""
+    reached = {module: set(closure(module, graph)) - {module} for module in graph}
+    found: list[set[str]] = []
+    for module in sorted(graph):
+        circle = {other for other in reached[module] if module in reached.get(other, ())}
+        if circle and not any(module in one for one in found):
+            found.append(circle | {module})
+    return found
+
+
+def test_files_import_each_other_in_no_circle() -> None:
+    graph = graph_of([*IN_REALTIME, *imports(*APPS)])
+
+    found = circles(graph)
+
+    assert sorted(map(sorted, found)) == sorted(map(sorted, STILL_CIRCLES))
+
+
 LOAD = """
 import importlib, json, sys
-for name in json.loads(sys.argv[1]):
+names, missing = json.loads(sys.argv[1])
+for name in missing:
+    sys.modules[name] = None
+for name in names:
     importlib.import_module(name)
-print(json.dumps(sorted(sys.modules)))
+print(json.dumps(sorted(name for name, module in sys.modules.items() if module)))
 """
+
+
+def load(names: list[str], missing: tuple[str, ...] = ()) -> set[str]:
+    """The modules that are loaded after these were imported where libraries are missing."""
+    run = subprocess.run(
+        [sys.executable, "-c", LOAD, json.dumps([names, missing])],
+        cwd=ROOT,
+        env={k: v for k, v in os.environ.items() if k != "DJANGO_SETTINGS_MODULE"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 0, run.stderr
+    return set(json.loads(run.stdout))
+
+
+def test_core_loads_where_django_is_not_installed() -> None:
+    loaded = load(core_modules(), SITE_LIBRARIES)
+
+    assert "realtime.node.node" in loaded
+    assert "realtime.config.sources" not in loaded
 
 
 def test_pure_modules_load_in_a_bare_interpreter() -> None:
     pure = [name for name in map(module_name, files("realtime")) if within(name, *PURE)]
-    environment = {k: v for k, v in os.environ.items() if k != "DJANGO_SETTINGS_MODULE"}
 
-    output = subprocess.run(
-        [sys.executable, "-c", LOAD, json.dumps(pure)],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    ).stdout
+    loaded = {name.partition(".")[0] for name in load(pure)}
 
-    loaded = {name.partition(".")[0] for name in json.loads(output)}
     assert "realtime" in loaded
     assert not loaded & {"django", "channels", "rest_framework", "daphne", "twisted", "asyncio"}
