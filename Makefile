@@ -5,7 +5,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN = $(VENV)/bin
 
-.PHONY: run test check lint bench pictures schema requirements clean
+.PHONY: run test check lint bench docs-tables pictures schema requirements clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -22,6 +22,7 @@ check: $(VENV)/.installed-dev  ## Lint, format and types; changes nothing.
 	$(BIN)/mypy
 	$(BIN)/python manage.py check --fail-level WARNING
 	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python -m docs.tables --check
 
 lint: $(VENV)/.installed-dev  ## Format, and mend what can be mended.
 	$(BIN)/ruff check --fix .
@@ -29,6 +30,9 @@ lint: $(VENV)/.installed-dev  ## Format, and mend what can be mended.
 
 bench: $(VENV)/.installed-bench  ## Compare with peers; about five minutes.
 	$(BIN)/python -m benchmarks
+
+docs-tables: $(VENV)/.installed-dev  ## Write the tables of the documentation that come from the code.
+	$(BIN)/python -m docs.tables
 
 pictures: $(VENV)/.installed-dev  ## Make the pictures of the documentation anew.
 	$(BIN)/python -m docs.pictures.make

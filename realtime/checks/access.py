@@ -15,7 +15,7 @@ _SOME_ORIGIN = "https://somewhere.invalid"
 
 
 def check_publish_permission(given: Given) -> Messages:
-    """W003: publish without subscribe_to_publish opens private channels for publishing."""
+    """W003: clients may publish into channels that they cannot subscribe to."""
     config = given.config
     places = {"the top level": config.channel} | {
         f"namespace {name!r}": options for name, options in config.namespaces.items()
@@ -32,7 +32,7 @@ def check_publish_permission(given: Given) -> Messages:
 
 
 def check_insecure(given: Given) -> Messages:
-    """W004: protection is off outside of development."""
+    """W004: `client_insecure`, `api_insecure` or `admin_insecure` is on without DEBUG."""
     if settings.DEBUG:
         return []
     config = given.config
@@ -58,7 +58,7 @@ def check_insecure(given: Given) -> Messages:
 
 
 def check_origins(given: Given) -> Messages:
-    """W006: a pattern in allowed_origins never matches."""
+    """W006: a pattern in `allowed_origins` never matches."""
     return [
         checks.Warning(
             f"The pattern {pattern!r} in allowed_origins never matches.",
@@ -71,7 +71,7 @@ def check_origins(given: Given) -> Messages:
 
 
 def check_believed_origins(given: Given) -> Messages:
-    """W011: a page of any site can connect as whoever is logged in."""
+    """W011: with `session_authentication`, `allowed_origins` accepts pages of any site."""
     config = given.config
     if not config.session_authentication or config.allowed_origins is None:
         return []
@@ -88,7 +88,7 @@ def check_believed_origins(given: Given) -> Messages:
 
 
 def check_origins_of_endpoint(given: Given) -> Messages:
-    """W013: a page of any site can connect with the cookies of whoever looks at it."""
+    """W013: `proxy_connect_endpoint` gets the cookies of pages of any site."""
     config = given.config
     if not config.proxy_connect_endpoint:
         return []
@@ -106,7 +106,7 @@ def check_origins_of_endpoint(given: Given) -> Messages:
 
 
 def check_login_sessions(given: Given) -> Messages:
-    """E021: clients are to be known by sessions that the site does not have."""
+    """E021: `session_authentication` needs Django's sessions and users."""
     needed = ("django.contrib.auth", "django.contrib.sessions")
     missing = [name for name in needed if not apps.is_installed(name)]
     if not given.config.session_authentication or not missing:

@@ -12,7 +12,7 @@ from realtime.config.sources import Given
 
 
 def check_channel_layer(given: Given) -> Messages:
-    """W007: another layer than ours delivers, so numbering and publishing are two steps."""
+    """W007: `channel_layer` is not this package's own: publishing takes two steps."""
     config = given.config
     backend = sources.channel_layers().get(config.channel_layer)
     if (
@@ -32,7 +32,7 @@ def check_channel_layer(given: Given) -> Messages:
 
 
 def check_memory_engine(given: Given) -> Messages:
-    """W008: the site has layers for several processes, the engine is for one."""
+    """W008: the site has a Redis channel layer, but the engine is memory."""
     redis_layers = [
         alias
         for alias, backend in sources.channel_layers().items()
@@ -51,7 +51,7 @@ def check_memory_engine(given: Given) -> Messages:
 
 
 def check_sentinel(given: Given) -> Messages:
-    """W009: a failover may lose publications without a new epoch to tell of it."""
+    """W009: Sentinel without `redis_epoch_per_run`."""
     config = given.config
     if not uses_redis(config) or not config.redis_sentinels or config.redis_epoch_per_run:
         return []

@@ -14,7 +14,7 @@ from realtime.hooks.registry import registry
 
 
 def check_proxies(given: Given) -> Messages:
-    """W010: clients are refused because the application is to be asked, and nobody answers."""
+    """W010: `proxy_subscribe` or `proxy_publish` is on without an endpoint and without a hook."""
     config = given.config
     messages: list[checks.CheckMessage] = []
     for kind, endpoint, functions in (
@@ -41,7 +41,7 @@ def check_proxies(given: Given) -> Messages:
 
 
 def check_private_channels(given: Given) -> Messages:
-    """W021: functions decide about private channels, and nobody asks them."""
+    """W021: a hook for private channels is never called."""
     prefix = given.config.channel_private_prefix
     if not prefix or page_config.find_view("subscribe") is not None:
         return []
@@ -57,7 +57,7 @@ def check_private_channels(given: Given) -> Messages:
 
 
 def check_patterns(given: Given) -> Messages:
-    """W022: functions decide about channels of a namespace that is not configured."""
+    """W022: a hook's pattern names a namespace that is not configured."""
     config = given.config
     texts = dict.fromkeys(pattern.text for pattern, _ in (*registry.subscribe, *registry.publish))
     return [

@@ -35,7 +35,28 @@ OPTION_ERRORS: Mapping[str, str] = {
 
 
 def check_options(given: Given) -> Messages:
-    """E001 to E009, E011 to E020: options that cannot be used."""
+    """Return the mistakes in single options.
+
+    E001: settings, environment or file cannot be read as options.
+    E002: unknown option.
+    E003: an option has the wrong type.
+    E004: a number is outside its range.
+    E005: the name of a namespace is not allowed.
+    E006: two namespaces have the same name.
+    E007: `history_recover` without history.
+    E008: the namespace of the personal channels does not exist.
+    E009: `user_personal_single_connection` without presence.
+    E011: a pattern in `allowed_origins` is not valid.
+    E012: presence expires before it is renewed.
+    E013: unknown `engine`.
+    E014: a URL in `redis_url` is not a Redis URL, or has an unknown parameter.
+    E015: `redis_host` and `redis_port` are wrong or do not fit together.
+    E016: Sentinels without master name, a master name without Sentinels, or wrong addresses.
+    E017: `redis_history_meta_ttl` is too short.
+    E018: `channel_layer` without Redis.
+    E019: `channel_layer` is not in `CHANNEL_LAYERS`, or is in memory.
+    E020: a `proxy_*_endpoint` is not an http or https URL.
+    """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])
         for problem in given.problems
@@ -43,7 +64,7 @@ def check_options(given: Given) -> Messages:
 
 
 def check_unused(given: Given) -> Messages:
-    """W001: options that are read and have no effect here."""
+    """W001: an option has no effect here."""
     return [
         checks.Warning(
             f"Option {name!r} is not used: {NOT_USED[name]}.",
@@ -55,7 +76,7 @@ def check_unused(given: Given) -> Messages:
 
 
 def check_environment(given: Given) -> Messages:
-    """W002: environment variables with our prefix that name no option."""
+    """W002: an environment variable with the prefix of the service names no option."""
     return [
         checks.Warning(
             f"The environment variable {variable} names no option.",

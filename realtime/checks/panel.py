@@ -20,7 +20,7 @@ _PANEL_SECRETS = {"admin_password": PASSWORD_LEAST_BYTES, "admin_secret": SECRET
 
 
 def check_insecure_panel(given: Given) -> Messages:
-    """E022: the panel was to need no password, outside of development."""
+    """E022: `admin_insecure` without DEBUG."""
     config = given.config
     if not config.admin or not config.admin_insecure or settings.DEBUG:
         return []
@@ -37,7 +37,7 @@ def check_insecure_panel(given: Given) -> Messages:
 
 
 def check_panel_password(given: Given) -> Messages:
-    """W014: nobody can sign in to the panel with a password."""
+    """W014: `admin` without `admin_password` or `admin_secret`."""
     config = given.config
     missing = [name for name in _PANEL_SECRETS if not getattr(config, name)]
     if not config.admin or config.admin_insecure or not missing:
@@ -54,7 +54,7 @@ def check_panel_password(given: Given) -> Messages:
 
 
 def check_panel_secrets(given: Given) -> Messages:
-    """W015: the panel's password or secret is short enough to be guessed."""
+    """W015: `admin_password` or `admin_secret` is short."""
     config = given.config
     if settings.DEBUG or not config.admin:
         return []
@@ -71,7 +71,7 @@ def check_panel_secrets(given: Given) -> Messages:
 
 
 def check_panel_urls(given: Given) -> Messages:
-    """W016: the panel is to be served by itself, and has no URLs."""
+    """W016: `admin` is on, but the site does not include the panel's URLs."""
     if not given.config.admin or not getattr(settings, "ROOT_URLCONF", None):
         return []
     try:

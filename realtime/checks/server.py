@@ -10,7 +10,7 @@ from realtime.transports.servers import daphne
 
 
 def check_daphne(given: Given) -> Messages:
-    """W005: daphne is there, but not as this service knows it."""
+    """W005: unknown version of daphne; clients get no disconnect advice."""
     if not daphne.is_loaded() or (reason := daphne.problem()) is None:
         return []
     return [

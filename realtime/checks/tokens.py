@@ -14,7 +14,7 @@ from realtime.config.sources import Given
 
 
 def check_token_keys(given: Given) -> Messages:
-    """E010: a token key is not one."""
+    """E010: a token key is not valid."""
     try:
         configured_keys(given.config)
     except InvalidKey as error:
@@ -24,7 +24,7 @@ def check_token_keys(given: Given) -> Messages:
 
 
 def check_secret_length(given: Given) -> Messages:
-    """W012: the secret that signs tokens is short enough to be guessed."""
+    """W012: `token_hmac_secret_key` is short."""
     secret = given.config.token_hmac_secret_key
     if settings.DEBUG or not 0 < len(secret.encode()) < SECRET_LEAST_BYTES:
         return []
@@ -38,7 +38,11 @@ def check_secret_length(given: Given) -> Messages:
 
 
 def check_token_keys_of_views(given: Given) -> Messages:
-    """E030, E031: the views of `realtime.urls` cannot make tokens that are accepted."""
+    """Return why the views of `realtime.urls` cannot make tokens that are accepted.
+
+    E030: the views of `realtime.urls` have no key to sign tokens with.
+    E031: the views of `realtime.urls` sign tokens that the service rejects.
+    """
     config = given.config
     if page_config.find_view("refresh") is None:
         return []
@@ -63,7 +67,7 @@ def check_token_keys_of_views(given: Given) -> Messages:
 
 
 def check_login_of_views(given: Given) -> Messages:
-    """W020: the views of `realtime.urls` are asked by users and see nobody."""
+    """W020: the views of `realtime.urls` do not know who is logged in."""
     if page_config.find_view("refresh") is None or _has_login():
         return []
     return [

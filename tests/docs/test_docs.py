@@ -11,14 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from realtime import checks
-from realtime.checks.options import OPTION_ERRORS
 from realtime.cluster import peers
 from realtime.config import redis_options
-from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, kind_of
+from realtime.config.options import CONFIG_FIELDS
 from realtime.config.reader import NOT_USED, from_strings, load
-from realtime.engine.redis.keys import Keys
-from realtime.errors import DISCONNECTS, ERRORS
+from realtime.errors import ERRORS
 from realtime.node import node
 from realtime.redis.blocking import MAX_CONNECTIONS
 from realtime.redis.hosts import Host
@@ -27,14 +24,6 @@ from realtime.transports.servers import launch
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-TYPES = {
-    "bool": "boolean",
-    "int": "integer",
-    "float": "number",
-    "str": "string",
-    "list": "list of strings",
-}
-WORDS = {True: "on", False: "off", None: "not set", "": "empty"}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 
 
@@ -42,44 +31,9 @@ def read(name: str) -> str:
     return (DOCS / name).read_text()
 
 
-@pytest.mark.parametrize("name", [*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS])
-def test_option_is_documented_with_type_default_and_meaning(name: str) -> None:
-    option = (CHANNEL_OPTION_FIELDS | CONFIG_FIELDS)[name]
-    is_word = isinstance(option.default, bool | None) or option.default == ""
-    default = WORDS[option.default] if is_word else f"`{option.default}`"
-    meaning = option.metadata["meaning"]
-
-    found = [row for row in rows(read("options.md")) if row.startswith(f"| `{name}` |")]
-
-    assert found == [f"| `{name}` | {TYPES[kind_of(option)]} | {default} | {meaning} |"]
-
-
-GIVEN = [
-    check
-    for path in sorted(Path(checks.__path__[0]).glob("*.py"))
-    for check in re.findall(r'id="(realtime\.[EW][0-9]{3})"', path.read_text())
-]
-
-
-def test_checks_that_are_given_were_found() -> None:
-    assert len(set(GIVEN)) > 20
-
-
-@pytest.mark.parametrize("check", [*OPTION_ERRORS.values(), *GIVEN])
-def test_check_is_documented(check: str) -> None:
-    assert f"`{check.removeprefix('realtime.')}`" in read("options.md").replace("realtime.", "")
-
-
 @pytest.mark.parametrize("method", [row.name for row in METHODS if row.name != "rpc"])
 def test_method_of_the_server_api_is_documented(method: str) -> None:
     assert f"| `{method}` |" in read("http-api.md")
-
-
-@pytest.mark.parametrize("disconnect", [d for d in DISCONNECTS if d.advice])
-def test_disconnect_is_documented(disconnect: type) -> None:
-    reconnect = "yes" if disconnect.reconnect else "no"
-    row = f"| {disconnect.code} | {disconnect.reason} | {reconnect} |"
-    assert row in read("clients.md")
 
 
 def test_errors_of_the_documented_server_api_exist() -> None:
@@ -161,13 +115,6 @@ def test_module_is_in_the_tree_of_the_architecture(name: str) -> None:
 def rows(text: str) -> list[str]:
     """The rows of the tables in a text, as they are written."""
     return re.findall(r"^ *(\|.*\|) *$", text, re.MULTILINE)
-
-
-def test_keys_in_redis_are_documented() -> None:
-    table = rows(Keys.__doc__ or "")
-
-    assert len(table) > 5
-    assert "\n".join(table) in read("redis.md")
 
 
 LOGGERS = ("realtime.redis", "realtime.engine", "realtime.node")

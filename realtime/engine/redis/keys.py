@@ -11,7 +11,6 @@ class Keys:
     """The keys below one prefix.
 
     | key | type | lifetime |
-    |---|---|---|
     | `P:stream:<channel>` | stream: offset → message | history_lifetime after the last one |
     | `P:meta:<channel>` | hash: top offset, epoch | redis_history_meta_ttl, or for ever |
     | `P:epoch` | string: the epoch of channels without a meta | for ever |

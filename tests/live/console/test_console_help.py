@@ -43,11 +43,6 @@ def test_help_says_what_a_command_does(name: str, capsys: pytest.CaptureFixture[
     assert " ".join((command.description or command.help).split()) in printed
 
 
-@pytest.mark.parametrize("name", SUB_COMMANDS)
-def test_command_is_documented(name: str) -> None:
-    assert re.search(rf"^\| `{name}` \| \S", DOCS, re.MULTILINE)
-
-
 def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: RedisServer) -> None:
     settings.REALTIME = {"redis_url": redis_server.url}
     config = sources.current()

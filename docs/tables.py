@@ -1,0 +1,153 @@
+"""Write the tables of the documentation that come from the code: `make docs-tables`.
+
+A page marks the place of a table by two comments, and what is between them is replaced:
+
+    <!-- generated: options publish to proxy_publish -->
+    <!-- end of generated -->
+
+The first word names a row of `TABLES`, the others are its arguments. `--check` writes nothing
+and fails if a page is not current; `make check` runs that.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import Field
+from pathlib import Path
+from typing import Any
+
+import django
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "messaging_project.settings")
+    django.setup()
+
+from realtime import checks
+from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, kind_of
+from realtime.console import SUB_COMMANDS
+from realtime.engine.redis.keys import Keys
+from realtime.errors import DISCONNECTS
+
+DOCS = Path(__file__).resolve().parent
+PAGES = sorted(DOCS.glob("*.md"))
+
+TYPES = {
+    "bool": "boolean",
+    "int": "integer",
+    "float": "number",
+    "str": "string",
+    "list": "list of strings",
+}
+
+Row = Sequence[str]
+
+_MARKED = re.compile(
+    r"(?P<begin><!-- generated: (?P<table>[^>]+) -->\n).*?(?P<end><!-- end of generated -->)",
+    re.DOTALL,
+)
+_CHECK = re.compile(r"^([EW]\d{3}): (.+?)(?=\n\s*[EW]\d{3}: |\n\s*\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+def options(first: str, _to: str, last: str) -> Iterator[Row]:
+    """Yield the options from one to another, in the order of the code."""
+    fields = CHANNEL_OPTION_FIELDS | CONFIG_FIELDS
+    names = list(fields)
+    yield "Option", "Type", "Default", "Meaning"
+    for name in names[names.index(first) : names.index(last) + 1]:
+        option = fields[name]
+        yield f"`{name}`", TYPES[kind_of(option)], _default(option), option.metadata["meaning"]
+
+
+def _default(option: Field[Any]) -> str:
+    words = {"True": "on", "False": "off", "None": "not set", "": "empty"}
+    text = str(option.default)
+    return words.get(text, f"`{text}`")
+
+
+def system_checks() -> Iterator[Row]:
+    """Yield the id of each system check and what its function says about it."""
+    yield "Id", "What it reports"
+    described = dict(
+        found for check in checks.CHECKS for found in _CHECK.findall(inspect.getdoc(check) or "")
+    )
+    for name in sorted(described):
+        yield f"`realtime.{name}`", " ".join(described[name].split()).removesuffix(".")
+
+
+def commands() -> Iterator[Row]:
+    """Yield the sub-commands of `manage.py realtime`."""
+    yield "Command", "What it does"
+    for command in SUB_COMMANDS.values():
+        yield f"`{command.name}`", command.help
+
+
+def redis_keys() -> Iterator[Row]:
+    """Yield the rows of the table in the docstring of `Keys`."""
+    for row in re.findall(r"^ *\| (.*) \|$", Keys.__doc__ or "", re.MULTILINE):
+        yield row.split(" | ")
+
+
+def disconnects() -> Iterator[Row]:
+    """Yield the disconnects that come with advice for the client."""
+    yield "Code", "Reason", "Reconnect", "When"
+    for disconnect in sorted(DISCONNECTS, key=lambda disconnect: disconnect.code):
+        if disconnect.advice:
+            reconnect = "yes" if disconnect.reconnect else "no"
+            when = (inspect.getdoc(disconnect) or "").partition("\n\n")[0]
+            yield str(disconnect.code), disconnect.reason, reconnect, " ".join(when.split())
+
+
+TABLES: Mapping[str, Callable[..., Iterator[Row]]] = {
+    "options": options,
+    "checks": system_checks,
+    "commands": commands,
+    "redis-keys": redis_keys,
+    "disconnects": disconnects,
+}
+
+
+def table(name: str, *arguments: str) -> str:
+    """Return a table in Markdown.
+
+    Raises:
+        KeyError: there is no table of this name.
+    """
+    head, *rows = TABLES[name](*arguments)
+    return "\n".join([_line(head), "|" + "---|" * len(head), *map(_line, rows)])
+
+
+def _line(row: Row) -> str:
+    return f"| {' | '.join(row)} |"
+
+
+def render(text: str) -> str:
+    """Return a page with its generated tables as the code has them now."""
+    return _MARKED.sub(lambda found: found["begin"] + _between(found["table"]) + found["end"], text)
+
+
+def _between(words: str) -> str:
+    return table(*words.split()) + "\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages, or with `--check` list those that are not current.
+
+    Returns:
+        The exit status.
+    """
+    stale = [page for page in PAGES if render(page.read_text()) != page.read_text()]
+    if "--check" in arguments:
+        for page in stale:
+            sys.stderr.write(f"{page} is not current: run `make docs-tables`\n")
+        return bool(stale)
+    for page in stale:
+        page.write_text(render(page.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

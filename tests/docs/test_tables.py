@@ -1,0 +1,60 @@
+"""The tables that `make docs-tables` writes are current and complete."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs import tables
+from realtime import checks
+from realtime.checks.options import OPTION_ERRORS
+from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
+
+STALE = "before\n<!-- generated: commands -->\n| old |\n<!-- end of generated -->\nafter\n"
+
+
+@pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.name)
+def test_generated_tables_are_current(page: Path) -> None:
+    assert page.read_text() == tables.render(page.read_text())
+
+
+def test_every_option_is_in_one_table() -> None:
+    page = (tables.DOCS / "options.md").read_text()
+
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == [
+        *CHANNEL_OPTION_FIELDS,
+        *CONFIG_FIELDS,
+    ]
+
+
+def test_every_system_check_is_in_the_table_and_no_other() -> None:
+    code = "".join(path.read_text() for path in Path(checks.__path__[0]).glob("*.py"))
+    used = {*re.findall(r'id="(realtime\.[EW]\d{3})"', code), *OPTION_ERRORS.values()}
+    _, *rows = tables.system_checks()
+
+    assert len(used) > 40
+    assert sorted(name for name, _ in rows) == sorted(f"`{check}`" for check in used)
+
+
+def test_stale_table_is_replaced_and_the_rest_of_the_page_is_kept() -> None:
+    begin, rest = STALE.split("| old |\n")
+
+    assert tables.render(STALE) == begin + tables.table("commands") + "\n" + rest
+
+
+def test_check_names_stale_pages_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(STALE)
+    monkeypatch.setattr(tables, "PAGES", [page])
+
+    assert tables.main(["--check"]) == 1
+    assert page.read_text() == STALE
+    assert str(page) in capsys.readouterr().err
+
+    assert tables.main([]) == 0
+    assert page.read_text() != STALE
+    assert tables.main(["--check"]) == 0
