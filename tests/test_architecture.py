@@ -74,7 +74,6 @@ A module belongs to the longest of these names that it begins with.
 
 STILL_UPWARD = {
     ("realtime.clients", "realtime.clients.commands"),
-    ("realtime.node", "realtime.transports.sockjs"),
     ("realtime.transports.emulation", "realtime.transports.sockjs"),
 }
 """Arrows that run back up."""

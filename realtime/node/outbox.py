@@ -21,59 +21,11 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
-from realtime.transports.sockjs import framing
+from realtime.protocol.frames import Frame
 
 logger = logging.getLogger("realtime.outbox")
-
-TEXT_FRAME = 0x81
-BINARY_FRAME = 0x82
-
-
-class Frame:
-    """One outgoing WebSocket frame, with the forms different servers want it in."""
-
-    __slots__ = ("_asgi", "_sockjs", "_wire", "binary", "data")
-
-    def __init__(self, data: bytes, binary: bool) -> None:
-        self.data = data
-        self.binary = binary
-        self._asgi: dict[str, Any] | None = None
-        self._wire: bytes | None = None
-        self._sockjs: Frame | None = None
-
-    @property
-    def sockjs(self) -> Frame:
-        """The SockJS frame with this one in it; built once."""
-        if self._sockjs is None:
-            self._sockjs = Frame(framing.replies(self.data), binary=False)
-        return self._sockjs
-
-    @property
-    def asgi(self) -> dict[str, Any]:
-        """The ASGI event that sends this frame; built once, for all clients."""
-        if self._asgi is None:
-            if self.binary:
-                self._asgi = {"type": "websocket.send", "bytes": self.data}
-            else:
-                self._asgi = {"type": "websocket.send", "text": self.data.decode()}
-        return self._asgi
-
-    @property
-    def wire(self) -> bytes:
-        """The bytes on the wire: unmasked, final, uncompressed (RFC 6455, 5.2); built once."""
-        if self._wire is None:
-            size = len(self.data)
-            first = BINARY_FRAME if self.binary else TEXT_FRAME
-            if size < 126:
-                header = bytes((first, size))
-            elif size < 65536:
-                header = bytes((first, 126)) + size.to_bytes(2, "big")
-            else:
-                header = bytes((first, 127)) + size.to_bytes(8, "big")
-            self._wire = header + self.data
-        return self._wire
 
 
 class Batch:

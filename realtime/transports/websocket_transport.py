@@ -8,13 +8,20 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import Any
 
 from realtime.errors import Disconnect
-from realtime.node.outbox import Frame
+from realtime.protocol.frames import Frame
 from realtime.transports.asgi import Send
 
 logger = logging.getLogger("realtime.websocket")
 
 CLOSE_TIMEOUT = 3.0
 """Seconds a peer has to answer a close frame, and a server to send one."""
+
+
+def send_event(frame: Frame) -> dict[str, Any]:
+    """Return the ASGI event that sends a frame."""
+    if frame.binary:
+        return {"type": "websocket.send", "bytes": frame.data}
+    return {"type": "websocket.send", "text": frame.data.decode()}
 
 
 class WebSocketTransport:
@@ -40,7 +47,7 @@ class WebSocketTransport:
 
     def send(self, frame: Frame) -> int:
         try:
-            rest = begin(self._send(frame.asgi))
+            rest = begin(self._send(frame.form(send_event)))
         except Exception as error:  # each server has its own for a peer that is gone
             logger.info("A frame could not be sent: %r", error)
             self.abandon()
@@ -68,7 +75,7 @@ class WebSocketTransport:
                     await asyncio.sleep(0)
                 self.ready = False  # nothing follows a close frame (RFC 6455, 5.5.1)
                 if last is not None:
-                    await self._send(last.asgi)
+                    await self._send(send_event(last))
                 await self._send(
                     {
                         "type": "websocket.close",

@@ -26,7 +26,7 @@ from realtime.clients.client import Client
 from realtime.errors import Disconnect
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node
-from realtime.node.outbox import Frame
+from realtime.protocol.frames import Frame
 from realtime.transports.emulation.response import Receiver
 from realtime.transports.sockjs import framing
 
@@ -173,7 +173,7 @@ class Session:
     # for the client
 
     def send(self, frame: Frame) -> int:
-        self._write(frame.sockjs.data)
+        self._write(frame.form(framing.replies))
         return 0
 
     async def close(self, disconnect: Disconnect) -> None:

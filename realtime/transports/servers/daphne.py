@@ -20,7 +20,7 @@ import sys
 from typing import Any
 
 from realtime import serving
-from realtime.node.outbox import Frame
+from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.transports.asgi import Send
 from realtime.transports.websocket_transport import WebSocketTransport
 
@@ -111,7 +111,7 @@ class DaphneTransport(WebSocketTransport):
         self._write_frame = protocol.write_frame
 
     def send(self, frame: Frame) -> int:
-        backlog: int | None = self._write_frame(frame.wire)
+        backlog: int | None = self._write_frame(frame.form(websocket_bytes))
         if backlog is not None:
             return backlog
         if self._protocol.takes_frames():

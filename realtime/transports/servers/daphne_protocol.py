@@ -16,7 +16,7 @@ from daphne.ws_protocol import WebSocketProtocol
 from twisted.internet.tcp import Server
 
 from realtime.errors import CLOSE_REASON_MAX_BYTES
-from realtime.node.outbox import Frame
+from realtime.protocol.frames import Frame, websocket_bytes
 
 NORMAL_CLOSURE = 1000
 PING_FRAME = 0x89
@@ -86,9 +86,9 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
     def _write(self, message: dict[str, Any]) -> int | None:
         match message:
             case {"text": str(text)} if message.get("bytes") is None:
-                return self.write_frame(Frame(text.encode(), binary=False).wire)
+                return self.write_frame(websocket_bytes(Frame(text.encode(), binary=False)))
             case {"bytes": bytes(data)} if message.get("text") is None:
-                return self.write_frame(Frame(data, binary=True).wire)
+                return self.write_frame(websocket_bytes(Frame(data, binary=True)))
         return None
 
     def write_frame(self, frame: bytes) -> int | None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from realtime import serving
-from realtime.node.outbox import Frame
+from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.transports.asgi import Send
 from realtime.transports.websocket_transport import WebSocketTransport
 
@@ -52,7 +52,7 @@ class UvicornTransport(WebSocketTransport):
         protocol = self._protocol
         if protocol.close_sent or not protocol.writable.is_set() or self._transport.is_closing():
             return super().send(frame)
-        self._transport.write(frame.wire)
+        self._transport.write(frame.form(websocket_bytes))
         return 0
 
 

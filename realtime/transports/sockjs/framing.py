@@ -15,6 +15,7 @@ import re
 import msgspec
 
 from realtime.payload import mend_surrogates
+from realtime.protocol.frames import Frame
 
 OPEN = b"o"
 HEARTBEAT = b"h"
@@ -39,13 +40,13 @@ def messages(*frames: bytes) -> bytes:
     return b"a" + text
 
 
-def replies(frame: bytes) -> bytes:
+def replies(frame: Frame) -> bytes:
     """A SockJS frame with one frame of the protocol, each reply in it a message of its own.
 
     When a chunk of a response has several SockJS frames, centrifuge-js takes a message before
     it has finished one with several replies, and publications change places.
     """
-    return messages(*_REPLY.findall(frame))
+    return messages(*_REPLY.findall(frame.data))
 
 
 def close(code: int, reason: str) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from realtime.errors import Disconnect
 from realtime.node.node import Node
-from realtime.node.outbox import Frame
+from realtime.protocol.frames import Frame
 from realtime.transports.asgi import Scope
 from realtime.transports.sockjs import framing
 from realtime.transports.websocket import WebSocketConsumer
@@ -17,6 +17,11 @@ from realtime.transports.websocket_transport import WebSocketTransport
 
 _OPEN = Frame(framing.OPEN, binary=False)
 _HEARTBEAT = Frame(framing.HEARTBEAT, binary=False)
+
+
+def _wrapped(frame: Frame) -> Frame:
+    """Return the SockJS frame around a frame of the protocol."""
+    return Frame(frame.form(framing.replies), binary=False)
 
 
 class SockJSTransport:
@@ -39,7 +44,7 @@ class SockJSTransport:
 
     def send(self, frame: Frame) -> int:
         self._beat_later()
-        return self._carrier.send(frame.sockjs)
+        return self._carrier.send(frame.form(_wrapped))
 
     async def close(self, disconnect: Disconnect) -> None:
         self._heartbeat.cancel()

@@ -10,7 +10,7 @@ from realtime.clients.client import Client
 from realtime.config.options import ChannelOptions
 from realtime.errors import Disconnect
 from realtime.node.node import Node
-from realtime.node.outbox import Frame
+from realtime.protocol.frames import Frame
 from realtime.protocol.messages import Publication
 from tests.server import SECRET
 from tests.unit.parts import Clock, RecordingClient, data, turns

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from realtime.transports.websocket_transport import Continued, begin, in_task
+from realtime.protocol.frames import Frame
+from realtime.transports.websocket_transport import Continued, begin, in_task, send_event
 from tests.unit.parts import turns
 
 
@@ -202,3 +203,15 @@ async def test_whatever_is_awaitable_can_be_sent(
     await task
 
     assert task.exception() is None
+
+
+@pytest.mark.parametrize(
+    ("frame", "event"),
+    [
+        (Frame("é".encode(), binary=False), {"type": "websocket.send", "text": "é"}),
+        (Frame(b"\xff", binary=True), {"type": "websocket.send", "bytes": b"\xff"}),
+    ],
+    ids=["text", "binary"],
+)
+def test_asgi_event_of_a_frame(frame: Frame, event: dict[str, object]) -> None:
+    assert send_event(frame) == event
