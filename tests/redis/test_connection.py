@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -275,7 +276,8 @@ def test_replies_match_their_commands_whoever_is_cancelled(
                 assert cancelled_after is not None
             elif kind == "refused":
                 assert isinstance(result, EngineUnavailable)
-                assert f"NONSENSE{number}`" in str(result)
+                # the quotes around the name differ between versions of Redis
+                assert re.search(rf"\bNONSENSE{number}\b", str(result))
             else:
                 assert result == b"%d" % number
 
