@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from realtime.auth.keys import KeysUnavailable
 from realtime.clients import commands
@@ -35,7 +35,7 @@ from realtime.errors import (
 )
 from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake, Renewal
 from realtime.node.node import Node
-from realtime.node.outbox import Outbox, Sender
+from realtime.node.outbox import Outbox, Transport
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
@@ -56,17 +56,6 @@ PUBLISHING_ALLOWED = 64
 
 COMMANDS_PER_TURN = 64
 """Commands of one client that run before others get a turn, in however many frames they came."""
-
-
-class Transport(Sender, Protocol):
-    """What carries frames for one client."""
-
-    name: str
-    """"websocket" or "sockjs"."""
-
-    async def close(self, disconnect: Disconnect) -> None:
-        """Close with the code and the advice. Returns in bounded time."""
-        ...
 
 
 class Client:

@@ -23,6 +23,7 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
+from realtime.errors import Disconnect
 from realtime.protocol.frames import Frame
 
 logger = logging.getLogger("realtime.outbox")
@@ -58,27 +59,42 @@ class Batch:
         return self._frame
 
 
-class Sender(Protocol):
-    """What an outbox needs of a transport."""
+class Transport(Protocol):
+    """Carries frames to the peer of one client."""
+
+    name: str
+    """"websocket" or "sockjs"."""
 
     @property
     def ready(self) -> bool:
-        """Whether `send` may be called: the frame before has left."""
+        """Whether `send` may be called: the server has taken the frame before."""
         ...
 
     def send(self, frame: Frame) -> int:
-        """Send without waiting; returns how many bytes the server still buffers, 0 if unknown."""
+        """Send a frame without waiting.
+
+        Returns:
+            Bytes that the server buffers because the peer has not read them; 0 if unknown.
+        """
+        ...
+
+    async def close(self, disconnect: Disconnect) -> None:
+        """Close the connection with this code and advice. Returns in bounded time."""
+        ...
+
+    def closed(self) -> None:
+        """Send nothing more: the connection is lost."""
         ...
 
 
 class Outbox:
     """The waiting messages of one client, each with its own framing."""
 
-    __slots__ = ("_batch", "_binary", "_flusher", "_limit", "_overflow", "_queued", "_sender")
+    __slots__ = ("_batch", "_binary", "_flusher", "_limit", "_overflow", "_queued", "_transport")
 
     def __init__(
         self,
-        sender: Sender,
+        transport: Transport,
         flusher: Flusher,
         *,
         binary: bool,
@@ -86,7 +102,7 @@ class Outbox:
         overflow: Callable[[], None],
     ) -> None:
         """`limit_bytes`: 0 for no limit. `overflow` is called when it is passed."""
-        self._sender = sender
+        self._transport = transport
         self._flusher = flusher
         self._binary = binary
         self._limit = limit_bytes or sys.maxsize
@@ -116,9 +132,9 @@ class Outbox:
         """Send everything in one frame, if the transport can."""
         self._queued = False
         batch = self._batch
-        if batch.size and self._sender.ready:
+        if batch.size and self._transport.ready:
             self._batch = self._flusher.empty
-            if self._sender.send(batch.frame(self._binary)) > self._limit:
+            if self._transport.send(batch.frame(self._binary)) > self._limit:
                 self._overrun()
 
     def close(self) -> None:

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qs
 
 from channels.consumer import AsyncConsumer
 
 from realtime import serving
-from realtime.clients import client as clients
 from realtime.clients.client import Client
 from realtime.config import origins
 from realtime.errors import DisconnectBadRequest, DisconnectMessageTooBig
 from realtime.node.hooks import NO_HANDSHAKE
 from realtime.node.node import Node
+from realtime.node.outbox import Transport
 from realtime.transports.asgi import ASGIApplication, Receive, Scope, Send
 from realtime.transports.handshake import handshake, has_too_many_headers, header
 from realtime.transports.servers import daphne, uvicorn
@@ -34,14 +34,6 @@ SUBPROTOCOLS: Mapping[str, str] = {
     "centrifuge-json": "json",
 }
 """Subprotocols that are accepted when offered → format."""
-
-
-class Transport(clients.Transport, Protocol):
-    """A transport that has to know when its socket is gone."""
-
-    def closed(self) -> None:
-        """The connection is gone."""
-        ...
 
 
 class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no types

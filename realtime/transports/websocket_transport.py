@@ -25,7 +25,7 @@ def send_event(frame: Frame) -> dict[str, Any]:
 
 
 class WebSocketTransport:
-    """Carries frames for one client over an ASGI WebSocket. See `client.Transport`."""
+    """Carries frames for one client over an ASGI WebSocket. See `outbox.Transport`."""
 
     name = "websocket"
 

@@ -58,7 +58,7 @@ class AnySession(Protocol):
 
 
 class Session:
-    """A session of this node. See `client.Transport` and `AnySession`."""
+    """A session of this node. See `outbox.Transport` and `AnySession`."""
 
     name = "sockjs"
 
@@ -127,11 +127,7 @@ class Session:
             if self._last is None:
                 self._patience.set(self._node.timers.now() + PATIENCE)
         if interrupted:
-            self.interrupt()
-
-    def interrupt(self) -> None:
-        """End it, for nobody knows what the client has read."""
-        self._end(INTERRUPTED)
+            self.closed()
 
     async def deliver(self, frames: Sequence[bytes]) -> bool:
         async with self._taking:
@@ -182,6 +178,10 @@ class Session:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_PATIENCE):
                 await self._told.wait()
+
+    def closed(self) -> None:
+        """End the session: it is not known what the client has read."""
+        self._end(INTERRUPTED)
 
     # frames
 

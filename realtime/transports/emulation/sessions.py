@@ -207,7 +207,7 @@ class Sessions:
         if receiver is not None:
             receiver.end(interrupted=True)
         elif session is not None:
-            session.interrupt()  # the receiver was given all it could take, and has lost it
+            session.closed()  # the receiver was given all it could take, and has lost it
 
     async def _on_attach(self, sender: NodeID, letter: relay_messages.Attach) -> bytes:
         async with self._lock(letter.session):  # others know of a claim before the session is made

@@ -25,7 +25,7 @@ def _wrapped(frame: Frame) -> Frame:
 
 
 class SockJSTransport:
-    """Carries SockJS frames over a WebSocket. See `client.Transport`."""
+    """Carries SockJS frames over a WebSocket. See `outbox.Transport`."""
 
     name = "sockjs"
 

@@ -100,6 +100,9 @@ class Connection:
     async def close(self, disconnect: Disconnect) -> None:
         self.closes.append(disconnect.code)
 
+    def closed(self) -> None:
+        pass
+
     def say(self, command_id: int, method: int, **params: Any) -> asyncio.Task[None]:
         """Begin a command."""
         command = {"id": command_id, "method": method, "params": params}

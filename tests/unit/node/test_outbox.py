@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from realtime.errors import Disconnect
 from realtime.node.outbox import Batch, Flusher, Outbox
 from realtime.protocol.frames import Frame
 from tests.unit.parts import quickly, turns
@@ -21,8 +22,10 @@ def batches() -> int:
     return sum(type(thing) is Batch for thing in gc.get_objects())
 
 
-class RecordingSender:
+class RecordingTransport:
     """A transport that keeps its frames; `buffered` is what its server has not sent."""
+
+    name = "websocket"
 
     def __init__(self) -> None:
         self.ready = True
@@ -33,6 +36,12 @@ class RecordingSender:
         self.frames.append(frame)
         return self.buffered
 
+    async def close(self, disconnect: Disconnect) -> None:
+        pass
+
+    def closed(self) -> None:
+        pass
+
     @property
     def data(self) -> list[bytes]:
         return [frame.data for frame in self.frames]
@@ -42,10 +51,10 @@ class Peer:
     """A transport with its outbox."""
 
     def __init__(self, flusher: Flusher, *, binary: bool = False, limit_bytes: int = 100) -> None:
-        self.sender = RecordingSender()
+        self.transport = RecordingTransport()
         self.overflows = 0
         self.outbox = Outbox(
-            self.sender,
+            self.transport,
             flusher,
             binary=binary,
             limit_bytes=limit_bytes,
@@ -65,10 +74,10 @@ async def test_message_leaves_within_the_turn_it_came_in(flusher: Flusher) -> No
     peer = Peer(flusher)
 
     peer.outbox.append(b"a\n")
-    assert peer.sender.frames == []
+    assert peer.transport.frames == []
     await turns(1)
 
-    assert peer.sender.data == [b"a\n"]
+    assert peer.transport.data == [b"a\n"]
 
 
 async def test_messages_of_one_turn_leave_in_one_frame_in_order(flusher: Flusher) -> None:
@@ -78,7 +87,7 @@ async def test_messages_of_one_turn_leave_in_one_frame_in_order(flusher: Flusher
         peer.outbox.append(message)
     await turns()
 
-    assert peer.sender.data == [b"a\nb\nc\n"]
+    assert peer.transport.data == [b"a\nb\nc\n"]
 
 
 async def test_messages_of_two_turns_leave_in_two_frames(flusher: Flusher) -> None:
@@ -89,7 +98,7 @@ async def test_messages_of_two_turns_leave_in_two_frames(flusher: Flusher) -> No
     peer.outbox.append(b"b\n")
     await turns()
 
-    assert peer.sender.data == [b"a\n", b"b\n"]
+    assert peer.transport.data == [b"a\n", b"b\n"]
 
 
 @pytest.mark.parametrize("messages", [[b"a\n"], [b"a\n", b"b\n"]], ids=["one", "two"])
@@ -103,7 +112,7 @@ async def test_clients_with_the_same_messages_share_one_frame(
             peer.outbox.append(message)
     await turns()
 
-    first, *others = [peer.sender.frames for peer in peers]
+    first, *others = [peer.transport.frames for peer in peers]
     assert [frame.data for frame in first] == [b"".join(messages)]
     assert all(frames[0] is first[0] for frames in others)
 
@@ -117,7 +126,7 @@ async def test_clients_with_different_messages_get_their_own(flusher: Flusher) -
     third.outbox.append(b"b\n")
     await turns()
 
-    assert [peer.sender.data for peer in (first, second, third)] == [
+    assert [peer.transport.data for peer in (first, second, third)] == [
         [b"a\n"],
         [b"b\n"],
         [b"a\nb\n"],
@@ -132,7 +141,7 @@ async def test_frames_are_not_shared_between_text_and_binary(flusher: Flusher) -
         peer.outbox.append(bytes(bytearray(b"ab")))
     await turns()
 
-    frames = [peer.sender.frames[0] for peer in peers]
+    frames = [peer.transport.frames[0] for peer in peers]
     assert [(frame.data, frame.binary) for frame in frames] == [
         (b"ab", False),
         (b"ab", True),
@@ -154,7 +163,7 @@ async def test_every_client_gets_its_messages_whatever_the_others_get(
 
     for index, peer in enumerate(peers):
         expected = b"".join(word for other, word in appends if other == index)
-        assert peer.sender.data == ([expected] if expected else [])
+        assert peer.transport.data == ([expected] if expected else [])
 
 
 async def test_what_was_sent_leaves_nothing_to_the_garbage_collector(flusher: Flusher) -> None:
@@ -169,7 +178,7 @@ async def test_what_was_sent_leaves_nothing_to_the_garbage_collector(flusher: Fl
         assert batches() > before
         await turns()
         for peer in peers:
-            peer.sender.frames.clear()
+            peer.transport.frames.clear()
         assert batches() == before
     finally:
         gc.enable()
@@ -180,7 +189,7 @@ async def test_message_that_comes_while_flushing_leaves_in_the_next_turn(
 ) -> None:
     peer = Peer(flusher)
 
-    class Answering(RecordingSender):
+    class Answering(RecordingTransport):
         def send(self, frame: Frame) -> int:
             peer.outbox.append(b"answer\n")
             return super().send(frame)
@@ -190,7 +199,7 @@ async def test_message_that_comes_while_flushing_leaves_in_the_next_turn(
     outbox.append(b"a\n")
     await turns()
 
-    assert peer.sender.data == [b"answer\n"]
+    assert peer.transport.data == [b"answer\n"]
 
 
 # bounds
@@ -204,7 +213,7 @@ async def test_bound_itself_is_not_an_overflow(flusher: Flusher) -> None:
     await turns()
 
     assert peer.overflows == 0
-    assert peer.sender.data == [b"abcd"]
+    assert peer.transport.data == [b"abcd"]
 
 
 async def test_one_byte_past_the_bound_is_an_overflow_and_drops_what_waits(
@@ -217,21 +226,21 @@ async def test_one_byte_past_the_bound_is_an_overflow_and_drops_what_waits(
     await turns()
 
     assert peer.overflows == 1
-    assert peer.sender.frames == []
+    assert peer.transport.frames == []
 
 
 async def test_nothing_follows_what_was_dropped(flusher: Flusher) -> None:
     """A client that got a later publication would never ask for those before it."""
     peer = Peer(flusher, limit_bytes=3)
-    peer.sender.ready = False
+    peer.transport.ready = False
     peer.outbox.append(b"dropped\n")
 
-    peer.sender.ready = True
+    peer.transport.ready = True
     peer.outbox.append(b"x\n")
     peer.outbox.ready()
     await turns()
 
-    assert peer.sender.data == []
+    assert peer.transport.data == []
 
 
 async def test_bytes_that_have_left_do_not_count(flusher: Flusher) -> None:
@@ -246,23 +255,23 @@ async def test_bytes_that_have_left_do_not_count(flusher: Flusher) -> None:
 
 async def test_bound_of_0_is_none(flusher: Flusher) -> None:
     peer = Peer(flusher, limit_bytes=0)
-    peer.sender.buffered = 10**9
+    peer.transport.buffered = 10**9
 
     peer.outbox.append(b"a" * 1_000_000)
     await turns()
 
     assert peer.overflows == 0
-    assert len(peer.sender.frames) == 1
+    assert len(peer.transport.frames) == 1
 
 
 async def test_bytes_the_server_still_buffers_count(flusher: Flusher) -> None:
     peer = Peer(flusher, limit_bytes=4)
-    peer.sender.buffered = 4
+    peer.transport.buffered = 4
     peer.outbox.append(b"a")
     await turns()
     assert peer.overflows == 0
 
-    peer.sender.buffered = 5
+    peer.transport.buffered = 5
     peer.outbox.append(b"a")
     await turns()
 
@@ -274,23 +283,23 @@ async def test_bytes_the_server_still_buffers_count(flusher: Flusher) -> None:
 
 async def test_messages_stay_while_the_transport_is_busy(flusher: Flusher) -> None:
     peer = Peer(flusher)
-    peer.sender.ready = False
+    peer.transport.ready = False
 
     peer.outbox.append(b"a\n")
     await turns()
     peer.outbox.append(b"b\n")
     await turns()
-    assert peer.sender.frames == []
+    assert peer.transport.frames == []
 
-    peer.sender.ready = True
+    peer.transport.ready = True
     peer.outbox.ready()
     await turns()
-    assert peer.sender.data == [b"a\nb\n"]
+    assert peer.transport.data == [b"a\nb\n"]
 
 
 async def test_bound_holds_while_the_transport_is_busy(flusher: Flusher) -> None:
     peer = Peer(flusher, limit_bytes=4)
-    peer.sender.ready = False
+    peer.transport.ready = False
 
     for _ in range(5):
         peer.outbox.append(b"a")
@@ -301,13 +310,13 @@ async def test_bound_holds_while_the_transport_is_busy(flusher: Flusher) -> None
 
 async def test_nobody_waits_for_a_busy_transport(flusher: Flusher) -> None:
     busy, other = Peer(flusher), Peer(flusher)
-    busy.sender.ready = False
+    busy.transport.ready = False
 
     for peer in (busy, other):
         peer.outbox.append(b"a\n")
     await turns()
 
-    assert other.sender.data == [b"a\n"]
+    assert other.transport.data == [b"a\n"]
 
 
 async def test_being_ready_with_nothing_to_send_sends_nothing(flusher: Flusher) -> None:
@@ -316,21 +325,21 @@ async def test_being_ready_with_nothing_to_send_sends_nothing(flusher: Flusher) 
     peer.outbox.ready()
     await turns()
 
-    assert peer.sender.frames == []
+    assert peer.transport.frames == []
 
 
 async def test_message_and_readiness_in_one_turn_send_once(flusher: Flusher) -> None:
     peer = Peer(flusher)
-    peer.sender.ready = False
+    peer.transport.ready = False
     peer.outbox.append(b"a\n")
     await turns()
 
-    peer.sender.ready = True
+    peer.transport.ready = True
     peer.outbox.ready()
     peer.outbox.append(b"b\n")
     await turns()
 
-    assert peer.sender.data == [b"a\nb\n"]
+    assert peer.transport.data == [b"a\nb\n"]
 
 
 # the end
@@ -341,10 +350,10 @@ async def test_flush_at_the_end_sends_what_waits_at_once(flusher: Flusher) -> No
     peer.outbox.append(b"a\n")
 
     peer.outbox.flush()
-    assert peer.sender.data == [b"a\n"]
+    assert peer.transport.data == [b"a\n"]
     await turns()
 
-    assert peer.sender.data == [b"a\n"]
+    assert peer.transport.data == [b"a\n"]
 
 
 async def test_closed_outbox_sends_nothing_and_overflows_no_more(flusher: Flusher) -> None:
@@ -353,8 +362,8 @@ async def test_closed_outbox_sends_nothing_and_overflows_no_more(flusher: Flushe
 
     peer.outbox.close()
     await turns()
-    assert peer.sender.frames == []
+    assert peer.transport.frames == []
 
     peer.outbox.append(b"abcde")
     await turns()
-    assert (peer.overflows, peer.sender.frames) == (0, [])
+    assert (peer.overflows, peer.transport.frames) == (0, [])
