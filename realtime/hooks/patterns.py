@@ -1,28 +1,69 @@
 """Patterns of channel names: `chat:*`, `room:{room}`.
 
-`*` stands for any text, also none; `{name}` for any text but none and without `:`, which the
-hook finds in `request.params`. Everything else stands for itself. A pattern is about the whole
-name: `chat:*` does not match the private channel `$chat:staff`. Where a name can be read in
-several ways, what comes first takes as much as it can.
+`*` matches any text, the empty one included. `{name}` matches one or more characters other
+than `:`, which the hook finds in `request.params`. Everything else matches itself. A pattern
+is matched against the whole name: `chat:*` does not match the private channel `$chat:staff`.
+Where a name can be divided in several ways, earlier parts are as long as possible, as in a
+regular expression.
 
-Names come from clients and are matched on the event loop. A regular expression tries every
-length of every part: a name of 255 characters, chosen well, keeps four stars busy for seconds.
-Here each part is looked at once, from the last one to the first, with sets of places: an
-integer whose bit 3 is set has the place before the fourth character in it.
+A regular expression is no way to match them: names come from clients, and it tries every
+length of every part, so a well chosen name of 255 characters keeps four stars busy for
+seconds. `Pattern.match` looks at each character once per part.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Iterator
+from typing import NamedTuple, TypeAlias
 
-_PART = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}|(\*+)|([{}])")
+_SIGN = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}|(\*+)|([{}])")
+
+Places: TypeAlias = Collection[int]
+"""Places in a channel name: place 3 is between the third and the fourth character."""
 
 
-class _Part(NamedTuple):
-    kind: Literal["text", "star", "name"]
-    text: str = ""
-    """The text itself, or the name."""
+class _Text(NamedTuple):
+    """A part that matches itself."""
+
+    text: str
+
+    def starts(self, channel: str, ends: Places) -> Places:
+        """Return the places from which this part reaches one of these ends."""
+        size = len(self.text)
+        return {end - size for end in ends if channel.endswith(self.text, 0, end)}
+
+    def end(self, channel: str, start: int, ends: Places) -> int:
+        """Return the last of these ends that this part reaches from a place; there is one."""
+        return start + len(self.text)
+
+
+class _Star(NamedTuple):
+    """A part that matches any text."""
+
+    def starts(self, channel: str, ends: Places) -> Places:
+        return range(max(ends, default=-1) + 1)
+
+    def end(self, channel: str, start: int, ends: Places) -> int:
+        return max(ends)
+
+
+class _Name(NamedTuple):
+    """A part that matches one or more characters other than a colon."""
+
+    name: str
+
+    def starts(self, channel: str, ends: Places) -> Places:
+        starts: set[int] = set()
+        for end in sorted(ends, reverse=True):
+            if end - 1 not in starts:  # or a later end between the same colons gave them
+                starts.update(range(channel.rfind(":", 0, end) + 1, end))
+        return starts
+
+    def end(self, channel: str, start: int, ends: Places) -> int:
+        colon = channel.find(":", start)
+        limit = len(channel) if colon < 0 else colon
+        return max(end for end in ends if start < end <= limit)
 
 
 class Pattern:
@@ -38,72 +79,46 @@ class Pattern:
         if not text:
             raise ValueError("an empty pattern matches no channel")
         self.text = text
-        self._parts: list[_Part] = []
-        end = 0
-        for part in _PART.finditer(text):
-            if part[3]:
-                # taken literally it would match nothing, and what it should guard stood open
-                raise ValueError(f"{text!r} is no pattern: braces hold a name, as in {{room}}")
-            self._add_text(text[end : part.start()])
-            self._parts.append(_Part("star") if part[2] else _Part("name", part[1]))
-            end = part.end()
-        self._add_text(text[end:])
-        names = [part.text for part in self._parts if part.kind == "name"]
+        self._parts = list(_read(text))
+        names = [part.name for part in self._parts if isinstance(part, _Name)]
         if len(names) > len(set(names)):
-            raise ValueError(f"{text!r} is no pattern: a name occurs twice in it")
+            raise ValueError(f"{text!r} is not a pattern: a name occurs twice in it")
         first = self._parts[0]
-        self._beginning = first.text if first.kind == "text" else ""
-
-    def _add_text(self, text: str) -> None:
-        if text:
-            self._parts.append(_Part("text", text))
+        self._beginning = first.text if isinstance(first, _Text) else ""
+        if self._beginning:
+            del self._parts[0]
 
     def match(self, channel: str) -> dict[str, str] | None:
-        """The texts of the names in a channel; None when it does not match."""
+        """Return the names of the pattern with their texts in a channel; None if it differs."""
         if not channel.startswith(self._beginning):
             return None
-        ends = [1 << len(channel)]
+        # backwards: the places from which the remaining parts match the rest of the channel
+        places: list[Places] = [{len(channel)}]
         for part in reversed(self._parts):
-            ends.append(_begins(part, channel, ends[-1]))
-        if not ends.pop() & 1:
+            places.append(part.starts(channel, places[-1]))
+        start = len(self._beginning)
+        if start not in places.pop():
             return None
-        place = 0
+        # forwards: each part as long as the remaining ones allow
         params: dict[str, str] = {}
         for part in self._parts:
-            end = _end(part, channel, place, ends.pop())
-            if part.kind == "name":
-                params[part.text] = channel[place:end]
-            place = end
+            end = part.end(channel, start, places.pop())
+            if isinstance(part, _Name):
+                params[part.name] = channel[start:end]
+            start = end
         return params
 
 
-def _begins(part: _Part, channel: str, ends: int) -> int:
-    """The places at which a part may begin, so that it can end at one of these."""
-    begins = 0
-    match part.kind:
-        case "text":
-            place = channel.find(part.text)
-            while place >= 0:
-                begins |= 1 << place
-                place = channel.find(part.text, place + 1)
-            begins &= ends >> len(part.text)
-        case "star":
-            begins = (1 << ends.bit_length()) - 1
-        case "name":
-            reaches = 0
-            for place in range(len(channel) - 1, -1, -1):
-                reaches = channel[place] != ":" and (reaches | ends >> place + 1) & 1
-                begins |= reaches << place
-    return begins
-
-
-def _end(part: _Part, channel: str, place: int, ends: int) -> int:
-    """The last of these places at which a part may end that begins at a place."""
-    match part.kind:
-        case "text":
-            return place + len(part.text)
-        case "star":
-            return ends.bit_length() - 1
-        case "name":
-            colon = channel.find(":", place)
-            return (ends if colon < 0 else ends & (2 << colon) - 1).bit_length() - 1
+def _read(text: str) -> Iterator[_Text | _Star | _Name]:
+    """Divide a pattern into its parts."""
+    end = 0
+    for sign in _SIGN.finditer(text):
+        if sign[3]:
+            # as text it would match no channel, and leave open what it should guard
+            raise ValueError(f"{text!r} is not a pattern: braces hold a name, as in {{room}}")
+        if end < sign.start():
+            yield _Text(text[end : sign.start()])
+        yield _Star() if sign[2] else _Name(sign[1])
+        end = sign.end()
+    if end < len(text):
+        yield _Text(text[end:])

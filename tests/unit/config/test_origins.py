@@ -86,3 +86,39 @@ def test_several_stars_match_as_one_pattern(value: str, expected: bool) -> None:
 
 def test_length_is_of_no_matter_where_any_origin_is_allowed() -> None:
     assert is_allowed(origin(10_000), None) is True
+
+
+@pytest.mark.parametrize(
+    ("pattern", "allowed", "refused"),
+    [
+        ("https://[ab].example", "https://b.example", "https://c.example"),
+        ("https://[a-c].example", "https://b.example", "https://d.example"),
+        ("https://[!a-c].example", "https://d.example", "https://b.example"),
+        ("https://[^a-c].example", "https://d.example", "https://b.example"),
+        ("https://[]a].example", "https://].example", "https://b.example"),
+        ("https://[{,}].example", "https://,.example", "https://{,}.example"),
+        ("https://?.example", "https://a.example", "https://ab.example"),
+        ("https://{a,{b,c}d}.example", "https://cd.example", "https://c.example"),
+        ("https://a,b}.example", "https://a,b}.example", "https://a.example"),
+    ],
+)
+def test_sets_and_alternatives(pattern: str, allowed: str, refused: str) -> None:
+    assert is_allowed(allowed, [pattern])
+    assert not is_allowed(refused, [pattern])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("https://[ab", r"unclosed \["),
+        ("https://[!]", r"unclosed \["),
+        ("https://{a,b", "unclosed {"),
+        ("https://{a,[b}", r"unclosed \["),
+        ("https://[z-a]", "range z-a"),
+    ],
+)
+def test_what_is_not_a_pattern_is_refused_with_the_reason(pattern: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason) as raised:
+        check_pattern(pattern)
+
+    assert repr(pattern) in str(raised.value)
