@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from django.core import checks
 
 from realtime.checks.base import Messages
-from realtime.config.reader import NOT_USED
+from realtime.config.options import NOT_USED
 from realtime.config.sources import Given
 
 OPTION_ERRORS: Mapping[str, str] = {

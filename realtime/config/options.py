@@ -1,7 +1,7 @@
 """Options: every setting of the service, typed, with its default and its meaning.
 
 The fields of `ChannelOptions` and `Config` are the option tables: a field's name is the
-option's name. `options_reader` makes a `Config` of a plain mapping.
+option's name. `reader` makes a `Config` of a plain mapping.
 
 A namespace has the same channel options as the top level and inherits nothing, which
 holds by construction: both are `ChannelOptions`, each filled from its own mapping.
@@ -12,7 +12,8 @@ Beyond the spec: options of Centrifugo 2.8 that make sense inside a Django site.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -25,8 +26,38 @@ class Problem(NamedTuple):
     hint: str
 
 
-def _option(default: Any, meaning: str, *, secret: bool = False) -> Any:
-    return field(default=default, repr=not secret, metadata={"meaning": meaning})
+def _option(
+    default: Any,
+    meaning: str,
+    *,
+    secret: bool = False,
+    least: float = 0,
+    convert: Callable[[object], object] | None = None,
+) -> Any:
+    """Return the field of an option.
+
+    Args:
+        default: its value when it is not set.
+        meaning: a sentence for the documentation and for hints.
+        secret: keep the value out of the config's repr.
+        least: for a number, its least value.
+        convert: turns other spellings of a value into the usual one, before its type is
+            checked; returns everything else as it is.
+    """
+    metadata = {"meaning": meaning, "least": least, "convert": convert}
+    return field(default=default, repr=not secret, metadata=metadata)
+
+
+def _as_text(value: object) -> object:
+    """Write a number as text, as a config file of the reference server may have it."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _as_comma_list(value: object) -> object:
+    """Join a list of strings, as a config file of the reference server may have it."""
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +126,10 @@ class Config:
         10485760, "Unsent bytes after which a client is disconnected as slow; 0: no limit."
     )
     client_presence_ping_interval: int = _option(
-        25, "Seconds between renewals of presence and checks of subscriptions."
+        25, "Seconds between renewals of presence and checks of subscriptions.", least=1
     )
     client_presence_expire_interval: int = _option(
-        60, "Seconds after which presence that is not renewed is forgotten."
+        60, "Seconds after which presence that is not renewed is forgotten.", least=1
     )
     client_expired_close_delay: int = _option(
         25, "Seconds a client has to refresh its expired connection."
@@ -143,13 +174,17 @@ class Config:
         "", "URLs redis://, rediss:// or unix://; several are shards.", secret=True
     )
     redis_host: str = _option("", "Hosts, without redis_url; several are shards.")
-    redis_port: str = _option("", "One port for all hosts, or one for each; empty: 6379.")
+    redis_port: str = _option(
+        "", "One port for all hosts, or one for each; empty: 6379.", convert=_as_text
+    )
     redis_password: str = _option("", "Password of Redis.", secret=True)
     redis_db: int = _option(0, "Number of the database.")
     redis_tls: bool = _option(False, "Connect to Redis with TLS.")
     redis_tls_skip_verify: bool = _option(False, "Accept any certificate of Redis.")
     redis_master_name: str = _option("", "Name of the master for Sentinel; several are shards.")
-    redis_sentinels: str = _option("", "Addresses host:port of the Sentinels.")
+    redis_sentinels: str = _option(
+        "", "Addresses host:port of the Sentinels.", convert=_as_comma_list
+    )
     redis_sentinel_password: str = _option("", "Password of the Sentinels.", secret=True)
     redis_prefix: str = _option(
         "", "Begins every name in Redis; empty: made from Django's SECRET_KEY."
@@ -157,8 +192,10 @@ class Config:
     redis_history_meta_ttl: int = _option(
         0, "Seconds the offset of an unused channel is remembered; 0: for ever."
     )
-    redis_connect_timeout: int = _option(1, "Seconds until a connection to Redis must stand.")
-    redis_read_timeout: int = _option(5, "Seconds until Redis must have answered.")
+    redis_connect_timeout: int = _option(
+        1, "Seconds until a connection to Redis must stand.", least=1
+    )
+    redis_read_timeout: int = _option(5, "Seconds until Redis must have answered.", least=1)
     redis_epoch_per_run: bool = _option(
         False,
         "Begin new epochs after a restart or failover of Redis, because it may have lost the"
@@ -172,8 +209,8 @@ class Config:
     session_authentication: bool = _option(
         False, "A client without a token is who its Django session says."
     )
-    hook_timeout: float = _option(5.0, "Seconds a function of the site may take.")
-    hook_workers: int = _option(8, "Threads for synchronous functions of the site.")
+    hook_timeout: float = _option(5.0, "Seconds a function of the site may take.", least=0.1)
+    hook_workers: int = _option(8, "Threads for synchronous functions of the site.", least=1)
     proxy_connect_endpoint: str = _option("", "URL that says who a client without a token is.")
     proxy_refresh_endpoint: str = _option("", "URL that says whether a connection may go on.")
     proxy_subscribe_endpoint: str = _option("", "URL that decides with proxy_subscribe.")
@@ -195,7 +232,9 @@ class Config:
     websocket_handler_prefix: str = _option("/connection/websocket", "Path of the WebSocket.")
     websocket_disable: bool = _option(False, "Do not serve WebSocket.")
     websocket_message_size_limit: int = _option(
-        65536, "Largest frame a client may send, bytes; 0: 65536; negative: no limit."
+        65536,
+        "Largest frame a client may send, bytes; 0: 65536; negative: no limit.",
+        least=-math.inf,
     )
     sockjs_handler_prefix: str = _option("/connection/sockjs", "Begins the paths of SockJS.")
     sockjs_disable: bool = _option(False, "Do not serve SockJS.")
@@ -242,3 +281,54 @@ def kind_of(option: Field[Any]) -> str:
     """The kind of an option's value: "bool", "int", "float", "str" or "list"."""
     annotation = str(option.type)
     return annotation if annotation in KIND_WORDS else "list"
+
+
+ALIASES: Mapping[str, str] = {"secret": "token_hmac_secret_key"}
+"""Older names that are still read, when the newer one is not given."""
+
+SERVER_DECIDES = "the ASGI server decides"
+
+_ELSEWHERE: Mapping[str, str] = {
+    "Django's URLconf decides paths": (
+        "api_handler_prefix admin_handler_prefix health_handler_prefix"
+        " prometheus_handler_prefix admin_web_path"
+    ),
+    SERVER_DECIDES: (
+        "address port internal_address internal_port tls tls_cert tls_key tls_external"
+        " tls_autocert tls_autocert_host_whitelist tls_autocert_cache_dir tls_autocert_email"
+        " tls_autocert_server_name tls_autocert_force_rsa tls_autocert_http"
+        " tls_autocert_http_addr websocket_ping_interval websocket_write_timeout"
+        " websocket_compression websocket_compression_level websocket_compression_min_size"
+        " websocket_read_buffer_size websocket_write_buffer_size"
+        " websocket_use_write_buffer_pool pid_file gomaxprocs shutdown_timeout"
+        " shutdown_termination_delay"
+    ),
+    "Django's LOGGING decides": "log_level log_file",
+    "commands of one connection always run in order": "client_concurrency",
+    "it had no effect in the reference server either": (
+        "client_ping_interval client_message_write_timeout client_request_max_size"
+        " redis_sequence_ttl"
+    ),
+    "this service does not offer it": (
+        "grpc_api grpc_api_port grpc_api_key grpc_api_tls grpc_api_tls_disable"
+        " grpc_api_tls_cert grpc_api_tls_key graphite graphite_tags graphite_host"
+        " graphite_port graphite_prefix graphite_interval broker nats_url nats_prefix"
+        " nats_dial_timeout nats_write_timeout debug health prometheus"
+        " node_info_metrics_aggregate_interval admin_external"
+    ),
+    "streams are always used": "redis_streams",
+    "Redis Cluster is not supported, name shards in redis_url": "redis_cluster_addrs",
+    "redis_read_timeout bounds writing too": "redis_write_timeout",
+    "connections to Redis are few and long-lived": "redis_idle_timeout redis_pubsub_num_workers",
+}
+
+NOT_USED: Mapping[str, str] = {
+    name: reason for reason, names in _ELSEWHERE.items() for name in names.split()
+}
+"""Options of the reference server that are read and not used → why. Not a mistake."""
+
+
+def find_option(name: str) -> Field[Any] | None:
+    """Return the field of an option or of an older name of one; None if there is none."""
+    known = ALIASES.get(name, name)
+    return CHANNEL_OPTION_FIELDS.get(known) or CONFIG_FIELDS.get(known)

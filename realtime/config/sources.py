@@ -20,23 +20,22 @@ from django.conf import settings
 from django.core.signals import setting_changed
 from django.utils.crypto import salted_hmac
 
-from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, Config, Problem
-from realtime.config.reader import (
+from realtime.config.options import (
     ALIASES,
     NOT_USED,
     SERVER_DECIDES,
-    InvalidOptions,
-    from_strings,
-    read,
+    Config,
+    Problem,
+    find_option,
 )
+from realtime.config.reader import InvalidOptions, from_strings, read
 from realtime.config.redis_options import hosts, names_redis, uses_redis
-from realtime.locks import ForkSafeLock
 
 DEFAULT_ENV_PREFIX = "SERVICE_"
 _SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE", "CHANNEL_LAYERS")
 
-_current: Config | None = None
-_lock = ForkSafeLock()
+_loaded: dict[str, Config] = {}
+"""At "config" the configuration in force, when it has been read."""
 
 OUR_LAYER = "realtime.layer.RedisChannelLayer"
 IN_MEMORY_LAYER = "channels.layers.InMemoryChannelLayer"
@@ -77,11 +76,10 @@ def current() -> Config:
     Raises:
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
-    global _current
-    config = _current
+    config = _loaded.get("config")
     if config is None:
-        with _lock:  # one config for all threads: what is made for it is found by it
-            config = _current = _current or _load()
+        # threads that read at the same time share the first one's: `serving` compares identity
+        config = _loaded.setdefault("config", _load())
     return config
 
 
@@ -236,16 +234,11 @@ def _read_environment(prefix: str) -> tuple[dict[str, str], list[str]]:
         name = variable.removeprefix(prefix).lower()
         if name == "config_file":
             continue
-        if (
-            name == "namespaces"
-            or name in CHANNEL_OPTION_FIELDS
-            or name in CONFIG_FIELDS
-            or name in ALIASES
-            or NOT_USED.get(name, SERVER_DECIDES) != SERVER_DECIDES
-        ):
+        reason = NOT_USED.get(name)
+        if name == "namespaces" or find_option(name) or reason not in (None, SERVER_DECIDES):
             strings[name] = value
-        elif name not in NOT_USED:
-            # what the server decides is set by container platforms, for it and not for us
+        elif reason is None:
+            # the others are for the server, such as SERVICE_PORT of container platforms
             unknown.append(variable)
     return strings, sorted(unknown)
 
@@ -273,16 +266,14 @@ def _read_file(prefix: str, problems: list[Problem]) -> Mapping[str, Any]:
 def forget(*, setting: str, **_: object) -> None:
     """Read the configuration again at its next use, if this setting is part of it."""
     if setting in _SETTINGS:
-        global _current
-        _current = None
+        _loaded.clear()
 
 
 def override(**options: object) -> None:
     """Have these options win over all sources, in place of those before: for `realtime.testing`."""
-    global _current
     _overrides.clear()
     _overrides.update(options)
-    _current = None
+    _loaded.clear()
 
 
 def connect_signals() -> None:

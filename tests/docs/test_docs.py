@@ -13,8 +13,8 @@ import pytest
 
 from realtime.cluster import peers
 from realtime.config import redis_options
-from realtime.config.options import CONFIG_FIELDS
-from realtime.config.reader import NOT_USED, from_strings, load
+from realtime.config.options import CONFIG_FIELDS, NOT_USED
+from realtime.config.reader import from_strings, load
 from realtime.errors import ERRORS
 from realtime.node import node
 from realtime.redis.blocking import MAX_CONNECTIONS

@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, Config, Problem
-from realtime.config.reader import ALIASES, NOT_USED, InvalidOptions, load, read
+from realtime.config.options import (
+    ALIASES,
+    CHANNEL_OPTION_FIELDS,
+    CONFIG_FIELDS,
+    NOT_USED,
+    Config,
+    Problem,
+)
+from realtime.config.reader import InvalidOptions, load, read
 from tests.unit.config.option_rules import rules
 
 CHANNEL_DEFAULTS: Mapping[str, object] = {
