@@ -217,11 +217,6 @@ class Client:
         """The login session the connection belongs to, if there is one."""
         return self.session.login
 
-    @property
-    def observing(self) -> bool:
-        """Whether it is an operator's, who is not to be noticed."""
-        return self.session.observing
-
     def tell(self, kind: str, **details: Any) -> None:
         """Have receivers of signals hear of something that happened to this client."""
         if not self.session.observing:
@@ -280,7 +275,11 @@ class Client:
         subscription.ending = True
         try:
             await self.node.subscriptions.remove(
-                channel, self, subscription.options, leave=self.info_with(subscription)
+                channel,
+                self,
+                subscription.options,
+                leave=self.info_with(subscription),
+                visible=subscription.visible,
             )
         finally:
             self._left(channel)

@@ -43,18 +43,21 @@ class State(Enum):
 class Subscription:
     """One client in one channel."""
 
-    __slots__ = ("ending", "expiry_deadline", "info", "options", "server_side")
+    __slots__ = ("ending", "expiry_deadline", "info", "options", "server_side", "visible")
 
     def __init__(
         self,
         options: ChannelOptions,
         *,
         server_side: bool = False,
+        visible: bool = True,
         info: Payload | None = None,
         expiry_deadline: float | None = None,
     ) -> None:
         self.options = options
         self.server_side = server_side
+        self.visible = visible
+        """Whether others may know of it; those of observers are hidden."""
         self.info = info
         self.expiry_deadline = expiry_deadline
         """Monotonic seconds; None: the subscription does not expire."""

@@ -19,7 +19,7 @@ from realtime.cluster.control import Control
 from realtime.engine.base import Engine, NodeInfo
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import Publication
-from realtime.streams.follower import Following
+from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
@@ -49,7 +49,7 @@ class Peers:
         self._timers = timers
         self._describe = describe
         self._on_command = on_command
-        self.commands = Following(engine, CONTROL, self._on_publication, self._on_lost)
+        self.commands = StreamFollower(engine, CONTROL, self._on_publication, self._on_lost)
         """Reads the stream of commands."""
         self._heartbeat = timers.timer(lambda: spawn(self.beat()))
         self._stopping = False

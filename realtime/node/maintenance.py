@@ -16,9 +16,9 @@ from typing import Any
 from realtime.config.options import Config
 from realtime.engine.base import Engine
 from realtime.errors import EngineUnavailable
-from realtime.node.hub import Feed
+from realtime.node.feed import Feed
 from realtime.protocol.messages import ChannelName
-from realtime.streams.follower import Following
+from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
@@ -29,8 +29,8 @@ RESUME_PATIENCE = 1.0
 """Seconds these have before the next ones begin: a stream that cannot be read holds up nobody."""
 
 
-class Upkeep:
-    """Sees to the feeds of a node. Belongs to its event loop."""
+class Maintenance:
+    """Maintains the feeds of a node. Belongs to its event loop."""
 
     def __init__(
         self,
@@ -46,14 +46,17 @@ class Upkeep:
         self._neglecting = False
         """Whether the last feed whose turn it was could not be seen to."""
 
-    def watch(self, feed: Feed) -> None:
-        """See to a feed from now on, until its timer is cancelled."""
-        feed.checked_at = self._timers.now()
+    def opened(self, feed: Feed) -> None:
+        """Open a feed, and maintain it from now on until it is closed."""
         options = feed.options
-        if not (options.presence or options.history_recover):
-            return
-        feed.timer = self._timers.timer(lambda: self._spawn(self._maintain(feed)))
-        feed.timer.set(self._timers.now() + self._config.client_presence_ping_interval)
+        timer = None
+        if options.presence or options.history_recover:
+            timer = self._timers.timer(lambda: self._spawn(self._maintain(feed)))
+        feed.opened(self._timers.now(), timer)
+        self._schedule(feed)
+
+    def _schedule(self, feed: Feed) -> None:
+        feed.schedule(self._timers.now() + self._config.client_presence_ping_interval)
 
     async def renew(self, feeds: Sequence[Feed]) -> None:
         """Be present again, where Redis forgot."""
@@ -77,13 +80,10 @@ class Upkeep:
                 logger.warning("Presence and positions cannot be seen to yet: %s", error)
             self._neglecting = True
         finally:
-            if feed.timer is not None:
-                feed.timer.set(self._timers.now() + self._config.client_presence_ping_interval)
+            self._schedule(feed)
 
     async def _renew_presence(self, feed: Feed) -> None:
-        clients = [
-            client for client in feed.live() if client not in feed.leaving and not client.observing
-        ]
+        clients = feed.present()
         if not clients:
             return
         await self._engine.add_presence(
@@ -91,34 +91,32 @@ class Upkeep:
             [client.info_in(feed.channel) for client in clients],
             self._config.client_presence_expire_interval,
         )
-        staying = set(feed.subscribers()) - feed.leaving
         for client in clients:
-            if client not in staying:  # it left meanwhile, and must not be present again
+            if not feed.is_present(client):  # it left meanwhile, and must not be present again
                 await self._engine.remove_presence(feed.channel, client.id)
 
     async def _check_position(self, feed: Feed) -> None:
         delay = self._config.client_channel_position_check_delay
         if delay <= 0 or self._timers.now() - feed.checked_at < delay:
             return
-        if feed.following is not None and feed.following.position is not None:
+        if feed.follower is not None and feed.follower.position is not None:
             # a stream that cannot be read must not keep presence from being renewed
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._config.client_presence_ping_interval):
-                    await feed.following.check()
-                    feed.checked_at = self._timers.now()
+                    await feed.follower.check()
+                    feed.checked(self._timers.now())
 
 
-async def catch_up(interrupted: list[tuple[ChannelName, Following, int]]) -> None:
+async def catch_up(interrupted: list[tuple[ChannelName, StreamFollower, int]]) -> None:
     """Catch up in every channel after an interruption; what arrives in one meanwhile waits.
 
-    `interrupted`: channels, their followings, and how often these were interrupted.
+    `interrupted`: channels, their followers, and how often these were interrupted.
     """
     loop = asyncio.get_running_loop()
     for start in range(0, len(interrupted), RESUMED_AT_ONCE):
         part = interrupted[start : start + RESUMED_AT_ONCE]
         resuming = {
-            loop.create_task(following.resume(number)): channel
-            for channel, following, number in part
+            loop.create_task(follower.resume(number)): channel for channel, follower, number in part
         }
         done, late = await asyncio.wait(resuming, timeout=RESUME_PATIENCE)
         for task in late:

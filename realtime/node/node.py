@@ -1,7 +1,7 @@
 """Node: this process among others. Joins hub and engine; one per event loop.
 
 What the engine receives it hands to the feed of the channel; in recoverable channels by way of
-the feed's `Following`, so order and completeness are kept once per channel and not once per
+the feed's `StreamFollower`, so order and completeness are kept once per channel and not once per
 client. What the other nodes say it obeys. Its life is that of the process: `start`, `stop`.
 """
 
@@ -34,9 +34,10 @@ from realtime.errors import (
     DisconnectShutdown,
 )
 from realtime.node import maintenance
+from realtime.node.feed import Subscriber
 from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
-from realtime.node.hub import Hub, Subscriber
-from realtime.node.maintenance import Upkeep
+from realtime.node.hub import Hub
+from realtime.node.maintenance import Maintenance
 from realtime.node.outbox import Flusher
 from realtime.node.subscriptions import Subscriptions
 from realtime.node.survey_answers import Respondent
@@ -50,7 +51,7 @@ from realtime.protocol.messages import (
 )
 from realtime.protocol.v1.json import JSONCodec
 from realtime.protocol.v1.protobuf import ProtobufCodec
-from realtime.streams.follower import Following
+from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
@@ -125,8 +126,8 @@ class Node(Member):
         self._respondent = Respondent(
             self.engine, self.hub, self.spawn, uid=self.uid, name=self.describe().name
         )
-        self._upkeep = Upkeep(config, self.engine, self.timers, self.spawn)
-        self.subscriptions = Subscriptions(config, self.engine, self.hub, self._upkeep)
+        self._maintenance = Maintenance(config, self.engine, self.timers, self.spawn)
+        self.subscriptions = Subscriptions(config, self.engine, self.hub, self._maintenance)
         self._newest: set[ClientID] = set()
         """Clients that are about to close the other connections of their users."""
 
@@ -315,17 +316,16 @@ class Node(Member):
         if feed is None:
             self._on_internal(channel, publication, position)
             return
-        if feed.following is None or position is None:
+        if position is None or feed.follower is None:
             feed.publish(publication)
-            return
-        feed.checked_at = self.timers.now()
-        feed.following.arrived(publication, position)
+        else:
+            feed.receive(publication, position, self.timers.now())
 
     def _on_internal(
         self, channel: ChannelName, publication: Publication, position: StreamPosition | None
     ) -> None:
         if channel == CONTROL and position is not None:
-            self._peers.commands.arrived(publication, position)
+            self._peers.commands.on_publication(publication, position)
         elif channel == QUESTIONS:
             self._respondent.asked(publication.data)
         elif channel == self.post.mailbox:
@@ -349,23 +349,23 @@ class Node(Member):
 
     def on_interrupted(self, concerns: Concerns) -> None:
         logger.warning("The engine is interrupted: what is published now may come late")
-        for channel, following in self._followings():
+        for channel, follower in self._followers():
             if concerns(channel):
-                following.interrupt()
+                follower.interrupt()
 
     def on_resumed(self, concerns: Concerns) -> None:
         logger.warning("The engine is back")
         self.spawn(self._peers.beat())
-        followings = [each for each in self._followings() if concerns(each[0])]
-        self.spawn(maintenance.catch_up([(*each, each[1].interruptions) for each in followings]))
+        followers = [each for each in self._followers() if concerns(each[0])]
+        self.spawn(maintenance.catch_up([(*each, each[1].interruptions) for each in followers]))
         feeds = [feed for feed in self.hub.feeds.values() if concerns(feed.channel)]
-        self.spawn(self._upkeep.renew(feeds))
+        self.spawn(self._maintenance.renew(feeds))
 
-    def _followings(self) -> Iterator[tuple[ChannelName, Following]]:
+    def _followers(self) -> Iterator[tuple[ChannelName, StreamFollower]]:
         yield CONTROL, self._peers.commands
         for channel, feed in self.hub.feeds.items():
-            if feed.following is not None:
-                yield channel, feed.following
+            if feed.follower is not None:
+                yield channel, feed.follower
 
 
 async def _failure(ending: Awaitable[None], deadline: float) -> Exception | None:

@@ -1,13 +1,13 @@
 """Subscriptions: how clients of this process come into channels, and how they leave them.
 
-    add ──► held, present ── reach ──► as far as history ── release ──► live
-     └───────────────────────────────── remove ───────────────────────────┘
+    add ──► held, present ── catch_up ──► as far as history ── release ──► live
+     └────────────────────────────── remove ─────────────────────────────────┘
 
-The first subscriber of a channel has the engine hand over what is published there, the last
-one ends that. In a recoverable channel publications reach the feed in the order of their offsets
-(see `following`), and its position is that of all live subscribers. Gaps are filled from history;
-only when history cannot answer are the subscribers disconnected as "insufficient state", and
-recover what they can when they come back.
+The first subscriber of a channel subscribes this process in the engine, the last one
+unsubscribes it. In a recoverable channel publications reach the feed in the order of their offsets
+(see `streams.follower`), and its position is that of all live subscribers. Gaps are filled from
+history; only when history cannot fill them are the subscribers disconnected as "insufficient
+state", and recover what they can when they come back.
 """
 
 from __future__ import annotations
@@ -18,106 +18,125 @@ import logging
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Engine
 from realtime.errors import DisconnectInsufficientState, EngineUnavailable
-from realtime.node.hub import Feed, Hub, Subscriber
-from realtime.node.maintenance import Upkeep
+from realtime.node.feed import Feed, State, Subscriber
+from realtime.node.hub import Hub
+from realtime.node.maintenance import Maintenance
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
-from realtime.streams.follower import Following
+from realtime.streams import recovery
+from realtime.streams.follower import StreamFollower
+from realtime.streams.recovery import Recovered
 
 logger = logging.getLogger("realtime.node")
 
-REACH_TIMEOUT = 10.0
-"""Seconds a subscriber waits for the feed to catch up with the history it was given."""
+CATCH_UP_TIMEOUT = 10.0
+"""Seconds in which the feed must reach the history that was read for a subscriber."""
 
 
 class Subscriptions:
     """The subscriptions of a node's clients. Belongs to its event loop."""
 
-    def __init__(self, config: Config, engine: Engine, hub: Hub, upkeep: Upkeep) -> None:
-        """`upkeep`: sees to the feeds."""
+    def __init__(self, config: Config, engine: Engine, hub: Hub, maintenance: Maintenance) -> None:
+        """`maintenance`: maintains the feeds."""
         self._config = config
         self._engine = engine
         self._hub = hub
-        self._upkeep = upkeep
+        self._maintenance = maintenance
 
     # coming
 
     async def add(
-        self, channel: ChannelName, client: Subscriber, options: ChannelOptions, info: ClientInfo
+        self,
+        channel: ChannelName,
+        client: Subscriber,
+        options: ChannelOptions,
+        info: ClientInfo,
+        *,
+        visible: bool = True,
     ) -> None:
         """Make a client a subscriber, held until `release`, and record its presence.
 
-        Observers are not present.
+        Args:
+            channel: the name of the channel.
+            client: who subscribes.
+            options: the options of the channel.
+            info: what presence shows of the client.
+            visible: False for an observer: it is neither counted nor present.
+
+        Raises:
+            EngineUnavailable: the engine could not subscribe, or could not record the presence.
         """
-        first = self._hub.add_subscription(channel, client, options)
-        feed = self._hub.feeds[channel]
-        if first:
-            await self._open(feed)
-        while (ready := feed.ready) is not None:
-            if feed.failed:
-                await self._open(feed)
+        feed = self._hub.add_subscription(channel, client, options, visible=visible)
+        while feed.state in (State.IDLE, State.OPENING):
+            if feed.state is State.OPENING:
+                await feed.wait()
             else:
-                await asyncio.shield(ready)
-        if options.presence and not client.observing:
+                await self._open(feed)
+        if options.presence and visible:
             await self._engine.add_presence(
                 channel, [info], self._config.client_presence_expire_interval
             )
 
     async def _open(self, feed: Feed) -> None:
-        """Have the engine hand over what is published in a channel; who comes meanwhile waits too.
-
-        When that fails, those who wait are refused; who comes next tries again, because the
-        feed lives on as long as one of the refused is still leaving. When the client that opens
-        it is dropped meanwhile, one of those who wait goes on.
-        """
-        feed.ready = asyncio.get_running_loop().create_future()
-        if feed.options.history_recover:
-            feed.following = Following(
-                self._engine, feed.channel, feed.publish, lambda: _insufficient_state(feed)
-            )
-        try:
-            await self._engine.subscribe(feed.channel)
-            if feed.following is not None:
-                await feed.following.start()
-        except BaseException as error:
-            if feed.following is not None:
-                feed.following.stop()
-            if isinstance(error, Exception):
-                feed.ready.set_exception(EngineUnavailable("the engine could not subscribe"))
-                feed.ready.exception()  # nobody may be waiting
-            else:
-                feed.ready.set_result(None)
-            raise
-        feed.ready.set_result(None)
-        feed.ready = None
-        self._upkeep.watch(feed)
-
-    def held(self, channel: ChannelName, client: Subscriber) -> list[Publication]:
-        """The publications kept back for a held subscriber, in order of arrival."""
-        return self._hub.feeds[channel].held(client)
-
-    async def reach(self, channel: ChannelName, position: StreamPosition) -> None:
-        """Have a recoverable channel's feed catch up with a position read from its stream.
+        """Subscribe this node in the engine, for this caller and all that wait.
 
         Raises:
-            EngineUnavailable: that took too long.
+            Exception: the engine failed; the next caller tries again, for the feed lives on as
+                long as one of those that failed is still leaving.
         """
-        following = self._hub.feeds[channel].following
-        if following is not None:
+        follower = None
+        if feed.options.history_recover:
+            follower = StreamFollower(
+                self._engine, feed.channel, feed.publish, lambda: _insufficient_state(feed)
+            )
+        feed.open(follower)
+        try:
+            await self._engine.subscribe(feed.channel)
+            if follower is not None:
+                await follower.start()
+        except Exception:
+            feed.failed()
+            raise
+        except BaseException:
+            feed.abandoned()
+            raise
+        self._maintenance.opened(feed)
+
+    def held(self, channel: ChannelName, client: Subscriber) -> list[Publication]:
+        """Return the publications kept back for a held subscriber, in order of arrival."""
+        return self._hub.feeds[channel].held(client)
+
+    async def catch_up(self, channel: ChannelName, since: StreamPosition) -> Recovered:
+        """Read what a held subscriber missed, and wait until its feed has reached that, too.
+
+        Args:
+            channel: the name of a recoverable channel.
+            since: the last position that the subscriber has seen.
+
+        Raises:
+            EngineUnavailable: history could not be read, or the feed did not reach it in time.
+        """
+        history = await self._engine.history(channel, since.offset + 1)
+        await self._reach(channel, history.position)
+        return recovery.recover(history, since)
+
+    async def _reach(self, channel: ChannelName, position: StreamPosition) -> None:
+        follower = self._hub.feeds[channel].follower
+        if follower is not None:
             try:
-                async with asyncio.timeout(REACH_TIMEOUT):
-                    await following.reach(position)
+                async with asyncio.timeout(CATCH_UP_TIMEOUT):
+                    await follower.reach(position)
             except TimeoutError:
                 raise EngineUnavailable(
-                    f"the stream could not be followed within {REACH_TIMEOUT:g} s"
+                    f"the stream could not be followed within {CATCH_UP_TIMEOUT:g} s"
                 ) from None
 
     def position(self, channel: ChannelName) -> StreamPosition | None:
-        """Up to where all live subscribers of a recoverable channel have been served."""
-        following = self._hub.feeds[channel].following
-        return None if following is None else following.position
+        """Return the position that all live subscribers of a recoverable channel have reached."""
+        follower = self._hub.feeds[channel].follower
+        return None if follower is None else follower.position
 
     def release(self, channel: ChannelName, client: Subscriber) -> None:
-        """Serve a held subscriber from now on.
+        """Make a held subscriber live.
 
         In a recoverable channel it has everything up to `position`, what was kept back for
         it included. Call it in the same turn of the loop in which these were read.
@@ -147,17 +166,27 @@ class Subscriptions:
         options: ChannelOptions,
         *,
         leave: ClientInfo | None,
+        visible: bool = True,
     ) -> None:
-        """Undo `add`; `leave` is said to the channel, if it has join_leave.
+        """Undo `add`. The client still receives its own leave push.
 
-        The leaver is still a subscriber when its leave is published.
+        Args:
+            channel: the name of the channel.
+            client: who leaves.
+            options: the options of the channel.
+            leave: published as a leave, if the channel has join_leave.
+            visible: as it was for `add`.
+
+        Raises:
+            EngineUnavailable: presence was not removed, the leave not published, or this process
+                not unsubscribed; the client is no subscriber any more all the same.
         """
         if channel in self._hub.feeds:
-            self._hub.feeds[channel].leaving.add(client)
+            self._hub.feeds[channel].leave(client)
         try:
-            if options.presence and not client.observing:
+            if options.presence and visible:
                 await self._engine.remove_presence(channel, client.id)
-            if leave is not None and options.join_leave and not client.observing:
+            if leave is not None and options.join_leave and visible:
                 await self._engine.publish_leave(channel, leave)
         finally:
             feed = self._hub.remove_subscription(channel, client)
@@ -167,6 +196,6 @@ class Subscriptions:
 
 
 def _insufficient_state(feed: Feed) -> None:
-    """The stream of a channel does not continue: its subscribers come back and recover."""
+    """Close the subscribers of a channel whose stream was lost: they come back and recover."""
     for client in feed.cut_off():
         client.close(DisconnectInsufficientState())

@@ -1,6 +1,8 @@
-"""Following a stream of the engine: reads it whenever something is missing, or may be.
+"""Follower of one stream of the engine: reads it whenever something is missing, or may be.
 
-One per recoverable channel and node, so that a gap is filled once for all its clients.
+There is one for each recoverable channel of a node, so that a gap is filled once for all its
+subscribers. What is delivered when is decided by `StreamOrder`; this is its I/O: one task reads
+while the order is behind, tries again while the engine fails, and waits while it is interrupted.
 """
 
 from __future__ import annotations
@@ -12,24 +14,24 @@ from collections.abc import Callable
 
 from realtime.engine.base import Store
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
-from realtime.streams.order import Follower, StreamLost
+from realtime.streams.order import StreamLost, StreamOrder
 
 logger = logging.getLogger("realtime.node")
 
 RETRY_DELAY = 0.1
-RETRY_DELAY_MAX = 2.0
+MAX_RETRY_DELAY = 2.0
 """Seconds between attempts to read a stream while the engine fails."""
 
 
-class Following:
-    """Follows one stream: hands on its publications in order, each once."""
+class StreamFollower:
+    """Delivers the publications of one stream in order, each once."""
 
     __slots__ = (
         "_channel",
         "_deliver",
-        "_follower",
         "_interruption",
         "_lost",
+        "_order",
         "_reader",
         "_stopped",
         "_store",
@@ -47,65 +49,70 @@ class Following:
         Args:
             store: has the stream.
             channel: whose stream it is.
-            deliver: is handed the publications, in order.
-            lost: is called when the stream does not continue; it is followed anew then.
+            deliver: called with each publication, in order.
+            lost: called when the stream does not continue; it is followed anew then.
         """
         self._store = store
         self._channel = channel
         self._deliver = deliver
         self._lost = lost
-        self._follower = Follower()
+        self._order = StreamOrder()
         self._reader: asyncio.Task[None] | None = None
         self._interruption: asyncio.Future[None] | None = None
-        """Done when publications arrive again; None when they do."""
+        """During an interruption: done at its end."""
         self.interruptions = 0
-        """How often publications may have been lost."""
+        """How often delivery was interrupted."""
         self._stopped = False
 
     @property
     def position(self) -> StreamPosition | None:
-        """Of the last publication handed on; None until `start` is through."""
-        return self._follower.position
+        """The position of the last publication delivered; None until `start` has ended."""
+        return self._order.position
 
     async def start(self) -> None:
-        """Find out where the stream is; what arrives meanwhile waits.
+        """Read the position of the stream, and deliver what comes after it.
 
         Raises:
             Exception: the engine failed.
         """
-        self._follower.ask()
-        self._hand_on(self._follower.start(await self._store.position(self._channel)))
+        self._order.begin_read()
+        self._deliver_all(self._order.start(await self._store.position(self._channel)))
 
-    def arrived(self, publication: Publication, position: StreamPosition) -> None:
-        """A publication arrived from the engine."""
-        self._hand_on(self._follower.arrived(publication, position))
+    def on_publication(self, publication: Publication, position: StreamPosition) -> None:
+        """Take a publication from the engine."""
+        # `_deliver_all` written out: this runs for every publication
+        for due in self._order.receive(publication, position):
+            self._deliver(due)
+        if self._order.is_behind:
+            self._read_if_started()
 
     def interrupt(self) -> None:
-        """Publications may be lost from now on: those that arrive wait for `resume`."""
+        """Deliver nothing until `resume`: publications may be lost from now on."""
         self.interruptions += 1
-        self._follower.doubt()
+        self._order.suspect_loss()
         if self._interruption is None:
             self._interruption = asyncio.get_running_loop().create_future()
 
     async def resume(self, interruption: int) -> None:
-        """Publications arrive again; returns when those that were missed are handed on.
+        """End an interruption, and deliver what was missed in it.
 
-        `interruption`: the value of `interruptions` then; nothing happens when there was
-        another one since.
+        Args:
+            interruption: the value of `interruptions`; nothing happens if there was another one
+                since.
         """
         if self._stopped or self._interruption is None or interruption != self.interruptions:
             return
         self._interruption.set_result(None)
         self._interruption = None
-        self._follower.doubt()
-        if self.position is not None:  # otherwise `start` sees to it
-            await asyncio.shield(self._settle())
+        self._order.suspect_loss()
+        if self.position is not None:  # otherwise `start` is under way, and reads
+            await asyncio.shield(self._read_on())
 
     async def check(self) -> None:
         """Compare the position with the engine's, and read what is missing.
 
-        That takes as long as an interruption does; a caller that does not wait for the end of it
-        loses nothing. Where the stream is being read already, there is nothing to compare.
+        That takes as long as an interruption does; a caller may stop waiting and loses nothing.
+        Nothing is compared while the stream is being read.
 
         Raises:
             Exception: the engine failed.
@@ -114,57 +121,59 @@ class Following:
             await self.reach(None)
 
     async def reach(self, position: StreamPosition | None) -> None:
-        """Return when everything up to a position was handed on; None: up to now.
+        """Return when everything up to a position was delivered; None: up to now.
 
-        Nothing is promised when the stream has lost that position meanwhile.
+        A position that the stream has lost meanwhile is not reached.
         """
         if position is not None and self._has(position):
             return
-        self._follower.doubt()
-        await asyncio.shield(self._settle())
+        self._order.suspect_loss()
+        await asyncio.shield(self._read_on())
 
     def _has(self, position: StreamPosition) -> bool:
         own = self.position
         return own is not None and position.epoch == own.epoch and position.offset <= own.offset
 
     def stop(self) -> None:
-        """Hand on nothing more."""
+        """Deliver nothing more, and end the reader."""
         self._stopped = True
         if self._interruption is not None:
             self._interruption.cancel()
         if self._reader is not None:
             self._reader.cancel()
-        self._deliver = self._lost = _nothing
+        self._deliver = self._lost = _ignore
 
-    def _settle(self) -> asyncio.Future[None]:
-        """Read what is missing; done when nothing is. Tries until it succeeds, or `stop`."""
+    def _deliver_all(self, publications: list[Publication]) -> None:
+        for publication in publications:
+            self._deliver(publication)
+        if self._order.is_behind:
+            self._read_if_started()
+
+    def _read_if_started(self) -> None:
+        if self.position is not None and not self._stopped:
+            self._read_on()
+
+    def _read_on(self) -> asyncio.Future[None]:
+        """Return the reader, begun if there is none: it ends when nothing is missing."""
         if self._reader is None:
             self._reader = asyncio.get_running_loop().create_task(self._read())
         return self._reader
 
-    def _hand_on(self, publications: list[Publication]) -> None:
-        for publication in publications:
-            self._deliver(publication)
-        if self._stopped:
-            return
-        if self._follower.behind and self.position is not None and self._reader is None:
-            self._settle()
-
     async def _read(self) -> None:
         delay = RETRY_DELAY
         try:
-            while self._follower.behind:
+            while self._order.is_behind:
                 if self._interruption is not None:
                     await asyncio.shield(self._interruption)
                 try:
-                    history = await self._store.history(self._channel, self._follower.ask())
-                except Exception as error:  # whatever it is: nobody else would read on
-                    logger.warning("The stream of %r cannot be read yet: %s", self._channel, error)
+                    history = await self._store.history(self._channel, self._order.begin_read())
+                except Exception as error:  # whatever it is: there is no other reader
+                    logger.warning("Could not read the stream of %r: %s", self._channel, error)
                     await asyncio.sleep(delay * random.uniform(0.5, 1))
-                    delay = min(2 * delay, RETRY_DELAY_MAX)
+                    delay = min(2 * delay, MAX_RETRY_DELAY)
                     continue
                 try:
-                    publications = self._follower.read(history)
+                    publications = self._order.end_read(history)
                 except StreamLost as lost:
                     await self._begin_anew(lost.renew)
                 else:
@@ -174,20 +183,20 @@ class Following:
             self._reader = None
 
     async def _begin_anew(self, renew: bool) -> None:
-        """Tell whom it concerns that the stream is lost, and follow it as it is now."""
+        """Report that the stream is lost, and follow it from where it is now."""
         own = self.position
         try:
-            self._follower.ask()
+            self._order.begin_read()
             if renew and own is not None:
                 await self._store.renew_epoch(self._channel, own.epoch)
             position = await self._store.position(self._channel)
         except Exception as error:  # as above
-            logger.warning("The stream of %r cannot be read yet: %s", self._channel, error)
-            await asyncio.sleep(RETRY_DELAY_MAX)
+            logger.warning("Could not read the stream of %r: %s", self._channel, error)
+            await asyncio.sleep(MAX_RETRY_DELAY)
             return  # and read again
         self._lost()
-        self._hand_on(self._follower.start(position))
+        self._deliver_all(self._order.start(position))
 
 
-def _nothing(*_: object) -> None:
-    """Stands in when nobody listens any more."""
+def _ignore(*_: object) -> None:
+    """Take the place of the callbacks of a follower that was stopped."""

@@ -1,10 +1,46 @@
-"""How far one stream was followed: the pure part of order and completeness.
+"""Order of one stream: the pure part of order and completeness.
 
-Publications arrive in any order, twice, or not at all; they are handed on in the order of
-their offsets, each once. What arrives too early waits until the stream was read. When the
-stream does not continue what was handed on, `StreamLost` says so.
+Publications arrive in any order, twice, or not at all. They are delivered in the order of their
+offsets, each once. Those that arrive early wait until the stream was read. Where the stream does
+not continue after the last one that was delivered, `StreamLost` is raised.
 
-Spec: Channel options (history_recover).
+States:
+
+    NEW         `position` is None: all that arrives waits, for the next offset is unknown.
+    IN ORDER    nothing is missing as far as is known: the next offset is delivered at once.
+    BEHIND      something is missing, or may be: all that arrives waits, and the caller reads.
+
+Events, and what they lead to:
+
+    NEW         start                                       IN ORDER; or BEHIND, where what waited
+                                                            does not follow that position
+    IN ORDER    receive the next offset                     IN ORDER
+                receive an offset that was delivered        IN ORDER
+                receive a later offset, or another epoch    BEHIND
+                suspect_loss                                BEHIND
+    BEHIND      end_read                                    IN ORDER; or BEHIND, where something
+                                                            was suspected since begin_read
+                end_read raises StreamLost, and start       as from NEW
+
+    begin_read comes before start and end_read, and changes no state.
+
+A read takes time. It proves what it holds for the moment at which it began, and says nothing of
+what happened since. So occasions of a possible loss are counted:
+
+    _suspected           occasions until now
+    _suspected_at_read   occasions until the last read began
+    _cleared             occasions of which a read has proved that nothing is missing any more
+    _top_at_read         the highest offset that had arrived when the last read began: a stream
+                         that ends before it has lost publications
+
+Invariants:
+
+- `_cleared` <= `_suspected_at_read` <= `_suspected`; none of them ever decreases.
+- BEHIND is: `_suspected` != `_cleared`, or publications wait.
+- Those that wait have a higher offset than `position`, and its epoch; before `start`, `_epoch`.
+- Within an epoch, delivered offsets have neither gaps nor repetitions, and `position` is the last.
+
+docs/protocol.md, 3.9 and 3.11.
 """
 
 from __future__ import annotations
@@ -12,60 +48,77 @@ from __future__ import annotations
 from realtime.engine.base import History
 from realtime.protocol.messages import Publication, StreamPosition
 
-EARLY_ALLOWED = 10_000
+MAX_EARLY = 10_000
 """Publications that may wait; more are dropped, and read from the stream instead."""
 
 
 class StreamLost(Exception):
-    """The stream cannot give what comes after the last publication handed on.
-
-    `renew`: it is a stream of the same epoch that lost publications, so the epoch must not be
-    trusted any more.
-    """
+    """The stream does not continue after the last publication that was delivered."""
 
     def __init__(self, renew: bool) -> None:
+        """`renew`: its epoch is the same, and must be replaced, since publications are lost."""
         self.renew = renew
         super().__init__("the stream does not continue")
 
 
-class Follower:
-    """Follows one stream from a position on."""
+class StreamOrder:
+    """Puts the publications of one stream in order. See the module's docstring."""
 
-    __slots__ = ("_asked", "_doubts", "_early", "_epoch", "_seen", "_settled", "_uid", "position")
+    __slots__ = (
+        "_cleared",
+        "_early",
+        "_epoch",
+        "_suspected",
+        "_suspected_at_read",
+        "_top_at_read",
+        "_uid",
+        "position",
+    )
 
     def __init__(self) -> None:
         self.position: StreamPosition | None = None
-        """Of the last publication handed on; None until `start`."""
+        """Of the last publication that was delivered; None before `start`."""
         self._uid = ""
+        """Of that publication; "" where it is unknown."""
         self._early: dict[int, Publication] = {}
+        """The publications that wait, by offset."""
         self._epoch = ""
         """Of those that arrived before `start`."""
-        self._doubts = 0
-        """Occasions on which publications may have been lost; those up to `_settled` were not."""
-        self._settled = 0
-        self._asked = 0
-        self._seen = 0
-        """The highest offset that had arrived when the stream was last asked for."""
+        self._suspected = 0
+        self._suspected_at_read = 0
+        self._cleared = 0
+        self._top_at_read = 0
 
     @property
-    def behind(self) -> bool:
-        """Whether the stream has to be read: something is missing, or may be."""
-        return self._doubts != self._settled or bool(self._early)
+    def is_behind(self) -> bool:
+        """Whether the stream must be read: something is missing, or may be."""
+        return self._suspected != self._cleared or bool(self._early)
 
     def start(self, position: StreamPosition) -> list[Publication]:
-        """Follow from a position on; returns what arrived early and follows it."""
+        """Follow the stream from a position on; also after `StreamLost`.
+
+        Args:
+            position: as it was read since `begin_read`.
+
+        Returns:
+            The publications to deliver now, in order.
+        """
         if self.position is not None:
             self._early.clear()  # of the stream that was lost
         self.position = position
         self._uid = ""
-        self._settled = self._asked
+        self._cleared = self._suspected_at_read
         if self._early and self._epoch != position.epoch:
             self._early.clear()
-            self.doubt()
-        return self._take_early()
+            self.suspect_loss()
+        return self._take_due()
 
-    def arrived(self, publication: Publication, position: StreamPosition) -> list[Publication]:
-        """A publication arrived; returns what is to be handed on now, in order."""
+    def receive(self, publication: Publication, position: StreamPosition) -> list[Publication]:
+        """Take a publication that arrived.
+
+        Returns:
+            The publications to deliver now, in order.
+        """
         last = self.position
         if last is None:
             if position.epoch != self._epoch:
@@ -74,79 +127,83 @@ class Follower:
             self._keep(publication)
             return []
         if position.epoch != last.epoch:
-            self.doubt()
+            self.suspect_loss()
             return []
         if position.offset <= last.offset:
             return []
-        if self.behind or position.offset != last.offset + 1:
+        if self.is_behind or position.offset != last.offset + 1:
             self._keep(publication)
-            return self._take_early() if self._doubts == self._settled else []
+            return self._take_due() if self._suspected == self._cleared else []
         self.position = position
         self._uid = publication.uid
         return [publication]
 
-    def doubt(self) -> None:
-        """Publications may have been lost: nothing is handed on until the stream was read."""
-        self._doubts += 1
+    def suspect_loss(self) -> None:
+        """Deliver nothing until the stream was read: publications may have been lost."""
+        self._suspected += 1
 
-    def ask(self) -> int:
-        """The offset to read the stream from: that of the last one handed on.
+    def begin_read(self) -> int:
+        """Prepare for `start` or `end_read`; call it before the position or the stream is read.
 
-        To be called before the stream or its position is read, for `read` or `start`.
+        Returns:
+            The offset to read from: that of the last publication that was delivered.
         """
-        own = 0 if self.position is None else self.position.offset
-        self._asked = self._doubts
-        self._seen = max(self._early, default=own)
-        return own
+        last = 0 if self.position is None else self.position.offset
+        self._suspected_at_read = self._suspected
+        self._top_at_read = max(self._early, default=last)
+        return last
 
-    def read(self, history: History) -> list[Publication]:
-        """The stream was read, as `ask` said; returns what is to be handed on now, in order.
+    def end_read(self, history: History) -> list[Publication]:
+        """Take the stream, as it was read from the offset of `begin_read`.
+
+        Returns:
+            The publications to deliver now, in order.
 
         Raises:
-            StreamLost: call `start` to follow the stream as it is now.
+            StreamLost: it does not continue; call `begin_read`, read the position, and `start`.
         """
         last = self.position
         assert last is not None
         top = history.position
         if top.epoch != last.epoch:
             raise StreamLost(renew=False)
-        # more may have been handed on since it was read, which proves nothing
-        if top.offset < self._seen or self._diverged(history, last):
+        # only what had arrived before the read: what came since may follow the stream's top
+        if top.offset < self._top_at_read or self._diverged(history, last):
             raise StreamLost(renew=True)
         for publication in history.publications:
             if publication.offset > last.offset:
                 self._early[publication.offset] = publication
-        publications = self._take_early()
+        due = self._take_due()
         if self.position is not None and self.position.offset < top.offset:
-            self.doubt()
+            self.suspect_loss()
             raise StreamLost(renew=False)
-        self._settled = self._asked
-        return publications
+        self._cleared = self._suspected_at_read
+        return due
 
     def _diverged(self, history: History, last: StreamPosition) -> bool:
-        """Whether another publication stands in the place of the last one handed on."""
+        """Return whether another publication stands in the place of the last delivered one."""
         return any(
             p.offset == last.offset and self._uid not in ("", p.uid) for p in history.publications
         )
 
     def _keep(self, publication: Publication) -> None:
-        if len(self._early) >= EARLY_ALLOWED:
+        if len(self._early) >= MAX_EARLY:
             self._early.clear()
-            self.doubt()
+            self.suspect_loss()
         self._early[publication.offset] = publication
 
-    def _take_early(self) -> list[Publication]:
-        """What waited and follows now; what was handed on already is dropped."""
+    def _take_due(self) -> list[Publication]:
+        """Return those that waited and are next; drop those that were delivered already."""
         last = self.position
         assert last is not None
         offset = last.offset
-        publications = []
+        due = []
         while (publication := self._early.pop(offset + 1, None)) is not None:
-            publications.append(publication)
+            due.append(publication)
             offset += 1
-        if publications:
+        if due:
             self.position = StreamPosition(offset, last.epoch)
-            self._uid = publications[-1].uid
+            self._uid = due[-1].uid
         if self._early:
             self._early = {o: p for o, p in self._early.items() if o > offset}
-        return publications
+        return due

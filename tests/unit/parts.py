@@ -75,7 +75,7 @@ class Clock:
 
 
 class RecordingClient:
-    """A `hub.Subscriber` that keeps what hub and node do to it."""
+    """A `feed.Subscriber` that keeps what hub and node do to it."""
 
     def __init__(
         self,
@@ -83,10 +83,8 @@ class RecordingClient:
         user: str = "17",
         *,
         codec: Codec | None = None,
-        observing: bool = False,
     ) -> None:
         self.id = client_id
-        self.observing = observing
         self.codec: Codec = codec or JSONCodec(use_offset=True)
         self.pushed: list[bytes] = []
         self.closes: list[Disconnect | None] = []
@@ -96,6 +94,13 @@ class RecordingClient:
     @property
     def user(self) -> str:
         return self._user
+
+    @property
+    def login(self) -> str:
+        return ""
+
+    async def renew(self) -> None:
+        raise AssertionError("a recording client belongs to no auth session")
 
     def report(self, max_channels: int) -> ClientReport:
         return ClientReport(self.id, "websocket", 1.0, 0, [])

@@ -141,7 +141,11 @@ def _server_side_channels(identity: Identity, config: Config) -> dict[ChannelNam
             raise BadRequest
         channel_rules.check_characters(name)
         channel_rules.check_length(name, config)
-        wanted[name] = Subscription(channel_rules.options_of(name, config), server_side=True)
+        wanted[name] = Subscription(
+            channel_rules.options_of(name, config),
+            server_side=True,
+            visible=not identity.observing,
+        )
     return wanted
 
 

@@ -73,14 +73,14 @@ class Subscribing:
     async def _prepare(self) -> None:
         client, channel, options = self._client, self._channel, self._subscription.options
         await self._subscriptions.add(
-            channel, client, options, client.info_with(self._subscription)
+            channel,
+            client,
+            options,
+            client.info_with(self._subscription),
+            visible=self._subscription.visible,
         )
-        if not options.history_recover:
-            return
-        if self._since is not None:
-            history = await client.node.engine.history(channel, self._since.offset + 1)
-            await self._subscriptions.reach(channel, history.position)
-            self._answer = recovery.recover(history, self._since)
+        if options.history_recover and self._since is not None:
+            self._answer = await self._subscriptions.catch_up(channel, self._since)
 
     def complete(self) -> SubscribeResult:
         """Make the client a live subscriber. Reply before anything else happens.
@@ -119,7 +119,7 @@ class Subscribing:
         client = self._client
         if client.is_closing():
             return
-        if not client.observing:
+        if self._subscription.visible:
             await self._subscriptions.join(
                 self._channel, client.info_with(self._subscription), self._subscription.options
             )
@@ -129,7 +129,11 @@ class Subscribing:
     async def _undo(self) -> None:
         self._client.subscribing.pop(self._channel, None)
         await self._subscriptions.remove(
-            self._channel, self._client, self._subscription.options, leave=None
+            self._channel,
+            self._client,
+            self._subscription.options,
+            leave=None,
+            visible=self._subscription.visible,
         )
 
 

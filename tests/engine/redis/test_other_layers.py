@@ -96,9 +96,9 @@ async def test_end_that_the_layer_dropped_is_found_by_looking(
     await publish(nodes[1], RECOVERABLE, 2, unique)
     await carrier.join(group)
 
-    following = nodes[0].hub.feeds[unique].following
-    assert following is not None
-    await following.check()
+    follower = nodes[0].hub.feeds[unique].follower
+    assert follower is not None
+    await follower.check()
 
     assert published(client) == [1, 2]
 

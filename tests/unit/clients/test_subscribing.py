@@ -16,7 +16,7 @@ from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.errors import EngineUnavailable
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
-from realtime.node.subscriptions import REACH_TIMEOUT
+from realtime.node.subscriptions import CATCH_UP_TIMEOUT
 from realtime.protocol.messages import ClientInfo
 from realtime.timers import Timers
 from tests.conftest import connection_token
@@ -287,7 +287,7 @@ async def test_subscriber_does_not_wait_for_ever_for_a_node_that_cannot_catch_up
     await lose_in_a(node, 1)
     command = await recover(second, 0)
     await turns(20)
-    await clock.advance(REACH_TIMEOUT - 1)
+    await clock.advance(CATCH_UP_TIMEOUT - 1)
     assert not command.done()
 
     await clock.advance(1.1)

@@ -116,8 +116,8 @@ async def test_node_answers_with_the_numbers_of_subscribers_but_for_observers(
         await subscribe(node, RecordingClient(f"C{number}"), PLAIN)
     held = RecordingClient("held")
     await node.subscriptions.add("a", held, PLAIN, held.info_in("a"))
-    await subscribe(node, RecordingClient("O", "", observing=True), PLAIN)
-    await subscribe(node, RecordingClient("O", "", observing=True), PLAIN, "watched")
+    await subscribe(node, RecordingClient("O", ""), PLAIN, visible=False)
+    await subscribe(node, RecordingClient("O", ""), PLAIN, "watched", visible=False)
 
     await other_asks(engine, AskSubscribers(("a", "nobody", "watched"), "another"))
 
@@ -126,13 +126,13 @@ async def test_node_answers_with_the_numbers_of_subscribers_but_for_observers(
 
 
 async def test_observers_and_subscribers_that_left_are_not_counted_any_more(node: Node) -> None:
-    client, observer = RecordingClient("C"), RecordingClient("O", "", observing=True)
-    for subscriber in (client, observer):
-        await subscribe(node, subscriber, PLAIN)
+    client, observer = RecordingClient("C"), RecordingClient("O", "")
+    await subscribe(node, client, PLAIN)
+    await subscribe(node, observer, PLAIN, visible=False)
     feed = node.hub.feeds["a"]
     assert feed.size == 1
 
-    await node.subscriptions.remove("a", observer, PLAIN, leave=None)
+    await node.subscriptions.remove("a", observer, PLAIN, leave=None, visible=False)
     assert feed.size == 1
     await node.subscriptions.remove("a", client, PLAIN, leave=None)
 

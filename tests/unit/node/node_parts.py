@@ -32,10 +32,16 @@ EVERYTHING = {
 
 
 async def subscribe(
-    node: Node, client: RecordingClient, options: ChannelOptions, channel: str = "a"
+    node: Node,
+    client: RecordingClient,
+    options: ChannelOptions,
+    channel: str = "a",
+    *,
+    visible: bool = True,
 ) -> None:
     """Subscribe as a client does, that has everything up to the position of now."""
-    await node.subscriptions.add(channel, client, options, client.info_in(channel))
+    info = client.info_in(channel)
+    await node.subscriptions.add(channel, client, options, info, visible=visible)
     node.subscriptions.release(channel, client)
 
 

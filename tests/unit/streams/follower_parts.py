@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
-from realtime.streams.follower import Following
+from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
 from tests.unit.node.node_parts import RECOVERABLE
 from tests.unit.parts import data
@@ -17,7 +17,7 @@ class Line:
 
     def __init__(self, engine: SuspendedEngine) -> None:
         self.engine = engine
-        self.following = Following(engine, "a", self._deliver, self._lost)
+        self.follower = StreamFollower(engine, "a", self._deliver, self._lost)
         self.handed_on: list[int] = []
         """The data of the publications that were handed on."""
         self.losses = 0
@@ -35,7 +35,7 @@ class Line:
     @property
     def position(self) -> StreamPosition:
         """That of the last publication handed on, which there must be."""
-        position = self.following.position
+        position = self.follower.position
         assert position is not None
         return position
 
@@ -55,7 +55,7 @@ class Line:
 
     def arrive(self, publication: Publication, position: StreamPosition) -> None:
         """Bring something now."""
-        self.following.arrived(publication, position)
+        self.follower.on_publication(publication, position)
 
     # what an engine asks of its receiver
 

@@ -6,7 +6,7 @@ import pytest
 
 from realtime.engine.base import History
 from realtime.protocol.messages import Publication, StreamPosition
-from realtime.streams.order import Follower, StreamLost
+from realtime.streams.order import StreamLost, StreamOrder
 from tests.unit.parts import data
 
 E, OTHER = "qKzD", "AAAA"
@@ -16,36 +16,36 @@ def publication(offset: int, uid: str = "") -> Publication:
     return Publication(data("1"), None, offset, uid or f"u{offset}")
 
 
-def following(offset: int) -> Follower:
-    """A follower that was told where the stream is."""
-    follower = Follower()
-    follower.ask()
-    assert follower.start(StreamPosition(offset, E)) == []
-    return follower
+def following(offset: int) -> StreamOrder:
+    """Return an order that was started at this offset."""
+    order = StreamOrder()
+    order.begin_read()
+    assert order.start(StreamPosition(offset, E)) == []
+    return order
 
 
-def arrive(follower: Follower, *offsets: int, epoch: str = E) -> list[int]:
+def arrive(order: StreamOrder, *offsets: int, epoch: str = E) -> list[int]:
     """Let publications arrive; returns the offsets of those that are handed on."""
     return [
         handed_on.offset
         for offset in offsets
-        for handed_on in follower.arrived(publication(offset), StreamPosition(offset, epoch))
+        for handed_on in order.receive(publication(offset), StreamPosition(offset, epoch))
     ]
 
 
-def read(follower: Follower, top: int, *kept: int, epoch: str = E) -> list[int]:
+def read(order: StreamOrder, top: int, *kept: int, epoch: str = E) -> list[int]:
     """Answer what was asked; returns the offsets of those that are handed on."""
     history = History(tuple(map(publication, kept)), StreamPosition(top, epoch))
-    return [handed_on.offset for handed_on in follower.read(history)]
+    return [handed_on.offset for handed_on in order.end_read(history)]
 
 
-def lose(follower: Follower, top: int, *kept: int, epoch: str = E) -> None:
+def lose(order: StreamOrder, top: int, *kept: int, epoch: str = E) -> None:
     """Answer what is asked by what does not continue the stream, so that it begins anew."""
-    follower.ask()
+    order.begin_read()
     with pytest.raises(StreamLost):
-        read(follower, top, *kept, epoch=epoch)
-    follower.ask()
+        read(order, top, *kept, epoch=epoch)
+    order.begin_read()
 
 
-def start(follower: Follower, offset: int, epoch: str = E) -> list[int]:
-    return [handed_on.offset for handed_on in follower.start(StreamPosition(offset, epoch))]
+def start(order: StreamOrder, offset: int, epoch: str = E) -> list[int]:
+    return [handed_on.offset for handed_on in order.start(StreamPosition(offset, epoch))]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from realtime.protocol.messages import StreamPosition
-from realtime.streams.follower import RETRY_DELAY, RETRY_DELAY_MAX
+from realtime.streams.follower import MAX_RETRY_DELAY, RETRY_DELAY
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.streams.follower_parts import Line, open_line
 
@@ -24,18 +24,18 @@ async def line(clock: Clock) -> Line:
 
 
 async def test_publications_are_handed_on_as_they_arrive(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
 
     await line.publish(1, 2, 3)
 
     assert line.handed_on == [1, 2, 3]
-    assert line.following.position == await line.engine.position("a")
+    assert line.follower.position == await line.engine.position("a")
 
 
 async def test_stream_is_followed_from_where_it_is_at_the_start(line: Line) -> None:
     await line.lose(1, 2)
 
-    await line.following.start()
+    await line.follower.start()
     await line.publish(3)
 
     assert line.handed_on == [3]
@@ -43,21 +43,21 @@ async def test_stream_is_followed_from_where_it_is_at_the_start(line: Line) -> N
 
 async def test_position_is_unknown_until_the_start_is_through(line: Line) -> None:
     line.engine.hold("position")
-    starting = asyncio.create_task(line.following.start())
+    starting = asyncio.create_task(line.follower.start())
     await line.engine.reached("position")
-    assert line.following.position is None
+    assert line.follower.position is None
 
     line.engine.go_on("position")
     await starting
 
-    assert line.following.position == await line.engine.position("a")
+    assert line.follower.position == await line.engine.position("a")
 
 
 async def test_publication_that_arrives_before_the_position_was_read_is_in_the_position(
     line: Line,
 ) -> None:
     line.engine.hold("position")
-    starting = asyncio.create_task(line.following.start())
+    starting = asyncio.create_task(line.follower.start())
     await line.engine.reached("position")
 
     await line.publish(1)
@@ -66,14 +66,14 @@ async def test_publication_that_arrives_before_the_position_was_read_is_in_the_p
 
     assert line.handed_on == []
     assert (await line.engine.position("a")).offset == 1
-    assert line.following.position == await line.engine.position("a")
+    assert line.follower.position == await line.engine.position("a")
 
 
 async def test_publication_that_arrives_after_the_position_was_read_is_handed_on(
     line: Line,
 ) -> None:
     line.engine.hold_answer("position")
-    starting = asyncio.create_task(line.following.start())
+    starting = asyncio.create_task(line.follower.start())
     await line.engine.reached("position")
 
     await line.publish(1)
@@ -88,14 +88,14 @@ async def test_start_fails_with_the_engine(line: Line) -> None:
     line.engine.failing.add("position")
 
     with pytest.raises(ConnectionError):
-        await line.following.start()
+        await line.follower.start()
 
 
 # gaps
 
 
 async def test_gap_is_filled_from_history_in_order(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
     await line.publish(1)
 
     await line.lose(2, 3)
@@ -107,7 +107,7 @@ async def test_gap_is_filled_from_history_in_order(line: Line) -> None:
 
 
 async def test_nothing_is_read_where_nothing_is_missing(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
 
     await line.publish(1, 2)
     await turns(20)
@@ -116,7 +116,7 @@ async def test_nothing_is_read_where_nothing_is_missing(line: Line) -> None:
 
 
 async def test_many_gaps_are_filled_with_one_read(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
     line.engine.hold("history")
     for value in range(0, 20, 2):
         await line.lose(value)
@@ -134,7 +134,7 @@ async def test_many_gaps_are_filled_with_one_read(line: Line) -> None:
 async def test_gap_that_began_while_the_answer_was_on_its_way_is_filled_with_another_read(
     line: Line,
 ) -> None:
-    await line.following.start()
+    await line.follower.start()
     line.engine.hold_answer("history")
     await line.lose(1)
     await line.publish(2)
@@ -151,7 +151,7 @@ async def test_gap_that_began_while_the_answer_was_on_its_way_is_filled_with_ano
 
 
 async def test_stream_is_read_from_the_last_one_that_was_handed_on(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
     await line.publish(*range(10))
 
     await line.lose(10)
@@ -165,7 +165,7 @@ async def test_stream_is_read_from_the_last_one_that_was_handed_on(line: Line) -
 
 
 async def test_gap_is_filled_when_the_engine_answers_again(line: Line, clock: Clock) -> None:
-    await line.following.start()
+    await line.follower.start()
     line.engine.failing.add("history")
     await line.lose(1)
     await line.publish(2)
@@ -173,7 +173,7 @@ async def test_gap_is_filled_when_the_engine_answers_again(line: Line, clock: Cl
     assert line.handed_on == []
 
     line.engine.failing.clear()
-    await clock.advance(RETRY_DELAY_MAX)
+    await clock.advance(MAX_RETRY_DELAY)
     await eventually(lambda: line.handed_on == [1, 2])
 
     assert line.losses == 0
@@ -182,7 +182,7 @@ async def test_gap_is_filled_when_the_engine_answers_again(line: Line, clock: Cl
 async def test_engine_that_fails_is_asked_again_soon_and_then_less_often(
     line: Line, clock: Clock
 ) -> None:
-    await line.following.start()
+    await line.follower.start()
     line.engine.failing.add("history")
     await line.lose(1)
     await line.publish(2)
@@ -194,16 +194,16 @@ async def test_engine_that_fails_is_asked_again_soon_and_then_less_often(
         return line.engine.calls["history"] - before
 
     assert await asked_within(2 * RETRY_DELAY) >= 1
-    await asked_within(10 * RETRY_DELAY_MAX)
+    await asked_within(10 * MAX_RETRY_DELAY)
     # waits are between half and the whole of the longest delay, and a step to notice
-    later = await asked_within(20 * RETRY_DELAY_MAX)
+    later = await asked_within(20 * MAX_RETRY_DELAY)
     assert 18 <= later <= 41
 
 
 async def test_failure_is_logged_with_the_channel(
     line: Line, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await line.following.start()
+    await line.follower.start()
     line.engine.failing.add("history")
     await line.lose(1)
     await line.publish(2)
@@ -219,54 +219,54 @@ async def test_failure_is_logged_with_the_channel(
 
 
 async def test_reach_of_what_was_handed_on_asks_nothing(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
     await line.publish(1)
     epoch = line.position.epoch
 
     for offset in (0, 1):
-        await line.following.reach(StreamPosition(offset, epoch))
+        await line.follower.reach(StreamPosition(offset, epoch))
 
     assert line.engine.calls["history"] == 0
 
 
 async def test_reach_returns_when_everything_up_to_the_position_was_handed_on(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
     await line.lose(1, 2)
 
-    await line.following.reach(await line.engine.position("a"))
+    await line.follower.reach(await line.engine.position("a"))
 
     assert line.handed_on == [1, 2]
 
 
 async def test_reach_of_now_reads_the_stream(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
     await line.lose(1)
 
-    await line.following.reach(None)
+    await line.follower.reach(None)
 
     assert line.handed_on == [1]
 
 
 async def test_reach_waits_while_the_engine_fails(line: Line, clock: Clock) -> None:
-    await line.following.start()
+    await line.follower.start()
     await line.lose(1)
     line.engine.failing.add("history")
-    reaching = asyncio.create_task(line.following.reach(None))
+    reaching = asyncio.create_task(line.follower.reach(None))
     await clock.advance(10)
     assert not reaching.done()
 
     line.engine.failing.clear()
-    await clock.advance(RETRY_DELAY_MAX)
+    await clock.advance(MAX_RETRY_DELAY)
     await reaching
 
     assert line.handed_on == [1]
 
 
 async def test_caller_that_gives_up_does_not_end_the_read_for_others(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
     await line.lose(1)
     line.engine.hold("history")
-    impatient, patient = (asyncio.create_task(line.following.reach(None)) for _ in range(2))
+    impatient, patient = (asyncio.create_task(line.follower.reach(None)) for _ in range(2))
     await line.engine.reached("history")
 
     impatient.cancel()
@@ -279,20 +279,20 @@ async def test_caller_that_gives_up_does_not_end_the_read_for_others(line: Line)
 
 
 async def test_check_reads_nothing_where_the_position_is_right(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
     await line.publish(1)
 
-    await line.following.check()
+    await line.follower.check()
 
     assert line.engine.calls["history"] == 0
 
 
 async def test_check_fills_what_was_lost_at_the_end(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
     await line.publish(1)
     await line.lose(2, 3)
 
-    await line.following.check()
+    await line.follower.check()
 
     assert line.handed_on == [1, 2, 3]
 
@@ -300,9 +300,9 @@ async def test_check_fills_what_was_lost_at_the_end(line: Line) -> None:
 async def test_publication_that_was_on_its_way_during_a_check_is_handed_on_once(
     line: Line,
 ) -> None:
-    await line.following.start()
+    await line.follower.start()
     late = await line.lose(1)
-    await line.following.check()
+    await line.follower.check()
 
     line.arrive(*late)
     await line.publish(2)
@@ -311,11 +311,11 @@ async def test_publication_that_was_on_its_way_during_a_check_is_handed_on_once(
 
 
 async def test_check_fails_with_the_engine(line: Line) -> None:
-    await line.following.start()
+    await line.follower.start()
     line.engine.failing.add("position")
 
     with pytest.raises(ConnectionError):
-        await line.following.check()
+        await line.follower.check()
 
 
 # the end
@@ -337,7 +337,7 @@ async def waiting_to_read_again(line: Line) -> None:
 
 
 async def interrupted(line: Line) -> None:
-    line.following.interrupt()
+    line.follower.interrupt()
     await line.publish(1)
     await turns()
 
@@ -351,10 +351,10 @@ async def at_rest(line: Line) -> None:
 async def test_stop_hands_on_nothing_more_and_leaves_no_task(
     line: Line, clock: Clock, state: Callable[[Line], Any]
 ) -> None:
-    await line.following.start()
+    await line.follower.start()
     await state(line)
 
-    line.following.stop()
+    line.follower.stop()
     await line.publish(3)
     await clock.advance(100)
 
@@ -367,12 +367,12 @@ async def test_following_that_is_stopped_while_it_starts_leaves_no_task(
     line: Line, clock: Clock
 ) -> None:
     line.engine.hold_answer("position")
-    starting = asyncio.create_task(line.following.start())
+    starting = asyncio.create_task(line.follower.start())
     await line.engine.reached("position")
     await line.lose(1)
     await line.publish(2)
 
-    line.following.stop()
+    line.follower.stop()
     line.engine.hold("history")
     line.engine.go_on("position")
     await starting

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from realtime.streams.follower import RETRY_DELAY_MAX
+from realtime.streams.follower import MAX_RETRY_DELAY
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.streams.follower_parts import Line, open_line
 
@@ -15,19 +15,19 @@ from tests.unit.streams.follower_parts import Line, open_line
 async def line(clock: Clock) -> Line:
     """A line on which a stream is followed, in the test's time."""
     line = await open_line()
-    await line.following.start()
+    await line.follower.start()
     return line
 
 
 async def resume(line: Line) -> None:
-    await line.following.resume(line.following.interruptions)
+    await line.follower.resume(line.follower.interruptions)
 
 
 # interruptions
 
 
 async def test_what_arrives_during_an_interruption_waits_and_nothing_is_read(line: Line) -> None:
-    line.following.interrupt()
+    line.follower.interrupt()
 
     await line.publish(1, 2)
     await line.lose(3)
@@ -40,7 +40,7 @@ async def test_what_arrives_during_an_interruption_waits_and_nothing_is_read(lin
 
 async def test_resume_returns_when_everything_that_was_missed_is_handed_on(line: Line) -> None:
     await line.publish(1)
-    line.following.interrupt()
+    line.follower.interrupt()
     await line.publish(2)
     await line.lose(3, 4)
 
@@ -54,7 +54,7 @@ async def test_resume_returns_when_everything_that_was_missed_is_handed_on(line:
 
 async def test_interruption_without_a_loss_loses_nobody(line: Line) -> None:
     await line.publish(1)
-    line.following.interrupt()
+    line.follower.interrupt()
 
     await resume(line)
     await line.publish(2)
@@ -63,12 +63,12 @@ async def test_interruption_without_a_loss_loses_nobody(line: Line) -> None:
 
 
 async def test_resume_of_an_older_interruption_is_nothing(line: Line) -> None:
-    line.following.interrupt()
-    older = line.following.interruptions
-    line.following.interrupt()
+    line.follower.interrupt()
+    older = line.follower.interruptions
+    line.follower.interrupt()
     await line.lose(1)
 
-    await line.following.resume(older)
+    await line.follower.resume(older)
     await turns(20)
 
     assert (line.handed_on, line.engine.calls["history"]) == ([], 0)
@@ -83,7 +83,7 @@ async def test_resume_without_an_interruption_is_nothing(line: Line) -> None:
 
 
 async def test_second_resume_of_one_interruption_is_nothing(line: Line) -> None:
-    line.following.interrupt()
+    line.follower.interrupt()
     await resume(line)
     read = line.engine.calls["history"]
 
@@ -97,7 +97,7 @@ async def test_gap_before_an_interruption_is_filled_after_it(line: Line) -> None
     await line.lose(1)
     await line.publish(2)
     await line.engine.reached("history")
-    line.following.interrupt()
+    line.follower.interrupt()
     await line.lose(3)
 
     line.engine.go_on("history")
@@ -113,11 +113,11 @@ async def test_gap_before_an_interruption_is_filled_after_it(line: Line) -> None
 async def test_interruption_while_the_stream_is_read_makes_another_read_necessary(
     line: Line,
 ) -> None:
-    line.following.interrupt()
+    line.follower.interrupt()
     line.engine.hold_answer("history")
     resuming = asyncio.create_task(resume(line))
     await line.engine.reached("history")
-    line.following.interrupt()
+    line.follower.interrupt()
     await line.lose(1)
 
     line.engine.go_on("history")
@@ -131,7 +131,7 @@ async def test_interruption_while_the_stream_is_read_makes_another_read_necessar
 
 
 async def test_resume_waits_while_the_engine_fails(line: Line, clock: Clock) -> None:
-    line.following.interrupt()
+    line.follower.interrupt()
     await line.lose(1)
     line.engine.failing.add("history")
     resuming = asyncio.create_task(resume(line))
@@ -139,16 +139,16 @@ async def test_resume_waits_while_the_engine_fails(line: Line, clock: Clock) -> 
     assert not resuming.done()
 
     line.engine.failing.clear()
-    await clock.advance(RETRY_DELAY_MAX)
+    await clock.advance(MAX_RETRY_DELAY)
     await resuming
 
     assert line.handed_on == [1]
 
 
 async def test_reach_during_an_interruption_waits_for_its_end(line: Line) -> None:
-    line.following.interrupt()
+    line.follower.interrupt()
     await line.lose(1)
-    reaching = asyncio.create_task(line.following.reach(None))
+    reaching = asyncio.create_task(line.follower.reach(None))
     await turns(20)
     assert not reaching.done()
 
@@ -161,10 +161,10 @@ async def test_reach_during_an_interruption_waits_for_its_end(line: Line) -> Non
 async def test_interruption_during_the_start_is_caught_up_with(clock: Clock) -> None:
     line = await open_line()
     line.engine.hold_answer("position")
-    starting = asyncio.create_task(line.following.start())
+    starting = asyncio.create_task(line.follower.start())
     await line.engine.reached("position")
 
-    line.following.interrupt()
+    line.follower.interrupt()
     await line.lose(1)
     line.engine.go_on("position")
     await starting
@@ -178,10 +178,10 @@ async def test_resume_before_the_position_is_known_is_caught_up_with_by_the_star
 ) -> None:
     line = await open_line()
     line.engine.hold_answer("position")
-    starting = asyncio.create_task(line.following.start())
+    starting = asyncio.create_task(line.follower.start())
     await line.engine.reached("position")
 
-    line.following.interrupt()
+    line.follower.interrupt()
     await line.lose(1)
     async with asyncio.timeout_at(clock.now + 1):
         resuming = asyncio.create_task(resume(line))
@@ -196,8 +196,8 @@ async def test_resume_before_the_position_is_known_is_caught_up_with_by_the_star
 
 
 async def test_resume_of_what_was_stopped_meanwhile_is_nothing(line: Line) -> None:
-    line.following.interrupt()
-    line.following.stop()
+    line.follower.interrupt()
+    line.follower.stop()
 
     await resume(line)
 
@@ -205,15 +205,15 @@ async def test_resume_of_what_was_stopped_meanwhile_is_nothing(line: Line) -> No
 
 
 async def test_nobody_waits_any_longer_for_what_is_stopped(line: Line) -> None:
-    line.following.interrupt()
+    line.follower.interrupt()
     await line.lose(1)
     line.engine.hold("history")
-    reaching = asyncio.create_task(line.following.reach(None))
+    reaching = asyncio.create_task(line.follower.reach(None))
     await turns()
     resuming = asyncio.create_task(resume(line))
     await line.engine.reached("history")
 
-    line.following.stop()
+    line.follower.stop()
     await eventually(lambda: reaching.done() and resuming.done())
 
     assert line.handed_on == []
@@ -225,7 +225,7 @@ async def test_nobody_waits_any_longer_for_what_is_stopped(line: Line) -> None:
 async def test_stream_that_begins_anew_is_lost_once_and_followed(line: Line) -> None:
     await line.publish(1, 2)
     epoch = line.position.epoch
-    line.following.interrupt()
+    line.follower.interrupt()
     line.engine.lose_everything()
     await line.lose(3)
 
@@ -257,7 +257,7 @@ async def test_gap_that_is_not_kept_any_more_is_a_loss_and_the_stream_is_followe
 async def test_stream_that_lost_its_end_gets_a_new_epoch_and_is_followed(line: Line) -> None:
     await line.publish(1, 2, 3)
     epoch = line.position.epoch
-    line.following.interrupt()
+    line.follower.interrupt()
     line.engine.lose_tail("a", 1)
 
     await resume(line)
@@ -274,7 +274,7 @@ async def test_stream_that_lost_its_end_and_went_on_is_noticed_by_the_id_of_the_
 ) -> None:
     await line.publish(1, 2, 3)
     epoch = line.position.epoch
-    line.following.interrupt()
+    line.follower.interrupt()
     line.engine.lose_tail("a", 2)
     await line.lose(4, 5, 6)
 
@@ -290,7 +290,7 @@ async def test_stream_that_lost_its_end_is_noticed_by_a_check(line: Line) -> Non
     await line.publish(1, 2)
     line.engine.lose_tail("a", 1)
 
-    await line.following.check()
+    await line.follower.check()
 
     assert (line.losses, line.engine.calls["renew_epoch"]) == (1, 1)
 
@@ -318,7 +318,7 @@ async def test_publication_after_a_loss_and_before_the_new_position_is_handed_on
     line: Line,
 ) -> None:
     await line.publish(1)
-    line.following.interrupt()
+    line.follower.interrupt()
     line.engine.lose_everything()
     line.engine.hold_answer("position")
     resuming = asyncio.create_task(resume(line))
@@ -338,14 +338,14 @@ async def test_loss_is_told_when_the_engine_answers_again(
 ) -> None:
     await line.publish(1, 2)
     line.engine.failing.add(step)
-    line.following.interrupt()
+    line.follower.interrupt()
     line.engine.lose_tail("a", 1)
     resuming = asyncio.create_task(resume(line))
     await clock.advance(10)
     assert (line.losses, resuming.done()) == (0, False)
 
     line.engine.failing.clear()
-    await clock.advance(RETRY_DELAY_MAX)
+    await clock.advance(MAX_RETRY_DELAY)
     await resuming
     await line.publish(3)
 
@@ -365,7 +365,7 @@ async def test_loss_that_a_gap_showed_is_told_when_the_engine_answers_again(
     assert line.losses == 0
 
     line.engine.failing.clear()
-    await clock.advance(RETRY_DELAY_MAX)
+    await clock.advance(MAX_RETRY_DELAY)
     await eventually(lambda: line.losses == 1)
     await eventually(lambda: line.position.offset == 3)
     await line.publish(4)

@@ -5,35 +5,35 @@ from __future__ import annotations
 import pytest
 
 from realtime.protocol.messages import StreamPosition
-from realtime.streams.order import EARLY_ALLOWED, Follower
+from realtime.streams.order import MAX_EARLY, StreamOrder
 from tests.unit.streams.order_parts import OTHER, E, arrive, following, read, start
 
 # one after another
 
 
 def test_each_publication_that_follows_is_handed_on_at_once() -> None:
-    follower = following(4)
+    order = following(4)
 
-    assert [arrive(follower, offset) for offset in (5, 6, 7)] == [[5], [6], [7]]
-    assert follower.position == StreamPosition(7, E)
-    assert not follower.behind
+    assert [arrive(order, offset) for offset in (5, 6, 7)] == [[5], [6], [7]]
+    assert order.position == StreamPosition(7, E)
+    assert not order.is_behind
 
 
 @pytest.mark.parametrize("again", [7, 6, 4, 1], ids=lambda offset: f"offset {offset}")
 def test_publication_that_was_handed_on_or_is_older_is_dropped(again: int) -> None:
-    follower = following(4)
-    arrive(follower, 5, 6, 7)
+    order = following(4)
+    arrive(order, 5, 6, 7)
 
-    assert arrive(follower, again) == []
-    assert not follower.behind
-    assert arrive(follower, 8) == [8]
+    assert arrive(order, again) == []
+    assert not order.is_behind
+    assert arrive(order, 8) == [8]
 
 
 def test_position_is_unknown_until_start() -> None:
-    follower = Follower()
+    order = StreamOrder()
 
-    assert follower.position is None
-    assert follower.ask() == 0
+    assert order.position is None
+    assert order.begin_read() == 0
 
 
 # what arrives before the start
@@ -56,178 +56,178 @@ def test_position_is_unknown_until_start() -> None:
 def test_start_hands_on_what_arrived_early_and_follows(
     early: list[int], position: int, handed_on: list[int], behind: bool
 ) -> None:
-    follower = Follower()
-    follower.ask()
-    assert arrive(follower, *early) == []
+    order = StreamOrder()
+    order.begin_read()
+    assert arrive(order, *early) == []
 
-    assert start(follower, position) == handed_on
-    assert follower.behind is behind
-    assert follower.position == StreamPosition(position + len(handed_on), E)
+    assert start(order, position) == handed_on
+    assert order.is_behind is behind
+    assert order.position == StreamPosition(position + len(handed_on), E)
 
 
 def test_publication_of_another_epoch_that_arrived_before_the_start_is_not_handed_on() -> None:
-    follower = Follower()
-    follower.ask()
-    arrive(follower, 5, epoch=OTHER)
+    order = StreamOrder()
+    order.begin_read()
+    arrive(order, 5, epoch=OTHER)
 
-    assert start(follower, 4) == []
-    assert follower.position == StreamPosition(4, E)
+    assert start(order, 4) == []
+    assert order.position == StreamPosition(4, E)
 
 
 def test_doubt_between_ask_and_start_is_not_settled_by_the_start() -> None:
-    follower = Follower()
-    follower.ask()
-    follower.doubt()
+    order = StreamOrder()
+    order.begin_read()
+    order.suspect_loss()
 
-    assert start(follower, 4) == []
-    assert follower.behind
-    assert arrive(follower, 5) == []
+    assert start(order, 4) == []
+    assert order.is_behind
+    assert arrive(order, 5) == []
 
 
 def test_doubt_before_ask_is_settled_by_the_start() -> None:
-    follower = Follower()
-    follower.doubt()
-    follower.ask()
+    order = StreamOrder()
+    order.suspect_loss()
+    order.begin_read()
 
-    start(follower, 4)
+    start(order, 4)
 
-    assert not follower.behind
+    assert not order.is_behind
 
 
 # gaps
 
 
 def test_what_comes_after_a_gap_waits_for_the_read() -> None:
-    follower = following(4)
+    order = following(4)
 
-    assert arrive(follower, 6, 7) == []
-    assert follower.behind
-    assert follower.ask() == 4
-    assert read(follower, 7, 4, 5, 6, 7) == [5, 6, 7]
-    assert follower.position == StreamPosition(7, E)
-    assert not follower.behind
+    assert arrive(order, 6, 7) == []
+    assert order.is_behind
+    assert order.begin_read() == 4
+    assert read(order, 7, 4, 5, 6, 7) == [5, 6, 7]
+    assert order.position == StreamPosition(7, E)
+    assert not order.is_behind
 
 
 def test_missing_one_that_arrives_late_needs_no_read() -> None:
-    follower = following(4)
-    arrive(follower, 6, 7)
+    order = following(4)
+    arrive(order, 6, 7)
 
-    assert arrive(follower, 5) == [5, 6, 7]
-    assert not follower.behind
+    assert arrive(order, 5) == [5, 6, 7]
+    assert not order.is_behind
 
 
 def test_what_arrived_while_the_stream_was_read_follows_what_was_read() -> None:
-    follower = following(4)
-    arrive(follower, 6)
-    follower.ask()
-    assert arrive(follower, 7, 8) == []
+    order = following(4)
+    arrive(order, 6)
+    order.begin_read()
+    assert arrive(order, 7, 8) == []
 
-    assert read(follower, 6, 4, 5, 6) == [5, 6, 7, 8]
-    assert not follower.behind
+    assert read(order, 6, 4, 5, 6) == [5, 6, 7, 8]
+    assert not order.is_behind
 
 
 def test_gap_that_began_while_the_stream_was_read_needs_another_read() -> None:
-    follower = following(4)
-    arrive(follower, 6)
-    follower.ask()
-    arrive(follower, 9)
+    order = following(4)
+    arrive(order, 6)
+    order.begin_read()
+    arrive(order, 9)
 
-    assert read(follower, 6, 4, 5, 6) == [5, 6]
-    assert follower.behind
-    assert follower.ask() == 6
-    assert read(follower, 9, 6, 7, 8, 9) == [7, 8, 9]
-    assert not follower.behind
+    assert read(order, 6, 4, 5, 6) == [5, 6]
+    assert order.is_behind
+    assert order.begin_read() == 6
+    assert read(order, 9, 6, 7, 8, 9) == [7, 8, 9]
+    assert not order.is_behind
 
 
 def test_what_the_read_brings_is_not_handed_on_again_when_it_arrives() -> None:
-    follower = following(4)
-    arrive(follower, 6)
-    follower.ask()
-    read(follower, 7, 4, 5, 6, 7)
+    order = following(4)
+    arrive(order, 6)
+    order.begin_read()
+    read(order, 7, 4, 5, 6, 7)
 
-    assert arrive(follower, 5, 6, 7, 8) == [8]
+    assert arrive(order, 5, 6, 7, 8) == [8]
 
 
 def test_answer_from_before_the_gap_filled_itself_is_not_a_loss() -> None:
-    follower = following(5)
-    arrive(follower, 7)
-    follower.ask()
+    order = following(5)
+    arrive(order, 7)
+    order.begin_read()
     # the engine read the stream now, when its top was 7; the answer takes its time
-    assert arrive(follower, 6, 8) == [6, 7, 8]
+    assert arrive(order, 6, 8) == [6, 7, 8]
 
-    assert read(follower, 7, 5, 6, 7) == []
-    assert follower.position == StreamPosition(8, E)
-    assert arrive(follower, 9) == [9]
+    assert read(order, 7, 5, 6, 7) == []
+    assert order.position == StreamPosition(8, E)
+    assert arrive(order, 9) == [9]
 
 
 # doubts
 
 
 def test_nothing_is_handed_on_in_doubt_until_the_stream_was_read() -> None:
-    follower = following(4)
-    follower.doubt()
+    order = following(4)
+    order.suspect_loss()
 
-    assert arrive(follower, 5, 6) == []
-    assert follower.behind
-    assert follower.ask() == 4
-    assert read(follower, 6, 4, 5, 6) == [5, 6]
-    assert arrive(follower, 7) == [7]
+    assert arrive(order, 5, 6) == []
+    assert order.is_behind
+    assert order.begin_read() == 4
+    assert read(order, 6, 4, 5, 6) == [5, 6]
+    assert arrive(order, 7) == [7]
 
 
 def test_doubt_without_a_loss_is_settled_by_a_read_that_brings_nothing() -> None:
-    follower = following(4)
-    follower.doubt()
-    follower.ask()
+    order = following(4)
+    order.suspect_loss()
+    order.begin_read()
 
-    assert read(follower, 4, 4) == []
-    assert not follower.behind
+    assert read(order, 4, 4) == []
+    assert not order.is_behind
 
 
 def test_doubt_that_comes_after_ask_is_not_settled_by_its_answer() -> None:
-    follower = following(4)
-    follower.doubt()
-    follower.ask()
-    follower.doubt()
+    order = following(4)
+    order.suspect_loss()
+    order.begin_read()
+    order.suspect_loss()
 
-    assert read(follower, 5, 4, 5) == [5]
-    assert follower.behind
-    assert arrive(follower, 7) == []
-    follower.ask()
-    assert read(follower, 7, 5, 6, 7) == [6, 7]
-    assert not follower.behind
+    assert read(order, 5, 4, 5) == [5]
+    assert order.is_behind
+    assert arrive(order, 7) == []
+    order.begin_read()
+    assert read(order, 7, 5, 6, 7) == [6, 7]
+    assert not order.is_behind
 
 
 # how much may wait
 
 
 def test_publications_that_wait_are_bounded_and_more_are_read_from_the_stream() -> None:
-    follower = following(0)
-    top = EARLY_ALLOWED + 2
-    arrive(follower, *range(2, top + 1))
+    order = following(0)
+    top = MAX_EARLY + 2
+    arrive(order, *range(2, top + 1))
 
     # the first of them were dropped: what follows must not be handed on without them
-    assert arrive(follower, 1) == []
-    assert follower.behind
-    follower.ask()
-    assert read(follower, top, *range(1, top + 1)) == list(range(1, top + 1))
-    assert not follower.behind
+    assert arrive(order, 1) == []
+    assert order.is_behind
+    order.begin_read()
+    assert read(order, top, *range(1, top + 1)) == list(range(1, top + 1))
+    assert not order.is_behind
 
 
 def test_publications_that_wait_are_not_dropped_below_the_bound() -> None:
-    follower = following(0)
-    arrive(follower, *range(2, EARLY_ALLOWED + 1))
+    order = following(0)
+    arrive(order, *range(2, MAX_EARLY + 1))
 
-    assert arrive(follower, 1) == list(range(1, EARLY_ALLOWED + 1))
+    assert arrive(order, 1) == list(range(1, MAX_EARLY + 1))
 
 
 def test_too_many_publications_before_the_start_make_a_read_necessary() -> None:
-    follower = Follower()
-    follower.ask()
-    arrive(follower, *range(1, EARLY_ALLOWED + 2))
+    order = StreamOrder()
+    order.begin_read()
+    arrive(order, *range(1, MAX_EARLY + 2))
 
-    start(follower, 0)
+    start(order, 0)
 
-    assert follower.behind
-    follower.ask()
-    everything = range(1, EARLY_ALLOWED + 2)
-    assert read(follower, EARLY_ALLOWED + 1, *everything)[-1] == EARLY_ALLOWED + 1
+    assert order.is_behind
+    order.begin_read()
+    everything = range(1, MAX_EARLY + 2)
+    assert read(order, MAX_EARLY + 1, *everything)[-1] == MAX_EARLY + 1

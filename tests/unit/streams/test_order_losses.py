@@ -6,7 +6,7 @@ import pytest
 
 from realtime.engine.base import History
 from realtime.protocol.messages import StreamPosition
-from realtime.streams.order import Follower, StreamLost
+from realtime.streams.order import StreamLost, StreamOrder
 from tests.unit.streams.order_parts import (
     OTHER,
     E,
@@ -30,79 +30,79 @@ from tests.unit.streams.order_parts import (
     ],
 )
 def test_stream_that_does_not_keep_what_is_missing_is_lost(top: int, kept: list[int]) -> None:
-    follower = following(4)
-    arrive(follower, 5)
-    arrive(follower, 9)
-    follower.ask()
+    order = following(4)
+    arrive(order, 5)
+    arrive(order, 9)
+    order.begin_read()
 
     with pytest.raises(StreamLost) as lost:
-        read(follower, top, *kept)
+        read(order, top, *kept)
 
     assert lost.value.renew is False
 
 
 def test_stream_of_another_epoch_is_lost_and_needs_no_new_one() -> None:
-    follower = following(4)
-    follower.doubt()
-    follower.ask()
+    order = following(4)
+    order.suspect_loss()
+    order.begin_read()
 
     with pytest.raises(StreamLost) as lost:
-        read(follower, 6, 4, 5, 6, epoch=OTHER)
+        read(order, 6, 4, 5, 6, epoch=OTHER)
 
     assert lost.value.renew is False
 
 
 def test_publication_of_another_epoch_is_not_handed_on_but_is_a_reason_to_read() -> None:
-    follower = following(4)
+    order = following(4)
 
-    assert arrive(follower, 5, epoch=OTHER) == []
-    assert follower.behind
-    follower.ask()
-    assert read(follower, 4, 4) == []  # it was a stray one: the stream is as it was
-    assert arrive(follower, 5) == [5]
+    assert arrive(order, 5, epoch=OTHER) == []
+    assert order.is_behind
+    order.begin_read()
+    assert read(order, 4, 4) == []  # it was a stray one: the stream is as it was
+    assert arrive(order, 5) == [5]
 
 
 def test_top_below_what_was_handed_on_is_a_loss_within_the_epoch() -> None:
-    follower = following(4)
-    arrive(follower, 5, 6)
-    follower.doubt()
-    follower.ask()
+    order = following(4)
+    arrive(order, 5, 6)
+    order.suspect_loss()
+    order.begin_read()
 
     with pytest.raises(StreamLost) as lost:
-        read(follower, 5, 5)
+        read(order, 5, 5)
 
     assert lost.value.renew is True
 
 
 def test_top_below_the_position_of_the_start_is_a_loss_within_the_epoch() -> None:
-    follower = following(4)
-    follower.doubt()
-    follower.ask()
+    order = following(4)
+    order.suspect_loss()
+    order.begin_read()
 
     with pytest.raises(StreamLost) as lost:
-        read(follower, 3)
+        read(order, 3)
 
     assert lost.value.renew is True
 
 
 def test_top_below_what_had_arrived_before_ask_is_a_loss_within_the_epoch() -> None:
-    follower = following(4)
-    arrive(follower, 8)
-    follower.ask()
+    order = following(4)
+    arrive(order, 8)
+    order.begin_read()
 
     with pytest.raises(StreamLost) as lost:
-        read(follower, 7, 4, 5, 6, 7)
+        read(order, 7, 4, 5, 6, 7)
 
     assert lost.value.renew is True
 
 
 def test_top_below_what_arrived_after_ask_is_not_a_loss() -> None:
-    follower = following(4)
-    follower.doubt()
-    follower.ask()
-    arrive(follower, 6)
+    order = following(4)
+    order.suspect_loss()
+    order.begin_read()
+    arrive(order, 6)
 
-    assert read(follower, 5, 4, 5) == [5, 6]
+    assert read(order, 5, 4, 5) == [5, 6]
 
 
 # another publication in the place of the last one
@@ -114,98 +114,98 @@ def test_top_below_what_arrived_after_ask_is_not_a_loss() -> None:
 def test_other_publication_in_the_place_of_the_last_one_is_a_loss_within_the_epoch(
     way: str,
 ) -> None:
-    follower = following(4)
+    order = following(4)
     match way:
         case "on arrival":
-            assert arrive(follower, 5) == [5]
+            assert arrive(order, 5) == [5]
         case "after a wait":
-            arrive(follower, 6)
-            assert arrive(follower, 5) == [5, 6]
+            arrive(order, 6)
+            assert arrive(order, 5) == [5, 6]
         case "from the stream":
-            follower.doubt()
-            follower.ask()
-            assert read(follower, 5, 4, 5) == [5]
-    last = follower.ask()
+            order.suspect_loss()
+            order.begin_read()
+            assert read(order, 5, 4, 5) == [5]
+    last = order.begin_read()
     other = publication(last, "another")
     next_one = publication(last + 1)
 
     with pytest.raises(StreamLost) as lost:
-        follower.read(History((other, next_one), StreamPosition(last + 1, E)))
+        order.end_read(History((other, next_one), StreamPosition(last + 1, E)))
 
     assert lost.value.renew is True
 
 
 def test_same_publication_in_the_place_of_the_last_one_is_no_loss() -> None:
-    follower = following(4)
-    arrive(follower, 5)
-    follower.doubt()
-    follower.ask()
+    order = following(4)
+    arrive(order, 5)
+    order.suspect_loss()
+    order.begin_read()
 
-    assert read(follower, 6, 5, 6) == [6]
+    assert read(order, 6, 5, 6) == [6]
 
 
 def test_publication_at_the_position_of_the_start_may_be_any() -> None:
-    follower = following(4)
-    follower.doubt()
-    follower.ask()
+    order = following(4)
+    order.suspect_loss()
+    order.begin_read()
     kept = (publication(4, "whatever"), publication(5))
 
-    assert follower.read(History(kept, StreamPosition(5, E))) == [publication(5)]
+    assert order.end_read(History(kept, StreamPosition(5, E))) == [publication(5)]
 
 
 # after a loss
 
 
 def test_new_stream_is_followed_from_where_it_is() -> None:
-    follower = following(4)
-    follower.doubt()
-    lose(follower, 2, 1, 2, epoch=OTHER)
-    assert start(follower, 2, OTHER) == []
+    order = following(4)
+    order.suspect_loss()
+    lose(order, 2, 1, 2, epoch=OTHER)
+    assert start(order, 2, OTHER) == []
 
-    assert follower.position == StreamPosition(2, OTHER)
-    assert not follower.behind
-    assert arrive(follower, 3, epoch=OTHER) == [3]
+    assert order.position == StreamPosition(2, OTHER)
+    assert not order.is_behind
+    assert arrive(order, 3, epoch=OTHER) == [3]
 
 
 def test_publications_of_the_lost_stream_are_not_handed_on_as_those_of_the_new_one() -> None:
-    follower = following(2)
-    arrive(follower, 4)
-    lose(follower, 3, 1, 2, 3, epoch=OTHER)
+    order = following(2)
+    arrive(order, 4)
+    lose(order, 3, 1, 2, 3, epoch=OTHER)
 
-    assert start(follower, 3, OTHER) == []
-    assert follower.position == StreamPosition(3, OTHER)
+    assert start(order, 3, OTHER) == []
+    assert order.position == StreamPosition(3, OTHER)
 
 
 def test_publications_of_the_lost_stream_are_not_handed_on_after_the_new_one_was_heard_of() -> None:
-    follower = Follower()
-    follower.ask()
+    order = StreamOrder()
+    order.begin_read()
     # the first publication of the new stream overtakes the answer that knows the old one only
-    arrive(follower, 1, epoch=OTHER)
-    start(follower, 2)
-    arrive(follower, 4)
-    lose(follower, 3, 1, 2, 3, epoch=OTHER)
+    arrive(order, 1, epoch=OTHER)
+    start(order, 2)
+    arrive(order, 4)
+    lose(order, 3, 1, 2, 3, epoch=OTHER)
 
-    assert start(follower, 3, OTHER) == []
-    assert follower.position == StreamPosition(3, OTHER)
+    assert start(order, 3, OTHER) == []
+    assert order.position == StreamPosition(3, OTHER)
 
 
 def test_publication_of_the_lost_stream_does_not_make_the_new_one_look_lost() -> None:
-    follower = following(2)
-    arrive(follower, 9)
-    lose(follower, 5, 2, 3, 4, 5)
-    start(follower, 5, OTHER)
+    order = following(2)
+    arrive(order, 9)
+    lose(order, 5, 2, 3, 4, 5)
+    start(order, 5, OTHER)
 
-    follower.doubt()
-    follower.ask()
-    assert read(follower, 6, 5, 6, epoch=OTHER) == [6]
+    order.suspect_loss()
+    order.begin_read()
+    assert read(order, 6, 5, 6, epoch=OTHER) == [6]
 
 
 def test_follower_stays_behind_until_the_lost_stream_is_followed_anew() -> None:
-    follower = following(4)
-    arrive(follower, 9)
-    follower.ask()
+    order = following(4)
+    arrive(order, 9)
+    order.begin_read()
 
     with pytest.raises(StreamLost):
-        read(follower, 9)
+        read(order, 9)
 
-    assert follower.behind
+    assert order.is_behind

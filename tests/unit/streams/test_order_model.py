@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from realtime.engine.base import History
 from realtime.protocol.messages import Publication, StreamPosition
-from realtime.streams.order import Follower, StreamLost
+from realtime.streams.order import StreamLost, StreamOrder
 from tests.unit.parts import data, quickly
 
 ROUNDS_ALLOWED = 4
@@ -20,10 +20,10 @@ def made(uid: str, offset: int) -> Publication:
     return Publication(data("1"), None, offset, uid)
 
 
-def read(follower: Follower, answer: History) -> list[Publication] | StreamLost:
+def read(order: StreamOrder, answer: History) -> list[Publication] | StreamLost:
     """What is handed on, or why nothing is."""
     try:
-        return follower.read(answer)
+        return order.end_read(answer)
     except StreamLost as lost:
         return lost
 
@@ -61,12 +61,12 @@ class Stream:
 
 
 class Network(RuleBasedStateMachine):
-    """A stream, a follower, and everything that may happen to publications between the two."""
+    """A stream, an order, and everything that may happen to publications between the two."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stream = Stream()
-        self.follower = Follower()
+        self.order = StreamOrder()
         self.on_the_way: list[tuple[Publication, StreamPosition]] = []
         self.handed_on = StreamPosition(0, "")
         """The last one that was handed on, as the model counts."""
@@ -89,13 +89,13 @@ class Network(RuleBasedStateMachine):
         publication, position = self.on_the_way[index]
         if not again:
             del self.on_the_way[index]
-        self.receive(self.follower.arrived(publication, position))
+        self.receive(self.order.receive(publication, position))
 
     @precondition(lambda self: self.on_the_way)
     @rule(number=st.integers(1, 8))
     def deliver_in_order(self, number: int) -> None:
         for publication, position in self.on_the_way[:number]:
-            self.receive(self.follower.arrived(publication, position))
+            self.receive(self.order.receive(publication, position))
         del self.on_the_way[:number]
 
     @precondition(lambda self: self.on_the_way)
@@ -103,11 +103,11 @@ class Network(RuleBasedStateMachine):
     def lose(self, which: int, noticed: bool) -> None:
         del self.on_the_way[which % len(self.on_the_way)]
         if noticed:
-            self.follower.doubt()
+            self.order.suspect_loss()
 
     @rule()
-    def doubt(self) -> None:
-        self.follower.doubt()
+    def suspect_loss(self) -> None:
+        self.order.suspect_loss()
 
     @rule(number=st.integers(0, 5))
     def trim(self, number: int) -> None:
@@ -124,7 +124,7 @@ class Network(RuleBasedStateMachine):
     @precondition(lambda self: self.since is None and self.answer is None)
     @rule()
     def ask(self) -> None:
-        self.since = self.follower.ask()
+        self.since = self.order.begin_read()
 
     @precondition(lambda self: self.since is not None)
     @rule()
@@ -141,9 +141,9 @@ class Network(RuleBasedStateMachine):
         if self.starting:
             self.starting = False
             self.handed_on = answer.position
-            self.receive(self.follower.start(answer.position))
+            self.receive(self.order.start(answer.position))
             return
-        outcome = read(self.follower, answer)
+        outcome = read(self.order, answer)
         if isinstance(outcome, StreamLost):
             assert not outcome.renew, "this stream loses nothing within an epoch"
             assert self.does_not_continue(answer), "the stream does continue"
@@ -161,14 +161,14 @@ class Network(RuleBasedStateMachine):
     @rule()
     def catch_up(self) -> None:
         """As after a check: with a few questions everything is there, however it was lost."""
-        self.follower.doubt()
+        self.order.suspect_loss()
         for _ in range(ROUNDS_ALLOWED):
-            if not self.follower.behind and not self.starting:
+            if not self.order.is_behind and not self.starting:
                 break
             self.ask()
             self.engine_reads()
             self.answer_comes()
-        assert not self.follower.behind
+        assert not self.order.is_behind
         assert self.handed_on == self.stream.position
 
     def teardown(self) -> None:
@@ -191,7 +191,7 @@ class Network(RuleBasedStateMachine):
     @invariant()
     def position_is_that_of_the_last_one_handed_on(self) -> None:
         if not self.starting:
-            assert self.follower.position == self.handed_on
+            assert self.order.position == self.handed_on
 
 
 TestNetwork = Network.TestCase
@@ -216,20 +216,20 @@ def test_stream_that_comes_back_shorter_is_noticed_and_otherwise_followed(
         *before[:survived],
         *(made(f"after-{offset}", offset) for offset in range(survived + 1, top + 1)),
     ]
-    follower = Follower()
-    follower.ask()
-    follower.start(StreamPosition(0, "e"))
+    order = StreamOrder()
+    order.begin_read()
+    order.start(StreamPosition(0, "e"))
     for publication in [*before[:handed_on], *(before[offset - 1] for offset in sorted(waiting))]:
-        follower.arrived(publication, StreamPosition(publication.offset, "e"))
+        order.receive(publication, StreamPosition(publication.offset, "e"))
 
-    follower.doubt()  # the connection broke
+    order.suspect_loss()  # the connection broke
     for offset in arriving:
         if survived < offset <= top:
-            assert follower.arrived(after[offset - 1], StreamPosition(offset, "e")) == []
-    since = follower.ask()
+            assert order.receive(after[offset - 1], StreamPosition(offset, "e")) == []
+    since = order.begin_read()
     assert since == handed_on
     answer = History(tuple(after[since - 1 :]), StreamPosition(top, "e"))
-    outcome = read(follower, answer)
+    outcome = read(order, answer)
     if survived < handed_on or top < max(waiting, default=0):
         assert isinstance(outcome, StreamLost)
         assert outcome.renew

@@ -108,7 +108,7 @@ async def test_client_that_is_dropped_while_it_opens_a_channel_takes_nobody_with
     for connection in others:
         assert [push["data"]["data"] for push in connection.pushes] == [1]
         assert connection.closes == []
-    assert set(node.hub.feeds["a"].live()) == {connection.client for connection in others}
+    assert set(node.hub.feeds["a"].present()) == {connection.client for connection in others}
 
 
 async def test_channel_can_be_subscribed_to_again_after_the_engine_failed(

@@ -1,0 +1,306 @@
+"""The feed of a channel: its states, its subscribers, and fan-out to them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from realtime.config.options import ChannelOptions
+from realtime.errors import EngineUnavailable
+from realtime.node.feed import Feed, State
+from realtime.protocol.messages import ClientInfo, Publication
+from realtime.protocol.v1.json import JSONCodec
+from realtime.protocol.v1.protobuf import ProtobufCodec
+from realtime.timers import Timers
+from tests.unit.parts import Clock, RecordingClient, data, turns
+
+OPTIONS = ChannelOptions()
+INFO = ClientInfo("17", "C")
+
+
+class CountingCodec(JSONCodec):
+    """Counts how often it encodes."""
+
+    def __init__(self) -> None:
+        super().__init__(use_offset=True)
+        self.encoded = 0
+
+    def publication(self, channel: str, publication: Publication) -> bytes:
+        self.encoded += 1
+        return super().publication(channel, publication)
+
+
+def live(feed: Feed, *clients: RecordingClient, visible: bool = True) -> None:
+    for client in clients:
+        feed.hold(client, visible=visible)
+        feed.release(client)
+
+
+# the engine
+
+
+def waiting(feed: Feed) -> asyncio.Task[None]:
+    return asyncio.create_task(feed.wait())
+
+
+async def test_callers_wait_until_the_feed_is_open() -> None:
+    feed = Feed("a", OPTIONS)
+    assert feed.state is State.IDLE
+
+    feed.open(None)
+    callers = [waiting(feed) for _ in range(2)]
+    await turns()
+    assert feed.state is State.OPENING
+    assert not any(caller.done() for caller in callers)
+    feed.opened(1.0, None)
+    await asyncio.gather(*callers)
+
+    assert feed.state is State.OPEN
+    assert feed.checked_at == 1.0
+
+
+async def test_callers_fail_with_an_attempt_that_failed_and_the_next_one_tries() -> None:
+    feed = Feed("a", OPTIONS)
+    feed.open(None)
+    caller = waiting(feed)
+    await turns()
+
+    feed.failed()
+
+    assert feed.state is State.IDLE
+    with pytest.raises(EngineUnavailable):
+        await caller
+    feed.open(None)
+    feed.opened(1.0, None)
+    await feed.wait()
+
+
+async def test_callers_go_on_when_an_attempt_was_abandoned() -> None:
+    feed = Feed("a", OPTIONS)
+    feed.open(None)
+    caller = waiting(feed)
+    await turns()
+
+    feed.abandoned()
+    await caller
+
+    assert feed.state is State.IDLE
+
+
+async def test_caller_that_is_cancelled_does_not_end_the_attempt() -> None:
+    feed = Feed("a", OPTIONS)
+    feed.open(None)
+    impatient, patient = waiting(feed), waiting(feed)
+    await turns()
+
+    impatient.cancel()
+    await turns()
+    feed.opened(1.0, None)
+
+    await patient
+    assert impatient.cancelled()
+
+
+async def test_feed_that_is_closed_while_it_opens_stays_closed(clock: Clock) -> None:
+    timers = Timers(asyncio.get_running_loop())
+    called: list[int] = []
+    feed = Feed("a", OPTIONS)
+    feed.open(None)
+    caller = waiting(feed)
+    await turns()
+
+    feed.close()
+    feed.opened(clock.now, timers.timer(lambda: called.append(1)))
+    feed.schedule(clock.now)
+    await caller
+    await clock.advance(1)
+
+    assert feed.state is State.CLOSED
+    assert called == []
+
+
+# subscribers
+
+
+def test_publication_reaches_every_live_subscriber_in_its_format() -> None:
+    feed = Feed("a", OPTIONS)
+    json_codec, protobuf_codec = JSONCodec(use_offset=True), ProtobufCodec(use_offset=True)
+    clients = [
+        RecordingClient("C1", codec=json_codec),
+        RecordingClient("C2", codec=protobuf_codec),
+        RecordingClient("C3", codec=json_codec),
+    ]
+    live(feed, *clients)
+    publication = Publication(data('{"n":1}'))
+
+    feed.publish(publication)
+
+    assert [client.pushed for client in clients] == [
+        [client.codec.publication("a", publication)] for client in clients
+    ]
+
+
+def test_publication_is_encoded_once_per_codec() -> None:
+    feed = Feed("a", OPTIONS)
+    codec = CountingCodec()
+    clients = [RecordingClient(f"C{number}", codec=codec) for number in range(10)]
+    live(feed, *clients)
+
+    feed.publish(Publication(data("1")))
+
+    assert codec.encoded == 1
+    assert all(client.pushed[0] is clients[0].pushed[0] for client in clients)
+
+
+def test_publication_is_kept_back_for_a_held_subscriber() -> None:
+    feed = Feed("a", OPTIONS)
+    client = RecordingClient()
+    feed.hold(client)
+    publications = [Publication(data(str(offset)), None, offset) for offset in (1, 2)]
+
+    for publication in publications:
+        feed.publish(publication)
+
+    assert client.pushed == []
+    assert feed.held(client) == publications
+
+
+def test_released_subscriber_is_served_from_then_on_and_nothing_is_kept_back() -> None:
+    feed = Feed("a", OPTIONS)
+    client = RecordingClient()
+    feed.hold(client)
+    feed.publish(Publication(data("1")))
+
+    feed.release(client)
+    feed.publish(Publication(data("2")))
+
+    assert client.pushed == [client.codec.publication("a", Publication(data("2")))]
+    assert feed.held(client) == []
+
+
+def test_removed_subscriber_gets_nothing_more() -> None:
+    feed = Feed("a", OPTIONS)
+    first, second = RecordingClient("C1"), RecordingClient("C2")
+    live(feed, first, second)
+
+    feed.remove(first)
+    feed.publish(Publication(data("1")))
+
+    assert (len(first.pushed), len(second.pushed)) == (0, 1)
+
+
+def test_join_and_leave_reach_live_subscribers_only() -> None:
+    feed = Feed("a", OPTIONS)
+    served, held = RecordingClient("C1"), RecordingClient("C2")
+    live(feed, served)
+    feed.hold(held)
+
+    feed.broadcast(lambda codec: codec.join("a", INFO))
+    feed.broadcast(lambda codec: codec.leave("a", INFO))
+
+    assert served.pushed == [served.codec.join("a", INFO), served.codec.leave("a", INFO)]
+    assert held.pushed == []
+    assert feed.held(held) == []
+
+
+def test_feed_that_was_cut_off_delivers_nothing() -> None:
+    feed = Feed("a", OPTIONS)
+    served, held = RecordingClient("C1"), RecordingClient("C2")
+    live(feed, served)
+    feed.hold(held)
+
+    assert set(feed.cut_off()) == {served, held}
+    feed.publish(Publication(data("1")))
+    feed.broadcast(lambda codec: codec.join("a", INFO))
+
+    assert served.pushed == held.pushed == []
+
+
+def test_feed_counts_and_lists_its_subscribers() -> None:
+    feed = Feed("a", OPTIONS)
+    assert not feed
+    held = RecordingClient("C1")
+    served = RecordingClient("C2")
+    other = RecordingClient("C3", codec=ProtobufCodec(use_offset=True))
+
+    feed.hold(held)
+    live(feed, served, other)
+
+    assert feed
+    assert feed.size == 3
+    assert set(feed.subscribers()) == {held, served, other}
+    assert feed.present() == [served, other]
+
+
+def test_feed_without_subscribers_is_empty() -> None:
+    feed = Feed("a", OPTIONS)
+    held, served = RecordingClient("C1"), RecordingClient("C2")
+    feed.hold(held)
+    live(feed, served)
+
+    feed.remove(held)
+    feed.remove(served)
+
+    assert not feed
+    assert list(feed.subscribers()) == []
+
+
+def test_hidden_subscriber_is_served_and_neither_counted_nor_present() -> None:
+    feed = Feed("a", OPTIONS)
+    client, observer = RecordingClient("C1"), RecordingClient("C2")
+    live(feed, client)
+    live(feed, observer, visible=False)
+
+    feed.publish(Publication(data("1")))
+
+    assert (len(client.pushed), len(observer.pushed)) == (1, 1)
+    assert feed.size == 1
+    assert feed.present() == [client]
+    assert (feed.is_present(client), feed.is_present(observer)) == (True, False)
+
+
+def test_leaving_subscriber_is_hidden_until_it_is_removed() -> None:
+    feed = Feed("a", OPTIONS)
+    first, second = RecordingClient("C1"), RecordingClient("C2")
+    live(feed, first, second)
+
+    feed.leave(first)
+    feed.publish(Publication(data("1")))
+    assert len(first.pushed) == 1
+    assert (feed.size, feed.present()) == (1, [second])
+    feed.remove(first)
+    assert feed.size == 1
+
+    live(feed, first)
+    assert (feed.size, feed.present()) == (2, [second, first])
+
+
+def test_subscribers_that_were_cut_off_are_not_counted_whether_they_leave_or_not() -> None:
+    feed = Feed("a", OPTIONS)
+    client, observer, held = (RecordingClient(f"C{number}") for number in range(3))
+    live(feed, client)
+    live(feed, observer, visible=False)
+    feed.hold(held)
+
+    feed.cut_off()
+    assert feed.size == 1
+    for subscriber in (client, observer):
+        feed.leave(subscriber)
+        assert not feed.is_present(subscriber)
+
+    assert feed.size == 1
+
+
+async def test_closed_feed_lets_go_of_its_timer(clock: Clock) -> None:
+    timers = Timers(asyncio.get_running_loop())
+    called: list[int] = []
+    feed = Feed("a", OPTIONS)
+    feed.open(None)
+    feed.opened(clock.now, timers.timer(lambda: called.append(1)))
+    feed.schedule(clock.now + 1)
+
+    feed.close()
+    await clock.advance(2)
+
+    assert called == []
