@@ -39,6 +39,7 @@ ROOMS = (
     "realtime.transports.websocket",
     "realtime.transports.servers",
     "realtime.transports",
+    "realtime.clients.dispatch",
     "realtime.clients.commands",
     "realtime.clients",
     "realtime.server_api",
@@ -73,7 +74,6 @@ A module belongs to the longest of these names that it begins with.
 """
 
 STILL_UPWARD = {
-    ("realtime.clients", "realtime.clients.commands"),
     ("realtime.transports.emulation", "realtime.transports.sockjs"),
 }
 """Arrows that run back up."""
@@ -131,15 +131,6 @@ STILL_WITH_DJANGO = (
 STILL_CIRCLES = (
     {"admin_panel.panel", "admin_panel.shell"},
     {"realtime.testing.clients", "realtime.testing.services", "realtime.testing.twins"},
-    {
-        "realtime.clients.client",
-        "realtime.clients.commands",
-        "realtime.clients.commands.connection",
-        "realtime.clients.commands.publishing",
-        "realtime.clients.commands.queries",
-        "realtime.clients.commands.subscribing",
-        "realtime.clients.commands.subscription",
-    },
 )
 """Files that import each other in a circle, counting what only types need."""
 

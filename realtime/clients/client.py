@@ -1,11 +1,10 @@
-"""Client: one connection. Drives a session: frames in, replies and pushes out, one timer.
+"""Client: one connection. Owns a session and one timer; sends replies and pushes.
 
-    transport ─frame─► receive ─► codec ─► session.check ─► commands ─► reply ─► outbox ─► transport
-    hub ─────────────► push ─────────────────────────────────────────────────────►┘
+    transport ─frame─► dispatch ─► commands ─► reply ─► outbox ─► transport
+    hub ─────────────► push ──────────────────────────►┘
 
-Commands of one client run one after another, in its transport's receive loop. Closing may
-begin anywhere (a timer, the server API, a slow outbox) and then runs beside that loop,
-once; a command that is under way notices afterwards and undoes what it did.
+Closing may begin anywhere (a timer, the server API, a slow outbox) and then runs beside the
+commands, once; a command that is under way notices afterwards and undoes what it did.
 """
 
 from __future__ import annotations
@@ -14,13 +13,9 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Any
 
-from realtime.auth.keys import KeysUnavailable
-from realtime.clients import commands
-from realtime.clients.commands.subscribing import Subscribing
 from realtime.clients.session import Session, State, Subscription
 from realtime.cluster.survey import ClientReport
 from realtime.errors import (
@@ -30,8 +25,6 @@ from realtime.errors import (
     EngineUnavailable,
     Error,
     InternalError,
-    MethodNotFound,
-    PermissionDenied,
 )
 from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake, Renewal
 from realtime.node.node import Node
@@ -43,19 +36,11 @@ from realtime.protocol.messages import (
     ClientID,
     ClientInfo,
     Command,
-    EmptyResult,
-    Method,
     Result,
     UserID,
 )
 
 logger = logging.getLogger("realtime.client")
-
-PUBLISHING_ALLOWED = 64
-"""Publications of one client that may be under way."""
-
-COMMANDS_PER_TURN = 64
-"""Commands of one client that run before others get a turn, in however many frames they came."""
 
 
 class Client:
@@ -63,8 +48,6 @@ class Client:
 
     __slots__ = (
         "_closing",
-        "_commands_in_turn",
-        "_publishing",
         "_timer",
         "codec",
         "handshake",
@@ -74,7 +57,6 @@ class Client:
         "outbox",
         "push",
         "session",
-        "subscribing",
         "transport",
     )
 
@@ -89,9 +71,6 @@ class Client:
         self.opened_at = node.timers.now()
         self.session = Session(node.config, self.opened_at)
         self._closing = False
-        self._commands_in_turn = 0
-        self._publishing: set[asyncio.Task[None]] | None = None
-        """Publications under way, where the engine takes several at a time."""
         self.outbox = Outbox(
             transport,
             node.flusher,
@@ -102,92 +81,8 @@ class Client:
         self.push = self.outbox.append
         """Queue an encoded push."""
         self._timer = node.timers.timer(self._due)
-        self.subscribing: dict[ChannelName, Subscribing] = {}
-        """Subscriptions under way."""
         self.set_timer()
         node.opened(self)
-
-    # receiving
-
-    async def receive(self, frame: bytes) -> None:
-        """Handle the commands of one frame, in order. Never raises for what a client sent."""
-        try:
-            for command in self.codec.decode(frame):
-                if self._closing:
-                    return
-                await self._handle(command)
-                self._commands_in_turn += 1
-                if self._commands_in_turn == COMMANDS_PER_TURN:
-                    self._commands_in_turn = 0
-                    await asyncio.sleep(0)
-        except Disconnect as disconnect:
-            # its traceback holds this frame, which holds this client
-            self.close(disconnect.with_traceback(None))
-
-    async def _handle(self, command: Command) -> None:
-        self.session.check(command)
-        try:
-            handler = commands.HANDLERS[command.method]
-        except KeyError:
-            self.reply_error(command, MethodNotFound())
-            return
-        if self.session.observing and not handler.for_observers:
-            self.reply_error(command, PermissionDenied())
-            return
-        if self._publishing and command.method != Method.PUBLISH:
-            await asyncio.wait(self._publishing)
-        await self._see_through(command, handler.run(self, command), handler.failure)
-
-    async def _see_through(
-        self, command: Command, work: Awaitable[None], failure: type[Error] | type[Disconnect]
-    ) -> None:
-        """Wait for the work of a command; say so when it failed.
-
-        Raises:
-            Disconnect: the connection is to be closed for it.
-        """
-        try:
-            await work
-        except Error as error:
-            self.reply_error(command, error)
-        except Disconnect:
-            raise
-        except Exception as error:  # of the engine, of hooks, of ours: the client is told
-            # an engine or a key set that is away fails every command: a line each is enough
-            logger.error(
-                "Command %s failed: %s",
-                Method(command.method).name.lower(),
-                error,
-                exc_info=not isinstance(error, EngineUnavailable | KeysUnavailable),
-            )
-            # no variable holds what is raised: its traceback would hold this frame
-            if issubclass(failure, Disconnect):
-                raise failure from None
-            self.reply_error(command, failure())
-
-    async def overlap(self, command: Command, publish: Callable[[], Awaitable[None]]) -> None:
-        """Begin to publish, reply when it is done, and meanwhile go on with the next publication.
-
-        Publications are handed to the engine in the order of this; commands of any other
-        kind wait until all are published.
-        """
-        if self._publishing is None:
-            self._publishing = set()
-        elif len(self._publishing) >= PUBLISHING_ALLOWED:
-            await asyncio.wait(self._publishing, return_when=asyncio.FIRST_COMPLETED)
-        task = self.node.spawn(self._publish(command, publish))
-        self._publishing.add(task)
-        task.add_done_callback(self._publishing.discard)
-
-    async def _publish(self, command: Command, publish: Callable[[], Awaitable[None]]) -> None:
-        async def work() -> None:
-            await publish()
-            self.reply(command, EmptyResult())
-
-        try:
-            await self._see_through(command, work(), InternalError)
-        except Disconnect as disconnect:
-            self.close(disconnect.with_traceback(None))
 
     # sending
 
@@ -257,9 +152,10 @@ class Client:
 
         The push is sent even when the client is not subscribed to the channel.
         """
-        names = [channel] if channel else [*self.session.subscriptions, *self.subscribing]
+        session = self.session
+        names = [channel] if channel else [*session.subscriptions, *session.pending]
         for name in names:
-            if (pending := self.subscribing.get(name)) is not None:
+            if (pending := session.pending.get(name)) is not None:
                 pending.unsubscribed = True  # as soon as it is made
                 continue
             await self._leave_anyway(name)

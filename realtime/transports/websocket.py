@@ -19,6 +19,7 @@ from channels.consumer import AsyncConsumer
 
 from realtime import serving
 from realtime.clients.client import Client
+from realtime.clients.dispatch import Dispatcher
 from realtime.config import origins
 from realtime.errors import DisconnectBadRequest, DisconnectMessageTooBig
 from realtime.node.hooks import NO_HANDSHAKE
@@ -71,13 +72,14 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             extra = node.config.proxy_extra_http_headers
             made = handshake(scope, format_name, extra, transport=transport.name)
         client = Client(node, transport, node.codecs[format_name], made)
+        dispatcher = Dispatcher(client)
         carrier.when_ready(client.outbox.ready)
         try:
-            await self._receive(client, receive, limit)
+            await self._receive(dispatcher, receive, limit)
         except asyncio.CancelledError:
             if node.stopping and not carrier.abandoned:
                 # The server ends its applications; clients are being told, see it through.
-                await self._receive(client, receive, limit)
+                await self._receive(dispatcher, receive, limit)
             elif not carrier.abandoned:
                 raise
         finally:
@@ -104,8 +106,9 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         """
         return (data,)
 
-    async def _receive(self, client: Client, receive: Receive, limit: int | None) -> None:
+    async def _receive(self, dispatcher: Dispatcher, receive: Receive, limit: int | None) -> None:
         """Hand over frames until the connection is gone."""
+        client = dispatcher.client
         while True:
             event = await receive()
             if event["type"] != "websocket.receive":
@@ -123,7 +126,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
                 client.close(DisconnectBadRequest())
                 continue
             for frame in frames:
-                await client.receive(frame)
+                await dispatcher.receive(frame)
 
 
 def _carrier(send: Send, size_limit: int | None) -> WebSocketTransport:

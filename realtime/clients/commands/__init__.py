@@ -10,8 +10,9 @@ Spec: Client WebSocket protocol, Commands.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from realtime.clients.client import Client
 from realtime.clients.commands import connection, publishing, queries, subscription
 from realtime.errors import (
     Disconnect,
@@ -21,14 +22,14 @@ from realtime.errors import (
 )
 from realtime.protocol.messages import Command, Method
 
-if TYPE_CHECKING:
-    from realtime.clients.client import Client
+Continuation: TypeAlias = Callable[[], Awaitable[None]]
+"""The rest of a handler's work. It may run while the next command of the same method does."""
 
 
 class Handler(NamedTuple):
     """How one method is served."""
 
-    run: Callable[[Client, Command], Awaitable[None]]
+    run: Callable[[Client, Command], Awaitable[Continuation | None]]
     failure: type[Error] | type[Disconnect] = InternalError
     """What the client is told when the engine, or our code, fails."""
     for_observers: bool = False

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken
+from realtime.clients.client import Client
 from realtime.clients.commands.subscribing import Subscribing, ttl_of
 from realtime.clients.session import Subscription
 from realtime.config.options import Config
@@ -38,9 +38,6 @@ from realtime.protocol.messages import (
     RefreshResult,
     StreamPosition,
 )
-
-if TYPE_CHECKING:
-    from realtime.clients.client import Client
 
 
 async def connect(client: Client, command: Command) -> None:

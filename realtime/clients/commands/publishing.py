@@ -5,12 +5,17 @@ Spec: Client WebSocket protocol, Commands; Channel options (publish, subscribe_t
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from realtime import channel_rules, payload
+from realtime.clients.client import Client
+from realtime.config.options import ChannelOptions
 from realtime.errors import BadRequest, DisconnectBadRequest, Error
+from realtime.payload import Payload
 from realtime.protocol.messages import (
+    ChannelName,
+    ClientInfo,
     Command,
     EmptyResult,
     PublishRequest,
@@ -19,12 +24,13 @@ from realtime.protocol.messages import (
     SendRequest,
 )
 
-if TYPE_CHECKING:
-    from realtime.clients.client import Client
 
+async def publish(client: Client, command: Command) -> Callable[[], Awaitable[None]]:
+    """Check a publication of a client, which says who published it.
 
-async def publish(client: Client, command: Command) -> None:
-    """Publish on a client's behalf. The publication says who published it."""
+    Returns:
+        The rest of the work: publish and reply.
+    """
     request = client.codec.params(command, PublishRequest)
     channel, raw = request.channel, bytes(request.data)
     if not channel or not raw:
@@ -38,11 +44,18 @@ async def publish(client: Client, command: Command) -> None:
     except ValueError:
         raise BadRequest from None
     data = await client.node.hooks.publish(client.caller(), channel, options, data)
-    publication = channel, data, options, client.info_in(channel)
-    if client.node.overlaps:
-        await client.overlap(command, partial(client.node.publish, *publication))
-        return
-    await client.node.publish(*publication)
+    return partial(_publish, client, command, channel, data, options, client.info_in(channel))
+
+
+async def _publish(
+    client: Client,
+    command: Command,
+    channel: ChannelName,
+    data: Payload,
+    options: ChannelOptions,
+    info: ClientInfo,
+) -> None:
+    await client.node.publish(channel, data, options, info)
     client.reply(command, EmptyResult())
 
 

@@ -5,9 +5,8 @@ Spec: Client WebSocket protocol, Commands.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from realtime import channel_rules
+from realtime.clients.client import Client
 from realtime.config.options import ChannelOptions
 from realtime.errors import DisconnectBadRequest
 from realtime.protocol.messages import (
@@ -18,9 +17,6 @@ from realtime.protocol.messages import (
     PresenceResult,
     PresenceStatsResult,
 )
-
-if TYPE_CHECKING:
-    from realtime.clients.client import Client
 
 
 async def presence(client: Client, command: Command) -> None:

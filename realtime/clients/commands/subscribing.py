@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
 
-from realtime.clients.session import Subscription
+from realtime.clients.client import Client
+from realtime.clients.session import Pending, Subscription
 from realtime.errors import DisconnectInsufficientState
 from realtime.protocol.messages import (
     UINT32_MAX,
@@ -26,9 +26,6 @@ from realtime.protocol.messages import (
 )
 from realtime.streams import recovery
 from realtime.streams.recovery import Recovered
-
-if TYPE_CHECKING:
-    from realtime.clients.client import Client
 
 
 class Subscribing:
@@ -49,11 +46,10 @@ class Subscribing:
         self._since = since
         self._answer: Recovered | None = None
         self._completed = False
-        self.unsubscribed = False
-        """Whether the server unsubscribed the client from the channel meanwhile."""
+        self._pending = Pending()
 
     async def __aenter__(self) -> Subscribing:
-        self._client.subscribing[self._channel] = self
+        self._client.session.pending[self._channel] = self._pending
         try:
             await self._prepare()
         except BaseException:
@@ -93,8 +89,9 @@ class Subscribing:
         if self._subscription.options.history_recover:
             result = self._recovered(self._subscriptions.position(channel))
         self._subscriptions.release(channel, self._client)
-        del self._client.subscribing[channel]
-        self._client.session.subscriptions[channel] = self._subscription
+        session = self._client.session
+        del session.pending[channel]
+        session.subscriptions[channel] = self._subscription
         self._completed = True
         self._client.tell("subscribed", channel=channel)
         return result
@@ -123,11 +120,11 @@ class Subscribing:
             await self._subscriptions.join(
                 self._channel, client.info_with(self._subscription), self._subscription.options
             )
-        if self.unsubscribed:
+        if self._pending.unsubscribed:
             await client.unsubscribe(self._channel)
 
     async def _undo(self) -> None:
-        self._client.subscribing.pop(self._channel, None)
+        self._client.session.pending.pop(self._channel, None)
         await self._subscriptions.remove(
             self._channel,
             self._client,

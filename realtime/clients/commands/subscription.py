@@ -7,12 +7,12 @@ Beyond the spec: the order of checks follows Centrifugo 2.8.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
+from realtime.clients.client import Client
 from realtime.clients.commands.subscribing import Subscribing, ttl_of
 from realtime.clients.session import Subscription
 from realtime.errors import (
@@ -34,9 +34,6 @@ from realtime.protocol.messages import (
     SubRefreshResult,
     SubscribeRequest,
 )
-
-if TYPE_CHECKING:
-    from realtime.clients.client import Client
 
 
 async def subscribe(client: Client, command: Command) -> None:

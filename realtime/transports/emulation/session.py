@@ -5,7 +5,7 @@ two requests what is to be sent waits in the client's outbox, which is bounded.
 
     request ─attach─► session ◄─send─ outbox
     request ─deliver─►   │
-                         └─► client.receive
+                         └─► dispatcher.receive
 
 A session ends when the service or the client closes it; when a response breaks off, because
 nobody knows what of it was read, so the client has to recover; and when no request is there to
@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from realtime.clients.client import Client
+from realtime.clients.dispatch import Dispatcher
 from realtime.errors import Disconnect
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node
@@ -93,7 +94,8 @@ class Session:
         self._heartbeat = node.timers.timer(self._beat)
         self._patience = node.timers.timer(self._lose_patience)
         self.ready = False
-        self._client: Client | None = Client(node, self, node.codecs["json"], handshake)
+        client = Client(node, self, node.codecs["json"], handshake)
+        self._dispatcher: Dispatcher | None = Dispatcher(client)
 
     # for requests
 
@@ -152,11 +154,11 @@ class Session:
         """Hand over what came, in its order."""
         try:
             while self._incoming:
-                client = self._client
-                if client is None or client.is_closing():
+                dispatcher = self._dispatcher
+                if dispatcher is None or dispatcher.client.is_closing():
                     return  # nothing of it reaches anybody any more
                 frame = self._incoming.popleft()
-                await client.receive(frame)
+                await dispatcher.receive(frame)
                 self._incoming_bytes -= len(frame)
                 if self._incoming_bytes <= WAITING_BYTES:
                     self._drained.set()
@@ -201,8 +203,8 @@ class Session:
         self.ready = True
         if self._heartbeat_delay > 0:
             self._heartbeat.set(self._node.timers.now() + self._heartbeat_delay)
-        if self._client is not None:
-            self._client.outbox.ready()
+        if self._dispatcher is not None:
+            self._dispatcher.client.outbox.ready()
 
     def _beat(self) -> None:
         if self._receiver is not None and not self._receiver.finishing:
@@ -221,8 +223,8 @@ class Session:
         if self._receiver is not None and not self._receiver.finishing:
             self._say_last(self._receiver, frame)
         self._patience.set(self._node.timers.now() + PATIENCE)
-        if self._client is not None:
-            self._client.close(None)  # nothing happens where it is what closes
+        if self._dispatcher is not None:
+            self._dispatcher.client.close(None)  # nothing happens where it is what closes
         self._ended()
 
     def _say_last(self, receiver: Receiver, frame: bytes) -> None:
@@ -234,5 +236,5 @@ class Session:
         if self._last is None:
             self._end(ABANDONED)
         self._patience.cancel()
-        self._client = None
+        self._dispatcher = None
         self._forget()

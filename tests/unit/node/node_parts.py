@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from realtime.clients.client import Client
+from realtime.clients.dispatch import Dispatcher
 from realtime.config.options import ChannelOptions
 from realtime.errors import Disconnect
 from realtime.node.node import Node
@@ -98,6 +99,7 @@ class Connection:
         self.messages: list[dict[str, Any]] = []
         self.closes: list[int] = []
         self.client = Client(node, self, node.codecs["json"])
+        self.dispatcher = Dispatcher(self.client)
 
     def send(self, frame: Frame) -> int:
         self.messages.extend(json.loads(line) for line in frame.data.splitlines())
@@ -112,7 +114,7 @@ class Connection:
     def say(self, command_id: int, method: int, **params: Any) -> asyncio.Task[None]:
         """Begin a command."""
         command = {"id": command_id, "method": method, "params": params}
-        return asyncio.create_task(self.client.receive(json.dumps(command).encode()))
+        return asyncio.create_task(self.dispatcher.receive(json.dumps(command).encode()))
 
     def subscribe(self, channel: str = "a") -> asyncio.Task[None]:
         """Begin to subscribe."""

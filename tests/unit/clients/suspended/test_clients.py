@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from realtime.clients.client import PUBLISHING_ALLOWED
+from realtime.clients.dispatch import MAX_PUBLISHING
 from realtime.config.reader import load
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
@@ -233,11 +233,11 @@ async def test_publication_that_never_had_its_turn_is_let_go_with_its_connection
     await connection.say(1, 0, token=connection_token("17"))
     engine.hold("publish")
     params = {"channel": "a", "data": 1}
-    commands = [{"id": 2 + n, "method": 3, "params": params} for n in range(PUBLISHING_ALLOWED + 1)]
+    commands = [{"id": 2 + n, "method": 3, "params": params} for n in range(MAX_PUBLISHING + 1)]
     receiving = asyncio.create_task(
-        connection.client.receive("\n".join(map(json.dumps, commands)).encode())
+        connection.dispatcher.receive("\n".join(map(json.dumps, commands)).encode())
     )
-    await eventually(lambda: len(engine.waiting) == PUBLISHING_ALLOWED)
+    await eventually(lambda: len(engine.waiting) == MAX_PUBLISHING)
 
     receiving.cancel()
     await asyncio.wait([receiving])
@@ -249,4 +249,4 @@ async def test_publication_that_never_had_its_turn_is_let_go_with_its_connection
     assert warned == []
     engine.go_on("publish")
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-    assert engine.calls["publish"] == PUBLISHING_ALLOWED
+    assert engine.calls["publish"] == MAX_PUBLISHING

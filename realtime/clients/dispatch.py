@@ -1,0 +1,137 @@
+"""Dispatch: the commands of one client, one after another, each by its handler.
+
+    transport ─frame─► receive ─► codec ─► session.check ─► handler ─► client.reply
+
+Commands of a client run in order, in the receive loop of its transport. The exception is
+publishing where the engine takes several publications at a time: the handler of `publish` checks
+the command and returns a continuation, which the dispatcher starts before the next command. Any
+other command waits until all of these are done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+
+from realtime.auth.keys import KeysUnavailable
+from realtime.clients import commands
+from realtime.clients.client import Client
+from realtime.clients.commands import Continuation
+from realtime.errors import (
+    Disconnect,
+    EngineUnavailable,
+    Error,
+    InternalError,
+    MethodNotFound,
+    PermissionDenied,
+)
+from realtime.protocol.messages import Command, Method
+
+logger = logging.getLogger("realtime.client")
+
+MAX_PUBLISHING = 64
+"""Publications of one client that may be under way."""
+
+COMMANDS_PER_TURN = 64
+"""Commands of one client that run before others get a turn, in however many frames they came."""
+
+
+class Dispatcher:
+    """Runs the commands of one client. Belongs to the receive loop of its transport."""
+
+    __slots__ = ("_commands_in_turn", "_publishing", "client")
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._commands_in_turn = 0
+        self._publishing: set[asyncio.Task[None]] | None = None
+        """Publications under way; None until the first one."""
+
+    async def receive(self, frame: bytes) -> None:
+        """Handle the commands of one frame, in order. Never raises for what a client sent."""
+        client = self.client
+        try:
+            for command in client.codec.decode(frame):
+                if client.is_closing():
+                    return
+                await self._handle(command)
+                self._commands_in_turn += 1
+                if self._commands_in_turn == COMMANDS_PER_TURN:
+                    self._commands_in_turn = 0
+                    await asyncio.sleep(0)
+        except Disconnect as disconnect:
+            # its traceback holds this frame, which holds the client
+            client.close(disconnect.with_traceback(None))
+
+    async def _handle(self, command: Command) -> None:
+        client = self.client
+        client.session.check(command)
+        handler = commands.HANDLERS.get(command.method)
+        if handler is None:
+            client.reply_error(command, MethodNotFound())
+            return
+        if client.session.observing and not handler.for_observers:
+            client.reply_error(command, PermissionDenied())
+            return
+        if self._publishing and command.method != Method.PUBLISH:
+            await asyncio.wait(self._publishing)
+        rest = await self._run(command, handler.run(client, command), handler.failure)
+        if rest is not None:
+            await self._pipeline(command, rest)
+
+    async def _run(
+        self,
+        command: Command,
+        work: Awaitable[Continuation | None],
+        failure: type[Error] | type[Disconnect],
+    ) -> Continuation | None:
+        """Await a handler and turn what it raises into an error reply.
+
+        Returns:
+            The rest of its work, where the node pipelines publications; None if all is done.
+
+        Raises:
+            Disconnect: the handler raised it, or failed and `failure` is a disconnect.
+        """
+        try:
+            rest = await work
+            if rest is None or self.client.node.overlaps:
+                return rest
+            await rest()
+        except Error as error:
+            self.client.reply_error(command, error)
+        except Disconnect:
+            raise
+        except Exception as error:  # of the engine, of hooks, of ours
+            # an engine or a key set that is away fails every command: a line each is enough
+            logger.error(
+                "Command %s failed: %s",
+                Method(command.method).name.lower(),
+                error,
+                exc_info=not isinstance(error, EngineUnavailable | KeysUnavailable),
+            )
+            # no variable holds what is raised: its traceback would hold this frame
+            if issubclass(failure, Disconnect):
+                raise failure from None
+            self.client.reply_error(command, failure())
+        return None
+
+    async def _pipeline(self, command: Command, publish: Continuation) -> None:
+        """Start to publish, and return as soon as the next publication may start.
+
+        The engine gets the publications in the order of these calls.
+        """
+        if self._publishing is None:
+            self._publishing = set()
+        elif len(self._publishing) >= MAX_PUBLISHING:
+            await asyncio.wait(self._publishing, return_when=asyncio.FIRST_COMPLETED)
+        task = self.client.node.spawn(self._publish(command, publish))
+        self._publishing.add(task)
+        task.add_done_callback(self._publishing.discard)
+
+    async def _publish(self, command: Command, publish: Continuation) -> None:
+        try:
+            await self._run(command, publish(), InternalError)
+        except Disconnect as disconnect:
+            self.client.close(disconnect.with_traceback(None))
