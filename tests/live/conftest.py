@@ -15,7 +15,6 @@ from tests.live.clusters import KINDS, SERVICE, Cluster, TwoNodes
 from tests.live.panel_servers import PanelServer, make_site
 from tests.live.panel_site import OPERATOR, PASSWORD, Guests, config_of, sign_in_browser
 from tests.live.panel_staff import Staff, add_staff
-from tests.live.panel_urls import HOMES
 from tests.live.proxy.application import Application
 from tests.live.publish_screen import PublishScreen
 from tests.live.tail_page import TailPage
@@ -75,13 +74,6 @@ def screen(staffed_browser: Chrome, staffed_site: ReadySite) -> Iterator[Publish
     logged = console(staffed_browser)
     staffed_browser.execute_script("localStorage.clear()")
     assert logged == []
-
-
-@pytest.fixture(params=HOMES)
-def home(request: pytest.FixtureRequest) -> str:
-    """Runs a test in each home of the panel."""
-    name: str = request.param
-    return name
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from urllib.parse import urlencode
 
 import httpx
 from selenium.webdriver import Chrome
@@ -19,13 +18,6 @@ from tests.ready_site import ReadySite
 OPERATOR = "operator"
 PASSWORD = "long enough for a test"
 """Of users whom the tests make."""
-
-ROOT = "/admin/realtime_admin/"
-
-
-def page_path(name: str, **query: object) -> str:
-    """The path of a page in the Django admin."""
-    return f"{ROOT}{name}/" + (f"?{urlencode(query)}" if query else "")
 
 
 def sign_in(address: str, password: str, user: str = OPERATOR) -> httpx.Client:

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from admin_panel.standalone.limiter import WINDOW
-from realtime.config.reader import load
+from tests.panel.standalone_parts import ADMIN_SECRET, COOKIE, PASSWORD, SIGN_IN, new_address
 from tests.ready_site import manage
-from tests.server import API_KEY, SECRET, Server, wait_until
-
-PASSWORD = "correct horse battery"
-ADMIN_SECRET = "signs the sessions of the panel, and nothing else"
-CONFIG = load({"admin": True, "admin_password": PASSWORD, "admin_secret": ADMIN_SECRET})
-
-COOKIE = "realtime_operator_token"
-SIGN_IN = "/sign-in/"
-SIGN_OUT = "/sign-out/"
+from tests.server import API_KEY, SECRET, Server
 
 Serve = Callable[..., Server]
-
-_addresses = count(1)
 
 
 def data_directory(factory: pytest.TempPathFactory) -> Path:
@@ -62,16 +49,6 @@ def serve_panel(
         application="messaging_project.asgi:application",
         environment=environment | variables,
     )
-
-
-def begin_counting() -> None:
-    """Wait until attempts that follow in the next seconds are counted together."""
-    wait_until(lambda: time.time() % WINDOW < WINDOW - 10, 15, "a window with time left")
-
-
-def new_address() -> str:
-    """An address nobody else comes from, of those that are for documentation."""
-    return f"2001:db8:0:{next(_addresses):x}::1"
 
 
 @contextmanager

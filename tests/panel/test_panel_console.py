@@ -1,12 +1,17 @@
-"""What the console knows of the API's methods, and how it lays out JSON."""
+"""The console: the API's methods, the layout of JSON, and a process that serves no clients."""
 
 from __future__ import annotations
 
 import pytest
+from django.test import Client
 
-from admin_panel.pages.console import laid_out
+from admin_panel.pages.console import FLASH, laid_out
 from admin_panel.pages.console_methods import BY_NAME, command
 from realtime.server_api import methods
+from tests.panel.urls import page_path
+
+PATH = page_path("console")
+RUN = page_path("console/run")
 
 
 def test_every_method_of_the_api_is_offered_with_an_example_it_accepts() -> None:
@@ -38,3 +43,31 @@ def test_json_that_is_nested_deeply_is_not_blown_up() -> None:
 def test_command_the_api_would_refuse_has_no_targets() -> None:
     assert command(BY_NAME["publish"], '{"channel": 1}').targets == []
     assert command(BY_NAME["publish"], "").targets == []
+
+
+# where no client is served
+
+
+@pytest.mark.django_db
+def test_console_says_that_the_service_is_away_and_keeps_the_form(admin_client: Client) -> None:
+    fields = {"method": "history", "params": '{"channel": "kept"}'}
+
+    page = admin_client.post(PATH, fields)
+    answer = admin_client.post(RUN, fields)
+
+    assert (page.status_code, answer.status_code) == (503, 503)
+    assert "This process serves no clients" in page.content.decode()
+    assert "{&quot;channel&quot;: &quot;kept&quot;}" in page.content.decode()
+    assert "This process serves no clients" in answer.json()["html"]
+
+
+# after an update
+
+
+@pytest.mark.django_db
+def test_answer_that_another_release_kept_is_not_shown(admin_client: Client) -> None:
+    session = admin_client.session
+    session[FLASH] = {"method": "info", "params": "", "of_old": 1}
+    session.save()
+
+    assert admin_client.get(PATH).status_code == 200

@@ -14,14 +14,8 @@ from admin_panel.standalone import signin
 from realtime.config.options import Config
 from realtime.config.reader import load
 from tests.conftest import Connect
-from tests.live.standalone_site import (
-    ADMIN_SECRET,
-    CONFIG,
-    PASSWORD,
-    begin_counting,
-    new_address,
-    serve_panel,
-)
+from tests.live.standalone_site import serve_panel
+from tests.panel.standalone_parts import ADMIN_SECRET, CONFIG, PASSWORD, begin_counting, new_address
 from tests.server import Server
 
 AUTH = "/admin/auth"

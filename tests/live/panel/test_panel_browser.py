@@ -10,7 +10,8 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from tests.browser import console, wait_for
-from tests.live.panel_site import Guests, page_path
+from tests.live.panel_site import Guests
+from tests.panel.urls import page_path
 from tests.ready_site import ReadySite
 
 PAGES = ("overview", "channels", "channel", "publication")

@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from admin_panel.pages.channels import LISTED, PAGE_SIZE, find
-from tests.live.panel_site import Guests, page_path
+from tests.live.panel_site import Guests
+from tests.panel.urls import page_path
 
 ROW = re.compile(
     r'<th scope="row"><a href="([^"]*)"><bdi[^>]*>(.*?)</bdi></a></th>'

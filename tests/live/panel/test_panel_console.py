@@ -10,12 +10,12 @@ from typing import Any
 
 import httpx
 import pytest
-from django.test import Client
 
-from admin_panel.pages.console import FLASH, LONGEST
+from admin_panel.pages.console import LONGEST
 from admin_panel.pages.console_methods import BY_NAME, METHODS
-from tests.live.panel_site import page_path, token_for
+from tests.live.panel_site import token_for
 from tests.live.panel_staff import Staff, logged, post
+from tests.panel.urls import page_path
 from tests.protocol_client import ProtocolClient, open_client
 from tests.ready_site import ReadySite
 
@@ -338,31 +338,3 @@ async def test_response_that_is_very_long_is_cut_and_says_so(
     assert "This is the beginning only" in html
     shown = html.partition('id="response"')[2].split("<code>")[1].split("</code>")[0]
     assert len(unescape(shown)) == LONGEST
-
-
-# where no client is served
-
-
-@pytest.mark.django_db
-def test_console_says_that_the_service_is_away_and_keeps_the_form(admin_client: Client) -> None:
-    fields = {"method": "history", "params": '{"channel": "kept"}'}
-
-    page = admin_client.post(PATH, fields)
-    answer = admin_client.post(RUN, fields)
-
-    assert (page.status_code, answer.status_code) == (503, 503)
-    assert "This process serves no clients" in page.content.decode()
-    assert "{&quot;channel&quot;: &quot;kept&quot;}" in page.content.decode()
-    assert "This process serves no clients" in answer.json()["html"]
-
-
-# after an update
-
-
-@pytest.mark.django_db
-def test_answer_that_another_release_kept_is_not_shown(admin_client: Client) -> None:
-    session = admin_client.session
-    session[FLASH] = {"method": "info", "params": "", "of_old": 1}
-    session.save()
-
-    assert admin_client.get(PATH).status_code == 200

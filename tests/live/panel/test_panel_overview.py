@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.live.panel_site import Guests, page_path
+from tests.live.panel_site import Guests
+from tests.panel.urls import page_path
 from tests.ready_site import ReadySite
 from tests.server import wait_until
 

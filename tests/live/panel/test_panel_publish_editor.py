@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from selenium.webdriver import ActionChains, Keys
 
 from admin_panel.publishing.forms import PublishForm
-from tests.live.panel.test_panel_form import BROKEN
 from tests.live.publish_screen import PublishScreen
+from tests.panel.publish_parts import BROKEN
 
 MORE_BROKEN = [
     ("[1,]", 1, 4),

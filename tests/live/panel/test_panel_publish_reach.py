@@ -8,7 +8,7 @@ import re
 import httpx
 import pytest
 
-from tests.live.panel_site import Guests, page_path
+from tests.live.panel_site import Guests
 from tests.live.panel_staff import Staff, post
 from tests.live.publish_page import (
     PAGE,
@@ -20,6 +20,7 @@ from tests.live.publish_page import (
     recent,
     send,
 )
+from tests.panel.urls import page_path
 from tests.ready_site import ReadySite
 
 

@@ -17,8 +17,9 @@ import pytest
 
 from tests.conftest import connection_token, start_cluster
 from tests.live.configurations import FORCED
-from tests.live.panel_site import OPERATOR, PASSWORD, page_path, sign_in
+from tests.live.panel_site import OPERATOR, PASSWORD, sign_in
 from tests.live.panel_staff import post
+from tests.panel.urls import page_path
 from tests.protocol_client import open_client
 from tests.redis_server import RedisServer
 from tests.server import ROOT, Server, wait_until

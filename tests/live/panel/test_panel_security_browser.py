@@ -17,7 +17,8 @@ from selenium.webdriver.common.by import By
 from tests.browser import browsing
 from tests.conftest import connection_token
 from tests.live.panel_watch import ADDRESS, MARKUP, Watched
-from tests.live.standalone_site import PASSWORD, serve_panel
+from tests.live.standalone_site import serve_panel
+from tests.panel.standalone_parts import PASSWORD
 from tests.protocol_client import open_client
 from tests.server import Server
 

@@ -12,7 +12,8 @@ from django.core.signing import Signer
 
 from admin_panel.standalone import signin
 from realtime.config.reader import load
-from tests.live.standalone_site import (
+from tests.live.standalone_site import cookie_of, is_open, send, serve_panel, sign_in, visitor
+from tests.panel.standalone_parts import (
     ADMIN_SECRET,
     CONFIG,
     COOKIE,
@@ -20,13 +21,7 @@ from tests.live.standalone_site import (
     SIGN_IN,
     SIGN_OUT,
     begin_counting,
-    cookie_of,
-    is_open,
     new_address,
-    send,
-    serve_panel,
-    sign_in,
-    visitor,
 )
 from tests.redis_server import RedisServer
 from tests.server import Server

@@ -10,7 +10,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser import browsing, console, wait_for
-from tests.live.standalone_site import COOKIE, PASSWORD, serve_panel
+from tests.live.standalone_site import serve_panel
+from tests.panel.standalone_parts import COOKIE, PASSWORD
 from tests.server import Server
 
 

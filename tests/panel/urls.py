@@ -1,4 +1,4 @@
-"""Every URL of the panel, in both homes, made from its table of pages: none can be forgotten."""
+"""Every URL of the panel, in both homes, from its table of pages; and clients that ask for them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,26 @@ QUERIES: dict[str, dict[str, str]] = {
 ASKED_BY_SCRIPTS = {"publish_reach", "console_run"}
 """Parts that answer a POST only."""
 
+WITHOUT_SERVICE = {
+    "overview": 503,
+    "overview_data": 200,
+    "channels": 503,
+    "channel": 503,
+    "channel_token": 200,
+    "channel_data": 503,
+    "channel_remove": 503,
+    "user": 503,
+    "user_disconnect": 503,
+    "user_unsubscribe": 200,
+    "publish": 200,
+    "publish_reach": 405,
+    "publish_channels": 200,
+    "namespaces": 200,
+    "console": 200,
+    "console_run": 405,
+}
+"""Page or part → the status of a GET in a process that serves no clients."""
+
 CODENAMES = ("view", "publish", "publish_demo", "disconnect", "unsubscribe", "remove_history")
 """The permissions of a site with the namespace "demo"."""
 
@@ -52,9 +72,13 @@ SignIn = Callable[..., Client]
 
 
 def configure(settings: Settings, **options: Any) -> None:
-    """Have this process serve the panel in both homes."""
-    settings.ROOT_URLCONF = "messaging_project.urls"
+    """Have this process serve the panel with these options, on top of `OPTIONS`."""
     settings.REALTIME = OPTIONS | options
+
+
+def page_path(name: str, **query: object) -> str:
+    """The path of a page in the Django admin."""
+    return f"/admin/realtime_admin/{name}/" + (f"?{urlencode(query)}" if query else "")
 
 
 def url(home: str, name: str, **query: str) -> str:

@@ -20,8 +20,8 @@ from pytest_django import Settings
 
 from admin_panel.admin import register
 from admin_panel.permissions import CODENAME_MAX_LENGTH
-from tests.live.panel_urls import ASKED_BY_SCRIPTS, NAMES, url
-from tests.live.panel_urls import signed_in as sign_in
+from tests.panel.urls import ASKED_BY_SCRIPTS, NAMES, url
+from tests.panel.urls import signed_in as sign_in
 
 PAGES = [name for name in NAMES if name not in ASKED_BY_SCRIPTS]
 """What is read: pages, and parts of them."""

@@ -19,8 +19,8 @@ from pytest_django import Settings
 
 from admin_panel.pages.console_methods import METHODS
 from admin_panel.standalone import urls
-from tests.live.panel_urls import ASKED_BY_SCRIPTS, CODENAMES, HOMES, NAMES, configure, url
-from tests.live.panel_urls import signed_in as sign_in
+from tests.panel.urls import ASKED_BY_SCRIPTS, CODENAMES, NAMES, configure, url
+from tests.panel.urls import signed_in as sign_in
 
 pytestmark = pytest.mark.django_db
 
@@ -101,15 +101,12 @@ def test_staff_without_permissions_open_nothing(home: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["get", "head", "post", "put", "patch", "delete", "options"])
-def test_visitor_is_sent_to_sign_in_whatever_the_method(home: str, method: str) -> None:
-    for name in NAMES:
-        response = getattr(Client(), method)(url(home, name))
+@pytest.mark.parametrize("name", NAMES)
+def test_visitor_is_sent_to_sign_in_whatever_the_method(home: str, name: str, method: str) -> None:
+    response = getattr(Client(), method)(url(home, name))
 
-        assert response.status_code == 302, name
-        assert response.content == b""
-        assert response["Location"].startswith(
-            "/admin/login/?" if home == "admin" else "/sign-in/?"
-        )
+    assert (response.status_code, response.content) == (302, b"")
+    assert response["Location"].startswith("/admin/login/?" if home == "admin" else "/sign-in/?")
 
 
 class Action(NamedTuple):
@@ -204,30 +201,45 @@ CONFINED = {
 """Channels that are not of the namespace demo, whatever they look like."""
 
 
+FORMS = {"publish": "{}", "with one that is allowed": "demo:a {}", "confirmed": "{}"}
+"""What is sent by the page for publishing → its channels."""
+
+
 @pytest.mark.parametrize("case", CONFINED)
-def test_permission_of_a_namespace_is_not_for_a_name_that_looks_like_it(case: str) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_permission_of_a_namespace_is_not_for_a_name_that_looks_like_it(
+    home: str, case: str, form: str
+) -> None:
+    channel = CONFINED[case]
+    fields = {"channel": FORMS[form].format(json.dumps(channel)), "data": "1", form: "x"}
+
+    response = sign_in("view", "publish_demo").post(url(home, "publish"), fields)
+
+    if "\0" in channel:  # is no name at all
+        assert b"null character" in response.content
+    else:
+        assert response.status_code == 403
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize("case", CONFINED)
+@pytest.mark.parametrize("name", ["console", "console_run"])
+def test_nor_do_commands_take_that_name_for_one_of_the_namespace(
+    home: str, case: str, name: str
+) -> None:
     client = sign_in("view", "publish_demo")
     channel = CONFINED[case]
-    quoted = json.dumps(channel)
-    forms = {
-        "publish": {"channel": quoted, "data": "1"},
-        "with one that is allowed": {"channel": f"demo:a {quoted}", "data": "1"},
-        "confirmed": {"channel": quoted, "data": "1", "confirmed": "x"},
-    }
+    commands = [
+        command("publish", channel=channel, data=1),
+        *(
+            command("broadcast", channels=channels, data=1)
+            for channels in ([channel], ["demo:a", channel], ["", channel])
+        ),
+    ]
 
-    for home in HOMES:
-        for what, fields in forms.items():
-            response = client.post(url(home, "publish"), fields)
-            if "\0" in channel:  # is no name at all
-                assert b"null character" in response.content, what
-            else:
-                assert response.status_code == 403, what
-        for names in ([channel], ["demo:a", channel], ["", channel]):
-            for place in ("console", "console_run"):
-                fields = command("broadcast", channels=names, data=1)
-                assert client.post(url(home, place), fields).status_code == 403, names
-        fields = command("publish", channel=channel, data=1)
-        assert client.post(url(home, "console"), fields).status_code == 403
+    statuses = [client.post(url(home, name), fields).status_code for fields in commands]
+
+    assert statuses == [403] * len(commands)
     assert not LogEntry.objects.exists()
 
 

@@ -1,0 +1,24 @@
+"""Fixtures of the panel's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import override_settings
+
+from tests.panel.urls import HOMES
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _both_homes() -> Iterator[None]:
+    """Serve the panel in both homes: once for a module, because Django then reads all URLs anew."""
+    with override_settings(ROOT_URLCONF="messaging_project.urls"):
+        yield
+
+
+@pytest.fixture(params=HOMES)
+def home(request: pytest.FixtureRequest) -> str:
+    """Runs a test in each home of the panel."""
+    name: str = request.param
+    return name
