@@ -44,6 +44,7 @@ CHECKS: Sequence[Callable[[Given], Messages]] = (
     tokens.check_login_of_views,
     hooks.check_private_channels,
     hooks.check_patterns,
+    hooks.check_threads,
     access.check_login_sessions,
     access.check_believed_origins,
     access.check_origins_of_endpoint,

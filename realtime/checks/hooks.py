@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import version
 
 from django.core import checks
 
@@ -11,6 +12,7 @@ from realtime.checks.base import Messages
 from realtime.config.options import Config
 from realtime.config.sources import Given
 from realtime.hooks.registry import registry
+from realtime.hooks.runner import threads_can_be_chosen
 
 
 def check_proxies(given: Given) -> Messages:
@@ -68,6 +70,20 @@ def check_patterns(given: Given) -> Messages:
         )
         for text in texts
         if not any(_may_match(text, name, config) for name in ("", *config.namespaces))
+    ]
+
+
+def check_threads(given: Given) -> Messages:
+    """W023: with this asgiref, coroutine hooks share one thread for the database."""
+    if not registry or threads_can_be_chosen():
+        return []
+    return [
+        checks.Warning(
+            f"asgiref {version('asgiref')} does not let hooks choose their threads: coroutine"
+            " hooks that use the database or sync_to_async wait for each other.",
+            hint="Install an older asgiref, or a newer version of django-realtime-messaging.",
+            id="realtime.W023",
+        )
     ]
 
 

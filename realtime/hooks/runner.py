@@ -1,8 +1,9 @@
-"""Runs functions of the site: on worker threads or on the event loop, bounded in number and time.
+"""Run functions of the site, bounded in number and in time.
 
-Synchronous functions, and what coroutines do by `sync_to_async` (all of the asynchronous ORM,
-for one), run in a small pool of threads. As around a Django view, database connections that
-should not be kept are closed before and after each call: an idle socket holds none.
+Synchronous functions run in a small pool of threads, and so does everything that coroutines do
+through `sync_to_async`, such as the asynchronous ORM. As around a Django view, database
+connections that should not be kept are closed before and after each call, so that an idle
+client holds none. `Runner` serves an event loop; `call` is for a thread that may wait.
 """
 
 from __future__ import annotations
@@ -11,130 +12,70 @@ import asyncio
 import contextvars
 import inspect
 import logging
-import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
 from typing import Any, TypeVar
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, iscoroutinefunction
 from django.db import close_old_connections
 
 from realtime.errors import Disconnect, Error, InternalError
-
-
-class Pool(Executor):
-    """Daemon threads, begun when they are needed."""
-
-    def __init__(self, workers: int, queue: int, name: str) -> None:
-        """
-        Args:
-            workers: threads.
-            queue: calls that may wait for one.
-            name: what the threads' names begin with.
-        """
-        self._workers = workers
-        self._queue = queue
-        self._name = name
-        self._changed = threading.Condition()
-        self._waiting: dict[Future[Any], Callable[[], Any]] = {}
-        self._running: set[Future[Any]] = set()
-        self._threads = 0
-        self._idle = 0
-        self._closed = False
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        """
-        Raises:
-            RuntimeError: too many calls wait already, or the pool is closed.
-        """
-        call: Future[Any] = Future()
-        with self._changed:
-            if self._closed:
-                raise RuntimeError("the pool is closed")
-            free = self._workers - len(self._running)
-            if len(self._waiting) >= self._queue + free:
-                raise RuntimeError("too many calls wait for a thread")
-            if len(self._waiting) >= self._idle and self._threads < self._workers:
-                self._begin()
-            self._waiting[call] = partial(function, *arguments, **named)
-            self._changed.notify()
-        call.add_done_callback(self._forget)
-        return call
-
-    def _begin(self) -> None:
-        name = f"{self._name}_{self._threads}"
-        try:
-            threading.Thread(target=self._run, name=name, daemon=True).start()
-        except RuntimeError:
-            if not self._threads:
-                raise
-            logger.exception("Functions wait for a thread")  # those that are there will do
-        else:
-            self._threads += 1
-
-    def _forget(self, call: Future[Any]) -> None:
-        """Let a call whose caller has gone wait no longer."""
-        with self._changed:
-            self._waiting.pop(call, None)
-
-    @property
-    def busy(self) -> bool:
-        """Whether anything runs."""
-        return bool(self._running)
-
-    def close(self) -> None:
-        """Begin nothing more, and cancel what waits; what runs goes on."""
-        with self._changed:
-            self._closed = True
-            waiting = list(self._waiting)
-            self._changed.notify_all()
-        for call in waiting:
-            call.cancel()
-
-    # a thread
-
-    def _run(self) -> None:
-        while (taken := self._take()) is not None:
-            _do(*taken)
-            with self._changed:
-                self._running.discard(taken[0])
-            del taken  # an idle thread keeps nothing alive
-
-    def _take(self) -> tuple[Future[Any], Callable[[], Any]] | None:
-        with self._changed:
-            while not self._waiting:
-                if self._closed:
-                    return None
-                self._idle += 1
-                self._changed.wait()
-                self._idle -= 1
-            call = next(iter(self._waiting))
-            self._running.add(call)
-            return call, self._waiting.pop(call)
-
-
-def _do(call: Future[Any], work: Callable[[], Any]) -> None:
-    if not call.set_running_or_notify_cancel():
-        return
-    try:
-        result = work()
-    except BaseException as error:
-        call.set_exception(error)
-        del call  # the error's traceback holds this frame
-    else:
-        call.set_result(result)
-
+from realtime.hooks.pool import Pool
 
 logger = logging.getLogger("realtime.hooks")
 
-QUEUE_PER_WORKER = 100
+T = TypeVar("T")
+
+MAX_QUEUE_PER_WORKER = 100
 """Calls that may wait for a thread, for each thread; more are refused at once."""
 
 CLOSE_TIMEOUT = 1.0
+"""Seconds that running functions have to end when the runner is closed."""
 CLOSE_INTERVAL = 0.01
-"""Seconds in which functions that run may end, when the process ends; how often that is seen."""
+"""Seconds between looks at whether they have."""
+
+
+# database connections
+
+
+@contextmanager
+def _closing_old_connections() -> Iterator[None]:
+    close_old_connections()
+    try:
+        yield
+    finally:
+        close_old_connections()
+
+
+connections: Callable[[], AbstractContextManager[None]] = _closing_old_connections
+"""Surrounds every call. `realtime.testing` shares the connections of a test instead."""
+
+
+class _ConnectionPool(Pool):
+    """Threads that leave no database connection behind after a call."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        return super().submit(_with_connections, function, arguments, named)
+
+
+def _with_connections(
+    function: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
+) -> Any:
+    with connections():
+        return function(*arguments, **named)
+
+
+def threads_can_be_chosen() -> bool:
+    """Return whether `sync_to_async` inside coroutine functions can use threads of ours.
+
+    asgiref does not document how: its public parameter `executor` is for one thread. System
+    check W023 reports a version in which this has gone.
+    """
+    return isinstance(getattr(SyncToAsync, "context_to_thread_executor", None), MutableMapping)
+
+
+# on an event loop
 
 
 class Runner:
@@ -144,15 +85,16 @@ class Runner:
         """
         Args:
             workers: threads for synchronous functions.
-            timeout: seconds a function may take. A thread cannot be stopped: its caller is
-                told, and the thread goes on.
+            timeout: seconds a function may take. A thread cannot be stopped: after this time
+                its caller gets an error, and the thread continues.
         """
         self._timeout = timeout
-        self._pool = _Pool(workers, workers * QUEUE_PER_WORKER, "realtime-hook")
-        # Django's own choice would be one thread for all coroutines of the process, in which
-        # a slow query stalls everybody
+        self._pool = _ConnectionPool(workers, workers * MAX_QUEUE_PER_WORKER, "realtime-hook")
+        # by default all coroutines of the process share one thread, and a slow query in one
+        # stalls all others
         self._threads = ThreadSensitiveContext()
-        SyncToAsync.context_to_thread_executor[self._threads] = self._pool
+        if threads_can_be_chosen():
+            SyncToAsync.context_to_thread_executor[self._threads] = self._pool
         self._calls: set[asyncio.Task[Any]] = set()
 
     async def run(
@@ -161,14 +103,15 @@ class Runner:
         *arguments: Any,
         read: Callable[[Any], Any] = lambda answer: answer,
     ) -> Any:
-        """What `read` makes of the result of a function.
+        """Call a function or coroutine function and return what `read` makes of its result.
 
-        `read` runs where a synchronous function ran: a result may read the database only
-        when it is looked at.
+        `read` runs in the thread of a synchronous function: some results, such as querysets,
+        read the database only when they are looked at.
 
         Raises:
-            Error, Disconnect: the function says so.
-            InternalError: it failed, took too long, or too many wait; the log has the reason.
+            Error, Disconnect: the function or `read` raised it.
+            InternalError: the function failed or took too long, or too many calls wait for a
+                thread; the log has the reason.
         """
         context = contextvars.copy_context()
         context.run(SyncToAsync.thread_sensitive_context.set, self._threads)
@@ -191,7 +134,7 @@ class Runner:
         except (Error, Disconnect):
             raise
         except asyncio.CancelledError:
-            logger.error("%s was stopped", name_of(function))
+            logger.error("%s was cancelled", name_of(function))
         except Exception:
             logger.exception("%s failed", name_of(function))
         raise InternalError
@@ -217,15 +160,15 @@ class Runner:
                     return answer
             return read(await answer)
         except SystemExit as error:
-            raise RuntimeError("a function of the site wants to end the process") from error
+            raise RuntimeError("a hook raised SystemExit") from error
 
     def _ended(self, call: asyncio.Task[Any]) -> None:
         self._calls.discard(call)
         if not call.cancelled():
-            call.exception()  # nobody may be waiting any more
+            call.exception()  # or asyncio logs it when no caller waits any longer
 
     async def close(self) -> None:
-        """Start nothing more; what runs may end, for a moment. Bounded in time."""
+        """Refuse new calls and give running ones `CLOSE_TIMEOUT` to end."""
         self._pool.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT):
@@ -233,40 +176,13 @@ class Runner:
                     await asyncio.sleep(CLOSE_INTERVAL)
 
 
-@contextmanager
-def _own_connections() -> Iterator[None]:
-    close_old_connections()
-    try:
-        yield
-    finally:
-        close_old_connections()
-
-
-connections: Callable[[], AbstractContextManager[None]] = _own_connections
-"""Surrounds every call. `realtime.testing` lends the connections of a test instead."""
-
-
-class _Pool(Pool):
-    """Each call leaves no database connection behind."""
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        return super().submit(_with_connections, function, arguments, named)
-
-
-def _with_connections(
-    function: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
-) -> Any:
-    with connections():
-        return function(*arguments, **named)
-
-
 def _in_thread(
     function: Callable[..., Any], arguments: tuple[Any, ...], read: Callable[[Any], Any]
 ) -> tuple[Any, BaseException | None]:
-    """The answer, or what was raised.
+    """Return the result of a function and None, or None and what it raised.
 
-    Not raised here: futures take StopIteration for nothing, and for some exceptions put new
-    ones without a traceback.
+    It is not raised here, because futures refuse StopIteration and replace some exceptions by
+    others without a traceback.
     """
     try:
         answer = function(*arguments)
@@ -275,21 +191,15 @@ def _in_thread(
         return None, error
 
 
-def name_of(function: Callable[..., Any]) -> str:
-    """What a log calls a function."""
-    name = getattr(function, "__qualname__", None)
-    return f"{function.__module__}.{name}" if name else repr(function)
-
-
-T = TypeVar("T")
+# in a thread that may wait
 
 
 def call(function: Callable[..., Any], argument: Any, read: Callable[[Any], T]) -> T:
-    """What `read` makes of the answer of a function or a coroutine function.
+    """Call a function or coroutine function and return what `read` makes of its result.
 
     Raises:
-        Error, Disconnect: the function refuses.
-        InternalError: it failed, or its answer cannot be used; the log has the reason.
+        Error, Disconnect: the function or `read` raised it.
+        InternalError: the function or `read` failed; the log has the reason.
     """
     try:
         answer = function(argument)
@@ -305,3 +215,9 @@ def call(function: Callable[..., Any], argument: Any, read: Callable[[Any], T]) 
 
 async def _wait(answer: Awaitable[Any]) -> Any:
     return await answer
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return a function's name for the log."""
+    name = getattr(function, "__qualname__", None)
+    return f"{function.__module__}.{name}" if name else repr(function)

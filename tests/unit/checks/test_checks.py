@@ -292,5 +292,5 @@ def test_every_id_is_given_by_one_check() -> None:
         *(f"realtime.E{number:03}" for number in range(1, 23)),
         *("realtime.E030", "realtime.E031"),
         *(f"realtime.W{number:03}" for number in range(1, 17)),
-        *("realtime.W020", "realtime.W021", "realtime.W022"),
+        *(f"realtime.W{number:03}" for number in range(20, 24)),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.core.checks import CheckMessage
 
 from realtime import hooks
@@ -194,3 +195,17 @@ def test_pattern_of_an_unknown_namespace_is_found(
 
     told = [message for message in messages if message.id == "realtime.W022"]
     assert [repr(pattern) in message.msg for message in told] == [True] * unknown
+
+
+# W023
+
+
+def test_asgiref_without_choice_of_threads_is_found_where_there_are_hooks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(SyncToAsync, "context_to_thread_executor", None)
+    without_hooks = found()
+    hooks.subscribe("chat:*")(answer)
+
+    assert without_hooks == []
+    assert "realtime.W023" in ids(found(namespaces=[{"name": "chat"}]))

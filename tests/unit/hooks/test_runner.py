@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import SyncToAsync, async_to_sync, sync_to_async
 
 from realtime.errors import Disconnect, Error, InternalError, PermissionDenied
 from realtime.hooks import runner as runner_module
@@ -242,6 +242,19 @@ async def test_slow_thread_of_a_coroutine_stalls_no_other_coroutine(
         assert await slow is True
 
 
+async def test_functions_run_where_asgiref_does_not_let_threads_be_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # what it would be like if a new version dropped what is not documented
+    monkeypatch.setattr(SyncToAsync, "context_to_thread_executor", None)
+    runner = Runner(WORKERS, TIMEOUT)
+
+    assert await runner.run(add, 1, 2) == 3
+    assert await runner.run(add_async, 1, 2) == 3
+
+    await runner.close()
+
+
 async def test_coroutine_run_by_async_to_sync_within_a_thread_uses_that_thread(
     runner: Runner,
 ) -> None:
@@ -286,7 +299,7 @@ async def test_no_more_functions_run_at_once_than_there_are_workers(runner: Runn
 async def test_call_beyond_the_queue_is_refused_at_once(
     gate: threading.Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(runner_module, "QUEUE_PER_WORKER", 2)
+    monkeypatch.setattr(runner_module, "MAX_QUEUE_PER_WORKER", 2)
     runner = Runner(1, TIMEOUT)
     waiting = [asyncio.create_task(runner.run(gate.wait)) for _ in range(1 + 2)]
     await asyncio.sleep(0)
@@ -305,7 +318,7 @@ async def test_call_beyond_the_queue_is_refused_at_once(
 async def test_thread_left_to_itself_keeps_its_place_until_it_ends(
     gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner_module, "QUEUE_PER_WORKER", 0)
+    monkeypatch.setattr(runner_module, "MAX_QUEUE_PER_WORKER", 0)
     runner = Runner(1, 0.05)
     with pytest.raises(InternalError):
         await runner.run(gate.wait)
@@ -353,7 +366,7 @@ async def test_closed_runner_refuses_what_waits_and_what_comes(gate: threading.E
 async def test_calls_nobody_waits_for_any_more_leave_the_queue(
     monkeypatch: pytest.MonkeyPatch, gate: threading.Event
 ) -> None:
-    monkeypatch.setattr(runner_module, "QUEUE_PER_WORKER", 2)
+    monkeypatch.setattr(runner_module, "MAX_QUEUE_PER_WORKER", 2)
     runner = Runner(1, timeout=0.02)
     for _ in range(10):
         with pytest.raises(InternalError):
