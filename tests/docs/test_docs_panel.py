@@ -147,11 +147,11 @@ def thousands(number: int) -> str:
 
 
 SENTENCES = [
-    f"the list holds {thousands(channels.LISTED)} channels",
+    f"the list has {thousands(channels.LISTED)} channels",
     f"history: the newest {thousands(channel.HISTORY_READ)};",
-    f"read unasked up to {thousands(channel.PRESENCE_READ)} subscribers",
-    f"each node tells of {survey.MAX_CONNECTIONS} connections",
-    f"and of {survey.MAX_CHANNELS} channels of a connection, in some"
+    f"loaded at once up to {thousands(channel.PRESENCE_READ)} subscribers",
+    f"each node reports {survey.MAX_CONNECTIONS} connections",
+    f"and {survey.MAX_CHANNELS} channels of a connection, in about"
     f" {survey.MAX_ANSWER_BYTES // 2**20} MB",
     f"{forms.MAX_CHANNELS} channels at once; {reach.SHOWN} are listed",
     f"the first {thousands(console.LONGEST)} characters of a response",
@@ -160,7 +160,7 @@ SENTENCES = [
     f"more than {threshold.Threshold().channels} channels",
     f"more than {threshold.Threshold().subscribers} subscribers",
     f"longer than {overview.SLOW_ROUND_TRIP * 1000:g} ms",
-    f"a sign of life every {peers.HEARTBEAT_INTERVAL:g} seconds",
+    f"a heartbeat every {peers.HEARTBEAT_INTERVAL:g} seconds",
     f"After {peers.HEARTBEAT_LIFETIME:g} seconds without one",
     f"longer than {permissions.CODENAME_MAX_LENGTH - len(permissions.codename(''))} characters",
 ]
