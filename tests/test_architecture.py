@@ -57,6 +57,7 @@ ROOMS = (
     "realtime.redis",
     "realtime.auth",
     "realtime.channel_rules",
+    "realtime.protocol.negotiation",
     "realtime.protocol.v1",
     "realtime.protocol",
     # the ground

@@ -89,12 +89,12 @@ class Client:
     def reply(self, command: Command, result: Result) -> None:
         """Answer a command."""
         if not self._closing:
-            self.outbox.append(self.codec.result(command.id, result))
+            self.outbox.append(self.codec.result(command, result))
 
     def reply_error(self, command: Command, error: Error) -> None:
         """Answer a command that failed; one that wants no answer gets none."""
         if not self._closing and command.id:
-            self.outbox.append(self.codec.error(command.id, error))
+            self.outbox.append(self.codec.error(command, error))
 
     # what others see and do
 

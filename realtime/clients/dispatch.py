@@ -67,14 +67,14 @@ class Dispatcher:
     async def _handle(self, command: Command) -> None:
         client = self.client
         client.session.check(command)
-        handler = commands.HANDLERS.get(command.method)
-        if handler is None:
+        if command.method is None:
             client.reply_error(command, MethodNotFound())
             return
+        handler = commands.HANDLERS[command.method]
         if client.session.observing and not handler.for_observers:
             client.reply_error(command, PermissionDenied())
             return
-        if self._publishing and command.method != Method.PUBLISH:
+        if self._publishing and command.method is not Method.PUBLISH:
             await asyncio.wait(self._publishing)
         rest = await self._run(command, handler.run(client, command), handler.failure)
         if rest is not None:
@@ -107,7 +107,7 @@ class Dispatcher:
             # an engine or a key set that is away fails every command: a line each is enough
             logger.error(
                 "Command %s failed: %s",
-                Method(command.method).name.lower(),
+                command.method,
                 error,
                 exc_info=not isinstance(error, EngineUnavailable | KeysUnavailable),
             )

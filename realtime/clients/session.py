@@ -5,7 +5,6 @@
 
 Rules held here and nowhere else:
 - before `connected()` only a connect command is legal, and after it none (3003);
-- every command but `send` has an id above 0 (3003);
 - a new session that does not connect in time is stale (3007);
 - an expired connection, or subscription, has a window to be refreshed in (3005, 3006).
 
@@ -124,10 +123,8 @@ class Session:
         Raises:
             DisconnectBadRequest
         """
-        connecting = command.method == _CONNECT
+        connecting = command.method is _CONNECT
         if connecting is (self.state is not _NEW):
-            raise DisconnectBadRequest
-        if command.id == 0 and command.method != Method.SEND:
             raise DisconnectBadRequest
 
     def connected(

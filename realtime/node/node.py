@@ -41,7 +41,6 @@ from realtime.node.maintenance import Maintenance
 from realtime.node.outbox import Flusher
 from realtime.node.subscriptions import Subscriptions
 from realtime.node.survey_answers import Respondent
-from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
     ChannelName,
     ClientID,
@@ -49,8 +48,7 @@ from realtime.protocol.messages import (
     Publication,
     StreamPosition,
 )
-from realtime.protocol.v1.json import JSONCodec
-from realtime.protocol.v1.protobuf import ProtobufCodec
+from realtime.protocol.negotiation import Codecs
 from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
 
@@ -113,10 +111,7 @@ class Node(Member):
         self.hub = Hub(self.tally)
         self.flusher = Flusher(self.loop)
         self.verifier = Verifier(config, observer_keys)
-        self.codecs: dict[str, Codec] = {
-            codec.name: codec
-            for codec in (JSONCodec(config.v3_use_offset), ProtobufCodec(config.v3_use_offset))
-        }
+        self.codecs = Codecs(config.v3_use_offset)
         self._started_at = self.timers.now()
         self._stopped_by = math.inf
         self._tasks: set[asyncio.Task[Any]] = set()

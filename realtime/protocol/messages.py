@@ -1,8 +1,8 @@
 """What travels: commands, their parameters and results, publications, client info.
 
-One shape for both formats: the codecs map these to and from JSON and Protobuf. Requests
-are decoded from JSON straight into these structs; unknown keys are refused there, so that
-the codec can look again with folded keys.
+One shape for all formats and generations: the codecs map these to and from the wire. Where a
+request looks the same there, JSON is decoded straight into its struct; unknown keys are refused
+then, so that the codec can look again with folded keys.
 
 Spec: Command; Reply; Client info; Publication.
 """
@@ -10,7 +10,7 @@ Spec: Command; Reply; Client info; Publication.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
+from enum import StrEnum
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Raw, Struct
@@ -25,63 +25,52 @@ UINT32_MAX = 2**32 - 1
 UINT64_MAX = 2**64 - 1
 
 UInt32 = Annotated[int, Meta(ge=0, le=UINT32_MAX)]
-# msgspec's bounds end at 63 bits; the codec refuses what is above UINT64_MAX.
-UInt64 = Annotated[int, Meta(ge=0)]
 
 ABSENT = Raw(b"")
 """A raw field that was not sent. JSON null is not absent: it is the four bytes `null`."""
 
 
-class Method(IntEnum):
-    """The client methods and their numbers on the wire."""
+class Method(StrEnum):
+    """The client methods."""
 
-    CONNECT = 0
-    SUBSCRIBE = 1
-    UNSUBSCRIBE = 2
-    PUBLISH = 3
-    PRESENCE = 4
-    PRESENCE_STATS = 5
-    HISTORY = 6
-    PING = 7
-    SEND = 8
-    RPC = 9
-    REFRESH = 10
-    SUB_REFRESH = 11
-
-
-class PushType(IntEnum):
-    """The kinds of pushes the service sends. Spec: Events."""
-
-    PUBLICATION = 0
-    JOIN = 1
-    LEAVE = 2
-    UNSUB = 3
+    CONNECT = "connect"
+    SUBSCRIBE = "subscribe"
+    UNSUBSCRIBE = "unsubscribe"
+    PUBLISH = "publish"
+    PRESENCE = "presence"
+    PRESENCE_STATS = "presence_stats"
+    HISTORY = "history"
+    PING = "ping"
+    SEND = "send"
+    RPC = "rpc"
+    REFRESH = "refresh"
+    SUB_REFRESH = "sub_refresh"
 
 
 class Command(Struct, frozen=True, gc=False):
-    """One command of a client. `params` are still encoded; None when absent."""
+    """One command of a client."""
 
     id: int
-    method: int
+    """Chosen by the client; 0 for a command that has no reply."""
+    method: Method | None
+    """None: the client names a method that does not exist."""
     params: bytes | None
+    """Still encoded; None when absent."""
 
 
 # --- requests: the decoded params of a command ---
 
 
-class SubscribeRequest(Struct, forbid_unknown_fields=True, gc=False):
+class SubscribeRequest(Struct, gc=False):
     """params of subscribe; also each value of `subs` in connect."""
 
     channel: str | None = None
     token: str | None = None
-    recover: bool | None = None
-    seq: UInt32 | None = None
-    gen: UInt32 | None = None
-    epoch: str | None = None
-    offset: UInt64 | None = None
+    since: StreamPosition | None = None
+    """Where the client wants to continue; None: it does not ask for recovery."""
 
 
-class ConnectRequest(Struct, forbid_unknown_fields=True):
+class ConnectRequest(Struct):
     """params of connect. `data`, `name` and `version` are read by connect hooks only."""
 
     token: str | None = None

@@ -15,9 +15,9 @@ from realtime import payload
 from realtime.cluster.member import Member
 from realtime.errors import BadRequest, MethodNotFound
 from realtime.payload import Payload
+from realtime.protocol.json_shapes import client_info, raw
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
 from realtime.protocol.messages import ABSENT, Publication
-from realtime.protocol.v1.json import client_info, raw
 from realtime.server_api import operations
 
 P = TypeVar("P", bound=Struct)

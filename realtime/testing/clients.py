@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
 from realtime.errors import Disconnect
-from realtime.protocol.messages import Method, PushType, StreamPosition
+from realtime.protocol.messages import Method, StreamPosition
+from realtime.protocol.v1.numbers import PushType
 from realtime.server_api.functions import ClientInfo, PresenceStats
 from realtime.testing.credentials import Credentials
 from realtime.testing.outbox import Published

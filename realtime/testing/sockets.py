@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from realtime.errors import DISCONNECTS, ERRORS, Disconnect, Error
 from realtime.protocol.messages import Method
+from realtime.protocol.v1.numbers import METHOD_NUMBERS
 from realtime.transports.asgi import Scope
 from realtime.transports.websocket import WebSocketConsumer
 
@@ -86,7 +87,7 @@ class Socket:
             Disconnect: the service closes the connection instead.
         """
         number = next(self._ids)
-        self._send({"id": number, "method": method, "params": params})
+        self._send({"id": number, "method": METHOD_NUMBERS[method], "params": params})
         await self.wait(lambda: number in self._replies or self.over or None, REPLY_TIMEOUT)
         reply = self._replies.pop(number, None)
         if reply is None:
@@ -99,7 +100,7 @@ class Socket:
 
     def send(self, data: object) -> None:
         """Send a message that wants no answer."""
-        self._send({"method": Method.SEND, "params": {"data": data}})
+        self._send({"method": METHOD_NUMBERS[Method.SEND], "params": {"data": data}})
 
     def _send(self, command: Mapping[str, Any]) -> None:
         if self.closed is not None:

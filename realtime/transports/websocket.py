@@ -11,9 +11,8 @@ Spec: Client WebSocket protocol; Disconnect advice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
-from urllib.parse import parse_qs
 
 from channels.consumer import AsyncConsumer
 
@@ -25,16 +24,11 @@ from realtime.errors import DisconnectBadRequest, DisconnectMessageTooBig
 from realtime.node.hooks import NO_HANDSHAKE
 from realtime.node.node import Node
 from realtime.node.outbox import Transport
+from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.transports.asgi import ASGIApplication, Receive, Scope, Send
 from realtime.transports.handshake import handshake, has_too_many_headers, header
 from realtime.transports.servers import daphne, uvicorn
 from realtime.transports.websocket_transport import WebSocketTransport
-
-SUBPROTOCOLS: Mapping[str, str] = {
-    "centrifuge-protobuf": "protobuf",
-    "centrifuge-json": "json",
-}
-"""Subprotocols that are accepted when offered → format."""
 
 
 class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no types
@@ -62,7 +56,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         if has_too_many_headers(scope):
             await deny(scope, send, 431, b"Request Header Fields Too Large\n")
             return
-        format_name, subprotocol = self.format(scope)
+        codec, subprotocol = self.negotiate(scope, node.codecs)
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
         limit = self.size_limit(node)
         carrier = _carrier(send, limit)
@@ -70,8 +64,8 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         made = NO_HANDSHAKE
         if node.hooks.wants_handshake:
             extra = node.config.proxy_extra_http_headers
-            made = handshake(scope, format_name, extra, transport=transport.name)
-        client = Client(node, transport, node.codecs[format_name], made)
+            made = handshake(scope, codec.format, extra, transport=transport.name)
+        client = Client(node, transport, codec, made)
         dispatcher = Dispatcher(client)
         carrier.when_ready(client.outbox.ready)
         try:
@@ -90,9 +84,9 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         """Bytes a client may send at once, None for no limit."""
         return node.config.message_size_limit_bytes
 
-    def format(self, scope: Scope) -> tuple[str, str | None]:
-        """The format a handshake asks for, and the subprotocol to answer with."""
-        return _choose_format(scope)
+    def negotiate(self, scope: Scope, codecs: Codecs) -> Agreement:
+        """Return the codec a handshake asks for, and the subprotocol to answer with."""
+        return codecs.negotiate(scope.get("query_string", b""), scope.get("subprotocols", ()))
 
     def transport(self, carrier: WebSocketTransport, node: Node) -> Transport:
         """What the client sends by."""
@@ -138,20 +132,6 @@ def _carrier(send: Send, size_limit: int | None) -> WebSocketTransport:
         or uvicorn.transport(send, receiving)
         or WebSocketTransport(send, receiving)
     )
-
-
-def _choose_format(scope: Scope) -> tuple[str, str | None]:
-    """The format a handshake asks for, and the subprotocol to answer with.
-
-    Beyond the spec: an offered subprotocol of the client SDKs is echoed, because clients
-    that offer one refuse a handshake without it.
-    """
-    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-    wants_protobuf = "protobuf" in (query.get("format", [""])[0], query.get("protocol", [""])[0])
-    for offered in scope.get("subprotocols", ()):
-        if offered in SUBPROTOCOLS:
-            return ("protobuf" if wants_protobuf else SUBPROTOCOLS[offered]), offered
-    return ("protobuf" if wants_protobuf else "json"), None
 
 
 async def deny(scope: Scope, send: Send, status: int, body: bytes) -> None:

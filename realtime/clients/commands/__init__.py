@@ -36,7 +36,7 @@ class Handler(NamedTuple):
     """Whether observers may use it, who watch and do nothing else."""
 
 
-HANDLERS: Mapping[int, Handler] = {
+HANDLERS: Mapping[Method, Handler] = {
     Method.CONNECT: Handler(connection.connect, DisconnectServerError),
     Method.SUBSCRIBE: Handler(subscription.subscribe, DisconnectServerError),
     Method.UNSUBSCRIBE: Handler(subscription.unsubscribe),

@@ -26,7 +26,6 @@ from realtime.errors import (
     TokenExpired,
 )
 from realtime.node.hooks import Identity
-from realtime.protocol.codec import requested_offset
 from realtime.protocol.messages import (
     ChannelName,
     Command,
@@ -149,9 +148,7 @@ def _server_side_channels(identity: Identity, config: Config) -> dict[ChannelNam
 def _since(request: ConnectRequest, name: ChannelName) -> StreamPosition | None:
     """Where a reconnecting client wants to continue a server-side subscription."""
     sub = (request.subs or {}).get(name)
-    if sub is None or not sub.recover:
-        return None
-    return StreamPosition(requested_offset(sub), sub.epoch or "")
+    return None if sub is None else sub.since
 
 
 async def refresh(client: Client, command: Command) -> None:

@@ -23,13 +23,11 @@ from realtime.errors import (
     PermissionDenied,
     TokenExpired,
 )
-from realtime.protocol.codec import requested_offset
 from realtime.protocol.messages import (
     ChannelName,
     ChannelRequest,
     Command,
     EmptyResult,
-    StreamPosition,
     SubRefreshRequest,
     SubRefreshResult,
     SubscribeRequest,
@@ -68,10 +66,7 @@ async def subscribe(client: Client, command: Command) -> None:
             raise Expired
         subscription.expiry_deadline = client.expiry_deadline(expires_at)
 
-    since = None
-    if request.recover:
-        since = StreamPosition(requested_offset(request), request.epoch or "")
-    async with Subscribing(client, channel, subscription, since) as pending:
+    async with Subscribing(client, channel, subscription, request.since) as pending:
         if client.is_closing():
             return
         result = pending.complete()

@@ -8,17 +8,18 @@ Spec: Framing of several messages in one frame; Events; Subscribe result fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, TypeVar, cast
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from realtime.errors import DisconnectBadRequest, Error
-from realtime.payload import Payload, escape
-from realtime.protocol.codec import split_offset
+from realtime.payload import escape
+from realtime.protocol.json_shapes import ClientInfoShape, client_info, quote, raw
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import (
+    ABSENT,
     UINT64_MAX,
     ChannelName,
     ClientInfo,
@@ -28,12 +29,10 @@ from realtime.protocol.messages import (
     EmptyRequest,
     EmptyResult,
     HistoryResult,
-    Method,
     NoResult,
     PresenceResult,
     PresenceStatsResult,
     Publication,
-    PushType,
     RefreshResult,
     Request,
     Result,
@@ -43,10 +42,20 @@ from realtime.protocol.messages import (
     SubscribeResult,
     UInt32,
 )
+from realtime.protocol.v1.numbers import (
+    METHODS,
+    PushType,
+    split_offset,
+    to_command,
+    to_since,
+)
 
 R = TypeVar("R", bound=Struct)
 
-METHOD_NAMES = {method.name.lower(): int(method) for method in Method}
+METHOD_NAMES = {str(method): number for number, method in METHODS.items()}
+
+# msgspec's bounds end at 63 bits; `_subscribe_request` refuses what is above UINT64_MAX
+UInt64 = Annotated[int, Meta(ge=0)]
 
 _encode = msgspec.json.Encoder().encode
 _EMPTY = b"{}"
@@ -61,11 +70,22 @@ class _Command(Struct, forbid_unknown_fields=True, gc=False):
     params: Raw = Raw(b"")
 
 
-class _ClientInfo(Struct, omit_defaults=True, gc=False):
-    user: str = msgspec.field()
-    client: str = msgspec.field()
-    conn_info: Raw | msgspec.UnsetType = msgspec.UNSET
-    chan_info: Raw | msgspec.UnsetType = msgspec.UNSET
+class _SubscribeRequest(Struct, forbid_unknown_fields=True, gc=False):
+    channel: str | None = None
+    token: str | None = None
+    recover: bool | None = None
+    seq: UInt32 | None = None
+    gen: UInt32 | None = None
+    epoch: str | None = None
+    offset: UInt64 | None = None
+
+
+class _ConnectRequest(Struct, forbid_unknown_fields=True):
+    token: str | None = None
+    data: Raw = ABSENT
+    subs: dict[str, _SubscribeRequest | None] | None = None
+    name: str | None = None
+    version: str | None = None
 
 
 class _Publication(Struct, omit_defaults=True, kw_only=True, gc=False):
@@ -73,7 +93,7 @@ class _Publication(Struct, omit_defaults=True, kw_only=True, gc=False):
     gen: int = 0
     uid: str = ""
     data: Raw
-    info: _ClientInfo | None = None
+    info: ClientInfoShape | None = None
     offset: int = 0
 
 
@@ -113,39 +133,48 @@ class _Error(Struct, gc=False):
 
 
 _decode_command = ObjectDecoder(_Command)
+_decode_connect = ObjectDecoder(_ConnectRequest)
+_decode_subscribe = ObjectDecoder(_SubscribeRequest)
 
 
-def raw(payload: Payload) -> Raw:
-    """A payload as it is spliced into JSON output."""
-    return Raw(payload.json)
+def _connect_request(params: bytes) -> ConnectRequest:
+    wire = _decode_connect(params)
+    subs: dict[str, SubscribeRequest | None] | None = None
+    if wire.subs is not None:
+        subs = {name: None if sub is None else _from_wire(sub) for name, sub in wire.subs.items()}
+    return ConnectRequest(wire.token, wire.data, subs, wire.name, wire.version)
 
 
-def quote(text: str) -> bytes:
-    """A string as JSON, safe inside HTML and JavaScript."""
-    return escape(_encode(text))
+def _subscribe_request(params: bytes) -> SubscribeRequest:
+    return _from_wire(_decode_subscribe(params))
 
 
-def client_info(info: ClientInfo) -> _ClientInfo:
-    """Client info in its JSON shape; the infos only where they exist."""
-    return _ClientInfo(
-        info.user,
-        info.client,
-        msgspec.UNSET if info.conn_info is None else raw(info.conn_info),
-        msgspec.UNSET if info.chan_info is None else raw(info.chan_info),
-    )
+def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
+    if sub.offset is not None and sub.offset > UINT64_MAX:
+        raise Malformed("offset is larger than 64 bits")
+    since = to_since(sub.recover, sub.offset, sub.seq, sub.gen, sub.epoch)
+    return SubscribeRequest(sub.channel, sub.token, since)
+
+
+_LOOK_DIFFERENT = (EmptyRequest, ConnectRequest, SubscribeRequest)
+_REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
+    **{shape: ObjectDecoder(shape) for shape in Request.__args__ if shape not in _LOOK_DIFFERENT},
+    ConnectRequest: _connect_request,
+    SubscribeRequest: _subscribe_request,
+}
+"""Request → decoder of its params."""
 
 
 class JSONCodec:
     """See `codec.Codec`. `use_offset` selects the position variant that is written."""
 
-    name = "json"
+    generation = 1
+    format = "json"
     binary = False
+    server_pings = False
 
     def __init__(self, use_offset: bool) -> None:
         self._use_offset = use_offset
-        self._decoders: dict[type[Struct], ObjectDecoder[Struct]] = {
-            shape: ObjectDecoder(shape) for shape in Request.__args__ if shape is not EmptyRequest
-        }
 
     # receiving
 
@@ -154,11 +183,10 @@ class JSONCodec:
             raise DisconnectBadRequest
         try:
             for command in decode_stream(frame, _decode_command):
-                number = method_number(command.method, METHOD_NAMES)
                 params = bytes(command.params)
-                yield Command(
+                yield to_command(
                     command.id or 0,
-                    number,
+                    method_number(command.method, METHOD_NAMES),
                     None if params in (b"", b"null") else params,
                 )
         except Malformed:
@@ -172,28 +200,21 @@ class JSONCodec:
                 raise DisconnectBadRequest
             return shape()
         try:
-            request = self._decoders[shape](command.params)
+            request = _REQUESTS[shape](command.params)
         except Malformed:
             raise DisconnectBadRequest from None
-        if isinstance(request, SubscribeRequest):
-            _check_offset(request)
-        elif isinstance(request, ConnectRequest):
-            for sub in (request.subs or {}).values():
-                if sub is not None:
-                    _check_offset(sub)
-        assert isinstance(request, shape)
-        return request
+        return cast(R, request)
 
     # replies
 
-    def result(self, command_id: int, result: Result) -> bytes:
+    def result(self, command: Command, result: Result) -> bytes:
         if isinstance(result, NoResult):
-            return b'{"id":%d}\n' % command_id
-        return b'{"id":%d,"result":%b}\n' % (command_id, self._result(result))
+            return b'{"id":%d}\n' % command.id
+        return b'{"id":%d,"result":%b}\n' % (command.id, self._result(result))
 
-    def error(self, command_id: int, error: Error) -> bytes:
+    def error(self, command: Command, error: Error) -> bytes:
         body = escape(_encode(_Error(error.code, error.message)))
-        return b'{"id":%d,"error":%b}\n' % (command_id, body)
+        return b'{"id":%d,"error":%b}\n' % (command.id, body)
 
     def _result(self, result: Result) -> bytes:
         match result:
@@ -290,8 +311,3 @@ class JSONCodec:
             quote(channel),
             body,
         )
-
-
-def _check_offset(request: SubscribeRequest) -> None:
-    if request.offset is not None and request.offset > UINT64_MAX:
-        raise DisconnectBadRequest

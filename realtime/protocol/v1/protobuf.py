@@ -13,7 +13,6 @@ from msgspec import Raw, Struct
 
 from realtime.errors import DisconnectBadRequest, Error
 from realtime.payload import Payload
-from realtime.protocol.codec import split_offset
 from realtime.protocol.messages import (
     ChannelName,
     ChannelRequest,
@@ -29,7 +28,6 @@ from realtime.protocol.messages import (
     PresenceStatsResult,
     Publication,
     PublishRequest,
-    PushType,
     RefreshRequest,
     RefreshResult,
     Result,
@@ -42,6 +40,7 @@ from realtime.protocol.messages import (
     SubscribeResult,
 )
 from realtime.protocol.v1 import client_pb2
+from realtime.protocol.v1.numbers import PushType, split_offset, to_command, to_since
 
 R = TypeVar("R", bound=Struct)
 
@@ -88,8 +87,10 @@ def split_frame(frame: bytes) -> Iterator[bytes]:
 class ProtobufCodec:
     """See `codec.Codec`. `use_offset` selects the position variant that is written."""
 
-    name = "protobuf"
+    generation = 1
+    format = "protobuf"
     binary = True
+    server_pings = False
 
     def __init__(self, use_offset: bool) -> None:
         self._use_offset = use_offset
@@ -102,7 +103,7 @@ class ProtobufCodec:
         try:
             for message in split_frame(frame):
                 command = client_pb2.Command.FromString(message)
-                yield Command(command.id, int(command.method), command.params or None)
+                yield to_command(command.id, command.method, command.params or None)
         except (ValueError, DecodeError):
             raise DisconnectBadRequest from None
 
@@ -117,15 +118,15 @@ class ProtobufCodec:
 
     # replies
 
-    def result(self, command_id: int, result: Result) -> bytes:
-        reply = client_pb2.Reply(id=command_id)
+    def result(self, command: Command, result: Result) -> bytes:
+        reply = client_pb2.Reply(id=command.id)
         if not isinstance(result, NoResult | EmptyResult):
             reply.result = self._result(result).SerializeToString()
         return frame_message(reply.SerializeToString())
 
-    def error(self, command_id: int, error: Error) -> bytes:
+    def error(self, command: Command, error: Error) -> bytes:
         reply = client_pb2.Reply(
-            id=command_id, error=client_pb2.Error(code=error.code, message=error.message)
+            id=command.id, error=client_pb2.Error(code=error.code, message=error.message)
         )
         return frame_message(reply.SerializeToString())
 
@@ -265,12 +266,5 @@ def _decode_request(params: bytes, shape: type[Struct]) -> Struct:
 
 
 def _subscribe_request(message: client_pb2.SubscribeRequest) -> SubscribeRequest:
-    return SubscribeRequest(
-        channel=message.channel,
-        token=message.token,
-        recover=message.recover,
-        seq=message.seq,
-        gen=message.gen,
-        epoch=message.epoch,
-        offset=message.offset,
-    )
+    since = to_since(message.recover, message.offset, message.seq, message.gen, message.epoch)
+    return SubscribeRequest(message.channel, message.token, since)

@@ -94,7 +94,7 @@ class Session:
         self._heartbeat = node.timers.timer(self._beat)
         self._patience = node.timers.timer(self._lose_patience)
         self.ready = False
-        client = Client(node, self, node.codecs["json"], handshake)
+        client = Client(node, self, node.codecs.json, handshake)
         self._dispatcher: Dispatcher | None = Dispatcher(client)
 
     # for requests

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from realtime.errors import Disconnect
 from realtime.node.node import Node
 from realtime.protocol.frames import Frame
+from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.transports.asgi import Scope
 from realtime.transports.sockjs import framing
 from realtime.transports.websocket import WebSocketConsumer
@@ -79,8 +80,8 @@ class SockJSConsumer(WebSocketConsumer):
     def size_limit(self, node: Node) -> int | None:
         return self._size_limit
 
-    def format(self, scope: Scope) -> tuple[str, str | None]:
-        return "json", None
+    def negotiate(self, scope: Scope, codecs: Codecs) -> Agreement:
+        return Agreement(codecs.json, None)
 
     def transport(self, carrier: WebSocketTransport, node: Node) -> SockJSTransport:
         return SockJSTransport(carrier, node)

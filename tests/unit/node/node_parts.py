@@ -98,7 +98,7 @@ class Connection:
         self.ready = True
         self.messages: list[dict[str, Any]] = []
         self.closes: list[int] = []
-        self.client = Client(node, self, node.codecs["json"])
+        self.client = Client(node, self, node.codecs.json)
         self.dispatcher = Dispatcher(self.client)
 
     def send(self, frame: Frame) -> int:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from realtime.errors import ERRORS, Error, PermissionDenied
 from realtime.protocol.messages import (
     ClientInfo,
+    Command,
     ConnectResult,
     EmptyResult,
     HistoryResult,
@@ -29,6 +30,7 @@ from tests.unit.parts import data, json_values, quickly
 
 OFFSET = JSONCodec(use_offset=True)
 SEQ = JSONCodec(use_offset=False)
+COMMAND = Command(1, None, None)
 
 PERSON = ClientInfo("17", "C")
 FULL = ClientInfo("17", "C", data('{"a": 1.0}'), data('"x"'))
@@ -145,14 +147,14 @@ def test_reply_is_one_line_in_schema_order(name: str, codec: JSONCodec) -> None:
     result, in_offset, in_seq = RESULTS[name]
     text = in_offset if codec is OFFSET else in_seq
 
-    assert codec.result(9, result).decode() == f"{text}\n"  # type: ignore[arg-type]
+    assert codec.result(Command(9, None, None), result).decode() == f"{text}\n"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ERRORS)
 def test_error_reply_has_code_and_message_and_no_result(kind: type[Error]) -> None:
     text = f'{{"id":4294967295,"error":{{"code":{kind.code},"message":"{kind.message}"}}}}\n'
 
-    assert OFFSET.error(2**32 - 1, kind()).decode() == text
+    assert OFFSET.error(Command(2**32 - 1, None, None), kind()).decode() == text
 
 
 @pytest.mark.parametrize(
@@ -226,10 +228,10 @@ EVIL = ClientInfo(DANGEROUS, "C", data(f'"{DANGEROUS}"'))
         OFFSET.join("a", EVIL),
         OFFSET.leave(DANGEROUS, PERSON),
         OFFSET.unsub(DANGEROUS),
-        OFFSET.result(1, PresenceResult({"C": EVIL})),
-        OFFSET.result(1, HistoryResult((Publication(data("1"), EVIL, 1),))),
-        OFFSET.result(1, ConnectResult("C", "1", subs={DANGEROUS: SubscribeResult()})),
-        OFFSET.error(1, Error(1000, DANGEROUS)),
+        OFFSET.result(COMMAND, PresenceResult({"C": EVIL})),
+        OFFSET.result(COMMAND, HistoryResult((Publication(data("1"), EVIL, 1),))),
+        OFFSET.result(COMMAND, ConnectResult("C", "1", subs={DANGEROUS: SubscribeResult()})),
+        OFFSET.error(COMMAND, Error(1000, DANGEROUS)),
     ],
     ids=[
         "channel and data",
@@ -255,7 +257,7 @@ def test_dangerous_characters_are_escaped_everywhere(message: bytes) -> None:
 def test_error_of_the_application_keeps_its_code() -> None:
     text = '{"id":1,"error":{"code":1001,"message":"no \\u003c"}}\n'
 
-    assert OFFSET.error(1, Error(1001, "no <")).decode() == text
+    assert OFFSET.error(COMMAND, Error(1001, "no <")).decode() == text
     assert PermissionDenied.code == 103
 
 

@@ -19,10 +19,12 @@ from realtime.protocol.messages import (
     Method,
     PublishRequest,
     RPCRequest,
+    StreamPosition,
     SubRefreshRequest,
     SubscribeRequest,
 )
 from realtime.protocol.v1.json import JSONCodec
+from realtime.protocol.v1.numbers import METHOD_NUMBERS, METHODS
 from tests.unit.parts import json_values, quickly, white_space
 
 CODEC = JSONCodec(use_offset=True)
@@ -44,15 +46,34 @@ def test_commands_of_a_frame_come_in_order() -> None:
 
 @pytest.mark.parametrize("method", Method)
 def test_method_is_known_by_number_and_by_name(method: Method) -> None:
-    name = method.name.lower()
-    frame = b'{"id":1,"method":%d}{"id":1,"method":"%b"}' % (method, name.encode())
+    number = METHOD_NUMBERS[method]
+    frame = b'{"id":1,"method":%d}{"id":1,"method":"%b"}' % (number, method.encode())
 
     assert [command.method for command in decode(frame)] == [method, method]
 
 
 @pytest.mark.parametrize("number", [12, 77, -1, 2**70])
-def test_number_that_is_no_method_passes_the_codec(number: int) -> None:
-    assert decode(b'{"id":5,"method":%d}' % number)[0].method == number
+def test_number_of_no_method_is_an_unknown_method(number: int) -> None:
+    assert decode(b'{"id":5,"method":%d}' % number) == [Command(5, None, None)]
+
+
+@pytest.mark.parametrize("number", [*METHODS, 77])
+@pytest.mark.parametrize("given_id", ["", '"id":0,'], ids=["no ID", "ID 0"])
+def test_only_send_needs_no_id(given_id: str, number: int) -> None:
+    frame = f'{{{given_id}"method":{number}}}'.encode()
+
+    if METHODS.get(number) is Method.SEND:
+        assert decode(frame) == [Command(0, Method.SEND, None)]
+    else:
+        with pytest.raises(DisconnectBadRequest):
+            decode(frame)
+
+
+@pytest.mark.parametrize("command_id", [1, 7, 2**32 - 1])
+def test_ids_start_anywhere_and_repeat(command_id: int) -> None:
+    frame = b'{"id":%d,"method":7}' % command_id * 2
+
+    assert decode(frame) == [Command(command_id, Method.PING, None)] * 2
 
 
 @pytest.mark.parametrize(
@@ -94,7 +115,7 @@ def test_frame_of_white_space_holds_no_command() -> None:
 
 
 def params(text: bytes | None, shape: type) -> object:
-    return CODEC.params(Command(1, 0, text), shape)
+    return CODEC.params(Command(1, None, text), shape)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +130,19 @@ def params(text: bytes | None, shape: type) -> object:
         (b'{"method":"m","data":{"a": 1}}', RPCRequest("m", Raw(b'{"a": 1}'))),
         (
             b'{"channel":"a","recover":true,"seq":1,"gen":2,"epoch":"e"}',
-            SubscribeRequest(channel="a", recover=True, seq=1, gen=2, epoch="e"),
+            SubscribeRequest(channel="a", since=StreamPosition(2**33 + 1, "e")),
         ),
-        (b'{"offset":18446744073709551615}', SubscribeRequest(offset=2**64 - 1)),
+        (b'{"token":"t","offset":5,"epoch":"e"}', SubscribeRequest(token="t")),
+        (
+            b'{"recover":true,"offset":18446744073709551615}',
+            SubscribeRequest(since=StreamPosition(2**64 - 1, "")),
+        ),
         (
             b'{"token":"t","name":"js","subs":{"a":{"recover":true,"offset":3},"b":null}}',
             ConnectRequest(
-                "t", name="js", subs={"a": SubscribeRequest(recover=True, offset=3), "b": None}
+                "t",
+                name="js",
+                subs={"a": SubscribeRequest(since=StreamPosition(3, "")), "b": None},
             ),
         ),
         (b'{"anything":1}', EmptyRequest()),
@@ -165,7 +192,9 @@ def test_commands_survive_the_way_through_a_frame(
     commands: list[tuple[int, Method, object]], separator: bytes
 ) -> None:
     frame = b" " + separator.join(
-        json.dumps({"id": number, "method": method, "params": {"p": value}}).encode()
+        json.dumps(
+            {"id": number, "method": METHOD_NUMBERS[method], "params": {"p": value}}
+        ).encode()
         for number, method, value in commands
     )
 

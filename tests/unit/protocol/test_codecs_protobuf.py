@@ -40,6 +40,7 @@ from realtime.protocol.messages import (
     SubscribeResult,
 )
 from realtime.protocol.v1 import client_pb2
+from realtime.protocol.v1.numbers import METHODS
 from realtime.protocol.v1.protobuf import ProtobufCodec, frame_message, split_frame
 from tests.unit.parts import data, quickly
 
@@ -163,7 +164,7 @@ def test_result_is_the_message_of_the_schema(name: str, codec: ProtobufCodec) ->
     result, in_offset, in_seq = RESULTS[name]
     expected = in_offset if codec is OFFSET else in_seq
 
-    reply = reply_of(codec.result(9, result))
+    reply = reply_of(codec.result(Command(9, None, None), result))
 
     assert reply.id == 9
     assert not reply.HasField("error")
@@ -172,14 +173,16 @@ def test_result_is_the_message_of_the_schema(name: str, codec: ProtobufCodec) ->
 
 @pytest.mark.parametrize("result", [NoResult(), EmptyResult(), SubscribeResult()])
 def test_reply_without_content_carries_only_its_id(result: Result) -> None:
-    assert reply_of(OFFSET.result(9, result)) == client_pb2.Reply(id=9)
+    assert reply_of(OFFSET.result(Command(9, None, None), result)) == client_pb2.Reply(id=9)
 
 
 @pytest.mark.parametrize("kind", ERRORS)
 def test_error_reply_has_code_and_message_and_no_result(kind: type[Error]) -> None:
     error = client_pb2.Error(code=kind.code, message=kind.message)
 
-    assert reply_of(OFFSET.error(2**32 - 1, kind())) == client_pb2.Reply(id=2**32 - 1, error=error)
+    reply = reply_of(OFFSET.error(Command(2**32 - 1, None, None), kind()))
+
+    assert reply == client_pb2.Reply(id=2**32 - 1, error=error)
 
 
 def push_of(message: bytes) -> client_pb2.Push:
@@ -290,9 +293,9 @@ def test_commands_before_a_broken_one_are_given_first() -> None:
         next(commands)
 
 
-def test_number_that_is_no_method_passes_the_codec() -> None:
+def test_number_of_no_method_is_an_unknown_method() -> None:
     # field 2, varint 77: the enumeration is open
-    assert list(OFFSET.decode(b"\x04\x08\x05\x10\x4d")) == [Command(5, 77, None)]
+    assert list(OFFSET.decode(b"\x04\x08\x05\x10\x4d")) == [Command(5, None, None)]
 
 
 @pytest.mark.parametrize(
@@ -305,8 +308,20 @@ def test_frame_that_is_no_command_is_a_bad_request(frame: bytes) -> None:
         list(OFFSET.decode(frame))
 
 
-def test_message_of_no_bytes_is_the_empty_command() -> None:
-    assert list(OFFSET.decode(b"\x00")) == [Command(0, Method.CONNECT, None)]
+@pytest.mark.parametrize("number", [*METHODS, 77])
+def test_only_send_needs_no_id(number: int) -> None:
+    frame = frame_message(b"\x10%c" % number)
+
+    if METHODS.get(number) is Method.SEND:
+        assert list(OFFSET.decode(frame)) == [Command(0, Method.SEND, None)]
+    else:
+        with pytest.raises(DisconnectBadRequest):
+            list(OFFSET.decode(frame))
+
+
+def test_message_of_no_bytes_is_a_command_without_id() -> None:
+    with pytest.raises(DisconnectBadRequest):
+        list(OFFSET.decode(b"\x00"))
 
 
 # params
@@ -326,7 +341,7 @@ def test_message_of_no_bytes_is_the_empty_command() -> None:
             client_pb2.SubscribeRequest(
                 channel="a", recover=True, seq=1, gen=2, epoch="e", offset=3
             ),
-            SubscribeRequest("a", "", True, 1, 2, "e", 3),
+            SubscribeRequest("a", "", StreamPosition(2**33 + 1, "e")),
         ),
         (
             client_pb2.ConnectRequest(
@@ -338,14 +353,14 @@ def test_message_of_no_bytes_is_the_empty_command() -> None:
                 "t",
                 name="js",
                 version="",
-                subs={"a": SubscribeRequest("", "", True, 0, 0, "", 3)},
+                subs={"a": SubscribeRequest("", "", StreamPosition(3, ""))},
             ),
         ),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_params_become_the_request_of_the_method(message: Message, request_: object) -> None:
-    command = Command(1, 0, message.SerializeToString())
+    command = Command(1, None, message.SerializeToString())
 
     assert OFFSET.params(command, type(request_)) == request_  # type: ignore[type-var]
 
@@ -364,14 +379,14 @@ SHAPES = [
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_absent_params_are_the_zero_request(shape: type) -> None:
-    assert OFFSET.params(Command(1, 0, None), shape) == shape()
+    assert OFFSET.params(Command(1, None, None), shape) == shape()
 
 
 @pytest.mark.parametrize("shape", SHAPES[:-1])
 def test_params_of_the_wrong_shape_are_a_bad_request(shape: type) -> None:
     # field 1 is a string everywhere; here it ends after its tag
     with pytest.raises(DisconnectBadRequest):
-        OFFSET.params(Command(1, 0, b"\x0a"), shape)
+        OFFSET.params(Command(1, None, b"\x0a"), shape)
 
 
 @quickly
@@ -389,7 +404,7 @@ def test_arbitrary_frames_give_commands_or_a_bad_request(frame: bytes) -> None:
 @given(st.binary(min_size=1, max_size=40), st.sampled_from(SHAPES))
 def test_arbitrary_params_give_a_request_or_a_bad_request(params: bytes, shape: type) -> None:
     try:
-        request = OFFSET.params(Command(1, 0, params), shape)
+        request = OFFSET.params(Command(1, None, params), shape)
     except DisconnectBadRequest:
         return
 

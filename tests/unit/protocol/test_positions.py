@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realtime.protocol.codec import requested_offset, split_offset
-from realtime.protocol.messages import SubscribeRequest
+from realtime.protocol.messages import StreamPosition
+from realtime.protocol.v1.numbers import split_offset, to_since
 from tests.unit.parts import quickly
 
 
@@ -26,25 +26,37 @@ def test_seq_and_gen_are_the_low_and_high_32_bits(offset: int, seq: int, gen: in
 
 
 @pytest.mark.parametrize(
-    ("request_", "offset"),
+    ("offset", "seq", "gen", "position"),
     [
-        pytest.param(SubscribeRequest(), 0, id="nothing given"),
-        pytest.param(SubscribeRequest(offset=5), 5, id="offset"),
-        pytest.param(SubscribeRequest(seq=3), 3, id="seq"),
-        pytest.param(SubscribeRequest(gen=1), 2**32, id="gen"),
-        pytest.param(SubscribeRequest(seq=3, offset=5), 3, id="seq before offset"),
-        pytest.param(SubscribeRequest(gen=1, offset=5), 2**32, id="gen before offset"),
-        pytest.param(SubscribeRequest(seq=0, gen=0, offset=5), 5, id="zeros are not given"),
+        pytest.param(None, None, None, 0, id="nothing given"),
+        pytest.param(5, None, None, 5, id="offset"),
+        pytest.param(None, 3, None, 3, id="seq"),
+        pytest.param(None, None, 1, 2**32, id="gen"),
+        pytest.param(5, 3, None, 3, id="seq before offset"),
+        pytest.param(5, None, 1, 2**32, id="gen before offset"),
+        pytest.param(5, 0, 0, 5, id="zeros are not given"),
     ],
 )
-def test_either_variant_is_read(request_: SubscribeRequest, offset: int) -> None:
-    assert requested_offset(request_) == offset
+def test_either_variant_is_read(
+    offset: int | None, seq: int | None, gen: int | None, position: int
+) -> None:
+    assert to_since(True, offset, seq, gen, "e") == StreamPosition(position, "e")
+
+
+def test_client_may_leave_the_epoch_out() -> None:
+    assert to_since(True, 5, None, None, None) == StreamPosition(5, "")
+
+
+@pytest.mark.parametrize("recover", [False, None])
+def test_position_counts_only_where_the_client_asks_for_recovery(recover: bool | None) -> None:
+    assert to_since(recover, 5, 5, 5, "e") is None
 
 
 @quickly
 @given(st.integers(0, 2**64 - 1))
-def test_a_client_that_hands_back_its_position_is_understood(offset: int) -> None:
+def test_a_client_that_returns_its_position_is_understood(offset: int) -> None:
     seq, gen = split_offset(offset)
+    position = StreamPosition(offset, "e")
 
-    assert requested_offset(SubscribeRequest(seq=seq, gen=gen)) == offset
-    assert requested_offset(SubscribeRequest(offset=offset)) == offset
+    assert to_since(True, None, seq, gen, "e") == position
+    assert to_since(True, offset, None, None, "e") == position

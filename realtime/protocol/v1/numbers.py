@@ -1,0 +1,84 @@
+"""What the first generation writes as numbers: methods, kinds of pushes, positions.
+
+docs/protocol.md, 2.5 and 4.2; positions: 3.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from realtime.errors import DisconnectBadRequest
+from realtime.protocol.messages import Command, Method, StreamPosition
+
+METHODS: Mapping[int, Method] = {
+    0: Method.CONNECT,
+    1: Method.SUBSCRIBE,
+    2: Method.UNSUBSCRIBE,
+    3: Method.PUBLISH,
+    4: Method.PRESENCE,
+    5: Method.PRESENCE_STATS,
+    6: Method.HISTORY,
+    7: Method.PING,
+    8: Method.SEND,
+    9: Method.RPC,
+    10: Method.REFRESH,
+    11: Method.SUB_REFRESH,
+}
+"""Number on the wire → method."""
+
+METHOD_NUMBERS: Mapping[Method, int] = {method: number for number, method in METHODS.items()}
+"""Method → number on the wire."""
+
+_SEND = Method.SEND
+
+SEQ_BITS = 32
+SEQ_MAX = 2**SEQ_BITS - 1
+
+
+class PushType(IntEnum):
+    """The kinds of pushes the service sends."""
+
+    PUBLICATION = 0
+    JOIN = 1
+    LEAVE = 2
+    UNSUB = 3
+
+
+def to_command(command_id: int, method: int, params: bytes | None) -> Command:
+    """Build a command from what the wire says.
+
+    Raises:
+        DisconnectBadRequest: the ID is 0 and the command is not `send`, which has no reply.
+    """
+    known = METHODS.get(method)
+    if command_id == 0 and known is not _SEND:
+        raise DisconnectBadRequest
+    return Command(command_id, known, params)
+
+
+def split_offset(offset: int) -> tuple[int, int]:
+    """Return an offset as (seq, gen): its low and its high 32 bits.
+
+    The position variant of older clients.
+    """
+    return offset & SEQ_MAX, offset >> SEQ_BITS
+
+
+def to_since(
+    recover: bool | None, offset: int | None, seq: int | None, gen: int | None, epoch: str | None
+) -> StreamPosition | None:
+    """Return the position a client asks to continue from, whichever variant it uses.
+
+    Beyond the spec: Centrifugo 2.8 reads `gen` as a multiple of 2**32 - 1 although it
+    writes a multiple of 2**32; clients hand back what they were given, so the inverse of
+    `split_offset` is the only reading that recovers above 2**32 publications.
+
+    Returns:
+        None if the client does not ask for recovery.
+    """
+    if not recover:
+        return None
+    if seq or gen:
+        offset = ((gen or 0) << SEQ_BITS) + (seq or 0)
+    return StreamPosition(offset or 0, epoch or "")
