@@ -1,51 +1,74 @@
-"""What nodes write to each other about SockJS sessions.
+"""What nodes say to each other about sessions.
 
-A balancer may send each request to another node. The node that has the session is its owner;
-one that has a request for it acts for the owner.
+A load balancer may send each request to another node. The node that has the session is its owner;
+a node that got a request for it relays. Its side of the session is a remote session; at the owner
+its response is a remote receiver.
 
-    acting node                                   owner
-    Attach   ─────────────────────────────────►   a receiver of the session
+    relay node                                    owner
+    Attach   ─────────────────────────────────►   attach a remote receiver to the session
              ◄─────────────────────────────────   Written: frames for the response
-    Watch    ──────── every few seconds ───────►  both learn whether the other is there
-             ◄─────────────────────────────────   Check: is this receiver there?
-    Detach   ─────────────────────────────────►   its peer has gone, or missed something
-    Release  ─────────────────────────────────►   end it in order, this node is about to end
+    Watch    ──────── every few seconds ───────►  each learns that the other is alive
+             ◄─────────────────────────────────   Check: is this response still open?
+    Detach   ─────────────────────────────────►   the peer has gone, or frames were lost
+    Release  ─────────────────────────────────►   end the response in order: this node stops
     Deliver  ─────────────────────────────────►   frames of the client
+
+Either side may die. The owner ends a session whose receiver is not watched any more; the relay
+node ends its response when the owner does not answer. In both cases the client learns that the
+session is interrupted, opens another one, and recovers.
+
+Nodes of two versions exchange these messages during an upgrade: tags and order of fields stay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
 import msgspec
 
-SUBJECT = "sockjs"
+from realtime.cluster.direct import NodeID
+from realtime.node.node import Node
+
+WATCH_INTERVAL = 4.0
+"""Seconds between two Watch messages of a relay node."""
+ANSWER_TIMEOUT = 2.0
+"""Seconds the other node has to answer."""
+CHECK_TIMEOUT = ANSWER_TIMEOUT / 2
+"""Seconds a relay node has to answer Check: the owner has to answer a question meanwhile."""
+DELIVER_TIMEOUT = 10.0
+"""Seconds the owner has to take frames: it may have to handle earlier ones first. The relay node
+asks meanwhile whether the owner is alive."""
+UNWATCHED_TIMEOUT = 2 * WATCH_INTERVAL + ANSWER_TIMEOUT
+"""Seconds without Watch after which the owner gives up a remote receiver."""
 
 
 class Attach(msgspec.Struct, frozen=True, tag="attach", array_like=True):
-    """Question: have this receiver take the frames of a session. The answer is a bool."""
+    """Question: let this receiver take the frames of a session. The answer is a bool."""
 
     session: str
     receiver: int
-    """Its number at the acting node."""
+    """Its number at the relay node."""
     limit: int
     """Bytes of frames after which it is full; 0: after one frame."""
 
 
 class Watch(msgspec.Struct, frozen=True, tag="watch", array_like=True):
-    """Question: is this receiver still the one of the session? The answer is a bool."""
+    """Question: is this receiver attached to the session? The answer is a bool."""
 
     session: str
     receiver: int
 
 
 class Detach(msgspec.Struct, frozen=True, tag="detach", array_like=True):
-    """What a receiver was given did not reach its peer, or may not have."""
+    """Frames that a receiver took did not reach its peer, or may not have."""
 
     session: str
     receiver: int
 
 
 class Release(msgspec.Struct, frozen=True, tag="release", array_like=True):
-    """The acting node is about to end: end the response in order."""
+    """The relay node stops: end the response in order."""
 
     session: str
     receiver: int
@@ -59,29 +82,80 @@ class Deliver(msgspec.Struct, frozen=True, tag="deliver", array_like=True):
 
 
 class Written(msgspec.Struct, frozen=True, tag="written", array_like=True):
-    """SockJS frames for a receiver."""
+    """Frames for the response of a receiver."""
 
     receiver: int
     number: int
-    """Counts them from 0: what is missing is noticed."""
+    """Counts these messages from 0, so that the relay node notices a missing one."""
     frames: list[str]
     last: bool
 
 
 class Check(msgspec.Struct, frozen=True, tag="check", array_like=True):
-    """Question: is this receiver there? The answer is a bool."""
+    """Question: is this receiver's response open? The answer is a bool."""
 
     receiver: int
 
 
-Letter = Attach | Watch | Detach | Release | Deliver | Written | Check
+RelayMessage: TypeAlias = Attach | Watch | Detach | Release | Deliver | Written | Check
 
-_decoder: msgspec.json.Decoder[Letter] = msgspec.json.Decoder(Letter)
-encode = msgspec.json.encode
+_decoder: msgspec.json.Decoder[RelayMessage] = msgspec.json.Decoder(RelayMessage)
 
 YES, NO = b"true", b"false"
 
 
-def decode(body: bytes) -> Letter:
-    """Raises msgspec.DecodeError: another version of this service writes."""
+def answer(yes: bool) -> bytes:
+    """Encode an answer."""
+    return YES if yes else NO
+
+
+def decode(body: bytes) -> RelayMessage:
+    """Decode a message.
+
+    Raises:
+        msgspec.DecodeError: a node of another version sent what this one does not know.
+    """
     return _decoder.decode(body)
+
+
+class RelayLink:
+    """Sends relay messages from one node, as direct messages about one subject."""
+
+    def __init__(self, node: Node, subject: str) -> None:
+        """
+        Args:
+            subject: tells apart the messages of several applications; the same at all nodes.
+        """
+        self._direct = node.post
+        self._subject = subject
+
+    def on_message(self, handler: Callable[[NodeID, bytes], Awaitable[bytes] | None]) -> None:
+        """Give sender and body of each message to `handler`. See `direct.Handler`."""
+        self._direct.handle(self._subject, handler)
+
+    async def open(self) -> None:
+        """Begin to receive; needed before the first question.
+
+        Raises:
+            EngineUnavailable: the inbox of this node could not be opened.
+        """
+        await self._direct.open()
+
+    async def ask(
+        self, to: NodeID, question: RelayMessage, timeout: float = ANSWER_TIMEOUT
+    ) -> bool:
+        """Ask another node and return its answer.
+
+        Raises:
+            EngineUnavailable: no answer within `timeout` seconds.
+        """
+        body = msgspec.json.encode(question)
+        return await self._direct.ask(to, self._subject, body, timeout) == YES
+
+    async def send(self, to: NodeID, message: RelayMessage) -> None:
+        """Send a message to another node. It may be lost all the same.
+
+        Raises:
+            EngineUnavailable: the engine did not take it.
+        """
+        await self._direct.send(to, self._subject, msgspec.json.encode(message))

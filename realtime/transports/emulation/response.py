@@ -1,8 +1,7 @@
-"""Where a SockJS session writes its frames: the response to a request of the client.
+"""A response to one HTTP request of a client, as a receiver of a session's frames.
 
-A transport says how frames look in it; everything else is the same for all of them. A polling
-response has one frame and is over. A streaming one goes on until it has become large, because
-browsers keep all of it; then the client makes another request.
+A polling response ends after one frame. A streaming response goes on until it is large, because
+browsers keep all of it in memory; then the client makes another request.
 """
 
 from __future__ import annotations
@@ -15,41 +14,42 @@ from typing import Protocol
 from realtime.transports.asgi import Exchange, Headers
 
 STREAMING_LIMIT = 128 * 1024
-"""Bytes after which a streaming response ends."""
+"""Bytes of frames after which a streaming response ends."""
 
-FAREWELL_PATIENCE = 5.0
-"""Seconds a response waits for its last frame when the server ends its applications."""
+LAST_FRAME_TIMEOUT = 5.0
+"""Seconds a response waits for its last frame when the server cancels its applications."""
 
 
 class Receiver(Protocol):
     """Takes the frames of one session, one receiver at a time."""
 
     finishing: bool
-    """Whether it takes no more: it is full, or was told to finish."""
+    """Whether it takes no more frames: it is full, or `finish` was called."""
 
     def write(self, frame: bytes) -> None:
-        """Take a SockJS frame. Never waits."""
+        """Take a frame. Never waits."""
         ...
 
     def finish(self) -> None:
-        """End the response when what was written has left."""
+        """End the response when the frames that it took have been sent."""
         ...
 
     async def is_there(self) -> bool:
-        """Whether there is still somebody who reads; where not, it takes no more."""
+        """Return whether the peer still reads. If not, the receiver takes no more frames."""
         ...
 
 
 @dataclass(frozen=True)
-class ReceivingTransport:
-    """How one transport's responses look."""
+class ResponseFormat:
+    """How frames stand in one kind of response."""
 
     content_type: str
     wrap: Callable[[bytes], bytes]
-    """A SockJS frame as it stands in the response."""
+    """Return the bytes of one frame."""
     prelude: bytes = b""
+    """Bytes before the first frame."""
     limit: int = STREAMING_LIMIT
-    """Bytes after which a response ends; 0: after one frame."""
+    """Bytes of frames after which a response ends; 0: after one frame."""
 
     @property
     def streams(self) -> bool:
@@ -57,36 +57,38 @@ class ReceivingTransport:
 
 
 class Response:
-    """A receiver: the response of this process to a request. See `Receiver`."""
+    """The response of this process to a request. See `Receiver`."""
 
     def __init__(
         self,
         exchange: Exchange,
-        transport: ReceivingTransport,
+        response_format: ResponseFormat,
         headers: Headers,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`is_stopping`: whether the node is telling its clients to come back elsewhere."""
+        """
+        Args:
+            is_stopping: returns whether the node is closing its clients.
+        """
         self._exchange = exchange
-        self._transport = transport
+        self._format = response_format
         self._headers = headers
-        self._chunks: list[bytes] = [transport.prelude] if transport.prelude else []
+        self._chunks: list[bytes] = [response_format.prelude] if response_format.prelude else []
         self._size = 0
         self._wake = asyncio.Event()
         self._is_stopping = is_stopping
-        self._farewell: asyncio.TimerHandle | None = None
+        self._last_frame_timeout: asyncio.TimerHandle | None = None
         self.finishing = False
 
     @property
     def limit(self) -> int:
         """Bytes of frames after which it is full."""
-        return self._transport.limit
+        return self._format.limit
 
     def write(self, frame: bytes) -> None:
-        chunk = self._transport.wrap(frame)
-        self._chunks.append(chunk)
-        self._size += len(frame)  # as the owner counts, where that is another node
-        if self._size >= self._transport.limit:
+        self._chunks.append(self._format.wrap(frame))
+        self._size += len(frame)  # not of the chunk: an owner at another node counts frames, too
+        if self._size >= self._format.limit:
             self.finish()
         self._wake.set()
 
@@ -98,20 +100,22 @@ class Response:
         return True  # otherwise `run` would have ended
 
     async def run(self) -> bool:
-        """Send what is written, until the end; returns whether it came to a good one.
+        """Send frames until the response ends.
 
-        Otherwise the peer has gone, and what it has not read is lost.
+        Returns:
+            True if everything was given to the server; False if the peer has gone, so that frames
+            may be lost.
         """
         gone = asyncio.ensure_future(self._exchange.gone())
         gone.add_done_callback(lambda _: self._wake.set())
         try:
-            if self._transport.streams:
+            if self._format.streams:
                 return await self._stream(gone)
             return await self._respond(gone)
         finally:
             gone.cancel()
-            if self._farewell is not None:
-                self._farewell.cancel()
+            if self._last_frame_timeout is not None:
+                self._last_frame_timeout.cancel()
 
     async def _respond(self, gone: asyncio.Future[None]) -> bool:
         while not (self.finishing or gone.done()):
@@ -119,12 +123,12 @@ class Response:
         if gone.done():
             return False
         await self._exchange.respond(
-            200, b"".join(self._chunks), self._transport.content_type, self._headers
+            200, b"".join(self._chunks), self._format.content_type, self._headers
         )
         return True
 
     async def _stream(self, gone: asyncio.Future[None]) -> bool:
-        await self._exchange.begin(self._transport.content_type, self._headers)
+        await self._exchange.begin(self._format.content_type, self._headers)
         while True:
             chunk = b"".join(self._chunks)
             self._chunks.clear()
@@ -138,13 +142,14 @@ class Response:
             await self._next()
 
     async def _next(self) -> None:
+        """Wait for a frame, for `finish` or for the peer to go."""
         try:
             await self._wake.wait()
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if task is None or self._farewell is not None or not self._is_stopping():
+            if task is None or self._last_frame_timeout is not None or not self._is_stopping():
                 raise
-            # daphne ends its applications while clients are still being told
+            # daphne cancels its applications while the node still closes its clients
             task.uncancel()
-            self._farewell = task.get_loop().call_later(FAREWELL_PATIENCE, task.cancel)
+            self._last_frame_timeout = task.get_loop().call_later(LAST_FRAME_TIMEOUT, task.cancel)
         self._wake.clear()

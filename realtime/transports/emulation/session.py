@@ -1,24 +1,46 @@
-"""A SockJS session: one client whose requests come and go.
+"""A session: one client whose requests come and go.
 
-To the client it is a transport, to requests it is what they read from and write to. Between
-two requests what is to be sent waits in the client's outbox, which is bounded.
+To the client a session is a transport. Requests read from it and write to it. A request that
+reads brings a *receiver*, which takes frames until it is full. Between two receivers messages wait
+in the client's outbox, which is bounded.
 
     request ─attach─► session ◄─send─ outbox
-    request ─deliver─►   │
-                         └─► dispatcher.receive
+    request ─deliver─► incoming frames ─► dispatcher
 
-A session ends when the service or the client closes it; when a response breaks off, because
-nobody knows what of it was read, so the client has to recover; and when no request is there to
-read for a while. For a while after that it repeats its last frame to whoever asks.
+States, and the fields that tell them:
 
-Spec: beyond it; SockJS protocol 0.3.4 and Centrifugo 2.8.
+    IDLE       no receiver, no last frame     Nothing can be sent. `_timeout` runs.
+    OPEN       a receiver that takes frames   `ready` is true. `_heartbeat` runs.
+    FULL       a receiver that takes no more  Its response is on the way. No timer runs.
+    ENDED      a last frame                   Every receiver gets it. `_timeout` runs.
+    FORGOTTEN  `_forget` was called           The name can be used for a new session.
+
+Events:
+
+                      IDLE         OPEN           FULL         ENDED
+    attach            OPEN         OPEN ¹         OPEN         last frame
+    frame sent        -            OPEN or FULL   -            -
+    detach, in order  -            IDLE           IDLE         -
+    detach, lost ²    ENDED        ENDED          ENDED        -
+    close, closed     ENDED        ENDED          ENDED        -
+    timeout (5 s)     ENDED        -              -            FORGOTTEN
+
+    ¹ The new receiver is refused with BUSY while the peer of the present one is there.
+    ² Of any receiver, also of one that was full: frames may be lost, the client must recover.
+
+Invariants:
+
+- At most one receiver takes frames; each frame goes to exactly one. `ready` is true only in OPEN.
+- A session ends once, and its last frame never changes.
+- A session that ends closes its client; a client that closes ends its session.
+
+Outside the wire protocol. See SockJS protocol 0.3.4 and Centrifugo 2.8.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -28,94 +50,98 @@ from realtime.errors import Disconnect
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.protocol.frames import Frame
+from realtime.transports.emulation.framing import Framing
+from realtime.transports.emulation.incoming import IncomingFrames
 from realtime.transports.emulation.response import Receiver
-from realtime.transports.sockjs import framing
 
-PATIENCE = 5.0
-"""Seconds a session waits for a request that reads, and is known after its end."""
+SESSION_TIMEOUT = 5.0
+"""Seconds a session waits for a receiver, and is remembered after its end."""
 
-CLOSE_PATIENCE = 1.0
-"""Seconds the end of a client waits for a request that reads it: a node may be about to end."""
+CLOSE_TIMEOUT = 1.0
+"""Seconds a closing client waits for a receiver of the last frame. Short: the node may stop."""
 
-WAITING_BYTES = 64 * 1024
-"""Bytes a client may have sent that are not handled; a request that sends more waits, and
-those that come meanwhile are not taken before."""
-
-INTERRUPTED = framing.close(1002, "Connection interrupted")
-BUSY = framing.close(2010, "Another connection still open")
-ABANDONED = framing.close(3000, "Go away!")
+INTERRUPTED = 1002, "Connection interrupted"
+BUSY = 2010, "Another connection still open"
+ABANDONED = 3000, "Go away!"
+"""Close codes and reasons."""
 
 
 class AnySession(Protocol):
     """A session of this node, or of another one, with a receiver attached to it."""
 
     def detach(self, receiver: Receiver, *, interrupted: bool) -> None:
-        """A receiver takes no more. `interrupted`: it may not have sent all it took."""
+        """Take a receiver off. `interrupted`: frames that it took may not have been sent."""
         ...
 
     async def deliver(self, frames: Sequence[bytes]) -> bool:
-        """Take frames the client sent; whether there is still a session that takes them."""
+        """Take frames that the client sent.
+
+        Returns:
+            Whether the session took them; False after its end.
+        """
         ...
 
 
 class Session:
     """A session of this node. See `outbox.Transport` and `AnySession`."""
 
-    name = "sockjs"
-
     def __init__(
         self,
         node: Node,
+        framing: Framing,
         handshake: Handshake,
+        *,
+        heartbeat_delay: float,
+        ended: Callable[[], None],
         forget: Callable[[], None],
-        ended: Callable[[], None] = lambda: None,
     ) -> None:
-        """`ended`: called when it ends; `forget`: once nobody needs to know it any more."""
-        self._node = node
-        self._forget = forget
+        """
+        Args:
+            heartbeat_delay: seconds after which a quiet stream gets a heartbeat; 0 for never.
+            ended: called when the session ends.
+            forget: called when requests need not find the session any more.
+        """
+        self.name = framing.transport
+        self._timers = node.timers
+        self._framing = framing
         self._ended = ended
+        self._forget = forget
         self._receiver: Receiver | None = None
-        """Takes the next frame."""
+        """The receiver that takes the next frame, or that took the last one."""
         self._receivers: set[Receiver] = set()
-        """Besides it, those that are full and on their way."""
-        self._is_open = False
-        """Whether the client was told that the session is open."""
+        """All that are attached: besides it, full ones whose responses are on their way."""
+        self._has_opened = False
+        """Whether the open frame was written."""
         self._last: bytes | None = None
-        """The frame with which the session ended."""
-        self._told = asyncio.Event()
-        """Whether somebody was given that frame."""
-        self._incoming: deque[bytes] = deque()
-        self._incoming_bytes = 0
-        self._handling = False
-        self._drained = asyncio.Event()
-        self._taking = asyncio.Lock()
-        """Held by the request that sends."""
-        self._heartbeat_delay = node.config.sockjs_heartbeat_delay
+        """The last frame, once the session has ended."""
+        self._last_written = asyncio.Event()
+        self._heartbeat_delay = heartbeat_delay
         self._heartbeat = node.timers.timer(self._beat)
-        self._patience = node.timers.timer(self._lose_patience)
+        self._timeout = node.timers.timer(self._timed_out)
         self.ready = False
-        client = Client(node, self, node.codecs.json, handshake)
-        self._dispatcher: Dispatcher | None = Dispatcher(client)
+        self._client: Client | None = Client(node, self, node.codecs.json, handshake)
+        self._incoming = IncomingFrames(Dispatcher(self._client), node.spawn)
 
     # for requests
 
     async def attach(self, receiver: Receiver) -> None:
-        """Have a receiver take the session's frames. It gets one at least."""
-        while self._last is None and (earlier := self._receiver) and not earlier.finishing:
-            if await earlier.is_there():
-                receiver.write(BUSY)
+        """Write to a receiver from now on. It gets at least one frame, sooner or later."""
+        while self._last is None and (present := self._receiver) and not present.finishing:
+            if await present.is_there():
+                receiver.write(self._framing.close(*BUSY))
                 receiver.finish()
                 return
-            self.detach(earlier, interrupted=True)
+            self.detach(present, interrupted=True)
         if self._last is not None:
-            self._say_last(receiver, self._last)
+            self._write_last(receiver, self._last)
             return
         self._receiver = receiver
         self._receivers.add(receiver)
-        self._patience.set(None)
-        if not self._is_open:
-            self._is_open = True
-            self._write(framing.OPEN)
+        self._timeout.set(None)
+        if not self._has_opened:
+            self._has_opened = True
+            if self._framing.open:
+                self._write(self._framing.open)
         self._set_ready()
 
     def detach(self, receiver: Receiver, *, interrupted: bool) -> None:
@@ -127,63 +153,29 @@ class Session:
             self.ready = False
             self._heartbeat.set(None)
             if self._last is None:
-                self._patience.set(self._node.timers.now() + PATIENCE)
+                self._timeout.set(self._timers.now() + SESSION_TIMEOUT)
         if interrupted:
             self.closed()
 
     async def deliver(self, frames: Sequence[bytes]) -> bool:
-        async with self._taking:
-            await self._room()  # the request before this one may have been given up
-            if self._last is not None:
-                return False
-            self._incoming.extend(frames)
-            self._incoming_bytes += sum(map(len, frames))
-            if not self._handling and self._incoming:
-                self._handling = True
-                self._node.spawn(self._handle())
-            await self._room()
-            return True
-
-    async def _room(self) -> None:
-        """Wait until what came is handled, but for what may wait."""
-        while self._incoming_bytes > WAITING_BYTES and self._last is None:
-            self._drained.clear()
-            await self._drained.wait()
-
-    async def _handle(self) -> None:
-        """Hand over what came, in its order."""
-        try:
-            while self._incoming:
-                dispatcher = self._dispatcher
-                if dispatcher is None or dispatcher.client.is_closing():
-                    return  # nothing of it reaches anybody any more
-                frame = self._incoming.popleft()
-                await dispatcher.receive(frame)
-                self._incoming_bytes -= len(frame)
-                if self._incoming_bytes <= WAITING_BYTES:
-                    self._drained.set()
-        finally:
-            self._incoming.clear()
-            self._incoming_bytes = 0
-            self._handling = False
-            self._drained.set()
+        return await self._incoming.take(frames)
 
     # for the client
 
     def send(self, frame: Frame) -> int:
-        self._write(frame.form(framing.replies))
+        self._write(frame.form(self._framing.messages))
         return 0
 
     async def close(self, disconnect: Disconnect) -> None:
-        self._end(framing.close(disconnect.code, disconnect.advice))
+        self._end(self._framing.close(disconnect.code, disconnect.advice))
         # a client that polls is between two requests most of the time
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_PATIENCE):
-                await self._told.wait()
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                await self._last_written.wait()
 
     def closed(self) -> None:
         """End the session: it is not known what the client has read."""
-        self._end(INTERRUPTED)
+        self._end(self._framing.close(*INTERRUPTED))
 
     # frames
 
@@ -193,48 +185,49 @@ class Session:
         if self._receiver.finishing:
             self.ready = False
             self._heartbeat.set(None)
-        elif self._heartbeat_delay > 0:
-            self._heartbeat.set(self._node.timers.now() + self._heartbeat_delay)
+        else:
+            self._set_heartbeat()
 
     def _set_ready(self) -> None:
-        """Send what waits, if there is somebody to read it."""
         if self._receiver is None or self._receiver.finishing:
             return
         self.ready = True
-        if self._heartbeat_delay > 0:
-            self._heartbeat.set(self._node.timers.now() + self._heartbeat_delay)
-        if self._dispatcher is not None:
-            self._dispatcher.client.outbox.ready()
+        self._set_heartbeat()
+        if self._client is not None:
+            self._client.outbox.ready()
+
+    def _set_heartbeat(self) -> None:
+        if self._heartbeat_delay > 0 and self._framing.heartbeat:
+            self._heartbeat.set(self._timers.now() + self._heartbeat_delay)
 
     def _beat(self) -> None:
         if self._receiver is not None and not self._receiver.finishing:
-            self._write(framing.HEARTBEAT)
+            self._write(self._framing.heartbeat)
 
     # the end
 
-    def _end(self, frame: bytes) -> None:
-        """Say the last frame, and go on saying it for a while."""
+    def _end(self, last: bytes) -> None:
         if self._last is not None:
             return
-        self._last = frame
+        self._last = last
         self.ready = False
-        self._drained.set()
+        self._incoming.close()
         self._heartbeat.cancel()
         if self._receiver is not None and not self._receiver.finishing:
-            self._say_last(self._receiver, frame)
-        self._patience.set(self._node.timers.now() + PATIENCE)
-        if self._dispatcher is not None:
-            self._dispatcher.client.close(None)  # nothing happens where it is what closes
+            self._write_last(self._receiver, last)
+        self._timeout.set(self._timers.now() + SESSION_TIMEOUT)
+        if self._client is not None:
+            self._client.close(None)  # without effect if the client closes the session
         self._ended()
 
-    def _say_last(self, receiver: Receiver, frame: bytes) -> None:
-        receiver.write(frame)
+    def _write_last(self, receiver: Receiver, last: bytes) -> None:
+        receiver.write(last)
         receiver.finish()
-        self._told.set()
+        self._last_written.set()
 
-    def _lose_patience(self) -> None:
+    def _timed_out(self) -> None:
         if self._last is None:
-            self._end(ABANDONED)
-        self._patience.cancel()
-        self._dispatcher = None
+            self._end(self._framing.close(*ABANDONED))
+        self._timeout.cancel()
+        self._client = None
         self._forget()

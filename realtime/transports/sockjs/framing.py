@@ -1,11 +1,11 @@
-"""SockJS frames: what is wrapped around the protocol where a browser cannot use WebSocket.
+"""SockJS frames: how messages of the protocol are written where WebSocket does not get through.
 
     o               the session is open
     h               heartbeat
     a["..","..."]   messages; each is one frame of the protocol
     c[code,"..."]   the session is closed
 
-Spec: beyond it; SockJS protocol 0.3.4, "Framing and connection state".
+See SockJS protocol 0.3.4, "Framing and connection state".
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 
 from realtime.payload import mend_surrogates
 from realtime.protocol.frames import Frame
+from realtime.transports.emulation.framing import Framing
 
 OPEN = b"o"
 HEARTBEAT = b"h"
@@ -32,7 +33,7 @@ _text_decoder = msgspec.json.Decoder(str | list[str])
 
 
 def messages(*frames: bytes) -> bytes:
-    """A SockJS frame with frames of the protocol."""
+    """Return the SockJS frame that carries frames of the protocol."""
     text = msgspec.json.encode([frame.decode() for frame in frames])
     if not text.isascii() or b"\x7f" in text:
         unicode = text.decode()
@@ -41,7 +42,7 @@ def messages(*frames: bytes) -> bytes:
 
 
 def replies(frame: Frame) -> bytes:
-    """A SockJS frame with one frame of the protocol, each reply in it a message of its own.
+    """Return the SockJS frame for a frame of the protocol, with one message per reply in it.
 
     When a chunk of a response has several SockJS frames, centrifuge-js takes a message before
     it has finished one with several replies, and publications change places.
@@ -50,12 +51,18 @@ def replies(frame: Frame) -> bytes:
 
 
 def close(code: int, reason: str) -> bytes:
-    """The last SockJS frame of a session."""
+    """Return the last SockJS frame of a session."""
     return b"c" + msgspec.json.encode([code, reason])
 
 
+SOCKJS = Framing("sockjs", OPEN, HEARTBEAT, replies, close)
+
+
 def decode(body: bytes) -> list[bytes]:
-    """The frames of the protocol that a client sent: a JSON array of strings, or one string.
+    """Return the frames of the protocol that a client sent.
+
+    Args:
+        body: a JSON array of strings, or one string.
 
     Raises:
         ValueError: it is neither.

@@ -13,22 +13,23 @@ from realtime.protocol.frames import Frame
 from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.transports.asgi import Scope
 from realtime.transports.sockjs import framing
+from realtime.transports.sockjs.framing import SOCKJS
 from realtime.transports.websocket import WebSocketConsumer
 from realtime.transports.websocket_transport import WebSocketTransport
 
-_OPEN = Frame(framing.OPEN, binary=False)
-_HEARTBEAT = Frame(framing.HEARTBEAT, binary=False)
+_OPEN = Frame(SOCKJS.open, binary=False)
+_HEARTBEAT = Frame(SOCKJS.heartbeat, binary=False)
 
 
 def _wrapped(frame: Frame) -> Frame:
     """Return the SockJS frame around a frame of the protocol."""
-    return Frame(frame.form(framing.replies), binary=False)
+    return Frame(frame.form(SOCKJS.messages), binary=False)
 
 
 class SockJSTransport:
     """Carries SockJS frames over a WebSocket. See `outbox.Transport`."""
 
-    name = "sockjs"
+    name = SOCKJS.transport
 
     def __init__(self, carrier: WebSocketTransport, node: Node) -> None:
         self._carrier = carrier
@@ -49,7 +50,7 @@ class SockJSTransport:
 
     async def close(self, disconnect: Disconnect) -> None:
         self._heartbeat.cancel()
-        last = Frame(framing.close(disconnect.code, disconnect.advice), binary=False)
+        last = Frame(SOCKJS.close(disconnect.code, disconnect.advice), binary=False)
         await self._carrier.close(disconnect, last)
 
     def closed(self) -> None:

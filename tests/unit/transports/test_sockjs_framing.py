@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realtime.transports.emulation.response import ReceivingTransport
+from realtime.transports.emulation.response import ResponseFormat
 from realtime.transports.sockjs import framing
 from realtime.transports.sockjs.formats import (
     EVENTSOURCE,
-    PRELUDE_BYTES,
+    PAGE_PRELUDE_BYTES,
     XHR,
     XHR_STREAMING,
     frames_in,
@@ -154,7 +154,7 @@ frames = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())
 
 @frames
 @pytest.mark.parametrize("transport", [XHR, XHR_STREAMING], ids=["xhr", "xhr_streaming"])
-def test_frame_is_a_line_of_an_xhr_response(transport: ReceivingTransport, frame: bytes) -> None:
+def test_frame_is_a_line_of_an_xhr_response(transport: ResponseFormat, frame: bytes) -> None:
     assert transport.wrap(frame) == frame + b"\n"
 
 
@@ -189,7 +189,7 @@ def test_frame_is_the_argument_of_a_call_in_htmlfile_and_cannot_end_the_script(
 def test_prelude_of_htmlfile_is_long_enough_and_names_the_callback() -> None:
     prelude = htmlfile("_jp.abc").prelude
 
-    assert len(prelude) >= PRELUDE_BYTES == 1024
+    assert len(prelude) >= PAGE_PRELUDE_BYTES == 1024
     assert b"parent._jp.abc" in prelude
 
 

@@ -39,10 +39,10 @@ class OwningBranch(Branch):
         """`claims`: name → owner, and until when; the same for all."""
         super().__init__(timers, branches)
         self.claims = claims
-        self.times: Callable[[relay_messages.Letter | bytes], int]
+        self.times: Callable[[relay_messages.RelayMessage | bytes], int]
         """How often what this node writes arrives; an answer is given as its body."""
         self.lose_nothing()
-        self.written: list[relay_messages.Letter | bytes] = []
+        self.written: list[relay_messages.RelayMessage | bytes] = []
         """What this node wrote, in order."""
         self.withheld: list[tuple[str, Publication]] = []
         """What did not arrive."""
@@ -88,7 +88,7 @@ class OwningBranch(Branch):
         for channel, publication in withheld:
             await Branch.publish(self, channel, publication, ChannelOptions())
 
-    def lose(self, kind: type[relay_messages.Letter], *, times: int = 0) -> None:
+    def lose(self, kind: type[relay_messages.RelayMessage], *, times: int = 0) -> None:
         """From now on letters of this kind arrive so many times, others once."""
         self.times = lambda letter: times if isinstance(letter, kind) else 1
 
@@ -100,7 +100,7 @@ class OwningBranch(Branch):
         """From now on everything arrives once."""
         self.times = lambda letter: 1
 
-    def count(self, kind: type[relay_messages.Letter]) -> int:
+    def count(self, kind: type[relay_messages.RelayMessage]) -> int:
         """How many letters of a kind this node wrote."""
         return sum(isinstance(letter, kind) for letter in self.written)
 

@@ -14,8 +14,10 @@ from realtime.config.reader import load
 from realtime.engine.base import Engine
 from realtime.node.hooks import NO_HANDSHAKE
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
-from realtime.transports.emulation.session import WAITING_BYTES, Session
+from realtime.transports.emulation.incoming import MAX_WAITING_BYTES
+from realtime.transports.emulation.session import Session
 from realtime.transports.sockjs.application import SockJS
+from realtime.transports.sockjs.framing import SOCKJS
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, data, eventually
 
@@ -39,7 +41,7 @@ FORCED = r'c[3012,"{\"reason\":\"force disconnect\",\"reconnect\":false}"]'
 
 CONNECT = '{"id":1}'
 PING = '{"id":%d,"method":7}'
-LARGE = PING + " " * WAITING_BYTES
+LARGE = PING + " " * MAX_WAITING_BYTES
 """What nothing more is taken after until it is handled."""
 ABANDONED = 'c[3000,"Go away!"]'
 
@@ -78,7 +80,14 @@ class Case:
     def __init__(self, node: Node) -> None:
         ended: list[None] = []  # the session must not hold this, which holds the session
         self._ended = ended
-        self.session = Session(node, NO_HANDSHAKE, lambda: ended.append(None))
+        self.session = Session(
+            node,
+            SOCKJS,
+            NO_HANDSHAKE,
+            heartbeat_delay=node.config.sockjs_heartbeat_delay,
+            ended=lambda: None,
+            forget=lambda: ended.append(None),
+        )
 
     @property
     def ends(self) -> int:

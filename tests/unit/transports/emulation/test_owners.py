@@ -11,8 +11,9 @@ from realtime.channel_rules import mailbox
 from realtime.cluster.direct import Letter
 from realtime.protocol.messages import Publication
 from realtime.transports.emulation import relay_messages
-from realtime.transports.emulation.relay import ANSWER_PATIENCE
-from realtime.transports.emulation.session import PATIENCE
+from realtime.transports.emulation.relay_messages import ANSWER_TIMEOUT
+from realtime.transports.emulation.session import SESSION_TIMEOUT
+from realtime.transports.sockjs.application import KIND
 from tests.unit.cluster.direct_parts import levels
 from tests.unit.parts import Clock, data, eventually, turns
 from tests.unit.transports.emulation.nodes import Nodes, claimed, owners
@@ -75,7 +76,7 @@ async def test_session_that_begins_while_one_of_its_name_is_given_up_is_owned(
     visitor = nodes.visitor()
     await visitor.poll(one)
     engine.hold("claim")
-    await clock.advance(PATIENCE)
+    await clock.advance(SESSION_TIMEOUT)
     await eventually(lambda: engine.waiting == ["claim"])
 
     request = visitor.receive(one)
@@ -98,7 +99,7 @@ async def test_session_its_owner_has_forgotten_begins_anew_where_it_is_asked_for
     visitor = nodes.visitor()
     await visitor.poll(one)
     [name] = nodes.claims
-    await nodes.clock.advance(PATIENCE)
+    await nodes.clock.advance(SESSION_TIMEOUT)
     await eventually(lambda: name not in nodes.claims)
     await one.engine.claim(name, one.uid, 60)  # as if it had outlived the session
 
@@ -119,7 +120,7 @@ async def test_session_of_an_owner_that_is_dead_is_interrupted_and_its_name_is_f
 
     request = visitor.receive(other)
     await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) == 1)
-    await clock.advance(ANSWER_PATIENCE)
+    await clock.advance(ANSWER_TIMEOUT)
 
     assert await request.end() == [INTERRUPTED]
     assert owners(nodes) == []
@@ -138,7 +139,7 @@ async def test_client_is_told_once_that_its_session_is_interrupted(
 
     request = visitor.receive(other, "xhr")
     await eventually(lambda: nodes.engines[0].count(relay_messages.Written) == 1)
-    await clock.advance(ANSWER_PATIENCE)
+    await clock.advance(ANSWER_TIMEOUT)
 
     [frame] = await request.end()
     assert '\\"id\\":1' in frame
@@ -154,7 +155,7 @@ async def test_owner_that_was_only_slow_ends_the_session_others_gave_up(
     engine.lose(relay_messages.Attach)
     request = visitor.receive(other)
     await eventually(lambda: engine.count(relay_messages.Attach) == 1)
-    await clock.advance(ANSWER_PATIENCE)
+    await clock.advance(ANSWER_TIMEOUT)
     assert await request.end() == [INTERRUPTED]
 
     await engine.let_arrive()
@@ -176,7 +177,7 @@ async def test_letter_nobody_understands_is_no_trouble(
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
-    letter = Letter(relay_messages.SUBJECT, other.uid, 1, False, msgspec.Raw(body))
+    letter = Letter(KIND, other.uid, 1, False, msgspec.Raw(body))
     written = len(nodes.engines[0].written)
 
     publication = Publication(data(msgspec.json.encode(letter)))
@@ -202,15 +203,13 @@ async def test_letter_nobody_understands_is_no_trouble(
     ids=lambda letter: type(letter).__name__,
 )
 async def test_letter_about_what_is_not_there_is_denied_and_no_trouble(
-    nodes: Nodes, caplog: pytest.LogCaptureFixture, letter: relay_messages.Letter
+    nodes: Nodes, caplog: pytest.LogCaptureFixture, letter: relay_messages.RelayMessage
 ) -> None:
     one, other = nodes.nodes
     for node in (one, other):
         await nodes.visitor().poll(node)
 
-    asking = asyncio.ensure_future(
-        other.post.ask(one.uid, relay_messages.SUBJECT, relay_messages.encode(letter), 1.0)
-    )
+    asking = asyncio.ensure_future(other.post.ask(one.uid, KIND, msgspec.json.encode(letter), 1.0))
     await turns(20)
     answers = [body for body in nodes.engines[0].written if isinstance(body, bytes)]
     asking.cancel()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from realtime.transports.emulation import relay_messages
-from realtime.transports.emulation.relay import WATCH_INTERVAL
-from realtime.transports.emulation.session import PATIENCE
+from realtime.transports.emulation.relay_messages import WATCH_INTERVAL
+from realtime.transports.emulation.session import SESSION_TIMEOUT
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.transports.emulation.nodes import Nodes, quiet, stream
 from tests.unit.transports.emulation.parts import (
@@ -204,10 +204,10 @@ async def test_send_to_a_session_that_ended_is_denied_at_the_other_node(
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
-    await clock.advance(PATIENCE)
+    await clock.advance(SESSION_TIMEOUT)
 
     assert await visitor.say(other, CONNECT) == 404
-    await clock.advance(PATIENCE)
+    await clock.advance(SESSION_TIMEOUT)
     await eventually(lambda: not nodes.claims)
     assert await visitor.say(other, CONNECT) == 404
 

@@ -8,8 +8,11 @@ import pytest
 
 from realtime.node.node import SHUTDOWN_TIMEOUT
 from realtime.transports.emulation import relay_messages
-from realtime.transports.emulation.relay import UNWATCHED, WATCH_INTERVAL, ActingResponse
-from realtime.transports.emulation.session import PATIENCE
+from realtime.transports.emulation.relay_messages import UNWATCHED_TIMEOUT, WATCH_INTERVAL
+from realtime.transports.emulation.remote_session import RelayedResponse
+from realtime.transports.emulation.session import SESSION_TIMEOUT
+from realtime.transports.emulation.shared_sessions import SharedSessions
+from realtime.transports.sockjs.framing import SOCKJS
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.transports.emulation.nodes import Nodes, quiet, stream
@@ -68,9 +71,9 @@ async def test_letter_that_comes_after_a_later_one_is_not_taken(nodes: Nodes) ->
 
 def test_nothing_follows_the_frame_that_says_that_a_response_is_interrupted() -> None:
     reading = Reading()
-    acting = ActingResponse(reading, lambda: None)
+    acting = RelayedResponse(reading, SOCKJS, lambda: None)
 
-    acting.interrupted()
+    acting.interrupt()
     acting.written(relay_messages.Written(7, 0, [HEARTBEAT], False))
 
     assert reading.frames == [INTERRUPTED]
@@ -116,7 +119,7 @@ async def test_receiver_whose_end_nobody_told_is_given_up_in_time(
     nodes.engines[1].lose(relay_messages.Detach)
     await request.leave()
 
-    await clock.advance(UNWATCHED - 0.1)
+    await clock.advance(UNWATCHED_TIMEOUT - 0.1)
     assert len(one._connections) == 1
     await clock.advance(0.2)
 
@@ -198,10 +201,10 @@ async def test_session_ends_when_the_acting_node_died_and_nobody_comes(
     request = await stream(nodes, await nodes.subscriber(one))
     await nodes.die(other)
 
-    await clock.advance(UNWATCHED)
+    await clock.advance(UNWATCHED_TIMEOUT)
 
     await eventually(lambda: not one._connections)
-    await clock.advance(PATIENCE)
+    await clock.advance(SESSION_TIMEOUT)
     await eventually(lambda: not nodes.claims)
     await quiet(nodes, request)
 
@@ -287,14 +290,16 @@ async def test_nothing_is_left_of_requests_that_ended(nodes: Nodes, clock: Clock
         await turns(number)
         await request.leave()
 
-    await clock.advance(UNWATCHED)
-    await clock.advance(PATIENCE)
+    await clock.advance(UNWATCHED_TIMEOUT)
+    await clock.advance(SESSION_TIMEOUT)
     await eventually(lambda: not nodes.claims)
 
     await eventually(lambda: asyncio.all_tasks() == tasks)
     assert not one._connections
     assert not other._connections
     for sessions in nodes.application._sessions.values():
-        held = sessions._sessions, sessions._claims, sessions._distant, sessions._acting
+        assert isinstance(sessions, SharedSessions)
+        claims = sessions._claims
+        held = sessions._sessions, sessions._receivers, sessions._responses, claims._renewals
         assert [len(kept) for kept in held] == [0] * 4
-        assert len(sessions._locks) == 0
+        assert len(claims._locks) == 0

@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from realtime.transports.emulation import relay_messages
-from realtime.transports.emulation.relay import ANSWER_PATIENCE, DELIVER_PATIENCE
+from realtime.transports.emulation.relay_messages import ANSWER_TIMEOUT, DELIVER_TIMEOUT
 from tests.unit.cluster.direct_parts import levels
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.transports.emulation.nodes import Nodes, quiet
@@ -66,7 +66,7 @@ async def test_send_for_which_nothing_can_be_asked_any_more_is_refused_quietly(
     await eventually(lambda: "publish" in engine.waiting)
     first = engine.held["publish"]
     engine.hold("publish")
-    await clock.advance(ANSWER_PATIENCE)
+    await clock.advance(ANSWER_TIMEOUT)
     await eventually(lambda: engine.waiting == ["publish"] * 2)
 
     engine.failing.add("publish")
@@ -125,7 +125,7 @@ async def test_send_that_was_refused_before_its_turn_came_is_not_taken_later(
     visitor, stream = await held(nodes)
     sends = await send_large(nodes, visitor, 3, 4)
 
-    for _ in range(int(DELIVER_PATIENCE / 0.1) + 1):
+    for _ in range(int(DELIVER_TIMEOUT / 0.1) + 1):
         await clock.advance(0.1)
     for send in sends:
         await send.end()

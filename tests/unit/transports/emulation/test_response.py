@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from realtime.transports.asgi import Exchange
-from realtime.transports.emulation.response import ReceivingTransport, Response
+from realtime.transports.emulation.response import Response, ResponseFormat
 from realtime.transports.sockjs.formats import EVENTSOURCE, XHR, XHR_STREAMING, htmlfile, jsonp
 from tests.unit.parts import eventually, turns
 from tests.unit.transports.emulation.parts import STREAMING_BYTES
@@ -30,7 +30,7 @@ every = pytest.mark.parametrize(
 class Peer:
     """A server with one request: what it is given to send, and what comes from the client."""
 
-    def __init__(self, transport: ReceivingTransport) -> None:
+    def __init__(self, transport: ResponseFormat) -> None:
         self.arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.events: list[dict[str, Any]] = []
         self.reads = asyncio.Event()
@@ -70,7 +70,7 @@ class Peer:
 
 @polling
 async def test_polling_response_begins_with_the_first_frame_and_has_it_alone(
-    transport: ReceivingTransport,
+    transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
     await turns()
@@ -88,7 +88,7 @@ async def test_polling_response_begins_with_the_first_frame_and_has_it_alone(
 
 @polling
 async def test_frame_that_is_there_before_the_response_runs_is_in_it(
-    transport: ReceivingTransport,
+    transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
     peer.response.write(b"o")
@@ -112,7 +112,7 @@ async def test_polling_response_may_end_without_a_frame() -> None:
 
 @streaming
 async def test_streaming_response_begins_at_once_with_the_prelude(
-    transport: ReceivingTransport,
+    transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
 
@@ -126,7 +126,7 @@ async def test_streaming_response_begins_at_once_with_the_prelude(
 
 @streaming
 async def test_streaming_response_has_each_frame_as_it_comes(
-    transport: ReceivingTransport,
+    transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
     expected = transport.prelude
@@ -145,7 +145,7 @@ async def test_streaming_response_has_each_frame_as_it_comes(
 
 @streaming
 async def test_streaming_response_ends_in_order_when_it_is_large(
-    transport: ReceivingTransport,
+    transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
     frame = b'a["%s"]' % (b"x" * 1000)
@@ -208,7 +208,7 @@ async def test_frames_written_before_the_end_are_in_the_response() -> None:
 
 @every
 async def test_response_whose_peer_goes_says_that_it_broke_off(
-    transport: ReceivingTransport,
+    transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
     await turns()
@@ -221,7 +221,7 @@ async def test_response_whose_peer_goes_says_that_it_broke_off(
 
 @every
 async def test_what_is_written_to_a_peer_that_has_gone_is_not_taken_for_sent(
-    transport: ReceivingTransport,
+    transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
     await turns()
@@ -248,7 +248,7 @@ async def test_rest_of_the_request_is_of_no_interest() -> None:
 
 @every
 async def test_error_of_the_server_is_raised_and_nothing_goes_on(
-    transport: ReceivingTransport,
+    transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
     peer.error = OSError("the server has no socket any more")
@@ -263,7 +263,7 @@ async def test_error_of_the_server_is_raised_and_nothing_goes_on(
 
 @every
 async def test_response_that_is_cancelled_leaves_nothing_behind(
-    transport: ReceivingTransport,
+    transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
     await turns()
@@ -276,7 +276,7 @@ async def test_response_that_is_cancelled_leaves_nothing_behind(
 
 
 @every
-async def test_response_that_ended_leaves_nothing_behind(transport: ReceivingTransport) -> None:
+async def test_response_that_ended_leaves_nothing_behind(transport: ResponseFormat) -> None:
     peer = Peer(transport)
     peer.response.write(b"o")
     peer.response.finish()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from realtime.node.node import Node
-from realtime.transports.emulation.session import PATIENCE
+from realtime.transports.emulation.session import SESSION_TIMEOUT
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.transports.emulation.parts import (
     ABANDONED,
@@ -151,13 +151,13 @@ async def test_full_receiver_that_broke_off_ends_the_session_of_the_one_that_fol
 async def test_session_without_a_receiver_is_given_up_after_five_seconds(
     subscribed: Case, node: Node, clock: Clock
 ) -> None:
-    await clock.advance(PATIENCE - 0.1)
+    await clock.advance(SESSION_TIMEOUT - 0.1)
     assert (subscribed.ends, len(node.hub.clients)) == (0, 1)
 
     await clock.advance(0.2)
     await eventually(lambda: not node.hub.clients)
 
-    assert PATIENCE == 5
+    assert SESSION_TIMEOUT == 5
     assert subscribed.ends == 1
     assert await subscribed.poll() == ABANDONED
 
@@ -165,7 +165,7 @@ async def test_session_without_a_receiver_is_given_up_after_five_seconds(
 async def test_session_with_a_receiver_is_not_given_up(case: Case, clock: Clock) -> None:
     reading = await case.attach()
 
-    await clock.advance(10 * PATIENCE)
+    await clock.advance(10 * SESSION_TIMEOUT)
 
     assert case.ends == 0
     assert not reading.finishing
@@ -175,7 +175,7 @@ async def test_patience_begins_anew_with_each_receiver(case: Case, clock: Clock)
     for _ in range(4):
         reading = await case.attach()
         case.session.detach(reading, interrupted=False)
-        await clock.advance(PATIENCE - 1)
+        await clock.advance(SESSION_TIMEOUT - 1)
 
     assert case.ends == 0
 
@@ -185,12 +185,12 @@ async def test_session_that_ended_is_known_for_five_seconds_and_then_forgotten_o
 ) -> None:
     case.session.detach(await case.attach(), interrupted=True)
 
-    await clock.advance(PATIENCE - 0.1)
+    await clock.advance(SESSION_TIMEOUT - 0.1)
     assert (case.ends, await case.poll()) == (0, INTERRUPTED)
     await clock.advance(0.2)
     assert case.ends == 1
 
-    await clock.advance(10 * PATIENCE)
+    await clock.advance(10 * SESSION_TIMEOUT)
     assert case.ends == 1
 
 

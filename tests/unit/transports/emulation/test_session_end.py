@@ -12,7 +12,7 @@ import pytest
 from realtime.clients.client import Client
 from realtime.node.node import Node
 from realtime.timers import Timers
-from realtime.transports.emulation.session import CLOSE_PATIENCE, PATIENCE
+from realtime.transports.emulation.session import CLOSE_TIMEOUT, SESSION_TIMEOUT
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.suspended_engine import SuspendedEngine
 from tests.unit.transports.emulation.parts import (
@@ -226,7 +226,7 @@ async def test_client_is_not_kept_by_a_session_that_was_forgotten(node: Node, cl
     assert clients_in_memory() == before + 1
     gc.disable()
     try:
-        await clock.advance(PATIENCE)
+        await clock.advance(SESSION_TIMEOUT)
         await eventually(lambda: not node.hub.clients)
         del case
         await turns(20)
@@ -242,7 +242,7 @@ async def test_end_of_a_client_waits_a_moment_for_a_request_that_reads_it(
 ) -> None:
     await node.disconnect_user("")
     await turns()
-    await clock.advance(CLOSE_PATIENCE - 0.1)
+    await clock.advance(CLOSE_TIMEOUT - 0.1)
     assert len(node.hub.clients) == 1
 
     await clock.advance(0.2)

@@ -11,8 +11,8 @@ import pytest
 from realtime.config.reader import load
 from realtime.node.node import Node
 from realtime.timers import Timers
-from realtime.transports.emulation.session import PATIENCE
-from realtime.transports.emulation.sessions import CLAIM_LIFETIME, CLAIM_RENEWAL
+from realtime.transports.emulation.claims import CLAIM_LIFETIME, CLAIM_RENEWAL
+from realtime.transports.emulation.session import SESSION_TIMEOUT
 from realtime.transports.sockjs.application import SockJS
 from tests.unit.cluster.direct_parts import levels
 from tests.unit.parts import Clock, eventually, turns
@@ -48,8 +48,8 @@ async def test_session_that_was_forgotten_begins_anew(node: Node, clock: Clock) 
     visitor = Visitor(SockJS(None), "s")
     assert await visitor.poll(node) == OPEN
 
-    await clock.advance(PATIENCE)
-    await clock.advance(PATIENCE)
+    await clock.advance(SESSION_TIMEOUT)
+    await clock.advance(SESSION_TIMEOUT)
 
     assert await visitor.say(node, CONNECT) == 404
     assert await visitor.poll(node) == OPEN
@@ -144,7 +144,7 @@ async def test_node_owns_the_session_whose_first_request_it_got_until_its_end(
     assert await visitor.poll(one) == OPEN
     assert owners(nodes) == [one.uid]
 
-    await clock.advance(PATIENCE)
+    await clock.advance(SESSION_TIMEOUT)
 
     await eventually(lambda: not nodes.claims)
 
@@ -201,7 +201,7 @@ async def test_session_whose_claim_could_not_be_ended_is_no_trouble(
     await nodes.visitor().poll(one)
     nodes.engines[0].failing.add("claim")
 
-    await clock.advance(PATIENCE)
+    await clock.advance(SESSION_TIMEOUT)
     await turns(20)
 
     assert owners(nodes) == [one.uid]

@@ -1,0 +1,102 @@
+"""Which node owns a session: claims in the engine, which all nodes see.
+
+A claim has an end. Its owner renews it while the session lives, so the sessions of a dead node
+are free after `CLAIM_LIFETIME`. The name of a claim is a digest, because clients choose the names
+of sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from weakref import WeakValueDictionary
+
+from realtime.cluster.direct import NodeID
+from realtime.errors import EngineUnavailable
+from realtime.node.node import Node
+from realtime.timers import Timer
+
+CLAIM_LIFETIME = 90.0
+"""Seconds after which a claim ends unless it is renewed."""
+CLAIM_RENEWAL = 30.0
+"""Seconds after which its owner renews it."""
+
+
+class Claims:
+    """The claims of one node on sessions. Belongs to its event loop."""
+
+    def __init__(self, node: Node, kind: str) -> None:
+        """
+        Args:
+            kind: first part of the names of claims, the same at all nodes.
+        """
+        self._node = node
+        self._kind = kind
+        self._renewals: dict[str, Timer] = {}
+        """Session → timer, for each claim that is kept."""
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def lock(self, session: str) -> asyncio.Lock:
+        """Return the lock to hold while a session is claimed and made, or released.
+
+        Other nodes see a claim before the session exists. Their questions wait for this lock.
+        """
+        lock = self._locks.get(session)
+        if lock is None:
+            lock = self._locks[session] = asyncio.Lock()
+        return lock
+
+    async def claim(self, session: str) -> NodeID:
+        """Claim a session, or renew the claim, and return its owner: this node or another one.
+
+        Raises:
+            EngineUnavailable: the engine did not answer.
+        """
+        return await self._node.engine.claim(self._name(session), self._node.uid, CLAIM_LIFETIME)
+
+    async def owner(self, session: str) -> NodeID | None:
+        """Return the owner of a session, None if no node claims it.
+
+        Raises:
+            EngineUnavailable: the engine did not answer.
+        """
+        return await self._node.engine.owner(self._name(session))
+
+    async def drop(self, session: str, owner: NodeID) -> None:
+        """End the claim of another node, which does not have the session.
+
+        Raises:
+            EngineUnavailable: the engine did not answer.
+        """
+        await self._node.engine.claim(self._name(session), owner, 0)
+
+    def keep(self, session: str) -> None:
+        """Renew the claim on a session until `release`."""
+        timer = self._node.timers.timer(lambda: self._node.spawn(self._renew(session)))
+        timer.set(self._node.timers.now() + CLAIM_RENEWAL)
+        self._renewals[session] = timer
+
+    def release(self, session: str) -> None:
+        """End the claim on a session that is kept; without effect on others."""
+        timer = self._renewals.pop(session, None)
+        if timer is not None:
+            timer.cancel()
+            self._node.spawn(self._release(session))
+
+    async def _renew(self, session: str) -> None:
+        with contextlib.suppress(EngineUnavailable):  # the next renewal is early enough
+            await self.claim(session)
+        timer = self._renewals.get(session)
+        if timer is not None:
+            timer.set(self._node.timers.now() + CLAIM_RENEWAL)
+
+    async def _release(self, session: str) -> None:
+        async with self.lock(session):
+            if session not in self._renewals:
+                with contextlib.suppress(EngineUnavailable):  # it ends by itself
+                    await self._node.engine.claim(self._name(session), self._node.uid, 0)
+
+    def _name(self, session: str) -> str:
+        digest = hashlib.blake2b(session.encode(), digest_size=16).hexdigest()
+        return f"{self._kind}.{digest}"

@@ -1,0 +1,195 @@
+"""At the owner of a session: responses that other nodes write. See `relay_messages`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from realtime.cluster.direct import NodeID
+from realtime.errors import EngineUnavailable
+from realtime.node.node import Node
+from realtime.transports.emulation import relay_messages
+from realtime.transports.emulation.framing import Framing
+from realtime.transports.emulation.relay_messages import (
+    CHECK_TIMEOUT,
+    DELIVER_TIMEOUT,
+    UNWATCHED_TIMEOUT,
+    Attach,
+    Check,
+    Deliver,
+    Detach,
+    RelayLink,
+    Release,
+    Watch,
+    Written,
+)
+from realtime.transports.emulation.session import Session
+
+FindSession = Callable[[str], Awaitable[Session | None]]
+"""Returns the session of this name at this node, once no claim on it is under way."""
+
+
+class RemoteReceiver:
+    """A receiver whose response is written by a relay node. See `Receiver`."""
+
+    def __init__(
+        self,
+        node: Node,
+        link: RelayLink,
+        session: Session,
+        relay_node: NodeID,
+        number: int,
+        limit: int,
+        heartbeat: bytes,
+        ended: Callable[[], object],
+    ) -> None:
+        """
+        Args:
+            number: names this receiver at the relay node.
+            limit: bytes of frames after which it is full; 0 for after one frame.
+            heartbeat: the frame with which a polling response ends that has no other.
+            ended: called at the end.
+        """
+        self._node = node
+        self._link = link
+        self._session = session
+        self._relay_node = relay_node
+        self._number = number
+        self._room = limit
+        self._polls = limit == 0
+        self._heartbeat = heartbeat
+        self._ended = ended
+        self._frames: list[bytes] = []
+        self._written = 0
+        """Number of the next Written message."""
+        self._is_sending = False
+        self._unwatched = node.timers.timer(lambda: self.end(interrupted=True))
+        self.finishing = False
+        self.watched()
+
+    def write(self, frame: bytes) -> None:
+        self._frames.append(frame)
+        self._room -= len(frame)
+        if self._room <= 0:
+            self.finishing = True
+        self._send_soon()
+
+    def finish(self) -> None:
+        self.finishing = True
+        self._send_soon()
+
+    async def is_there(self) -> bool:
+        try:
+            is_there = await self._link.ask(
+                self._relay_node, Check(self._number), timeout=CHECK_TIMEOUT
+            )
+        except EngineUnavailable:
+            is_there = False
+        if not is_there:
+            self.end(interrupted=True)
+        return is_there
+
+    def watched(self) -> None:
+        """The relay node is alive."""
+        self._unwatched.set(self._node.timers.now() + UNWATCHED_TIMEOUT)
+
+    def release(self) -> None:
+        """The relay node stops: end the response in order, the client will ask another node."""
+        if not self.finishing:
+            if self._polls:
+                self._frames.append(self._heartbeat)
+            self.finish()
+
+    def end(self, *, interrupted: bool) -> None:
+        """Take no more frames, and leave the session."""
+        self.finishing = True
+        self._ended()
+        self._unwatched.cancel()
+        self._session.detach(self, interrupted=interrupted)
+
+    def _send_soon(self) -> None:
+        if not self._is_sending:
+            self._is_sending = True
+            self._node.spawn(self._send())
+
+    async def _send(self) -> None:
+        # one message after another: a channel layer may reorder those that are sent at once
+        last = False
+        while not last:
+            frames, self._frames = self._frames, []
+            last = self.finishing
+            texts = [frame.decode() for frame in frames]
+            message = Written(self._number, self._written, texts, last)
+            self._written += 1
+            try:
+                await self._link.send(self._relay_node, message)
+            except EngineUnavailable:
+                self.end(interrupted=True)
+                return
+            if not (self._frames or self.finishing):
+                self._is_sending = False
+                return
+        self.end(interrupted=False)
+
+
+class RemoteReceivers:
+    """The remote receivers of one node, and its answers to relay nodes."""
+
+    def __init__(self, node: Node, link: RelayLink, framing: Framing, find: FindSession) -> None:
+        self._node = node
+        self._link = link
+        self._framing = framing
+        self._find = find
+        self._receivers: dict[tuple[NodeID, int], RemoteReceiver] = {}
+        """Relay node and number → receiver."""
+
+    def __len__(self) -> int:
+        return len(self._receivers)
+
+    async def on_attach(self, relay_node: NodeID, message: Attach) -> bytes:
+        session = await self._find(message.session)
+        if session is None:
+            return relay_messages.NO
+        key = relay_node, message.receiver
+        receiver = RemoteReceiver(
+            self._node,
+            self._link,
+            session,
+            *key,
+            message.limit,
+            self._framing.heartbeat,
+            lambda: self._receivers.pop(key, None),
+        )
+        self._receivers[key] = receiver
+        await session.attach(receiver)
+        return relay_messages.YES
+
+    def on_watch(self, relay_node: NodeID, message: Watch) -> bool:
+        receiver = self._receivers.get((relay_node, message.receiver))
+        if receiver is not None:
+            receiver.watched()
+        return receiver is not None
+
+    def on_detach(self, relay_node: NodeID, message: Detach, session: Session | None) -> None:
+        receiver = self._receivers.get((relay_node, message.receiver))
+        if receiver is not None:
+            receiver.end(interrupted=True)
+        elif session is not None:
+            session.closed()  # the receiver was full, and its frames are lost
+
+    def on_release(self, relay_node: NodeID, message: Release) -> None:
+        receiver = self._receivers.get((relay_node, message.receiver))
+        if receiver is not None:
+            receiver.release()
+
+
+async def on_deliver(session: Session | None, message: Deliver) -> bytes:
+    """Give frames of the client to its session."""
+    if session is None:
+        return relay_messages.NO
+    try:
+        async with asyncio.timeout(DELIVER_TIMEOUT):  # the relay node does not wait longer
+            taken = await session.deliver([text.encode() for text in message.frames])
+    except TimeoutError:
+        taken = False
+    return relay_messages.answer(taken)

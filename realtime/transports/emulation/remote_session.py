@@ -1,0 +1,207 @@
+"""At a relay node: sessions of other nodes, and the responses that they write to.
+
+See `relay_messages`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from itertools import count
+
+from realtime.cluster.direct import NodeID
+from realtime.errors import Disconnect, EngineUnavailable
+from realtime.node.node import Node
+from realtime.transports.emulation.framing import Framing
+from realtime.transports.emulation.relay_messages import (
+    ANSWER_TIMEOUT,
+    DELIVER_TIMEOUT,
+    WATCH_INTERVAL,
+    Attach,
+    Deliver,
+    Detach,
+    RelayLink,
+    RelayMessage,
+    Release,
+    Watch,
+    Written,
+)
+from realtime.transports.emulation.response import Receiver, Response
+from realtime.transports.emulation.session import INTERRUPTED
+
+
+class SessionGoneError(Exception):
+    """The owner does not have the session. With a cause: the owner did not answer."""
+
+
+class RelayedResponse:
+    """A response that a session of another node writes to.
+
+    To its node it is a connection as others are, see `node.Connection`.
+    """
+
+    id = ""
+
+    def __init__(self, receiver: Receiver, framing: Framing, release: Callable[[], None]) -> None:
+        """
+        Args:
+            release: asks the owner to end the response.
+        """
+        self._receiver = receiver
+        self._framing = framing
+        self._release = release
+        self._written = 0
+        """Number of the next Written message."""
+        self.is_interrupted = False
+
+    def written(self, message: Written) -> None:
+        """Write the frames of the owner."""
+        if self._receiver.finishing:
+            return  # nothing follows the frame that says "interrupted"
+        if message.number != self._written:
+            self.interrupt()  # a message is missing
+            return
+        self._written += 1
+        for frame in message.frames:
+            self._receiver.write(frame.encode())
+        if message.last:
+            self._receiver.finish()
+
+    def close(self, disconnect: Disconnect | None) -> None:
+        """End in order: this node stops."""
+        self._release()
+
+    def interrupt(self) -> None:
+        """End because frames were lost, or the owner was."""
+        if not self._receiver.finishing:
+            self.is_interrupted = True
+            self._receiver.write(self._framing.close(*INTERRUPTED))
+            self._receiver.finish()
+
+
+class RelayedResponses:
+    """The relayed responses of one node, by the numbers that owners know."""
+
+    def __init__(self, node: Node, link: RelayLink, framing: Framing) -> None:
+        self._node = node
+        self._link = link
+        self._framing = framing
+        self._responses: dict[int, RelayedResponse] = {}
+        self._numbers = count(1)
+
+    def __len__(self) -> int:
+        return len(self._responses)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._responses
+
+    def session(self, owner: NodeID, name: str) -> RemoteSession:
+        """Return the session of this name at its owner, for one request."""
+        return RemoteSession(
+            self._node, self._link, self._framing, name, owner, self._responses, next(self._numbers)
+        )
+
+    def on_written(self, message: Written) -> None:
+        response = self._responses.get(message.receiver)
+        if response is not None:
+            response.written(message)
+
+
+class RemoteSession:
+    """A session of another node, as one request sees it. See `AnySession`."""
+
+    def __init__(
+        self,
+        node: Node,
+        link: RelayLink,
+        framing: Framing,
+        name: str,
+        owner: NodeID,
+        responses: dict[int, RelayedResponse],
+        number: int,
+    ) -> None:
+        """
+        Args:
+            responses: holds the response of this request while it is attached.
+            number: the response's key there.
+        """
+        self._node = node
+        self._link = link
+        self._framing = framing
+        self._name = name
+        self._owner = owner
+        self._responses = responses
+        self._number = number
+        self._watching: asyncio.Task[None] | None = None
+
+    async def attach(self, receiver: Response) -> None:
+        """Let the session write to a receiver.
+
+        Raises:
+            SessionGoneError: the owner does not have the session, or did not answer.
+        """
+        release = Release(self._name, self._number)
+        response = RelayedResponse(receiver, self._framing, lambda: self._send_soon(release))
+        self._responses[self._number] = response
+        try:
+            attached = await self._ask(Attach(self._name, self._number, receiver.limit))
+        except BaseException:
+            del self._responses[self._number]
+            self._send_soon(Detach(self._name, self._number))  # it may be attached all the same
+            raise
+        if not attached:
+            del self._responses[self._number]
+            raise SessionGoneError
+        self._watching = asyncio.create_task(self._watch(response))
+        self._node.opened(response)
+
+    def detach(self, receiver: Receiver, *, interrupted: bool) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        response = self._responses.pop(self._number, None)
+        if response is not None:
+            self._node.closed(response)
+            if interrupted or response.is_interrupted:
+                self._send_soon(Detach(self._name, self._number))
+
+    async def deliver(self, frames: Sequence[bytes]) -> bool:
+        """As `AnySession.deliver`.
+
+        Raises:
+            EngineUnavailable: it is not known whether the frames were taken.
+        """
+        message = Deliver(self._name, [frame.decode() for frame in frames])
+        asking = asyncio.ensure_future(self._ask(message, DELIVER_TIMEOUT))
+        try:
+            await asyncio.wait([asking], timeout=ANSWER_TIMEOUT)
+            if not asking.done():
+                # the owner may be busy with earlier frames: any answer shows that it is alive
+                await self._ask(Watch(self._name, self._number))
+            return await asking
+        except SessionGoneError as error:
+            raise EngineUnavailable(f"the owner of a session does not answer: {error}") from error
+        finally:
+            asking.cancel()
+
+    async def _watch(self, response: RelayedResponse) -> None:
+        watch = Watch(self._name, self._number)
+        with contextlib.suppress(SessionGoneError):
+            await asyncio.sleep(WATCH_INTERVAL)
+            while await self._ask(watch):
+                await asyncio.sleep(WATCH_INTERVAL)
+        response.interrupt()
+
+    async def _ask(self, question: RelayMessage, timeout: float = ANSWER_TIMEOUT) -> bool:
+        try:
+            return await self._link.ask(self._owner, question, timeout)
+        except EngineUnavailable as error:
+            raise SessionGoneError(str(error)) from error
+
+    def _send_soon(self, message: RelayMessage) -> None:
+        self._node.spawn(self._send(message))
+
+    async def _send(self, message: RelayMessage) -> None:
+        # if it is lost, the owner finds out because the receiver is not watched
+        with contextlib.suppress(EngineUnavailable):
+            await self._link.send(self._owner, message)

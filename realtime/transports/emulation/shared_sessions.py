@@ -1,0 +1,143 @@
+"""Sessions whose requests may come to any node.
+
+Each session has one owner among the nodes: the one that got its first request. The others find it
+by its claim and relay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from realtime.cluster.direct import NodeID
+from realtime.node.hooks import Handshake
+from realtime.node.node import Node
+from realtime.transports.emulation import relay_messages
+from realtime.transports.emulation.claims import Claims
+from realtime.transports.emulation.framing import Framing
+from realtime.transports.emulation.relay_messages import (
+    Attach,
+    Check,
+    Deliver,
+    Detach,
+    RelayLink,
+    Release,
+    Watch,
+    Written,
+)
+from realtime.transports.emulation.remote_receiver import RemoteReceivers, on_deliver
+from realtime.transports.emulation.remote_session import RelayedResponses, SessionGoneError
+from realtime.transports.emulation.response import Response
+from realtime.transports.emulation.session import INTERRUPTED, AnySession, Session
+from realtime.transports.emulation.sessions import Sessions
+
+
+class SharedSessions(Sessions):
+    """The sessions of a node, and those of other nodes whose requests come to it."""
+
+    def __init__(self, node: Node, framing: Framing, heartbeat_delay: float, kind: str) -> None:
+        """
+        Args:
+            kind: names these sessions in claims and relay messages; the same at all nodes.
+        """
+        super().__init__(node, framing, heartbeat_delay)
+        self._claims = Claims(node, kind)
+        self._link = RelayLink(node, kind)
+        self._receivers = RemoteReceivers(node, self._link, framing, self._find_claimed)
+        self._responses = RelayedResponses(node, self._link, framing)
+        self._link.on_message(self._on_message)
+
+    async def attach(
+        self, name: str, receiver: Response, handshake: Callable[[], Handshake]
+    ) -> AnySession:
+        if name not in self._sessions:
+            owner = await self._own(name, handshake)
+            if owner != self._node.uid:
+                return await self._attach_at(owner, name, receiver, handshake)
+        return await super().attach(name, receiver, handshake)
+
+    async def find(self, name: str) -> AnySession | None:
+        session = self._sessions.get(name)
+        if session is not None:
+            return session
+        await self._link.open()
+        owner = await self._claims.owner(name)
+        if owner is None or owner == self._node.uid:
+            return None
+        return self._responses.session(owner, name)
+
+    async def _own(self, name: str, handshake: Callable[[], Handshake]) -> NodeID:
+        """Return the owner of a session, which may be this node from now on."""
+        async with self._claims.lock(name):
+            await self._link.open()
+            owner = await self._claims.claim(name)
+            if owner == self._node.uid and name not in self._sessions:
+                self._make(name, handshake())
+        return owner
+
+    async def _attach_at(
+        self, owner: NodeID, name: str, receiver: Response, handshake: Callable[[], Handshake]
+    ) -> AnySession:
+        session = self._responses.session(owner, name)
+        try:
+            await session.attach(receiver)
+        except SessionGoneError as error:
+            await self._claims.drop(name, owner)
+            if error.__cause__ is None:  # the owner was about to forget the session
+                return await self.attach(name, receiver, handshake)
+            # the owner is dead, and with it a session that the client believes in
+            if not receiver.finishing:
+                receiver.write(self._framing.close(*INTERRUPTED))
+                receiver.finish()
+        return session
+
+    def _make(self, name: str, handshake: Handshake) -> Session:
+        session = super()._make(name, handshake)
+        self._claims.keep(name)
+        return session
+
+    def _ended(self, name: str) -> None:
+        if self._node.stopping:  # the node will be gone when the session is forgotten
+            self._claims.release(name)
+
+    def _forget(self, name: str) -> None:
+        super()._forget(name)
+        self._claims.release(name)
+
+    async def _find_claimed(self, name: str) -> Session | None:
+        async with self._claims.lock(name):
+            return self._sessions.get(name)
+
+    def _on_message(self, sender: NodeID, body: bytes) -> Awaitable[bytes] | None:
+        try:
+            message = relay_messages.decode(body)
+        except msgspec.DecodeError:
+            return None  # of another version; its question stays without an answer
+        match message:
+            case Written():
+                self._responses.on_written(message)
+            case Detach():
+                self._receivers.on_detach(sender, message, self._sessions.get(message.session))
+            case Release():
+                self._receivers.on_release(sender, message)
+            case Attach():
+                return self._receivers.on_attach(sender, message)
+            case Deliver():
+                return on_deliver(self._sessions.get(message.session), message)
+            case Watch():
+                return _answer(self._receivers.on_watch(sender, message))
+            case Check():
+                return _answer(message.receiver in self._responses)
+        return None
+
+
+def open_sessions(node: Node, framing: Framing, heartbeat_delay: float, kind: str) -> Sessions:
+    """Return an empty registry of sessions for a node. Args: see `SharedSessions`."""
+    if node.engine.shared:
+        return SharedSessions(node, framing, heartbeat_delay, kind)
+    return Sessions(node, framing, heartbeat_delay)
+
+
+async def _answer(yes: bool) -> bytes:
+    return relay_messages.answer(yes)
