@@ -1,46 +1,53 @@
 """Verify tokens: the compact form, the signature, the claims.
 
-Spec: Authentication, Client connection.
+PyJWT takes a token apart and checks signatures. The claims stay bytes, because `info` is raw JSON.
+
+docs/protocol.md, 3.2 and 3.7.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from typing import NamedTuple
 
-import msgspec
+from jwt import PyJWS
 from jwt.algorithms import get_default_algorithms
-from msgspec import Struct
+from jwt.exceptions import PyJWTError
 
 from realtime.auth import claims
 from realtime.auth.claims import OBSERVER, ConnectToken, InvalidToken, ObserverToken, SubscribeToken
 from realtime.auth.keys import RSA_ALGORITHMS, Key, KeySet, configured_keys
 from realtime.config.options import Config
 
-_COMPACT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
+# PyJWT takes padding too, and its older versions any character between those of the alphabet.
+_COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+_decode_complete = PyJWS().decode_complete
 
 
-class _Header(Struct, frozen=True, gc=False):
-    alg: str = ""
-    kid: str | None = None
-    crit: msgspec.Raw = msgspec.Raw(b"")
+class _Signed(NamedTuple):
+    """The parts of a token. None of them is verified."""
 
-
-_decode_header = msgspec.json.Decoder(_Header).decode
+    algorithm: str
+    key_id: str
+    """Each "" if the header does not name one."""
+    message: bytes
+    """What the signature signs."""
+    signature: bytes
+    claims: bytes
 
 
 class Verifier:
-    """Verifies tokens with the keys of one configuration. Belongs to one event loop.
-
-    Raises:
-        InvalidKey: (constructor) an option holds something else than its kind of key.
-    """
+    """Verifies tokens with the keys of one configuration. Belongs to one event loop."""
 
     def __init__(self, config: Config, observer_keys: Sequence[bytes] = ()) -> None:
-        """`observer_keys`: any of them verifies tokens of observers, and nothing else."""
+        """
+        Args:
+            observer_keys: each of them verifies tokens of observers, and no other tokens.
+
+        Raises:
+            InvalidKey: an option holds something else than its kind of key.
+        """
         hs256 = get_default_algorithms()["HS256"]
         self._observer_keys = [Key(hs256, key) for key in observer_keys]
         self._keys: dict[str, Key] = {}
@@ -51,97 +58,98 @@ class Verifier:
         else:
             self._keys = configured_keys(config)
 
-    async def connect(self, token: str, now: float) -> ConnectToken:
-        """Verify a connection token. `now` is Unix seconds.
+    async def identify(self, token: str, now: float) -> ConnectToken | ObserverToken:
+        """Verify the token of a connect command.
+
+        Args:
+            now: Unix seconds.
+
+        Returns:
+            The claims of an observer's token if the key ID says that it is one.
 
         Raises:
-            InvalidToken, ExpiredToken, KeysUnavailable
+            InvalidToken: it is malformed, its signature is wrong, or a claim has a wrong type.
+            ExpiredToken: `exp` has passed, or `nbf` has not come yet.
+            KeysUnavailable: the key set cannot be fetched.
         """
-        return claims.read_connect(await self._verified(token), now)
+        signed = _parse(token)
+        if signed.key_id == OBSERVER:
+            return claims.read_observer(self._verified_for_observer(signed), now)
+        return claims.read_connect(await self._verified(signed), now)
+
+    async def connect(self, token: str, now: float) -> ConnectToken:
+        """Verify a connection token, and not one of an observer.
+
+        Arguments and errors are those of `identify`.
+        """
+        return claims.read_connect(await self._verified(_parse(token)), now)
 
     async def subscribe(self, token: str, now: float) -> SubscribeToken:
-        """Verify a subscription token. `now` is Unix seconds.
+        """Verify a subscription token.
 
-        Raises:
-            InvalidToken, ExpiredToken, KeysUnavailable
+        Arguments and errors are those of `identify`.
         """
-        return claims.read_subscribe(await self._verified(token), now)
-
-    def is_for_observer(self, token: str) -> bool:
-        """Whether a token says that it is an observer's; not whether that is true."""
-        parts = _COMPACT.fullmatch(token)
-        try:
-            return parts is not None and _read_header(parts[1]).kid == OBSERVER
-        except InvalidToken:
-            return False
-
-    def observer(self, token: str, now: float) -> ObserverToken:
-        """Verify a token of an observer. `now` is Unix seconds.
-
-        Raises:
-            InvalidToken, ExpiredToken
-        """
-        parts = _COMPACT.fullmatch(token)
-        if parts is None:
-            raise InvalidToken("not in compact form")
-        header = _read_header(parts[1])
-        if (header.alg, header.kid) != ("HS256", OBSERVER) or bytes(header.crit):
-            raise InvalidToken("not an observer's token")
-        message, signature = _signed(token, parts)
-        if not any(key.verifies(message, signature) for key in self._observer_keys):
-            raise InvalidToken("wrong signature")
-        return claims.read_observer(_decode(parts[2]), now)
+        return claims.read_subscribe(await self._verified(_parse(token)), now)
 
     def close(self) -> None:
-        """Release what fetching keys needs."""
+        """Release the thread that fetches keys."""
         if self._key_set is not None:
             self._key_set.close()
 
-    async def _verified(self, token: str) -> bytes:
-        """The claims of a token whose signature is right, still encoded."""
-        parts = _COMPACT.fullmatch(token)
-        if parts is None:
-            raise InvalidToken("not in compact form")
-        header = _read_header(parts[1])
-        key = await self._key(header)
-        message, signature = _signed(token, parts)
-        if not key.verifies(message, signature):
+    def _verified_for_observer(self, signed: _Signed) -> bytes:
+        """Return the claims of a token that an observer key signed."""
+        if signed.algorithm != "HS256":
+            raise InvalidToken("not an observer's token")
+        if not any(key.verifies(signed.message, signed.signature) for key in self._observer_keys):
             raise InvalidToken("wrong signature")
-        return _decode(parts[2])
+        return signed.claims
 
-    async def _key(self, header: _Header) -> Key:
-        if bytes(header.crit):
-            raise InvalidToken("critical extensions are not supported")
+    async def _verified(self, signed: _Signed) -> bytes:
+        """Return the claims of a token whose signature is right, still encoded."""
+        key = await self._key(signed)
+        if not key.verifies(signed.message, signed.signature):
+            raise InvalidToken("wrong signature")
+        return signed.claims
+
+    async def _key(self, signed: _Signed) -> Key:
+        algorithm = signed.algorithm
         if self._key_set is None:
             try:
-                return self._keys[header.alg]
+                return self._keys[algorithm]
             except KeyError:
                 raise InvalidToken("no key for this algorithm") from None
-        if header.alg not in self._rsa or not header.kid:
+        if algorithm not in self._rsa or not signed.key_id:
             raise InvalidToken("not an RSA token with a key ID")
-        public = await self._key_set.key(header.kid)
+        public = await self._key_set.key(signed.key_id)
         if public is None:
             raise InvalidToken("unknown key ID")
-        return Key(self._rsa[header.alg], public)
+        return Key(self._rsa[algorithm], public)
 
 
-def _signed(token: str, parts: re.Match[str]) -> tuple[bytes, bytes]:
-    """What is signed, and the signature."""
-    return token[: parts.start(3) - 1].encode(), _decode(parts[3])
+def _parse(token: str) -> _Signed:
+    """Take a token apart, without verifying it.
 
-
-@lru_cache(maxsize=256)
-def _read_header(encoded: str) -> _Header:
-    """Decode a header. Cached: an application's tokens share a handful of headers."""
+    Raises:
+        InvalidToken: it is not in compact form, its header is malformed, or it has an extension
+            that the verifier must understand.
+    """
+    if _COMPACT.fullmatch(token) is None:
+        raise InvalidToken("not in compact form")
     try:
-        return _decode_header(_decode(encoded))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise InvalidToken("malformed header") from None
+        parts = _decode_complete(token, options={"verify_signature": False})
+    except (PyJWTError, RecursionError):
+        raise InvalidToken("malformed header or base64url") from None
+    header = parts["header"]
+    if "crit" in header:
+        raise InvalidToken("critical extensions are not supported")
+    return _Signed(
+        _text(header.get("alg")),
+        _text(header.get("kid")),
+        token.rpartition(".")[0].encode(),
+        parts["signature"],
+        parts["payload"],
+    )
 
 
-def _decode(segment: str) -> bytes:
-    """Decode unpadded base64url."""
-    try:
-        return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
-    except binascii.Error:
-        raise InvalidToken("malformed base64url") from None
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -10,7 +10,7 @@ import time
 from contextlib import AsyncExitStack
 
 from realtime import channel_rules
-from realtime.auth.claims import ExpiredToken, InvalidToken
+from realtime.auth.claims import ExpiredToken, InvalidToken, ObserverToken
 from realtime.clients.client import Client
 from realtime.clients.commands.subscribing import Subscribing, ttl_of
 from realtime.clients.session import Subscription
@@ -185,20 +185,18 @@ async def _verified(
         DisconnectInvalidToken
         when_expired
     """
-    verifier = client.node.verifier
     try:
-        if verifier.is_for_observer(token):
-            watching = verifier.observer(token, time.time())
-            return Identity(
-                "", channels=watching.channels, expires_at=watching.expires_at, observing=True
-            )
-        verified = await verifier.connect(token, time.time())
-        return Identity(verified.user, verified.info, verified.channels, verified.expires_at)
+        verified = await client.node.verifier.identify(token, time.time())
     except InvalidToken as error:
         client.log_refused("connection token", error)
         raise DisconnectInvalidToken from None
     except ExpiredToken:
         raise when_expired from None
+    if isinstance(verified, ObserverToken):
+        return Identity(
+            "", channels=verified.channels, expires_at=verified.expires_at, observing=True
+        )
+    return Identity(verified.user, verified.info, verified.channels, verified.expires_at)
 
 
 def _expiry(identity: Identity, config: Config) -> float | None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from realtime.auth import issue
-from realtime.auth.claims import OBSERVER
+from realtime.auth.claims import OBSERVER, ConnectToken, ObserverToken
 from realtime.config import sources
 from realtime.config.options import Config
 from realtime.errors import BadRequest, NamespaceNotFound
@@ -32,29 +32,31 @@ def made(
     return token(claims, algorithm, key, header={**HEADER, "alg": algorithm, **header})
 
 
-def channels_of(text: str, keys: Sequence[bytes] = KEYS, now: float = NOW) -> tuple[str, ...]:
-    return Verifier(CONFIG, keys).observer(text, now).channels
+async def channels_of(text: str, keys: Sequence[bytes] = KEYS, now: float = NOW) -> tuple[str, ...]:
+    verified = await Verifier(CONFIG, keys).identify(text, now)
+    assert isinstance(verified, ObserverToken)
+    return verified.channels
 
 
-def test_token_that_was_made_by_hand_is_accepted() -> None:
-    assert Verifier(CONFIG, KEYS).is_for_observer(made())
-    assert channels_of(made()) == ("a",)
+async def test_token_that_was_made_by_hand_is_accepted() -> None:
+    assert await channels_of(made()) == ("a",)
 
 
-def test_token_that_was_issued_is_accepted_until_it_expires() -> None:
+async def test_token_that_was_issued_is_accepted_until_it_expires() -> None:
     now = time.time()
     text = issue.observer_token(KEYS[0], ["a", "b:c"], ttl=60)
 
-    verified = Verifier(CONFIG, KEYS).observer(text, now)
+    verified = await Verifier(CONFIG, KEYS).identify(text, now)
 
+    assert isinstance(verified, ObserverToken)
     assert verified.channels == ("a", "b:c")
     assert now + 58 <= verified.expires_at <= now + 60
     with pytest.raises(ExpiredToken):
-        channels_of(text, now=now + 61)
+        await channels_of(text, now=now + 61)
 
 
-def test_any_key_verifies_so_that_keys_can_be_changed() -> None:
-    assert channels_of(made(), [b"a newer key", *KEYS]) == ("a",)
+async def test_any_key_verifies_so_that_keys_can_be_changed() -> None:
+    assert await channels_of(made(), [b"a newer key", *KEYS]) == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +114,14 @@ def test_any_key_verifies_so_that_keys_can_be_changed() -> None:
         "three letters",
     ],
 )
-def test_token_that_is_not_quite_an_observers_is_refused(text: str) -> None:
+async def test_token_that_is_not_quite_an_observers_is_refused(text: str) -> None:
     with pytest.raises(InvalidToken):
-        channels_of(text)
+        await channels_of(text)
 
 
-def test_token_is_refused_where_there_are_no_keys() -> None:
+async def test_token_is_refused_where_there_are_no_keys() -> None:
     with pytest.raises(InvalidToken):
-        channels_of(made(), [])
+        await channels_of(made(), [])
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ async def test_token_is_accepted_with_any_configuration_and_as_no_other_token(
     config: Config,
 ) -> None:
     verifier = Verifier(config, KEYS)
-    assert verifier.observer(made(), NOW).channels == ("a",)
+    assert isinstance(await verifier.identify(made(), NOW), ObserverToken)
 
     with pytest.raises(InvalidToken):
         await verifier.connect(made(), NOW)
@@ -144,9 +146,13 @@ async def test_token_is_accepted_with_any_configuration_and_as_no_other_token(
         await verifier.subscribe(made(), NOW)
 
 
-@pytest.mark.parametrize("text", [token(CLAIMS), token(CLAIMS, key=KEY), "", "a.b.c", "x"])
-def test_token_without_the_key_id_is_none_of_an_observer(text: str) -> None:
-    assert not Verifier(CONFIG, KEYS).is_for_observer(text)
+async def test_token_without_the_key_id_is_a_connection_token() -> None:
+    text = token(CLAIMS | {"aud": OBSERVER, "sub": "17"})
+
+    verified = await Verifier(CONFIG, KEYS).identify(text, NOW)
+
+    assert isinstance(verified, ConnectToken)
+    assert verified.user == "17"
 
 
 # the site's
@@ -166,18 +172,18 @@ def test_key_comes_from_secret_key_and_is_nobody_elses(settings: Any) -> None:
     assert prefix.removeprefix("realtime-") not in one.hex()
 
 
-def test_fallbacks_verify_and_do_not_sign(settings: Any) -> None:
+async def test_fallbacks_verify_and_do_not_sign(settings: Any) -> None:
     settings.SECRET_KEY = "old"
     old = observer_token("a")
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", ["old"]
     now = time.time()
 
-    assert channels_of(old, sources.observer_keys(), now) == ("a",)
-    assert channels_of(observer_token("a"), sources.observer_keys()[:1], now) == ("a",)
+    assert await channels_of(old, sources.observer_keys(), now) == ("a",)
+    assert await channels_of(observer_token("a"), sources.observer_keys()[:1], now) == ("a",)
 
     settings.SECRET_KEY_FALLBACKS = []
     with pytest.raises(InvalidToken):
-        channels_of(old, sources.observer_keys(), now)
+        await channels_of(old, sources.observer_keys(), now)
 
 
 def test_token_names_its_key_its_audience_and_several_channels() -> None:
