@@ -20,7 +20,7 @@ from realtime import channel_rules
 from realtime.config import sources
 from realtime.errors import EngineUnavailable, InternalError, NotAvailable, NotServing
 from realtime.server_api import http, methods, operations
-from realtime.serving import call
+from realtime.serving import serving
 
 if TYPE_CHECKING:
     from realtime.cluster.member import Member
@@ -134,7 +134,9 @@ def connections(user: str) -> Surveyed[ConnectionsAnswer]:
         Error: code 107, the user ID is empty.
     """
     with answering():
-        return call(lambda member: operations.connections(member, user), twin="aconnections")
+        return serving.call(
+            lambda member: operations.connections(member, user), async_name="aconnections"
+        )
 
 
 def presence(channel: str) -> dict[str, ClientInfo]:
@@ -145,7 +147,9 @@ def presence(channel: str) -> dict[str, ClientInfo]:
         Error: code 108 where presence is off.
     """
     with answering():
-        found = call(lambda member: operations.presence(member, channel), twin="apresence")
+        found = serving.call(
+            lambda member: operations.presence(member, channel), async_name="apresence"
+        )
     return dict(found.presence)
 
 
@@ -167,7 +171,7 @@ def history(channel: str, newest: int) -> list[Publication]:
         return kept.publications[-newest:]
 
     with answering():
-        return list(call(read, twin="ahistory"))
+        return list(serving.call(read, async_name="ahistory"))
 
 
 def publication(channel: str, offset: int) -> Publication | None:
@@ -183,7 +187,7 @@ def publication(channel: str, offset: int) -> Publication | None:
         return (await member.store.history(channel, offset)).publications[:1]
 
     with answering():
-        found = call(read, twin="ahistory")
+        found = serving.call(read, async_name="ahistory")
     return found[0] if found and found[0].offset == offset else None
 
 
@@ -230,7 +234,7 @@ def remove_history(channel: str) -> None:
 def run_commands(content_type: str, body: bytes) -> http.Response:
     """Answer one request of the server API, whose sender may use it. Failures are answers, too."""
     try:
-        return call(lambda member: http.handle(member, content_type, body))
+        return serving.call(lambda member: http.handle(member, content_type, body))
     except NotServing as error:
         logger.error("A command cannot be served: %s", error)
         return http.UNAVAILABLE
@@ -274,4 +278,4 @@ def run_command(method: str, params: bytes) -> bytes:
     """
     number = methods.METHOD_NUMBERS[method]
     with answering():
-        return call(lambda member: methods.run(member, number, params))
+        return serving.call(lambda member: methods.run(member, number, params))

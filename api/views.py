@@ -15,10 +15,10 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from realtime import serving
 from realtime.config import sources
 from realtime.errors import InternalError, NotServing
 from realtime.server_api import http
+from realtime.serving import serving
 
 logger = logging.getLogger("realtime.api")
 

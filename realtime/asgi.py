@@ -17,10 +17,10 @@ import time
 from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
-from realtime import serving
 from realtime.config.options import Config
 from realtime.node.node import Node
 from realtime.server_api import http
+from realtime.serving import freeze_gc, serving
 from realtime.transports.asgi import (
     ASGIApplication,
     Exchange,
@@ -66,7 +66,7 @@ def application(
             are found there.
         api: answer the server API here rather than in the REST framework view. Turn it
             off when middleware of the site must see those requests.
-        settle_heap: call `realtime.serving.settle` when serving begins; for processes that do
+        settle_heap: call `realtime.serving.freeze_gc` when serving begins; for processes that do
             nothing but serve. `python -m realtime` does it by itself.
     """
     if websocket is None:
@@ -153,7 +153,7 @@ class _Application:
         """
         if self._settle_heap:
             self._settle_heap = False
-            serving.settle()
+            freeze_gc()
         node = serving.node()
         if node is not None:
             self._failed = False

@@ -20,12 +20,12 @@ from django.core.signals import setting_changed
 from django.db.models.signals import post_delete, post_save
 from django.utils import timezone
 
-from realtime import serving
 from realtime.config import sources
 from realtime.config.reader import InvalidOptions
 from realtime.errors import Disconnect, DisconnectExpired, DisconnectForced, NotServing
 from realtime.hooks.login import LOGIN_KEY, digest, of
 from realtime.server_api import transactions
+from realtime.serving import serving
 
 logger = logging.getLogger("realtime.logins")
 

@@ -1,8 +1,8 @@
-"""Finds the member of the service that this process is, for whoever wants to publish.
+"""Composition root: which node, or member, this process is, and what it is made of.
 
 A process that serves clients has a node, made when serving begins: one per event loop, so
-normally one. With a shared engine any other process, and any thread, is a member of its own:
-it reaches Redis by blocking calls on pooled connections, and no event loop is made.
+normally one. With Redis any other process, and any thread, is a member of its own: it reaches
+Redis by blocking calls on pooled connections, and no event loop is made.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -19,181 +20,262 @@ from realtime import __version__
 from realtime.cluster.member import Member
 from realtime.config import sources
 from realtime.config.options import Config
+from realtime.config.sources import Configuration
 from realtime.engine import factory
+from realtime.engine.factory import Engines
+from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.errors import InternalError, NotServing
 from realtime.hooks.events import Events
-from realtime.hooks.registry import registry
+from realtime.hooks.registry import Registry, registry
+from realtime.hooks.runner import Connections, own_connections
 from realtime.hooks.site import SiteHooks, wanted
-from realtime.locks import ForkSafeLock
 from realtime.node.node import Node
+from realtime.server_api.transactions import AfterCommit, Direct, Publisher
 
 T = TypeVar("T")
 
 CALL_TIMEOUT = 10.0
 """Seconds a synchronous caller waits for the serving event loop."""
 
-_nodes: dict[asyncio.AbstractEventLoop, Node] = {}
-_starting: dict[asyncio.AbstractEventLoop, asyncio.Task[Node]] = {}
-_lock = ForkSafeLock()
-_member: tuple[Config, Member] | None = None
-"""Configuration, and the member this process is besides its nodes."""
-_inherited: list[object] = []
-"""What a forked process had from its parent."""
+
+class Serving:
+    """The service in one process. The one of this process is `serving`."""
+
+    def __init__(self, configuration: Configuration, hooks: Registry) -> None:
+        """
+        Args:
+            configuration: the options in force.
+            hooks: the functions of the site.
+        """
+        self._configuration = configuration
+        self._hooks = hooks
+        self._engines = Engines()
+        self.call_timeout = CALL_TIMEOUT
+        self.publisher: Publisher = Direct(self)
+        """Sends what the site publishes. Tests put one here that records."""
+        self.after_commit: Publisher = AfterCommit(lambda: self.publisher)
+        self._inherited: list[object] = []
+        """What a forked process had from its parent."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.RLock()
+        """Guards all of these, for they are used by every thread."""
+        self._nodes: dict[asyncio.AbstractEventLoop, Node] = {}
+        self._starting: dict[asyncio.AbstractEventLoop, asyncio.Task[Node]] = {}
+        self._member: Member | None = None
+        """The member this process is besides its nodes."""
+
+    def begin_forked(self) -> None:
+        """Begin as another member that serves no clients, in a process that was forked.
+
+        The lock is new, for a thread of the parent may hold the old one. Nodes and member of the
+        parent are kept: their end would close connections which the two processes share.
+        """
+        self._inherited.append((self._nodes, self._starting, self._member))
+        self._begin()
+
+    def config(self) -> Config:
+        """Return the configuration in force.
+
+        Raises:
+            InvalidOptions: the options have mistakes.
+        """
+        return self._configuration.current()
+
+    # nodes
+
+    async def start(self, connections: Connections = own_connections) -> Node:
+        """Return the node of the running loop; made and started at the first call.
+
+        Args:
+            connections: the database connections of hooks and receivers of signals.
+
+        Raises:
+            InvalidOptions, InvalidKey: the configuration has mistakes.
+            Exception: the engine could not be started; the next call tries again.
+        """
+        loop = asyncio.get_running_loop()
+        node = self._nodes.get(loop)
+        if node is None:
+            node = await asyncio.shield(self._attempt(loop, connections))
+        return node
+
+    def begin_start(self) -> None:
+        """Begin to start the node of the running loop. Returns at once; a failure is ignored."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._nodes:
+            self._attempt(loop, own_connections)
+
+    def _attempt(
+        self, loop: asyncio.AbstractEventLoop, connections: Connections
+    ) -> asyncio.Task[Node]:
+        """Return the attempt to start that is under way, or begin one."""
+        starting = self._starting.get(loop)
+        if starting is None:
+            starting = self._starting[loop] = loop.create_task(self._start(loop, connections))
+            starting.add_done_callback(self._started)
+        return starting
+
+    def _started(self, starting: asyncio.Task[Node]) -> None:
+        self._starting.pop(starting.get_loop(), None)
+        if not starting.cancelled():
+            starting.exception()  # its caller may have gone
+
+    async def _start(self, loop: asyncio.AbstractEventLoop, connections: Connections) -> Node:
+        node = self._make_node(connections)
+        await node.start()
+        with self._lock:
+            for closed in [other for other in self._nodes if other.is_closed()]:
+                del self._nodes[closed]
+            self._nodes[loop] = node
+            if self._member is not None:  # what other threads publish is counted as this node's
+                self._member.tally = node.tally
+        return node
+
+    def _make_node(self, connections: Connections) -> Node:
+        config = self.config()
+        hooks = None
+        if wanted(config, self._hooks):
+            hooks = SiteHooks(config, self._hooks, connections)
+        with self._lock:
+            engine = self._engines.engine(config)
+        return Node(
+            config,
+            engine,
+            hooks,
+            Events(connections),
+            sources.observer_keys(),
+            version=__version__,
+        )
+
+    def node(self) -> Node | None:
+        """Return the node of the running loop, if it is started."""
+        return self._nodes.get(asyncio.get_running_loop())
+
+    def begin_stop(self) -> None:
+        """Begin to close the clients of the running loop's node; `stop` completes it."""
+        node = self._nodes.get(asyncio.get_event_loop())
+        if node is not None:
+            node.begin_stop()
+
+    async def stop(self) -> None:
+        """Stop the node of the running loop, if there is one. It is found until it has stopped."""
+        loop = asyncio.get_running_loop()
+        node = self._nodes.get(loop)
+        if node is None:
+            return
+        try:
+            await node.stop()
+        finally:
+            with self._lock:
+                self._nodes.pop(loop, None)
+
+    def serving_node(self) -> Node:
+        """Return the node of this process, from any thread.
+
+        Raises:
+            NotServing: this process serves no clients.
+        """
+        with self._lock:
+            for node in reversed(self._nodes.values()):
+                if not node.loop.is_closed() and node.loop.is_running():
+                    return node
+        raise NotServing(
+            "This process serves no clients, and the memory engine reaches no other process."
+            " Call this in the process of the ASGI server, send the command to its /api, or name a"
+            " Redis (SERVICE_REDIS_URL), which connects all processes."
+        )
+
+    # work on the member that this process is
+
+    def call(self, work: Callable[[Member], Awaitable[T]], *, async_name: str = "") -> T:
+        """Run `work` for this process, from a thread that runs no event loop.
+
+        Args:
+            work: is called with the member that this process is.
+            async_name: the function of `realtime` to await on an event loop, for the message.
+
+        Raises:
+            RuntimeError: called on an event loop, which this would block.
+            InternalError: the serving loop did not answer in time.
+            NotServing: with the memory engine, in a process that serves no clients.
+            Exception: `work` raised it.
+        """
+        refuse_on_loop(async_name)
+        config = self.config()
+        if factory.is_shared(config):
+            return self._run(work, config)
+        future = _submit(self.serving_node(), work)
+        try:
+            return future.result(self.call_timeout)
+        except FutureTimeout:
+            if future.done():
+                raise
+            future.cancel()
+            raise InternalError(message="the serving event loop did not answer in time") from None
+
+    async def acall(self, work: Callable[[Member], Awaitable[T]]) -> T:
+        """Run `work` for this process, from a coroutine of any loop. Async version of `call`.
+
+        Raises:
+            NotServing: with the memory engine, in a process that serves no clients.
+            Exception: `work` raised it.
+        """
+        node = self.node()
+        if node is not None:
+            return await work(node)
+        config = self.config()
+        if factory.is_shared(config):
+            return await asyncio.to_thread(self._run, work, config)
+        return await asyncio.wrap_future(_submit(self.serving_node(), work))
+
+    def _run(self, work: Callable[[Member], Awaitable[T]], config: Config) -> T:
+        """Run `work` with blocking calls, stepping its coroutine by hand."""
+
+        async def run() -> T:
+            return await work(self._blocking_member(config))
+
+        coroutine: Coroutine[Any, Any, T] = run()
+        try:
+            while True:
+                # None is what sleep(0) yields, to give other tasks a turn: there are none
+                if coroutine.send(None) is not None:
+                    raise RuntimeError("a blocking call waits for an event loop")
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        finally:
+            coroutine.close()
+
+    def _blocking_member(self, config: Config) -> Member:
+        with self._lock:
+            if self._member is None or self._member.config is not config:
+                self._member = Member(config, self._engines.blocking_store(config))
+                for node in self._nodes.values():
+                    self._member.tally = node.tally
+            return self._member
+
+    def storage_layer(self, config: Config) -> RedisChannelLayer:
+        """Return the channel layer whose Redis keeps streams and presence; with Redis only."""
+        with self._lock:
+            return self._engines.storage_layer(config)
 
 
-async def start() -> Node:
-    """The node of the running loop; made and started at the first call.
+def refuse_on_loop(async_name: str = "") -> None:
+    """Refuse to be called on an event loop. `async_name` as for `Serving.call`.
 
     Raises:
-        InvalidOptions, InvalidKey: the configuration has mistakes.
-        Exception: the engine could not be started; the next call tries again.
-    """
-    loop = asyncio.get_running_loop()
-    node = _nodes.get(loop)
-    if node is None:
-        node = await asyncio.shield(_attempt(loop))
-    return node
-
-
-def begin_start() -> None:
-    """Begin what `start` does; returns at once, and says nothing of a failure."""
-    loop = asyncio.get_running_loop()
-    if loop not in _nodes:
-        _attempt(loop)
-
-
-def _attempt(loop: asyncio.AbstractEventLoop) -> asyncio.Task[Node]:
-    """The attempt to start that is under way, or a new one."""
-    starting = _starting.get(loop)
-    if starting is None:
-        starting = _starting[loop] = loop.create_task(_start(loop))
-        starting.add_done_callback(_started)
-    return starting
-
-
-def node() -> Node | None:
-    """The node of the running loop, if it is started."""
-    return _nodes.get(asyncio.get_running_loop())
-
-
-def _started(starting: asyncio.Task[Node]) -> None:
-    _starting.pop(starting.get_loop(), None)
-    if not starting.cancelled():
-        starting.exception()  # nobody may be waiting any more
-
-
-async def _start(loop: asyncio.AbstractEventLoop) -> Node:
-    config = sources.current()
-    hooks = SiteHooks(config, registry) if wanted(config, registry) else None
-    node = Node(
-        config,
-        factory.engine(config),
-        hooks,
-        Events(),
-        sources.observer_keys(),
-        version=__version__,
-    )
-    await node.start()
-    with _lock:
-        for closed in [other for other in _nodes if other.is_closed()]:
-            del _nodes[closed]
-        _nodes[loop] = node
-        if _member is not None:  # what other threads publish is this node's
-            _member[1].tally = node.tally
-    return node
-
-
-def begin_stop() -> None:
-    """Begin to close the clients of the running loop's node; `stop` sees it through."""
-    node = _nodes.get(asyncio.get_event_loop())
-    if node is not None:
-        node.begin_stop()
-
-
-async def stop() -> None:
-    """Stop the node of the running loop, if there is one; until then it is found, stopping."""
-    loop = asyncio.get_running_loop()
-    node = _nodes.get(loop)
-    if node is None:
-        return
-    try:
-        await node.stop()
-    finally:
-        with _lock:
-            _nodes.pop(loop, None)
-
-
-def serving_node() -> Node:
-    """The node of this process.
-
-    Raises:
-        NotServing: this process serves no clients.
-    """
-    with _lock:
-        for node in reversed(_nodes.values()):
-            if not node.loop.is_closed() and node.loop.is_running():
-                return node
-    raise NotServing(
-        "This process serves no clients, and the memory engine reaches no other process."
-        " Call this in the process of the ASGI server, send the command to its /api, or name a"
-        " Redis (SERVICE_REDIS_URL), which connects all processes."
-    )
-
-
-async def acall(work: Callable[[Member], Awaitable[T]]) -> T:
-    """Run `work` for this process, from a coroutine of any loop.
-
-    Raises:
-        NotServing: with the memory engine, in a process that serves no clients.
-        Exception: whatever `work` raises.
-    """
-    node = _nodes.get(asyncio.get_running_loop())
-    if node is not None:
-        return await work(node)
-    config = sources.current()
-    if factory.is_shared(config):
-        return await asyncio.to_thread(_run, work, config)
-    return await asyncio.wrap_future(_submit(serving_node(), work))
-
-
-def call(work: Callable[[Member], Awaitable[T]], *, twin: str = "") -> T:
-    """Run `work` for this process, from a thread that runs no event loop.
-
-    `twin`: name of the coroutine function to use on an event loop, for the message.
-
-    Raises:
-        RuntimeError: called on an event loop, which this would block.
-        InternalError: the serving loop did not answer in time.
-        NotServing: with the memory engine, in a process that serves no clients.
-        Exception: whatever `work` raises.
-    """
-    refuse_on_loop(twin)
-    config = sources.current()
-    if factory.is_shared(config):
-        return _run(work, config)
-    future = _submit(serving_node(), work)
-    try:
-        return future.result(CALL_TIMEOUT)
-    except FutureTimeout:
-        if future.done():
-            raise
-        future.cancel()
-        raise InternalError(message="the serving event loop did not answer in time") from None
-
-
-def refuse_on_loop(twin: str = "") -> None:
-    """Refuse to be called on an event loop. `twin` as for `call`.
-
-    Raises:
-        RuntimeError: there is one.
+        RuntimeError: this thread runs an event loop.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return
+    hint = f"; await realtime.{async_name} there" if async_name else ""
     raise RuntimeError(
         "A synchronous function of realtime was called on an event loop, which it would"
-        f" block{f'; await realtime.{twin} there' if twin else ''}."
+        f" block{hint}."
     )
 
 
@@ -204,56 +286,23 @@ def _submit(node: Node, work: Callable[[Member], Awaitable[T]]) -> Future[T]:
     return asyncio.run_coroutine_threadsafe(run(), node.loop)
 
 
-def _run(work: Callable[[Member], Awaitable[T]], config: Config) -> T:
-    """Run `work` with blocking calls, stepping its coroutine by hand."""
-
-    async def run() -> T:
-        return await work(_blocking_member(config))
-
-    coroutine: Coroutine[Any, Any, T] = run()
-    try:
-        while True:
-            # None is what sleep(0) gives, to let others have a turn: there are none
-            if coroutine.send(None) is not None:
-                raise RuntimeError("a blocking call waits for an event loop")
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
-    finally:
-        coroutine.close()
-
-
-def _blocking_member(config: Config) -> Member:
-    """The member this process is."""
-    global _member
-    with _lock:
-        if _member is None or _member[0] is not config:
-            _member = config, Member(config, factory.blocking_store(config))
-            for node in _nodes.values():
-                _member[1].tally = node.tally
-        return _member[1]
-
-
-def _begin_forked() -> None:
-    """A forked process is another member and serves nobody.
-
-    What it had from its parent is kept: the end of a node would be felt by its connections,
-    which the two processes share.
-    """
-    global _member, _nodes, _starting
-    _inherited.append((_member, _nodes, _starting))
-    _member, _nodes, _starting = None, {}, {}
-
+serving = Serving(sources.configuration, registry)
+"""The service in this process."""
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_forked)
+    os.register_at_fork(after_in_child=serving.begin_forked)
 
 
-THRESHOLDS = (50_000, 50, 1_000)
+# the garbage collector
+
+GC_THRESHOLDS = (50_000, 50, 1_000)
 
 
-def settle() -> None:
-    """Call once, when the application is loaded. Affects the whole process."""
+def freeze_gc() -> None:
+    """Freeze what was loaded, and collect less often. Affects the whole process.
+
+    Call it once, when the application is loaded.
+    """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*THRESHOLDS)
+    gc.set_threshold(*GC_THRESHOLDS)

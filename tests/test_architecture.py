@@ -42,8 +42,10 @@ ROOMS = (
     "realtime.clients.dispatch",
     "realtime.clients.commands",
     "realtime.clients",
-    "realtime.server_api",
+    "realtime.server_api.functions",
+    "realtime.server_api.overview",
     "realtime.serving",
+    "realtime.server_api",
     "realtime.hooks",
     "realtime.proxy",
     "realtime.signals",
@@ -66,7 +68,6 @@ ROOMS = (
     "realtime.errors",
     "realtime.timers",
     "realtime.metrics",
-    "realtime.locks",
     "realtime.__version__",
 )
 """From the top of the house to the ground: a room imports only rooms below it.

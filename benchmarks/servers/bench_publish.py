@@ -57,8 +57,8 @@ from asgiref.sync import async_to_sync
 from channels.layers import channel_layers
 
 import realtime
-from realtime import serving
 from realtime.engine.redis.scripts import APPEND
+from realtime.serving import serving
 
 DATA = {"ts": 123456789012345, "n": 1, "pad": "a" * 56}
 """About 100 bytes of JSON, as everywhere else in the suite."""

@@ -34,19 +34,11 @@ from realtime.config.redis_options import hosts, names_redis, uses_redis
 DEFAULT_ENV_PREFIX = "SERVICE_"
 _SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE", "CHANNEL_LAYERS")
 
-_loaded: dict[str, Config] = {}
-"""At "config" the configuration in force, when it has been read."""
-
 OUR_LAYER = "realtime.layer.RedisChannelLayer"
 IN_MEMORY_LAYER = "channels.layers.InMemoryChannelLayer"
 
-
-_overrides: dict[str, object] = {}
-"""Options that win over all sources."""
-
-
 Origin: TypeAlias = Literal["environment", "settings", "file", "override"]
-"""A source of options; "override" is `override`."""
+"""A source of options; "override" is `Configuration.override`."""
 
 
 class Sources(NamedTuple):
@@ -70,21 +62,56 @@ class Given(NamedTuple):
     """Every mistake, of the sources, the options and the layer."""
 
 
-def current() -> Config:
-    """The configuration in force.
+class Configuration:
+    """The options of one process: read at their first use, and again when settings changed."""
 
-    Raises:
-        InvalidOptions: the options have mistakes; the system checks list them too.
-    """
-    config = _loaded.get("config")
-    if config is None:
-        # threads that read at the same time share the first one's: `serving` compares identity
-        config = _loaded.setdefault("config", _load())
-    return config
+    def __init__(self) -> None:
+        self._loaded: dict[str, Config] = {}
+        """At "config" the configuration in force, once it was read."""
+        self._overrides: Mapping[str, object] = {}
+
+    def current(self) -> Config:
+        """Return the configuration in force.
+
+        Raises:
+            InvalidOptions: the options have mistakes; the system checks list them too.
+        """
+        loaded = self._loaded
+        config = loaded.get("config")
+        if config is None:
+            # threads that read at the same time share the first one's: `serving` compares identity
+            config = loaded.setdefault("config", self._load())
+        return config
+
+    def _load(self) -> Config:
+        given = self.examine()
+        if given.problems:
+            raise InvalidOptions(given.problems)
+        return given.config
+
+    def gather(self) -> Sources:
+        """Read and merge the sources; validate only the sources themselves."""
+        return _gather(self._overrides)
+
+    def examine(self) -> Given:
+        """Read, merge and validate the sources."""
+        sources = self.gather()
+        config, problems = read(sources.options)
+        problems = problems or _url_problems(config)
+        return Given(sources, config, [*sources.problems, *problems, *layer_problems(config)])
+
+    def override(self, **options: object) -> None:
+        """Override options in tests. Replaces earlier overrides."""
+        self._overrides = options
+        self._loaded = {}
+
+    def forget(self, *, setting: str, **_: object) -> None:
+        """Read the configuration again at its next use, if this setting is part of it."""
+        if setting in _SETTINGS:
+            self._loaded = {}
 
 
-def gather() -> Sources:
-    """Read and merge the three sources; nothing is validated here but the sources themselves."""
+def _gather(overrides: Mapping[str, object]) -> Sources:
     prefix: str = getattr(settings, "REALTIME_ENV_PREFIX", DEFAULT_ENV_PREFIX)
     problems: list[Problem] = []
     from_file = _read_file(prefix, problems)
@@ -110,27 +137,18 @@ def gather() -> Sources:
                 continue
             merged[known] = value
             origins[known] = origin
-    merged.update(_overrides)
-    origins.update(dict.fromkeys(_overrides, "override"))
+    merged.update(overrides)
+    origins.update(dict.fromkeys(overrides, "override"))
     return Sources(merged, problems, unknown, origins)
 
 
-def examine() -> Given:
-    """Read, merge and validate the three sources."""
-    sources = gather()
-    config, problems = read(sources.options)
-    problems = problems or _url_problems(config)
-    return Given(sources, config, [*sources.problems, *problems, *layer_problems(config)])
+def redis_prefix(config: Config) -> str:
+    """Return the prefix of all names in Redis: the option, or one made from SECRET_KEY.
 
-
-def redis_prefix() -> str:
-    """What every name in Redis begins with: the option, or one made from SECRET_KEY.
-
-    So two sites in one Redis do not meet, and all processes of a site agree.
+    All processes of a site have the same one, and two sites in one Redis different ones.
     """
-    configured = current().redis_prefix
-    if configured:
-        return configured
+    if config.redis_prefix:
+        return config.redis_prefix
     digest = salted_hmac("realtime.conf.redis_prefix", "", algorithm="sha256").hexdigest()
     return f"realtime-{digest[:8]}"
 
@@ -218,13 +236,6 @@ def _url_problems(config: Config) -> list[Problem]:
     return problems
 
 
-def _load() -> Config:
-    given = examine()
-    if given.problems:
-        raise InvalidOptions(given.problems)
-    return given.config
-
-
 def _read_environment(prefix: str) -> tuple[dict[str, str], list[str]]:
     strings: dict[str, str] = {}
     unknown: list[str] = []
@@ -263,19 +274,15 @@ def _read_file(prefix: str, problems: list[Problem]) -> Mapping[str, Any]:
     return content
 
 
-def forget(*, setting: str, **_: object) -> None:
-    """Read the configuration again at its next use, if this setting is part of it."""
-    if setting in _SETTINGS:
-        _loaded.clear()
+configuration = Configuration()
+"""That of this process."""
 
-
-def override(**options: object) -> None:
-    """Have these options win over all sources, in place of those before: for `realtime.testing`."""
-    _overrides.clear()
-    _overrides.update(options)
-    _loaded.clear()
+current = configuration.current
+examine = configuration.examine
+gather = configuration.gather
+forget = configuration.forget
 
 
 def connect_signals() -> None:
-    """See changes that tests make to settings."""
+    """Follow the settings that tests change."""
     setting_changed.connect(forget)

@@ -17,12 +17,13 @@ import msgspec
 from django.core.management.base import CommandError, CommandParser
 from msgspec import Raw, Struct
 
-from realtime import payload, serving
+from realtime import payload
 from realtime.config import sources
 from realtime.console.base import Answer, Options, SubCommand, add_nothing, count, shown, table
 from realtime.console.remote import Remote, Unreachable, add_url_arguments, explain_api
 from realtime.errors import Error, NotServing
 from realtime.server_api import methods
+from realtime.serving import serving
 
 NOT_HERE = (
     "With the memory engine only the process that serves clients knows them. Send this to it,"

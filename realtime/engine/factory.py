@@ -18,10 +18,6 @@ from realtime.engine.redis.carriers import (
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.engine.redis.store import RedisStore
-from realtime.locks import ForkSafeLock
-
-_lock = ForkSafeLock()
-_own_layer: tuple[Config, RedisChannelLayer] | None = None
 
 
 def is_shared(config: Config) -> bool:
@@ -29,27 +25,54 @@ def is_shared(config: Config) -> bool:
     return redis_options.uses_redis(config)
 
 
-def engine(config: Config) -> Engine | None:
-    """The engine of a node that serves clients; None for the memory engine."""
-    if not is_shared(config):
-        return None
-    own, foreign = _layers(config)
-    carrier: Receiving = TwoStepCarrier(own, foreign)
-    if foreign is None:
-        carrier = LayerCarrier(own, owned=not config.channel_layer)
-    return RedisEngine(carrier, sources.redis_prefix(), **_options(config))
+class Engines:
+    """Makes the engines of one process. They share one layer of ours, which has the connections.
 
+    Not to be used by two threads at once.
+    """
 
-def blocking_store(config: Config) -> Store:
-    """The store of a process, or thread, that has no node; its coroutines never suspend."""
-    own, foreign = _layers(config)
-    carrier = BlockingCarrier(own) if foreign is None else BlockingTwoStepCarrier(own, foreign)
-    return RedisStore(carrier, sources.redis_prefix(), **_options(config))
+    def __init__(self) -> None:
+        self._own: tuple[Config, RedisChannelLayer] | None = None
 
+    def engine(self, config: Config) -> Engine | None:
+        """Return the engine of a node that serves clients; None for the memory engine."""
+        if not is_shared(config):
+            return None
+        own, foreign = self._layers(config)
+        carrier: Receiving = TwoStepCarrier(own, foreign)
+        if foreign is None:
+            carrier = LayerCarrier(own, owned=not config.channel_layer)
+        return RedisEngine(carrier, sources.redis_prefix(config), **_options(config))
 
-def keeping_layer(config: Config) -> RedisChannelLayer:
-    """The layer whose Redis keeps streams and presence; for a shared engine only."""
-    return _layers(config)[0]
+    def blocking_store(self, config: Config) -> Store:
+        """Return the store of a process or thread without a node; its coroutines never suspend."""
+        own, foreign = self._layers(config)
+        carrier = BlockingCarrier(own) if foreign is None else BlockingTwoStepCarrier(own, foreign)
+        return RedisStore(carrier, sources.redis_prefix(config), **_options(config))
+
+    def storage_layer(self, config: Config) -> RedisChannelLayer:
+        """Return the layer whose Redis keeps streams and presence; for a shared engine only."""
+        return self._layers(config)[0]
+
+    def _layers(self, config: Config) -> tuple[RedisChannelLayer, Any]:
+        """Return the layer that keeps, and the one that sends if it is another."""
+        if not config.channel_layer:
+            return self._own_layer(config), None
+        named = layer.configured(config.channel_layer)
+        if isinstance(named, RedisChannelLayer):
+            return named, None
+        return self._own_layer(config), named
+
+    def _own_layer(self, config: Config) -> RedisChannelLayer:
+        if self._own is None or self._own[0] is not config:
+            own = RedisChannelLayer(
+                hosts=redis_options.hosts(config),
+                prefix=sources.redis_prefix(config),
+                connect_timeout=config.redis_connect_timeout,
+                timeout=config.redis_read_timeout,
+            )
+            self._own = config, own
+        return self._own[1]
 
 
 def _options(config: Config) -> dict[str, Any]:
@@ -57,28 +80,3 @@ def _options(config: Config) -> dict[str, Any]:
         "meta_lifetime": config.redis_history_meta_ttl,
         "epoch_per_run": config.redis_epoch_per_run,
     }
-
-
-def _layers(config: Config) -> tuple[RedisChannelLayer, Any]:
-    """The layer that keeps, and the one that sends if it is another."""
-    if not config.channel_layer:
-        return _own(config), None
-    named = layer.configured(config.channel_layer)
-    if isinstance(named, RedisChannelLayer):
-        return named, None
-    return _own(config), named
-
-
-def _own(config: Config) -> RedisChannelLayer:
-    """A layer of our own; one for the whole process, since it owns the connections."""
-    global _own_layer
-    with _lock:
-        if _own_layer is None or _own_layer[0] is not config:
-            made = RedisChannelLayer(
-                hosts=redis_options.hosts(config),
-                prefix=sources.redis_prefix(),
-                connect_timeout=config.redis_connect_timeout,
-                timeout=config.redis_read_timeout,
-            )
-            _own_layer = config, made
-        return _own_layer[1]

@@ -13,7 +13,7 @@ from typing import Any
 from django.dispatch import Signal
 
 from realtime import signals
-from realtime.hooks import runner
+from realtime.hooks.runner import Connections, name_of, own_connections
 
 logger = logging.getLogger("realtime.hooks")
 
@@ -44,7 +44,9 @@ class Events:
     ends does not keep the process from ending.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, connections: Connections = own_connections) -> None:
+        """`connections`: the database connections of the thread."""
+        self._connections = connections
         self._waiting: SimpleQueue[_Event | Future[None] | None] = SimpleQueue()
         """Events; who wants to know when those before it are heard; None at the end."""
         self._begun = False
@@ -111,17 +113,17 @@ class Events:
             if isinstance(event, Future):
                 event.set_result(None)
             else:
-                _send(*event)
+                _send(self._connections, *event)
 
 
-def _send(kind: str, details: dict[str, Any]) -> None:
+def _send(connections: Connections, kind: str, details: dict[str, Any]) -> None:
     try:
-        with runner.connections():
+        with connections():
             results = SIGNALS[kind].send_robust(sender=None, **details)
     except BaseException:  # the thread must go on
         logger.exception("Signal %s could not be sent to all receivers", kind)
         return
     for receiver, result in results:
         if isinstance(result, Exception):
-            name = runner.name_of(receiver)
+            name = name_of(receiver)
             logger.error("Receiver %s of signal %s failed", name, kind, exc_info=result)

@@ -39,8 +39,13 @@ CLOSE_INTERVAL = 0.01
 # database connections
 
 
+Connections = Callable[[], AbstractContextManager[None]]
+"""Surrounds each call of a function of the site: gives its thread database connections."""
+
+
 @contextmanager
-def _closing_old_connections() -> Iterator[None]:
+def own_connections() -> Iterator[None]:
+    """Let a thread open connections of its own; close old ones, as Django does per request."""
     close_old_connections()
     try:
         yield
@@ -48,19 +53,23 @@ def _closing_old_connections() -> Iterator[None]:
         close_old_connections()
 
 
-connections: Callable[[], AbstractContextManager[None]] = _closing_old_connections
-"""Surrounds every call. `realtime.testing` shares the connections of a test instead."""
-
-
 class _ConnectionPool(Pool):
     """Threads that leave no database connection behind after a call."""
 
+    def __init__(self, workers: int, queue: int, name: str, connections: Connections) -> None:
+        """`connections`: surround every call. For the rest see `Pool`."""
+        super().__init__(workers, queue, name)
+        self._connections = connections
+
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        return super().submit(_with_connections, function, arguments, named)
+        return super().submit(_within, self._connections, function, arguments, named)
 
 
-def _with_connections(
-    function: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
+def _within(
+    connections: Connections,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
 ) -> Any:
     with connections():
         return function(*arguments, **named)
@@ -81,15 +90,20 @@ def threads_can_be_chosen() -> bool:
 class Runner:
     """Runs functions of the site. Belongs to one event loop."""
 
-    def __init__(self, workers: int, timeout: float) -> None:
+    def __init__(
+        self, workers: int, timeout: float, connections: Connections = own_connections
+    ) -> None:
         """
         Args:
             workers: threads for synchronous functions.
             timeout: seconds a function may take. A thread cannot be stopped: after this time
                 its caller gets an error, and the thread continues.
+            connections: the database connections of those threads.
         """
         self._timeout = timeout
-        self._pool = _ConnectionPool(workers, workers * MAX_QUEUE_PER_WORKER, "realtime-hook")
+        self._pool = _ConnectionPool(
+            workers, workers * MAX_QUEUE_PER_WORKER, "realtime-hook", connections
+        )
         # by default all coroutines of the process share one thread, and a slow query in one
         # stalls all others
         self._threads = ThreadSensitiveContext()

@@ -28,7 +28,7 @@ from realtime.hooks.requests import (
     RPCRequest,
     SubscribeRequest,
 )
-from realtime.hooks.runner import Runner, name_of
+from realtime.hooks.runner import Connections, Runner, name_of, own_connections
 from realtime.node.hooks import Caller, Identity, Renewal
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, UserID
@@ -44,15 +44,23 @@ class SiteHooks:
 
     wants_handshake = True
 
-    def __init__(self, config: Config, registry: Registry) -> None:
+    def __init__(
+        self, config: Config, registry: Registry, connections: Connections = own_connections
+    ) -> None:
+        """
+        Args:
+            config: the options in force.
+            registry: the functions of the site.
+            connections: the database connections of the threads in which they run.
+        """
         self._registry = registry
-        self._runner = Runner(config.hook_workers, config.hook_timeout)
+        self._runner = Runner(config.hook_workers, config.hook_timeout, connections)
         self._endpoints = Endpoints(config)
         self._logins = None
         self._reader: Runner | None = None
         if config.session_authentication:
             workers = max(2, config.hook_workers // 2)
-            self._reader = Runner(workers, config.hook_timeout)
+            self._reader = Runner(workers, config.hook_timeout, connections)
             self._logins = Logins(
                 self._runner, registry, config.allowed_origins, workers, self._reader
             )

@@ -23,7 +23,8 @@ from realtime.engine import base as nodes_
 from realtime.payload import Payload
 from realtime.protocol import messages
 from realtime.server_api import operations, transactions
-from realtime.serving import acall, call
+from realtime.server_api.transactions import Publications
+from realtime.serving import refuse_on_loop, serving
 
 
 class ClientInfo(TypedDict):
@@ -74,13 +75,12 @@ def publish(channel: str, data: object, *, on_commit: bool = True) -> None:
     Raises:
         TypeError: the data have no JSON form.
     """
-    sending = transactions.Sending(_encoded([(channel, data)]), "apublish")
-    transactions.send(sending, on_commit=on_commit)
+    _send(_encoded([(channel, data)]), on_commit, "apublish")
 
 
 async def apublish(channel: str, data: object) -> None:
     """Twin of `publish`, always at once: Django's transactions belong to threads."""
-    await transactions.Sending([(channel, payload.from_object(data))], "apublish").asend()
+    await _asend(_encoded([(channel, data)]))
 
 
 def publish_many(publications: Iterable[tuple[str, object]], *, on_commit: bool = True) -> None:
@@ -89,112 +89,134 @@ def publish_many(publications: Iterable[tuple[str, object]], *, on_commit: bool 
     Those into one channel go out in their order. When one of them is refused, none is
     published; when Redis fails on the way, some may be.
     """
-    sending = transactions.Sending(_encoded(publications))
-    transactions.send(sending, on_commit=on_commit)
+    _send(_encoded(publications), on_commit, "apublish_many")
 
 
 async def apublish_many(publications: Iterable[tuple[str, object]]) -> None:
     """Twin of `publish_many`, always at once."""
-    await transactions.Sending(_encoded(publications)).asend()
+    await _asend(_encoded(publications))
+
+
+def broadcast(channels: Iterable[str], data: object, *, on_commit: bool = True) -> None:
+    """Publish the same data into several channels; see `publish` and `publish_many`."""
+    encoded = payload.from_object(data)
+    _send([(channel, encoded) for channel in channels], on_commit, "abroadcast")
+
+
+async def abroadcast(channels: Iterable[str], data: object) -> None:
+    """Twin of `broadcast`, at once."""
+    encoded = payload.from_object(data)
+    await _asend([(channel, encoded) for channel in channels])
 
 
 def _encoded(publications: Iterable[tuple[str, object]]) -> list[tuple[str, Payload]]:
     return [(channel, payload.from_object(data)) for channel, data in publications]
 
 
-def broadcast(channels: Iterable[str], data: object, *, on_commit: bool = True) -> None:
-    """Publish the same data into several channels; see `publish` and `publish_many`."""
-    encoded = payload.from_object(data)
-    sending = transactions.Sending([(channel, encoded) for channel in channels], "abroadcast")
-    transactions.send(sending, on_commit=on_commit)
+def _send(publications: Publications, on_commit: bool, async_name: str) -> None:
+    transactions.check(publications, serving.config())
+    refuse_on_loop(async_name)
+    publisher = serving.after_commit if on_commit else serving.publisher
+    publisher.send(publications)
 
 
-async def abroadcast(channels: Iterable[str], data: object) -> None:
-    """Twin of `broadcast`, at once."""
-    encoded = payload.from_object(data)
-    await transactions.Sending([(channel, encoded) for channel in channels]).asend()
+async def _asend(publications: Publications) -> None:
+    transactions.check(publications, serving.config())
+    await serving.publisher.asend(publications)
 
 
 def unsubscribe(user: str, channel: str = "") -> None:
     """Unsubscribe all connections of a user ID from a channel; without one, from all of theirs."""
-    call(lambda member: operations.unsubscribe(member, user, channel), twin="aunsubscribe")
+    serving.call(
+        lambda member: operations.unsubscribe(member, user, channel), async_name="aunsubscribe"
+    )
 
 
 async def aunsubscribe(user: str, channel: str = "") -> None:
     """Twin of `unsubscribe`."""
-    await acall(lambda member: operations.unsubscribe(member, user, channel))
+    await serving.acall(lambda member: operations.unsubscribe(member, user, channel))
 
 
 def disconnect(user: str) -> None:
     """Disconnect all connections of a user ID; their clients do not reconnect."""
-    call(lambda member: operations.disconnect(member, user), twin="adisconnect")
+    serving.call(lambda member: operations.disconnect(member, user), async_name="adisconnect")
 
 
 async def adisconnect(user: str) -> None:
     """Twin of `disconnect`."""
-    await acall(lambda member: operations.disconnect(member, user))
+    await serving.acall(lambda member: operations.disconnect(member, user))
 
 
 def presence(channel: str) -> dict[str, ClientInfo]:
     """Who is subscribed to a channel: connection ID → client info."""
-    return _presence(call(lambda member: operations.presence(member, channel), twin="apresence"))
+    return _presence(
+        serving.call(lambda member: operations.presence(member, channel), async_name="apresence")
+    )
 
 
 async def apresence(channel: str) -> dict[str, ClientInfo]:
     """Twin of `presence`."""
-    return _presence(await acall(lambda member: operations.presence(member, channel)))
+    return _presence(await serving.acall(lambda member: operations.presence(member, channel)))
 
 
 def presence_stats(channel: str) -> PresenceStats:
     """How many clients and users are subscribed to a channel."""
     return _presence_stats(
-        call(lambda member: operations.presence_stats(member, channel), twin="apresence_stats")
+        serving.call(
+            lambda member: operations.presence_stats(member, channel), async_name="apresence_stats"
+        )
     )
 
 
 async def apresence_stats(channel: str) -> PresenceStats:
     """Twin of `presence_stats`."""
-    return _presence_stats(await acall(lambda member: operations.presence_stats(member, channel)))
+    return _presence_stats(
+        await serving.acall(lambda member: operations.presence_stats(member, channel))
+    )
 
 
 def history(channel: str) -> list[Publication]:
     """The publications kept in a channel, oldest first."""
-    return _history(call(lambda member: operations.history(member, channel), twin="ahistory"))
+    return _history(
+        serving.call(lambda member: operations.history(member, channel), async_name="ahistory")
+    )
 
 
 async def ahistory(channel: str) -> list[Publication]:
     """Twin of `history`."""
-    return _history(await acall(lambda member: operations.history(member, channel)))
+    return _history(await serving.acall(lambda member: operations.history(member, channel)))
 
 
 def history_remove(channel: str) -> None:
     """Forget the publications kept in a channel; offsets go on counting."""
-    call(lambda member: operations.history_remove(member, channel), twin="ahistory_remove")
+    serving.call(
+        lambda member: operations.history_remove(member, channel), async_name="ahistory_remove"
+    )
 
 
 async def ahistory_remove(channel: str) -> None:
     """Twin of `history_remove`."""
-    await acall(lambda member: operations.history_remove(member, channel))
+    await serving.acall(lambda member: operations.history_remove(member, channel))
 
 
 def channels() -> list[str]:
     """The channels that have a subscriber, sorted. Heavy beyond some 10 000 channels."""
-    return call(operations.channels, twin="achannels")
+    return serving.call(operations.channels, async_name="achannels")
 
 
 async def achannels() -> list[str]:
     """Twin of `channels`."""
-    return await acall(operations.channels)
+    return await serving.acall(operations.channels)
 
 
 def info() -> list[NodeInfo]:
     """The processes of the service."""
-    return _info(call(operations.info, twin="ainfo"))
+    return _info(serving.call(operations.info, async_name="ainfo"))
 
 
 async def ainfo() -> list[NodeInfo]:
     """Twin of `info`."""
-    return _info(await acall(operations.info))
+    return _info(await serving.acall(operations.info))
 
 
 # results in Python's words

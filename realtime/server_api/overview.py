@@ -21,7 +21,7 @@ from realtime.cluster.survey import (
 )
 from realtime.engine.base import NodeStatus
 from realtime.server_api import operations
-from realtime.serving import acall, call
+from realtime.serving import serving
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -72,24 +72,29 @@ def nodes() -> list[NodeStatus]:
     A process that died without saying so is not alive ten seconds after its last sign of life,
     and is listed for five minutes more. One that ended in order is not listed.
     """
-    return call(operations.nodes, twin="anodes")
+    return serving.call(operations.nodes, async_name="anodes")
 
 
 async def anodes() -> list[NodeStatus]:
     """Twin of `nodes`."""
-    return await acall(operations.nodes)
+    return await serving.acall(operations.nodes)
 
 
 def connections(user: str) -> Connections:
     """The connections of a user ID at every node, 1000 at most. Waits a second for answers."""
     return _connections(
-        user, call(lambda member: operations.connections(member, user), twin="aconnections")
+        user,
+        serving.call(
+            lambda member: operations.connections(member, user), async_name="aconnections"
+        ),
     )
 
 
 async def aconnections(user: str) -> Connections:
     """Twin of `connections`."""
-    return _connections(user, await acall(lambda member: operations.connections(member, user)))
+    return _connections(
+        user, await serving.acall(lambda member: operations.connections(member, user))
+    )
 
 
 def subscribers(channels: Iterable[str]) -> Subscribers:
@@ -102,14 +107,19 @@ def subscribers(channels: Iterable[str]) -> Subscribers:
     """
     names = _distinct(channels)
     return _subscribers(
-        names, call(lambda member: operations.subscribers(member, names), twin="asubscribers")
+        names,
+        serving.call(
+            lambda member: operations.subscribers(member, names), async_name="asubscribers"
+        ),
     )
 
 
 async def asubscribers(channels: Iterable[str]) -> Subscribers:
     """Twin of `subscribers`."""
     names = _distinct(channels)
-    return _subscribers(names, await acall(lambda member: operations.subscribers(member, names)))
+    return _subscribers(
+        names, await serving.acall(lambda member: operations.subscribers(member, names))
+    )
 
 
 def round_trip() -> float | None:
@@ -117,12 +127,12 @@ def round_trip() -> float | None:
 
     The median of three; with several shards that of the slowest one.
     """
-    return call(operations.round_trip, twin="around_trip")
+    return serving.call(operations.round_trip, async_name="around_trip")
 
 
 async def around_trip() -> float | None:
     """Twin of `round_trip`."""
-    return await acall(operations.round_trip)
+    return await serving.acall(operations.round_trip)
 
 
 def _distinct(channels: Iterable[str]) -> list[str]:

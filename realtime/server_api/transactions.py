@@ -1,29 +1,114 @@
-"""Publishing and transactions: what is published in one goes out after its commit."""
+"""Publishers: how checked publications of the site go out, now or after a commit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from django.db import connections, transaction
 
-from realtime import channel_rules, serving
-from realtime.config import sources
+from realtime import channel_rules
+from realtime.cluster.member import Member
+from realtime.config.options import Config
 from realtime.errors import BadRequest
 from realtime.payload import Payload
 from realtime.server_api import operations
 
+T = TypeVar("T")
+
 Publications = Sequence[tuple[str, Payload]]
+"""Channel and data of each."""
 
-capture: Callable[[Publications], bool] | None = None
-"""Sees what is about to be published, in tests of a site; whether it is sent all the same.
 
-Set by `realtime.testing`.
-"""
+class Publisher(Protocol):
+    """Sends publications that were checked. A later one may keep them in the site's database."""
+
+    def send(self, publications: Publications) -> None:
+        """Send them, from a thread without an event loop.
+
+        Raises:
+            Exception: they could not be sent; some of them may be.
+        """
+        ...
+
+    async def asend(self, publications: Publications) -> None:
+        """Send them, from a coroutine. Async version of `send`."""
+        ...
+
+
+class Members(Protocol):
+    """Reaches the member of the service that this process is."""
+
+    def call(self, work: Callable[[Member], Awaitable[T]]) -> T:
+        """Run `work` from a thread without an event loop."""
+        ...
+
+    async def acall(self, work: Callable[[Member], Awaitable[T]]) -> T:
+        """Run `work` from a coroutine. Async version of `call`."""
+        ...
+
+
+class Direct:
+    """Publishes at once, to every process."""
+
+    def __init__(self, members: Members) -> None:
+        self._members = members
+
+    def send(self, publications: Publications) -> None:
+        self._members.call(lambda member: operations.publish_many(member, publications))
+
+    async def asend(self, publications: Publications) -> None:
+        await self._members.acall(lambda member: operations.publish_many(member, publications))
 
 
 class AfterCommit:
+    """Publishes after the commit of every transaction that is under way in the thread.
+
+    Where none is, and in coroutines, it publishes at once: Django's transactions belong to
+    threads. A failure after the commit is logged, for the transaction is not undone by it.
+    """
+
+    def __init__(self, publisher: Callable[[], Publisher]) -> None:
+        """`publisher`: returns the one that sends, asked when it does."""
+        self._publisher = publisher
+
+    def send(self, publications: Publications) -> None:
+        databases = under_way()
+        if not databases:
+            self._publisher().send(publications)
+            return
+        uncommitted = set(databases)
+
+        def committed(database: str) -> None:
+            uncommitted.discard(database)
+            if not uncommitted:
+                self._publisher().send(publications)
+
+        for database in databases:
+            after_commit(partial(committed, database), "realtime.publish", database)
+
+    async def asend(self, publications: Publications) -> None:
+        await self._publisher().asend(publications)
+
+
+def check(publications: Publications, config: Config) -> None:
+    """Check publications before they are sent, or wait for a commit.
+
+    Raises:
+        BadRequest: there are none, or a name of a channel is not one.
+        NamespaceNotFound: a channel is in no namespace of the configuration.
+    """
+    if not publications:
+        raise BadRequest
+    for channel, _ in publications:
+        channel_rules.check_channel(channel, config)
+
+
+# Django's transactions
+
+
+class CommitHook:
     """Work that a transaction does after its commit. Done once, however often it is called.
 
     Tests of a site run in a transaction that is never committed: there `realtime.testing`
@@ -31,8 +116,9 @@ class AfterCommit:
     """
 
     def __init__(self, work: Callable[[], None], name: str) -> None:
+        """`name`: what Django's log calls it when it fails."""
         self._work = work
-        self.__qualname__ = name  # Django's log calls what failed so
+        self.__qualname__ = name
         self.running = False
         self.done = False
 
@@ -47,85 +133,31 @@ class AfterCommit:
             self.done = True
 
 
-class Sending:
-    """Publications that are about to go out, one after another.
-
-    Called, it sends them: that is what a transaction does after its commit.
-    """
-
-    def __init__(self, publications: Publications, twin: str = "apublish_many") -> None:
-        """
-        Args:
-            publications: at least one.
-            twin: what to await where an event loop must not be blocked.
-
-        Raises:
-            Error: BadRequest or NamespaceNotFound: there is none, or one of them is refused.
-        """
-        if not publications:
-            raise BadRequest
-        config = sources.current()
-        for channel, _ in publications:
-            channel_rules.check_channel(channel, config)
-        self.publications = publications
-        self.twin = twin
-
-    def __call__(self) -> None:
-        if capture is not None and not capture(self.publications):
-            return
-        serving.call(
-            lambda member: operations.publish_many(member, self.publications), twin=self.twin
-        )
-
-    async def asend(self) -> None:
-        """Send them, from a coroutine."""
-        if capture is not None and not capture(self.publications):
-            return
-        await serving.acall(lambda member: operations.publish_many(member, self.publications))
-
-
-def send(sending: Sending, *, on_commit: bool) -> None:
-    """Send now, or after the commit of every transaction that is under way in this thread.
-
-    Raises:
-        RuntimeError: called on an event loop.
-        Exception: when it is sent now, whatever that raises.
-    """
-    serving.refuse_on_loop(sending.twin)
-    databases = under_way() if on_commit else []
-    if not databases:
-        sending()
-        return
-    uncommitted = set(databases)
-
-    def committed(database: str) -> None:
-        uncommitted.discard(database)
-        if not uncommitted:
-            sending()
-
-    for database in databases:
-        after_commit(partial(committed, database), "realtime.publish", database)
-
-
 def after_commit(work: Callable[[], None], name: str, using: str | None = None) -> None:
-    """Do it after the commit of the transaction that is under way; a failure is logged."""
-    transaction.on_commit(AfterCommit(work, name), using=using, robust=True)
+    """Run `work` after the commit of the transaction that is under way; log a failure.
+
+    Args:
+        work: what to do.
+        name: what the log calls it.
+        using: alias of the database; None for the default one.
+    """
+    transaction.on_commit(CommitHook(work, name), using=using, robust=True)
 
 
 def in_transaction(using: str | None = None) -> bool:
-    """Whether a transaction of one database is under way that the code under test began."""
+    """Return whether the code under test has begun a transaction of one database."""
     return is_under_way(transaction.get_connection(using))
 
 
 def under_way() -> list[str]:
-    """The databases with a transaction that the code under test began in this thread."""
+    """Return the aliases of the databases with a transaction of this thread."""
     known = connections.all(initialized_only=True)
     return [connection.alias for connection in known if is_under_way(connection)]
 
 
 def is_under_way(connection: Any) -> bool:
-    """Whether the code under test began a transaction on a connection.
+    """Return whether a connection has a transaction that will be committed or rolled back.
 
-    Those in which Django's `TestCase` wraps tests are never committed, and do not count.
+    Those that Django's `TestCase` puts around tests are never committed, and do not count.
     """
     return any(not block._from_testcase for block in connection.atomic_blocks)

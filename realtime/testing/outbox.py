@@ -12,17 +12,11 @@ from unittest.mock import ANY
 from asgiref.sync import iscoroutinefunction
 
 from realtime import payload
-from realtime.server_api import transactions
 from realtime.server_api.transactions import Publications
+from realtime.serving import serving
 from realtime.testing.transactions import Committed
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-delivered_to: list[object] = []
-"""The services that run in this test. What is published goes to the outbox and to their clients."""
-
-_open: list[Outbox] = []
-_lock = threading.RLock()
 
 
 class Published(NamedTuple):
@@ -82,7 +76,7 @@ class Outbox(Sequence[Published]):
         return repr(list(self))
 
     def _look(self) -> list[Published]:
-        if self._committed is not None and _open[-1:] == [self]:
+        if self._committed is not None and recorder.is_innermost(self):
             self._committed.happen()
         return self._published
 
@@ -90,21 +84,14 @@ class Outbox(Sequence[Published]):
 
     def begin(self) -> None:
         """Take what is published from now on."""
-        with _lock:
-            if _open:
-                _open[-1]._look()
-            self._committed = Committed()
-            _open.append(self)
-            transactions.capture = _take
+        recorder.open(self)
+        self._committed = Committed()
 
     def end(self) -> None:
         """Take no more."""
         self._look()
-        with _lock:
-            self._committed = None
-            _open[:] = [outbox for outbox in _open if outbox is not self]
-            if not _open:
-                transactions.capture = None
+        self._committed = None
+        recorder.close(self)
 
     def take(self, publications: Publications) -> None:
         """Publish into this outbox."""
@@ -112,6 +99,83 @@ class Outbox(Sequence[Published]):
             self._committed.happen()  # it was published earlier
         for channel, data in publications:
             self._published.append(Published(channel, payload.value(data.json)))
+
+
+class Recorder:
+    """The publisher of tests: what is published goes to the innermost outbox.
+
+    It goes on to the publisher in force only where a `TestService` runs, whose clients receive it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._outboxes: list[Outbox] = []
+        self._services: list[object] = []
+        self._publisher = serving.publisher
+        """The one in force when no outbox is open."""
+
+    # a `serving.Publisher`
+
+    def send(self, publications: Publications) -> None:
+        """Record the publications, and send them to clients of a `TestService`."""
+        if self._record(publications):
+            self._publisher.send(publications)
+
+    async def asend(self, publications: Publications) -> None:
+        """Record the publications, and send them. Async version of `send`."""
+        if self._record(publications):
+            await self._publisher.asend(publications)
+
+    def _record(self, publications: Publications) -> bool:
+        """Record publications; return whether they are to be sent, too."""
+        innermost = self._innermost()
+        if innermost is None:
+            return True
+        innermost.take(publications)
+        return bool(self._services)
+
+    # outboxes and services
+
+    def open(self, outbox: Outbox) -> None:
+        """Record into an outbox from now on."""
+        innermost = self._innermost()
+        if innermost is not None:
+            # without the lock: what waited for a commit may be sent now, by another thread
+            innermost._look()
+        with self._lock:
+            if not self._outboxes:
+                self._publisher, serving.publisher = serving.publisher, self
+            self._outboxes.append(outbox)
+
+    def close(self, outbox: Outbox) -> None:
+        """Record into an outbox no longer."""
+        with self._lock:
+            self._outboxes = [other for other in self._outboxes if other is not outbox]
+            if not self._outboxes and serving.publisher is self:
+                serving.publisher = self._publisher
+
+    def is_innermost(self, outbox: Outbox) -> bool:
+        """Return whether publications go to this outbox."""
+        return self._innermost() is outbox
+
+    def _innermost(self) -> Outbox | None:
+        with self._lock:
+            return self._outboxes[-1] if self._outboxes else None
+
+    def begin_service(self, service: object) -> None:
+        """Send to clients what is recorded, from now on."""
+        with self._lock:
+            self._services.append(service)
+
+    def end_service(self, service: object) -> None:
+        """Undo `begin_service`, if it was called."""
+        with self._lock:
+            if service in self._services:
+                self._services.remove(service)
+
+
+recorder = Recorder()
+"""The one of this process."""
 
 
 class capture(ContextDecorator):  # noqa: N801, it is called like a function
@@ -148,12 +212,6 @@ class capture(ContextDecorator):  # noqa: N801, it is called like a function
                 return await function(*arguments, **named)
 
         return cast(F, captured)
-
-
-def _take(publications: Publications) -> bool:
-    """See `commits.capture`."""
-    _open[-1].take(publications)
-    return bool(delivered_to)
 
 
 def matching(published: Iterable[Published], channel: str, data: object = ANY) -> list[Published]:

@@ -17,15 +17,15 @@ from typing import Any, TypeVar
 from asgiref.sync import sync_to_async
 from django.core.signals import setting_changed
 
-from realtime import serving
 from realtime.config import sources
 from realtime.config.reader import InvalidOptions
-from realtime.hooks import runner
+from realtime.hooks.runner import Connections
 from realtime.node.node import Node
-from realtime.testing import outbox
+from realtime.serving import serving
 from realtime.testing.clients import TestClient
 from realtime.testing.credentials import Credentials
 from realtime.testing.databases import Databases
+from realtime.testing.outbox import recorder
 from realtime.testing.transactions import Committed
 
 T = TypeVar("T")
@@ -50,7 +50,6 @@ class TestService:
         self.databases = Databases()
         self._thread: _Thread | None = None
         self._committed: Committed | None = None
-        self._own_connections = runner.connections
 
     # life
 
@@ -62,8 +61,7 @@ class TestService:
         """
         self._committed = Committed()
         self.databases.lend()
-        runner.connections = self.databases.borrowed
-        outbox.delivered_to.append(self)
+        recorder.begin_service(self)
         setting_changed.connect(self._changed)
         try:
             self._serve()
@@ -75,23 +73,21 @@ class TestService:
         """Close every client, and leave nothing behind."""
         setting_changed.disconnect(self._changed)
         self._end()
-        sources.override()
-        if self in outbox.delivered_to:
-            outbox.delivered_to.remove(self)
-        runner.connections = self._own_connections
+        sources.configuration.override()
+        recorder.end_service(self)
         self.databases.take_back()
         self._committed = None
 
     def _serve(self) -> _Thread:
         if self._thread is None:
-            sources.override(engine="memory", channel_layer="")
+            sources.configuration.override(engine="memory", channel_layer="")
             if not sources.current().token_hmac_secret_key:
-                sources.override(
+                sources.configuration.override(
                     engine="memory",
                     channel_layer="",
                     token_hmac_secret_key=secrets.token_urlsafe(32),
                 )
-            self._thread = _Thread()
+            self._thread = _Thread(self.databases.borrowed)
         return self._thread
 
     def _end(self) -> None:
@@ -103,7 +99,7 @@ class TestService:
         if setting not in _SETTINGS:
             return
         self._end()
-        sources.override()
+        sources.configuration.override()
         with suppress(InvalidOptions):  # told to whoever wants to be served
             self._serve()
 
@@ -203,11 +199,13 @@ class _Thread:
     loop: asyncio.AbstractEventLoop
     node: Node
 
-    def __init__(self) -> None:
-        """
+    def __init__(self, connections: Connections) -> None:
+        """`connections`: the database connections of hooks and receivers of signals.
+
         Raises:
             Exception: the node could not be started.
         """
+        self._connections = connections
         self._started = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(
@@ -226,7 +224,7 @@ class _Thread:
         self.loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
         try:
-            self.node = await serving.start()
+            self.node = await serving.start(self._connections)
         except BaseException as error:
             self._failure = error
             return

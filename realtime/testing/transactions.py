@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db import connections
 
-from realtime.server_api.transactions import AfterCommit, is_under_way
+from realtime.server_api.transactions import CommitHook, is_under_way
 
 logger = logging.getLogger("realtime.testing")
 
@@ -51,14 +51,14 @@ class Committed:
                 except Exception:
                     logger.exception("%s failed after the commit", work.__qualname__)
 
-    def _waiting(self) -> Iterator[AfterCommit]:
+    def _waiting(self) -> Iterator[CommitHook]:
         here = connections.all(initialized_only=True)
         for connection in {id(known): known for known in [*self._connections, *here]}.values():
             if is_under_way(connection):
                 continue
             waiting: list[Any] = list(connection.run_on_commit)
             for _, work, _ in waiting:
-                if isinstance(work, AfterCommit):
+                if isinstance(work, CommitHook):
                     yield work
 
 

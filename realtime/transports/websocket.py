@@ -16,7 +16,6 @@ from typing import Any
 
 from channels.consumer import AsyncConsumer
 
-from realtime import serving
 from realtime.clients.client import Client
 from realtime.clients.dispatch import Dispatcher
 from realtime.config import origins
@@ -25,6 +24,7 @@ from realtime.node.hooks import NO_HANDSHAKE
 from realtime.node.node import Node
 from realtime.node.outbox import Transport
 from realtime.protocol.negotiation import Agreement, Codecs
+from realtime.serving import serving
 from realtime.transports.asgi import ASGIApplication, Receive, Scope, Send
 from realtime.transports.handshake import handshake, has_too_many_headers, header
 from realtime.transports.servers import daphne, uvicorn

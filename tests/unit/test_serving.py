@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from realtime import serving
 from realtime.config.reader import InvalidOptions
 from realtime.engine.base import Receiver
 from realtime.engine.memory import MemoryEngine
 from realtime.errors import NotServing
+from realtime.serving import serving
 from tests.unit.node.node_parts import OpenedClient
 from tests.unit.parts import eventually, turns
 

@@ -11,9 +11,9 @@ from typing import Any
 from realtime.config.options import Config
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.console.doctor.network import judge_skew
-from realtime.engine import factory
 from realtime.engine.redis.layer import RedisChannelLayer, Step
 from realtime.errors import EngineUnavailable
+from realtime.serving import serving
 
 VERSION_MIN = 5
 """The first one with streams."""
@@ -47,7 +47,7 @@ class Shard:
 
 def checks(config: Config) -> Iterator[Check]:
     """Everything of each shard; of one that does not answer, only that."""
-    layer = factory.keeping_layer(config)
+    layer = serving.storage_layer(config)
     for index in range(len(layer.hosts)):
         shard = Shard(layer, index)
         name = "redis" if len(layer.hosts) == 1 else f"redis {index + 1}"

@@ -19,8 +19,8 @@ import logging
 import sys
 from typing import Any
 
-from realtime import serving
 from realtime.protocol.frames import Frame, websocket_bytes
+from realtime.serving import serving
 from realtime.transports.asgi import Send
 from realtime.transports.websocket_transport import WebSocketTransport
 

@@ -11,7 +11,7 @@ import signal
 import threading
 from types import FrameType
 
-from realtime import serving
+from realtime.serving import serving
 from realtime.transports.asgi import Receive
 
 _LIFESPAN = ("granian.asgi", "LifespanProtocol")

@@ -5,7 +5,7 @@
 - uvloop, where it is installed;
 - no limit on a connection's age, where daphne ends each after a day;
 - no access log, because query strings may carry the API key (`--verbosity 1` brings it back);
-- a heap that is settled, see `realtime.serving`.
+- a garbage collector that is frozen, see `realtime.serving`.
 
 Nothing here is needed for correctness: plain `daphne mysite.asgi:application` works too.
 """
@@ -17,7 +17,7 @@ import asyncio
 import importlib
 from collections.abc import Sequence
 
-from realtime import serving
+from realtime.serving import freeze_gc
 
 LISTEN_BACKLOG = 1024
 PING_INTERVAL = 25
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
     # Twisted installs its reactor at import, on the loop of the policy in force.
     cli = importlib.import_module("daphne.cli")
     endpoint = f"tcp:port={options.port}:interface={_escape(options.host)}:backlog={LISTEN_BACKLOG}"
-    importlib.import_module("twisted.internet.reactor").callWhenRunning(serving.settle)
+    importlib.import_module("twisted.internet.reactor").callWhenRunning(freeze_gc)
     cli.CommandLineInterface().run(
         [
             *("--endpoint", endpoint),

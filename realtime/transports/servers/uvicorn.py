@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from realtime import serving
 from realtime.protocol.frames import Frame, websocket_bytes
+from realtime.serving import serving
 from realtime.transports.asgi import Send
 from realtime.transports.websocket_transport import WebSocketTransport
 

@@ -25,6 +25,7 @@ from realtime.config import sources
 from realtime.config.reader import InvalidOptions
 from realtime.engine import factory
 from realtime.management.commands.realtime import Command
+from realtime.serving import serving
 from tests.server import API_KEY, ROOT, SECRET
 
 TIMEOUT = 60.0
@@ -88,7 +89,7 @@ def run_here(options: Mapping[str, Any], *arguments: str) -> subprocess.Complete
         finally:
             with suppress(InvalidOptions):
                 if factory.is_shared(config := sources.current()):
-                    factory.keeping_layer(config).close_blocking()
+                    serving.storage_layer(config).close_blocking()
     return subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
 
 

@@ -13,7 +13,7 @@ from realtime.console import SUB_COMMANDS
 from realtime.console.doctor import network, nodes, redis, site
 from realtime.console.doctor.service import Service
 from realtime.console.remote import Remote
-from realtime.engine import factory
+from realtime.serving import serving
 from tests.live.console.command import call, run
 from tests.redis_server import RedisServer
 from tests.server import ROOT
@@ -54,7 +54,7 @@ def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: R
         *nodes.checks(service),
         *redis.checks(config),
     ]
-    factory.keeping_layer(config).close_blocking()
+    serving.storage_layer(config).close_blocking()
 
     documented = re.findall(r"^\| `([^`]+)` \| ", DOCS.partition("## The doctor")[2], re.MULTILINE)
 

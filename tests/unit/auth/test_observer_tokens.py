@@ -161,7 +161,7 @@ async def test_token_without_the_key_id_is_a_connection_token() -> None:
 def test_key_comes_from_secret_key_and_is_nobody_elses(settings: Any) -> None:
     settings.SECRET_KEY = "one"
     (one,) = sources.observer_keys()
-    prefix = sources.redis_prefix()
+    prefix = sources.redis_prefix(sources.current())
 
     settings.SECRET_KEY = "two"
     (two,) = sources.observer_keys()

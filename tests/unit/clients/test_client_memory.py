@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from realtime import serving
 from realtime.clients.client import Client
 from realtime.node.node import Node
+from realtime.serving import serving
 from realtime.transports.websocket import WebSocketConsumer
 from tests.conftest import connection_token
 from tests.server import SECRET

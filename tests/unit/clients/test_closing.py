@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from realtime import serving
 from realtime.errors import DisconnectForced
 from realtime.node.node import Node
 from realtime.node.outbox import Flusher, Outbox
+from realtime.serving import serving
 from realtime.transports.websocket import WebSocketConsumer
 from realtime.transports.websocket_transport import WebSocketTransport
 from tests.unit.node.node_parts import PLAIN, publish

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 import realtime
-from realtime import serving
 from realtime.channel_rules import QUESTIONS
 from realtime.cluster import survey
 from realtime.cluster.member import SURVEY_PATIENCE
@@ -26,6 +25,7 @@ from realtime.errors import BadRequest, EngineUnavailable, LimitExceeded
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication
+from realtime.serving import serving
 from realtime.timers import Timers
 from tests.unit.node.node_parts import PLAIN, publish, stop, subscribe
 from tests.unit.parts import Clock, RecordingClient, data, eventually, turns

@@ -245,16 +245,20 @@ def test_mistakes_are_raised_when_the_configuration_is_used() -> None:
 # names in Redis
 
 
+def prefix() -> str:
+    return config_sources.redis_prefix(config_sources.current())
+
+
 def test_prefix_of_redis_is_the_one_given() -> None:
     with override_settings(REALTIME={"redis_prefix": "shop"}):
-        assert config_sources.redis_prefix() == "shop"
+        assert prefix() == "shop"
 
 
 def test_prefix_of_redis_is_the_site_s_by_default() -> None:
     with override_settings(SECRET_KEY="one"):
-        first, again = config_sources.redis_prefix(), config_sources.redis_prefix()
+        first, again = prefix(), prefix()
     with override_settings(SECRET_KEY="two"):
-        other = config_sources.redis_prefix()
+        other = prefix()
 
     assert re.fullmatch(r"realtime-[0-9a-f]{8}", first)
     assert first == again
@@ -267,7 +271,7 @@ from django.conf import settings
 settings.configure(SECRET_KEY="one")
 django.setup()
 from realtime.config import sources
-print(sources.redis_prefix())
+print(sources.redis_prefix(sources.current()))
 """
 
 
@@ -282,7 +286,7 @@ def test_processes_of_a_site_agree_on_the_prefix_of_redis() -> None:
     ).stdout
 
     with override_settings(SECRET_KEY="one"):
-        assert config_sources.redis_prefix() == output.strip()
+        assert prefix() == output.strip()
 
 
 # the channel layer

@@ -10,7 +10,7 @@ from django.test import RequestFactory
 from pytest_django import Settings
 
 from api.views import CommandView
-from realtime import serving
+from realtime.serving import serving
 from realtime.testing import TestService
 
 
@@ -18,7 +18,7 @@ def test_event_loop_that_is_busy_is_status_503(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.REALTIME = {"api_key": "key"}
-    monkeypatch.setattr(serving, "CALL_TIMEOUT", 0.05)
+    monkeypatch.setattr(serving, "call_timeout", 0.05)
     request = RequestFactory().post(
         "/api",
         b'{"method": "info"}',

@@ -15,9 +15,9 @@ from django.db.models.signals import post_save
 from django.test import TestCase
 
 import realtime
-from realtime.server_api import transactions
 from realtime.server_api.transactions import Publications
-from tests.unit.server_api.transaction_parts import Sent, record, rolled_back
+from realtime.serving import serving
+from tests.unit.server_api.transaction_parts import RecordingPublisher, Sent, record, rolled_back
 
 committing = pytest.mark.django_db(transaction=True)
 """The test's transactions are real."""
@@ -308,10 +308,11 @@ async def test_plain_function_on_an_event_loop_is_refused_and_the_twin_is_named(
 def test_failure_after_the_commit_is_logged_and_hides_neither_commit_nor_later_work(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(publications: Publications) -> bool:
-        raise realtime.EngineUnavailable("Redis is away")
+    class Failing(RecordingPublisher):
+        def send(self, publications: Publications) -> None:
+            raise realtime.EngineUnavailable("Redis is away")
 
-    monkeypatch.setattr(transactions, "capture", fail)
+    monkeypatch.setattr(serving, "publisher", Failing())
     later: list[int] = []
 
     with transaction.atomic():

@@ -8,23 +8,31 @@ from contextlib import contextmanager
 import pytest
 from django.db import transaction
 
-from realtime.server_api import transactions
 from realtime.server_api.transactions import Publications
+from realtime.serving import serving
 
 Sent = list[tuple[str, bytes]]
 """Channel and data of what went out, in order."""
 
 
 def record(monkeypatch: pytest.MonkeyPatch) -> Sent:
-    """What goes out from now on, at the moment it does; nothing goes further."""
-    sent: Sent = []
+    """Hand in a publisher that records, and sends nothing; returns what it records."""
+    publisher = RecordingPublisher()
+    monkeypatch.setattr(serving, "publisher", publisher)
+    return publisher.sent
 
-    def take(publications: Publications) -> bool:
-        sent.extend((channel, data.json) for channel, data in publications)
-        return False
 
-    monkeypatch.setattr(transactions, "capture", take)
-    return sent
+class RecordingPublisher:
+    """Keeps what is sent, at the moment it is."""
+
+    def __init__(self) -> None:
+        self.sent: Sent = []
+
+    def send(self, publications: Publications) -> None:
+        self.sent.extend((channel, data.json) for channel, data in publications)
+
+    async def asend(self, publications: Publications) -> None:
+        self.send(publications)
 
 
 class Undo(Exception):
