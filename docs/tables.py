@@ -54,7 +54,7 @@ _CHECK = re.compile(r"^([EW]\d{3}): (.+?)(?=\n\s*[EW]\d{3}: |\n\s*\n|\Z)", re.DO
 
 def options(first: str, _to: str, last: str) -> Iterator[Row]:
     """Yield the options from one to another, in the order of the code."""
-    fields = CHANNEL_OPTION_FIELDS | CONFIG_FIELDS
+    fields = {**CHANNEL_OPTION_FIELDS, **CONFIG_FIELDS}
     names = list(fields)
     yield "Option", "Type", "Default", "Meaning"
     for name in names[names.index(first) : names.index(last) + 1]:

@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from itertools import count
 from typing import Any
 
@@ -238,9 +238,6 @@ def format_name(request: pytest.FixtureRequest) -> str:
     """Runs a test once per format."""
     name: str = request.param
     return name
-
-
-Connect = Callable[..., AbstractAsyncContextManager[ProtocolClient]]
 
 
 @pytest.fixture

@@ -104,12 +104,12 @@ class ProtocolClient:
         number, request, _ = METHODS[method]
         self._methods[command_id] = method
         if self.format == "json":
-            command = f'{{"id": {command_id}, "method": {number}'
+            text = f'{{"id": {command_id}, "method": {number}'
             if params is not None:
-                command += f', "params": {_json_object(params)}'
-            return command + "}"
+                text += f', "params": {_json_object(params)}'
+            return text + "}"
         encoded = b"" if params is None else _fill(request(), params).SerializeToString()
-        return delimit(client_pb2.Command(id=command_id, method=number, params=encoded))
+        return delimit(command(id=command_id, method=number, params=encoded))
 
     async def send_params(self, method: str, params: bytes) -> int:
         """Send a command with these bytes as its params, whatever they are; returns its id."""
@@ -118,12 +118,10 @@ class ProtocolClient:
         number = METHODS[method][0]
         self._methods[command_id] = method
         if self.format == "json":
-            command = b'{"id": %d, "method": %d, "params": %b}' % (command_id, number, params)
-            await self.socket.send(command, text=True)
+            text = b'{"id": %d, "method": %d, "params": %b}' % (command_id, number, params)
+            await self.socket.send(text, text=True)
         else:
-            await self.socket.send(
-                delimit(client_pb2.Command(id=command_id, method=number, params=params))
-            )
+            await self.socket.send(delimit(command(id=command_id, method=number, params=params)))
         return command_id
 
     async def abort(self) -> None:
@@ -264,6 +262,11 @@ async def open_client(
 
 
 # Protobuf in the shape of JSON
+
+
+def command(*, id: int = 0, method: int = 0, params: bytes = b"") -> client_pb2.Command:  # noqa: A002
+    """A command with any number for its method, also one that does not exist."""
+    return client_pb2.Command(id=id, method=method, params=params)  # type: ignore[arg-type]
 
 
 def delimit(message: Message) -> bytes:

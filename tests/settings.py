@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 SECRET_KEY = "not a secret"
 DEBUG = False
@@ -45,7 +46,7 @@ TEMPLATES = [
         },
     },
 ]
-DATABASES = {
+DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": os.environ.get("TEST_DATABASE", ":memory:"),

@@ -11,7 +11,7 @@ import json
 import math
 import random
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,6 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from realtime.auth import issue
 from realtime.config.reader import load
-from tests.conftest import stop_all
 from tests.ready_site import manage
 from tests.redis_server import RedisServer
 from tests.server import Server
@@ -120,11 +119,17 @@ async def play(directory: Path) -> AsyncIterator[Scene]:
                 await asyncio.gather(*tasks, return_exceptions=True)
     finally:
         if scene is not None:
-            stop_all(scene.nodes)
+            discard(scene.nodes)
         redis.kill()
 
 
 # the site
+
+
+def discard(nodes: Iterable[Server]) -> None:
+    """Stop the nodes."""
+    for node in nodes:
+        node.discard()
 
 
 def start_site(directory: Path, redis_url: str) -> Scene:
@@ -159,7 +164,7 @@ def start_site(directory: Path, redis_url: str) -> Scene:
             )
             nodes.append(server)
     except BaseException:
-        stop_all(nodes)
+        discard(nodes)
         raise
     return Scene(nodes, password, api_key, token_key)
 

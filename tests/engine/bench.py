@@ -141,4 +141,4 @@ async def memory_bench(meta_lifetime: int = 0) -> AsyncIterator[Bench]:
         await bench.engine.stop()
         timers.close()
     finally:
-        del loop.time  # type: ignore[method-assign]
+        del loop.time

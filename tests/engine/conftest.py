@@ -25,7 +25,7 @@ async def clock() -> AsyncIterator[Clock]:
     """The clock of the test's event loop, in the test's hands."""
     loop = asyncio.get_running_loop()
     yield Clock(loop)
-    del loop.time  # type: ignore[method-assign]
+    del loop.time
 
 
 @pytest.fixture(scope="session")

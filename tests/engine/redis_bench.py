@@ -69,7 +69,8 @@ def age(client: redis.Redis, prefix: str, milliseconds: int) -> None:
     """Make everything below a prefix so much older: what would have expired is gone."""
     for key in client.scan_iter(f"{prefix}:*"):
         if b"expiry" in key:
-            for name in client.zrange(key, 0, -1):
+            members: list[Any] = client.zrange(key, 0, -1)
+            for name in members:
                 client.zincrby(key, -milliseconds, name)
         left = client.pttl(key)
         if left >= 0:

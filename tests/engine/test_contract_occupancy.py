@@ -33,7 +33,7 @@ async def test_channel_can_be_occupied_again(engine: Bench, unique: str) -> None
         await engine.engine.subscribe(unique)
         assert engine.receiver.occupied == [unique] * number
         await engine.engine.unsubscribe(unique)
-        await eventually(lambda number=number: len(engine.receiver.vacated) == number)
+        await eventually(lambda number=number: len(engine.receiver.vacated) == number)  # type: ignore[misc]
 
 
 async def test_subscribing_twice_occupies_once(engine: Bench, unique: str) -> None:

@@ -40,7 +40,7 @@ async def test_openings_at_the_same_time_are_one(
         assert bodies == [b"1"]
 
 
-class TroubledLayer(InMemoryChannelLayer):  # type: ignore[misc]
+class TroubledLayer(InMemoryChannelLayer):
     """Cannot be reached while a test says so."""
 
     away = False
@@ -161,7 +161,9 @@ async def test_node_that_stopped_leaves_nothing_of_its_letters(
         assert await one.post.ask(other.uid, "double", b"1", PATIENCE) == b"[1,1]"
 
     kept = set[str]().union(*(server.keys() for server in servers))
-    group = one.engine.keys.group(mailbox(one.uid)), other.engine.keys.group(mailbox(other.uid))
+    engine: Any = one.engine
+    keys = engine.keys
+    group = keys.group(mailbox(one.uid)), keys.group(mailbox(other.uid))
     assert {key for key in kept if "node:" in key or any(name in key for name in group)} == set()
     for server in servers:
         assert server.pubsub_channels() == set()

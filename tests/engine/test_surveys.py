@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from realtime import payload
 from realtime.channel_rules import QUESTIONS
-from realtime.engine.base import NODES_REMEMBERED, NodeInfo, NodeStatus
+from realtime.engine.base import NODES_REMEMBERED, NodeStatus
 from realtime.errors import EngineUnavailable
 from tests.conftest import new_word
 from tests.engine.bench import NODE, SECOND_NODE, Bench
@@ -108,7 +109,9 @@ async def test_answers_do_not_make_the_time_for_them_longer(bench: RedisBench) -
 
 
 async def test_status_says_what_the_node_announced_and_that_it_lives(bench: RedisBench) -> None:
-    said = NodeStatus(*(getattr(SECOND_NODE, name) for name in NodeInfo.__struct_fields__), 70, 900)
+    said = NodeStatus(
+        **msgspec.structs.asdict(SECOND_NODE), messages_published=70, messages_delivered=900
+    )
 
     await bench.engine.announce(said, LIFETIME)
 

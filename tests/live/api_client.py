@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tests.server import API_KEY, Server
+from tests.server import API_KEY, ListeningProcess, Server
 
 TIMEOUT = 20.0
 
@@ -70,7 +70,7 @@ def start(serve: Callable[..., Server], shell: str, **options: Any) -> Server:
 
 
 @contextmanager
-def connection(server: Server) -> Iterator[http.client.HTTPConnection]:
+def connection(server: ListeningProcess) -> Iterator[http.client.HTTPConnection]:
     """One HTTP connection, for any number of requests."""
     opened = http.client.HTTPConnection(server.address.removeprefix("http://"), timeout=TIMEOUT)
     try:
@@ -96,7 +96,7 @@ def send(
 
 
 def post(
-    server: Server,
+    server: ListeningProcess,
     body: bytes | Iterable[bytes] = b"",
     *,
     method: str = "POST",

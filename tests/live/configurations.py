@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.protocol_client import ProtocolClient
 from tests.server import Server
 
 Serve = Callable[..., Server]
-Connect = Callable[..., Any]
-"""As the fixture `connect`: awaited, it gives a `ProtocolClient`."""
+Connect = Callable[..., Awaitable[ProtocolClient]]
+"""The fixture `connect`."""
 
-Options = Mapping[str, Any]
+Options = dict[str, Any]
 
 KEPT = {"history_size": 3, "history_lifetime": 60}
 

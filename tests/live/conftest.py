@@ -40,7 +40,7 @@ def application(shared_application: Application) -> Application:
     return shared_application
 
 
-@pytest.fixture(params=KINDS.values(), ids=KINDS)
+@pytest.fixture(params=KINDS.values(), ids=list(KINDS))
 def two_nodes(request: pytest.FixtureRequest, shared_cluster: Cluster) -> TwoNodes:
     """Two nodes of one service, on servers of several kinds."""
     one, other = request.param

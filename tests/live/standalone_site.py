@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,14 +53,18 @@ def serve_panel(
 
 @contextmanager
 def visitor(
-    server: Server, address: str | None = None, *, follow: bool = True, **cookies: str
+    server: Server,
+    address: str | None = None,
+    *,
+    follow: bool = True,
+    cookies: Mapping[str, str] | None = None,
 ) -> Iterator[httpx.Client]:
     """A browser without JavaScript, from an address of its own."""
     headers = {"X-Forwarded-For": address or new_address()}
     with httpx.Client(
         base_url=server.address,
         headers=headers,
-        cookies=cookies,
+        cookies=dict(cookies or {}),
         follow_redirects=follow,
         timeout=30,
         verify=False,  # the certificate is made anew for every server

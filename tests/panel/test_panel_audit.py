@@ -35,6 +35,7 @@ def test_entry_tells_who_did_what_to_whom(
     entry = LogEntry.objects.get()
     assert entry.user == admin_user
     assert (entry.object_id, entry.object_repr) == ("the target", "the target")
+    assert entry.content_type
     assert (entry.content_type.app_label, entry.content_type.model) == ("realtime_admin", model)
     assert entry.action_flag == flag
     assert entry.get_change_message() == str(kind.words)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from typing import Any
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
-from django.http import HttpResponse
 from django.test import Client
 from django.urls import path
 from pytest_django import Settings
@@ -55,9 +55,8 @@ def namespace_permissions() -> set[str]:
     return set(found.values_list("codename", flat=True))
 
 
-def publish(client: Client, channel: str) -> HttpResponse:
-    response: HttpResponse = client.post(url("admin", "publish"), {"channel": channel, "data": "1"})
-    return response
+def publish(client: Client, channel: str) -> Any:
+    return client.post(url("admin", "publish"), {"channel": channel, "data": "1"})
 
 
 def place(page: str) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.http import HttpResponse
 from pytest_django import Settings
 
 from admin_panel.json_text import LONGEST
@@ -219,12 +219,13 @@ class Foreign(HTMLParser):
     handle_startendtag = handle_starttag
 
 
-def html_of(response: HttpResponse) -> str:
+def html_of(response: Any) -> str:
     """What of an answer is shown as HTML: scripts show all else of one in JSON as text."""
     if response["Content-Type"] == "application/json":
         html: str = json.loads(response.content).get("html", "")
         return html
-    return response.content.decode()
+    content: bytes = response.content
+    return content.decode()
 
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7|add:7 }}{% url %}`${x}`"

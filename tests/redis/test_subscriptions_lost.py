@@ -11,7 +11,7 @@ import pytest
 
 from realtime.errors import EngineUnavailable
 from realtime.redis import pubsub
-from realtime.redis.hosts import Timeouts
+from realtime.redis.hosts import Host, Timeouts
 from tests.redis.conftest import SLACK
 from tests.redis.listening import Listener, only_this_task
 from tests.redis.scripted_server import OK, ScriptedServer, array
@@ -372,7 +372,7 @@ async def test_exception_in_a_callback_does_not_keep_it_from_coming_back(
         fail()
 
     subscribed = pubsub.Subscriptions(
-        pubsub.Host({"address": redis.url}),
+        Host({"address": redis.url}),
         Timeouts(),
         on_message=lambda name, data: None,
         on_lost=fail,

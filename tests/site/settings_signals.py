@@ -10,6 +10,8 @@ from tests.settings import *  # noqa: F403
 INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.site.listening"]
 ROOT_URLCONF = "tests.site.listening.urls"
 DATABASES = {
-    "default": settings.DATABASES["default"]
-    | {"ATOMIC_REQUESTS": os.environ.get("TEST_ATOMIC_REQUESTS") == "1"}
+    "default": {
+        **settings.DATABASES["default"],
+        "ATOMIC_REQUESTS": os.environ.get("TEST_ATOMIC_REQUESTS") == "1",
+    }
 }

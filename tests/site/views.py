@@ -76,12 +76,11 @@ def _answer(work: Callable[[], Any]) -> JsonResponse:
 
 
 def _failure(error: Exception) -> JsonResponse:
-    known = isinstance(error, realtime.Error)
     return JsonResponse(
         {
             "error": type(error).__name__,
-            "code": error.code if known else None,
-            "message": error.message if known else str(error),
+            "code": error.code if isinstance(error, realtime.Error) else None,
+            "message": error.message if isinstance(error, realtime.Error) else str(error),
         }
     )
 

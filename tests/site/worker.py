@@ -139,11 +139,10 @@ def answer(work: Callable[[], Any]) -> Result:
     try:
         result = work()
     except Exception as error:
-        known = isinstance(error, realtime.Error)
         outcome = {
             "error": type(error).__name__,
-            "code": error.code if known else None,
-            "message": error.message if known else str(error),
+            "code": error.code if isinstance(error, realtime.Error) else None,
+            "message": error.message if isinstance(error, realtime.Error) else str(error),
         }
     else:
         outcome = result.outcome if isinstance(result, Forwarded) else outcomes.of(result)

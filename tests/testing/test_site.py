@@ -62,7 +62,7 @@ class Site:
 
     def setUp(self) -> None:
         register_hooks()
-        super().setUp()
+        super().setUp()  # type: ignore[misc]  # of the test case beside it
         self.user = get_user_model().objects.create_user("alice")
         self.user.groups.add(Group.objects.create(name="staff"))
 
@@ -219,6 +219,7 @@ def test_connection_of_the_test_is_its_own_again_afterwards(settings: Any) -> No
         client.rpc("count")
         assert connection.allow_thread_sharing
 
-    assert not connection.allow_thread_sharing
+    shared: bool = connection.allow_thread_sharing
+    assert not shared
     assert connection.in_atomic_block
     Group.objects.create(name="goes on")

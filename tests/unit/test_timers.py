@@ -283,8 +283,13 @@ def test_deadlines_in_the_past_are_called_back_on_uvloop() -> None:
         timers = Timers(asyncio.get_running_loop())
         called: list[str] = []
         done = asyncio.Event()
+
+        def call_second() -> None:
+            called.append("second")
+            done.set()
+
         first = timers.timer(lambda: called.append("first"))
-        second = timers.timer(lambda: (called.append("second"), done.set()))
+        second = timers.timer(call_second)
         first.set(timers.now() - 2)
         second.set(timers.now() - 1)
         await done.wait()

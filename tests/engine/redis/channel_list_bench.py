@@ -59,7 +59,7 @@ class ListingBench:
 
     def names(self) -> set[str]:
         """The names in Redis."""
-        return {name.decode() for name in self.client.smembers(self.key)}
+        return {name.decode() for name in self.client.smembers(self.key) if isinstance(name, bytes)}
 
     def lifetime_left(self) -> float:
         """Seconds the set has left; -1 for ever, -2 when there is none."""

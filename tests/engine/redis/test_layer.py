@@ -265,7 +265,7 @@ async def test_loop_that_ended_leaves_no_connection(
 # an ordinary consumer
 
 
-class ChatConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+class ChatConsumer(AsyncJsonWebsocketConsumer):
     """As the tutorial of Channels has it; knows nothing of the service."""
 
     async def connect(self) -> None:

@@ -221,7 +221,7 @@ async def test_group_that_could_not_be_joined_is_not_kept(
 # an ordinary consumer
 
 
-class ChatConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+class ChatConsumer(AsyncJsonWebsocketConsumer):
     """An ordinary consumer that tells what it receives."""
 
     async def connect(self) -> None:

@@ -40,7 +40,7 @@ async def test_publication_reaches_clients_of_both_nodes(
     await publish(nodes[0], PLAIN, 1, unique)
 
     for client in clients:
-        await eventually(lambda client=client: published(client) == [1])
+        await eventually(lambda client=client: published(client) == [1])  # type: ignore[misc]
 
 
 async def test_publications_one_after_another_arrive_complete_and_in_order(
@@ -54,7 +54,7 @@ async def test_publications_one_after_another_arrive_complete_and_in_order(
         await publish(nodes[value % 2], RECOVERABLE, value, unique)
 
     for client in clients:
-        await eventually(lambda client=client: len(published(client)) >= 60)
+        await eventually(lambda client=client: len(published(client)) >= 60)  # type: ignore[misc]
         assert published(client) == [*range(60)]
         assert client.closes == []
 
@@ -78,7 +78,7 @@ async def test_publications_of_a_burst_arrive_complete_and_in_order(
     await eventually(lambda: all(published(client) for client in clients))
     await publish(nodes[0], RECOVERABLE, 60, unique)
     for client in clients:
-        await eventually(lambda client=client: len(published(client)) >= 61)
+        await eventually(lambda client=client: len(published(client)) >= 61)  # type: ignore[misc]
         assert published(client) == [*kept, 60]
         assert client.closes == []
 
@@ -90,8 +90,9 @@ async def test_end_that_the_layer_dropped_is_found_by_looking(
     await subscribe(nodes[0], client, RECOVERABLE, unique)
     await publish(nodes[1], RECOVERABLE, 1, unique)
     await eventually(lambda: published(client) == [1])
-    group = nodes[0].engine.keys.group(unique)
-    carrier = nodes[0].engine._receiving
+    engine: Any = nodes[0].engine
+    group = engine.keys.group(unique)
+    carrier = engine._receiving
     await carrier.leave(group)
     await publish(nodes[1], RECOVERABLE, 2, unique)
     await carrier.join(group)
@@ -118,7 +119,7 @@ async def test_user_is_disconnected_from_every_node(nodes: Sequence[Node], uniqu
 # layers in trouble
 
 
-class TroubledLayer(InMemoryChannelLayer):  # type: ignore[misc]
+class TroubledLayer(InMemoryChannelLayer):
     """Fails to receive so many times; lets so many cancellations pass unnoticed."""
 
     def __init__(

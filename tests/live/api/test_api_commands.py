@@ -39,7 +39,7 @@ METHODS: dict[str, tuple[int, Any, Any]] = {
 @pytest.mark.parametrize("method", METHODS)
 def test_method_is_a_name_in_any_case_or_a_number(server: Server, method: str) -> None:
     number, params, reply = METHODS[method]
-    spellings = [method, method.upper(), method.title(), number]
+    spellings: list[str | int] = [method, method.upper(), method.title(), number]
 
     answer = post(server, b"".join(line(spelling, params) for spelling in spellings))
 
@@ -52,9 +52,9 @@ def test_method_is_a_name_in_any_case_or_a_number(server: Server, method: str) -
 def test_method_without_params_is_a_name_in_any_case_or_a_number(
     server: Server, number: int, name: str, key: str
 ) -> None:
-    spellings = [name, name.upper(), name.title(), number]
+    spellings: list[str | int] = [name, name.upper(), name.title(), number]
 
-    replies = post(server, b"".join(map(line, spellings))).replies
+    replies = post(server, b"".join(line(spelling) for spelling in spellings)).replies
 
     assert [list(reply["result"]) for reply in replies] == [[key]] * len(spellings)
 
@@ -229,7 +229,7 @@ async def test_subscriber_gets_thousands_of_publications_of_one_body_in_order(
 # errors of every method: protocol reference 6.4, in the order of its checks
 
 C, D = "kept:a", 1
-MISSING = [None, {}]
+MISSING: list[Any] = [None, {}]
 CHANNEL_ONLY: list[Any] = [*MISSING, {"channel": ""}, {"channel": 5}, {"channel": ["a"]}]
 NOT_ASCII = {"channel": "kept:\xe9"}
 UNKNOWN = {"channel": "nope:a"}

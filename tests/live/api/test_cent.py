@@ -164,7 +164,7 @@ async def test_several_commands_in_one_request(
     assert [await client.publication() for _ in range(2)] == [{"data": 1}, {"data": 3}]
 
 
-ERRORS = {
+ERRORS: dict[str, tuple[list[Any], int, str]] = {
     "publish": (["nope:a", 1], 102, "namespace not found"),
     "broadcast": ([[], 1], 107, "bad request"),
     "unsubscribe": (["17", "nope:a"], 102, "namespace not found"),

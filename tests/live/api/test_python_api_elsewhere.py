@@ -145,7 +145,7 @@ def test_every_function_and_its_twin_can_be_imported_and_is_documented() -> None
 
 def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
-        _ = realtime.nope  # type: ignore[attr-defined]
+        _ = realtime.nope
 
 
 def test_api_of_a_process_that_serves_nobody_answers_503(

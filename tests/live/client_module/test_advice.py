@@ -164,7 +164,11 @@ async def test_subscription_whose_token_expires_on_its_way_is_made_with_another(
 
     async def script(line: Line) -> None:
         await line.accept()
-        for reply in ({"error": {"code": 110, "message": "expired"}}, {"result": {}}):
+        replies: list[dict[str, Any]] = [
+            {"error": {"code": 110, "message": "expired"}},
+            {"result": {}},
+        ]
+        for reply in replies:
             command = await line.command("subscribe")
             tokens.append(command["params"]["token"])
             await line.send({"id": command["id"], **reply})

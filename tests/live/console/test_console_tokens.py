@@ -243,8 +243,9 @@ def test_expired_token_is_told_with_its_user(tmp_path: Path) -> None:
 
 
 def claims_of_expired(token: str) -> dict[str, Any]:
-    options = {"verify_exp": False}
-    decoded: dict[str, Any] = jwt.decode(token, SECRET, algorithms=["HS256"], options=options)
+    decoded: dict[str, Any] = jwt.decode(
+        token, SECRET, algorithms=["HS256"], options={"verify_exp": False}
+    )
     return decoded
 
 

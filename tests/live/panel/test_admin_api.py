@@ -13,7 +13,7 @@ import pytest
 from admin_panel.standalone import signin
 from realtime.config.options import Config
 from realtime.config.reader import load
-from tests.conftest import Connect
+from tests.live.configurations import Connect
 from tests.live.standalone_site import serve_panel
 from tests.panel.standalone_parts import ADMIN_SECRET, CONFIG, PASSWORD, begin_counting, new_address
 from tests.server import Server
@@ -66,7 +66,7 @@ def run(ask: Ask, token: str, *commands: object) -> list[dict[str, Any]]:
 # auth
 
 
-WAYS = {
+WAYS: dict[str, dict[str, Any]] = {
     "form": {"data": {"password": PASSWORD}},
     "query": {"params": {"password": PASSWORD}},
     "multipart form": {"files": {"password": (None, PASSWORD)}},
@@ -86,7 +86,7 @@ def test_password_gives_a_token(ask: Ask, way: str) -> None:
     assert "result" in reply
 
 
-REFUSED = {
+REFUSED: dict[str, dict[str, Any]] = {
     "wrong password": {"data": {"password": PASSWORD + "!"}},
     "beginning of the password": {"data": {"password": PASSWORD[:-1]}},
     "JSON instead of a form": {"json": {"password": PASSWORD}},

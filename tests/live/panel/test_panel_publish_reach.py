@@ -141,7 +141,7 @@ def test_staff_who_may_not_publish_get_403_everywhere(staff: Staff, part: str, m
     viewer = staff["viewer"]
     fields = {"channel": "demo:a", "data": "1", "csrfmiddlewaretoken": viewer.cookies["csrftoken"]}
 
-    response = viewer.request(method, PAGE + part, **({"data": fields} if method == "POST" else {}))
+    response = viewer.request(method, PAGE + part, data=fields if method == "POST" else None)
 
     assert response.status_code == 403
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.conftest import Connect
+from tests.live.configurations import Connect
 from tests.live.standalone_site import (
     cookie_of,
     data_directory,
@@ -116,7 +116,7 @@ async def test_token_of_an_observer_opens_nothing_else(
     token = browser.get("/channel/token/", params={"channel": unique}).json()["token"]
     body = '{"method":"publish","params":{"channel":"a","data":1}}'
 
-    with visitor(server, **{COOKIE: token, "sessionid": token}) as thief:
+    with visitor(server, cookies={COOKIE: token, "sessionid": token}) as thief:
         assert not is_open(thief)
         for path, scheme in (("/admin/api", "token"), ("/api", "apikey")):
             headers = {"Authorization": f"{scheme} {token}"}
@@ -147,7 +147,7 @@ def test_session_of_the_panel_opens_nothing_else(server: Server, browser: httpx.
 def test_token_for_tools_opens_no_page(server: Server) -> None:
     with visitor(server) as tool:
         token = tool.post("/admin/auth", data={"password": PASSWORD}).json()["token"]
-    with visitor(server, **{COOKIE: token}) as thief:
+    with visitor(server, cookies={COOKIE: token}) as thief:
         assert not is_open(thief)
         headers = {"Authorization": f"token {token}"}
         assert thief.get("/channels/", headers=headers).url.path == SIGN_IN

@@ -293,7 +293,7 @@ FORGED: dict[str, Callable[[float], str]] = {
 
 @pytest.mark.parametrize("case", FORGED)
 def test_cookie_that_is_forged_or_over_opens_nothing(server: Server, case: str) -> None:
-    with visitor(server, **{COOKIE: FORGED[case](time.time())}) as browser:
+    with visitor(server, cookies={COOKIE: FORGED[case](time.time())}) as browser:
         assert not is_open(browser)
 
 
@@ -306,7 +306,7 @@ GOOD = {
 
 @pytest.mark.parametrize("case", GOOD)
 def test_cookie_in_its_time_opens_the_panel(server: Server, case: str) -> None:
-    with visitor(server, **{COOKIE: GOOD[case](time.time())}) as browser:
+    with visitor(server, cookies={COOKIE: GOOD[case](time.time())}) as browser:
         assert is_open(browser)
 
 
@@ -320,7 +320,7 @@ def test_cookie_in_its_time_opens_the_panel(server: Server, case: str) -> None:
 def test_session_that_is_used_is_prolonged(
     server: Server, since: int, seen: int, left: int
 ) -> None:
-    with visitor(server, **{COOKIE: aged(since=since, seen=seen)(time.time())}) as browser:
+    with visitor(server, cookies={COOKIE: aged(since=since, seen=seen)(time.time())}) as browser:
         (header,) = set_cookies(browser.get("/channels/"))
 
     assert left - 60 <= int(attributes(header)["max-age"]) <= left
@@ -345,7 +345,7 @@ def test_signing_out_ends_the_session_for_every_copy_of_the_cookie(server: Serve
         assert response.url.path == SIGN_IN
         assert "You are signed out." in response.text
         assert COOKIE not in browser.cookies
-    with visitor(server, **{COOKIE: copy}) as thief:
+    with visitor(server, cookies={COOKIE: copy}) as thief:
         assert not is_open(thief)
 
 
@@ -368,7 +368,7 @@ def test_processes_with_one_redis_share_sessions_that_ended_and_attempts(
     with visitor(one, address) as browser:
         sign_in(browser)
         copy = cookie_of(browser)
-        with visitor(other, **{COOKIE: copy}) as elsewhere:
+        with visitor(other, cookies={COOKIE: copy}) as elsewhere:
             assert is_open(elsewhere)
             send(browser, SIGN_OUT)
             assert not is_open(elsewhere)

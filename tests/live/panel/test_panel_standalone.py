@@ -9,7 +9,7 @@ import pytest
 
 from admin_panel.pages import PAGES
 from admin_panel.standalone.shared_operator import STAND_IN
-from tests.conftest import Connect
+from tests.live.configurations import Connect
 from tests.live.standalone_site import send, serve_panel, sign_in, visitor
 from tests.panel.standalone_parts import PATHS, SIGN_OUT
 from tests.server import Server

@@ -223,7 +223,7 @@ def test_tail_is_used_with_the_keyboard_only_and_focus_is_seen(page: TailPage, u
     order = ["tail-pause", "tail-clear", "tail-copy", "tail-filter"]
     page.browser.execute_script("document.getElementById('channel-publish').focus()")
 
-    reached = []
+    reached: list[str | None] = []
     while reached[-1:] != order[-1:] and len(reached) < 10:
         ActionChains(page.browser).send_keys(Keys.TAB).perform()
         focused = page.browser.switch_to.active_element

@@ -20,7 +20,7 @@ from tests.live.configurations import (
     Connect,
     Serve,
 )
-from tests.protocol_client import METHODS, ProtocolClient, delimit
+from tests.protocol_client import METHODS, ProtocolClient, command, delimit
 
 SIZE_LIMIT = 65536
 
@@ -85,9 +85,9 @@ async def test_unknown_protobuf_fields_are_ignored(
     client = await connect(serve(**MAIN), format_name="protobuf")
     unknown = bytes([15 << 3 | 2, 3]) + b"abc"
     params = client_pb2.SubscribeRequest(channel=unique).SerializeToString() + unknown
-    command = client_pb2.Command(id=101, method=1, params=params).SerializeToString() + unknown
+    message = command(id=101, method=1, params=params).SerializeToString() + unknown
 
-    await client.send_raw(bytes([len(command)]) + command)
+    await client.send_raw(bytes([len(message)]) + message)
 
     assert await client.reply() == {"id": 101, "result": {}}
 
@@ -105,7 +105,7 @@ async def test_json_is_accepted_in_a_binary_frame(serve: Serve, connect: Connect
 
 async def test_protobuf_is_accepted_in_a_text_frame(serve: Serve, connect: Connect) -> None:
     client = await connect(serve(**MAIN), format_name="protobuf")
-    frame = delimit(client_pb2.Command(id=101, method=7))
+    frame = delimit(command(id=101, method=7))
 
     await client.socket.send(frame, text=True)
 
@@ -201,7 +201,7 @@ async def test_method_number_outside_the_protobuf_enumeration_is_error_104(
 ) -> None:
     client = await connect(serve(**MAIN), format_name="protobuf")
 
-    await client.send_raw(delimit(client_pb2.Command(id=5, method=method)))  # type: ignore[arg-type]
+    await client.send_raw(delimit(command(id=5, method=method)))
 
     assert await client.reply() == {"id": 5, "error": METHOD_NOT_FOUND}
 
@@ -264,9 +264,7 @@ async def test_protobuf_commands_before_a_broken_one_are_answered_before_the_clo
     serve: Serve, connect: Connect
 ) -> None:
     client = await connect(serve(**MAIN), format_name="protobuf")
-    good = delimit(client_pb2.Command(id=101, method=7)) + delimit(
-        client_pb2.Command(id=102, method=7)
-    )
+    good = delimit(command(id=101, method=7)) + delimit(command(id=102, method=7))
 
     await client.send_raw(good + b"\x20abc")
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from realtime.protocol.v1 import client_pb2
 from tests.conftest import connection_token
 from tests.live.configurations import BAD_REQUEST, INSECURE, MAIN, Connect, Serve
-from tests.protocol_client import METHODS, delimit
+from tests.protocol_client import METHODS, command, delimit
 
 # section 2.7, malformed input on a connected connection
 
@@ -75,10 +74,10 @@ MALFORMED_PROTOBUF = {
     "text": b"hello",
     "truncated field": b"\x02\x08\x80",
     "wrong wire type": b"\x04\x0a\x01\x05\x10",
-    "no id": delimit(client_pb2.Command(method=7)),
-    "undecodable params": delimit(client_pb2.Command(id=5, method=1, params=b"\xff\xff")),
-    "string that is not UTF-8": delimit(client_pb2.Command(id=5, method=1, params=b"\x0a\x01\xff")),
-    "second connect": delimit(client_pb2.Command(id=5, method=0)),
+    "no id": delimit(command(method=7)),
+    "undecodable params": delimit(command(id=5, method=1, params=b"\xff\xff")),
+    "string that is not UTF-8": delimit(command(id=5, method=1, params=b"\x0a\x01\xff")),
+    "second connect": delimit(command(id=5, method=0)),
 }
 
 

@@ -330,7 +330,8 @@ async def test_protobuf_recipient_gets_the_original_bytes_of_a_protobuf_publishe
         await publish_by_client(client, channel, data)
         await client.push()
 
-        assert data.encode() in client.frames[-2] + client.frames[-1]
+        told = client.frames[-2:]
+        assert any(data.encode() in frame for frame in told if isinstance(frame, bytes))
 
 
 @pytest.mark.parametrize("sender", ["json", "api"])

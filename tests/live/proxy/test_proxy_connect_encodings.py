@@ -75,7 +75,7 @@ async def test_binary_data_reach_a_protobuf_client_as_they_are(
     application.answer("/connect", {"result": {"b64data": base64_of(raw)}})
 
     await client.send("connect")
-    (reply,) = undelimit(await client.socket.recv())
+    (reply,) = undelimit(await client.socket.recv(decode=False))
 
     assert (
         client_pb2.ConnectResult.FromString(client_pb2.Reply.FromString(reply).result).data == raw

@@ -147,7 +147,7 @@ async def test_binary_result_reaches_a_protobuf_client_as_it_is(
     application.answer("/rpc", {"result": {"b64data": base64_of(raw)}})
 
     await client.send("rpc", {"method": "m"})
-    (reply,) = undelimit(await client.socket.recv())
+    (reply,) = undelimit(await client.socket.recv(decode=False))
 
     assert client_pb2.RPCResult.FromString(client_pb2.Reply.FromString(reply).result).data == raw
 
@@ -184,7 +184,7 @@ async def test_protobuf_client_gets_the_original_bytes(
     application.answer("/rpc", b'{"result": {"data": {"b":  1.0} }}')
 
     await client.send("rpc", {"method": "m"})
-    (reply,) = undelimit(await client.socket.recv())
+    (reply,) = undelimit(await client.socket.recv(decode=False))
 
     assert (
         client_pb2.RPCResult.FromString(client_pb2.Reply.FromString(reply).result).data

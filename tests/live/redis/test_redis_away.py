@@ -34,7 +34,7 @@ READ_TIMEOUT = 1
 SLACK = 4.0
 """Seconds that a busy machine may add to the timeouts."""
 
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "redis_prefix": "away",
     "redis_connect_timeout": CONNECT_TIMEOUT,
     "redis_read_timeout": READ_TIMEOUT,

@@ -42,7 +42,7 @@ LARGE = random.Random(1).randbytes(15_000).hex()  # some servers compress
 COUNT = 200
 
 
-@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+@pytest.fixture(params=WAYS.values(), ids=list(WAYS))
 def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
     return serve(**request.param, client_insecure=True)
 

@@ -11,12 +11,11 @@ from typing import Any
 from tests.live.api_client import line, post
 from tests.live.clusters import Cluster
 from tests.live.configurations import Options
+from tests.live.raw_http import Answer, Exchange
 from tests.live.sockjs.client import (
     HEARTBEAT,
     OPEN,
     XHR,
-    Answer,
-    Exchange,
     Session,
     Transport,
     replies,

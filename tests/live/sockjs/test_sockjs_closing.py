@@ -327,7 +327,7 @@ async def test_heartbeats_come_in_silence_until_a_client_that_does_not_connect_i
 
     async def poll(server: Server, transport: Transport) -> None:
         session = await Session(server).open(transport)
-        frames = []
+        frames: list[str] = []
         while not frames or not frames[-1].startswith("c"):
             frames.append(await session.poll(transport))
         assert frames in ([HEARTBEAT, STALE], [HEARTBEAT, HEARTBEAT, STALE])

@@ -77,7 +77,7 @@ async def test_client_whose_owner_is_killed_learns_it_and_recovers_everything(
         await asyncio.to_thread(owner.kill)
         publishing = asyncio.create_task(publish_all(third, channel, range(100, 150)))
         told = asyncio.gather(receiver.frame(), waiting, idle.poll())
-        assert await told == [INTERRUPTED] * 3
+        assert [*await told] == [INTERRUPTED] * 3
         assert time.monotonic() - began < NOTICED + SLACK
         await receiver.end()
     await publishing

@@ -126,14 +126,14 @@ async def test_cookie_of_a_later_request_changes_nothing(server: Server) -> None
 
     await session.send('{"id":1}', **visitor.headers)
 
-    assert await session.poll(**visitor.headers) == BAD_REQUEST
+    assert await session.poll(XHR, **visitor.headers) == BAD_REQUEST
 
 
 @pytest.mark.parametrize("transport", [XHR, XHR_STREAMING, JSONP], ids=name_of)
 async def test_end_of_the_login_ends_the_session(server: Server, transport: Transport) -> None:
     username, pk = await asyncio.to_thread(create_user, server)
     visitor = await asyncio.to_thread(Visitor, server, username)
-    session = await Session(server).open(**visitor.headers)
+    session = await Session(server).open(XHR, **visitor.headers)
     await session.result("connect")
     await session.result("subscribe", channel=f"x#{pk}")
     receiver = Receiver(await session.ask(transport), transport)

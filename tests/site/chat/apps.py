@@ -17,7 +17,8 @@ class ChatConfig(AppConfig):
         from realtime.clients import client as clients
         from realtime.hooks import login
 
-        if settings.TEST_CHECK_INTERVAL:
-            login.CHECK_INTERVAL = float(settings.TEST_CHECK_INTERVAL)
-        if settings.TEST_RENEWAL_RETRY:
-            clients.RENEWAL_RETRY = float(settings.TEST_RENEWAL_RETRY)
+        # the settings of this site have them
+        if interval := settings.TEST_CHECK_INTERVAL:  # type: ignore[misc]
+            login.CHECK_INTERVAL = float(interval)
+        if retry := settings.TEST_RENEWAL_RETRY:  # type: ignore[misc]
+            clients.RENEWAL_RETRY = float(retry)

@@ -72,11 +72,11 @@ CONNECT: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no user": lambda _: Connected(user=object()),
     "no JSON": lambda _: Connected(user="17", info=object()),
     "one channel": lambda _: Connected(user="17", channels="news"),
-    "numbers as channels": lambda _: Connected(user="17", channels=[1]),
-    "no ttl": lambda _: Connected(user="17", ttl="1"),
+    "numbers as channels": lambda _: Connected(user="17", channels=[1]),  # type: ignore[list-item]
+    "no ttl": lambda _: Connected(user="17", ttl="1"),  # type: ignore[arg-type]
     "endless ttl": lambda _: Connected(user="17", ttl=float("inf")),
     "past": lambda _: Connected(user="17", ttl=-1),
-    "code as text": lambda _: refuse(hooks.Error("not today"))(),
+    "code as text": lambda _: refuse(hooks.Error("not today"))(_),  # type: ignore[arg-type]
     "unknown namespace": lambda _: Connected(user="17", channels=["nope:a"]),
     "slow": lambda _: time.sleep(SLOW),
     "stop iteration": lambda _: next(iter(())),
@@ -87,7 +87,11 @@ CONNECT: dict[str, Callable[[dict[str, Any]], Any]] = {
 def connect(request: hooks.ConnectRequest) -> Any:
     """Answer as the client wants it, and as the chat does not."""
     if isinstance(request.data, dict) and "echo" in request.data:
-        told = {"name": request.name, "version": request.version, "data": request.data}
+        told: dict[str, Any] = {
+            "name": request.name,
+            "version": request.version,
+            "data": request.data,
+        }
         told["agent"] = request.headers.get("user-agent")
         told["protocol"] = request.handshake.protocol
         return Connected(user="17", data=told)

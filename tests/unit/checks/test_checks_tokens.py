@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -33,7 +33,9 @@ def functions() -> Iterator[None]:
     registry.subscribe[:] = before
 
 
-def found(urls: str = VIEWS, options: dict[str, object] = KEY, **site: Any) -> list[CheckMessage]:
+def found(
+    urls: str = VIEWS, options: Mapping[str, object] = KEY, **site: Any
+) -> list[CheckMessage]:
     with override_settings(ROOT_URLCONF=urls, **site):
         return system_checks.found(**options)
 
@@ -56,7 +58,7 @@ def test_key_for_verification_is_none_to_sign_with() -> None:
 def test_views_whose_tokens_nobody_accepts_are_found() -> None:
     jwks = {"token_jwks_public_endpoint": "https://example.org/jwks"}
 
-    assert ids(found(options=KEY | jwks)) == ["realtime.E031"]
+    assert ids(found(options={**KEY, **jwks})) == ["realtime.E031"]
 
 
 def without_login() -> list[str]:
@@ -108,4 +110,4 @@ def test_prefix_of_private_channels_is_the_option(prefix: str, expected: list[st
     def allow(request: Any) -> None:
         pass
 
-    assert ids(found("tests.site.urls", KEY | {"channel_private_prefix": prefix})) == expected
+    assert ids(found("tests.site.urls", {**KEY, "channel_private_prefix": prefix})) == expected

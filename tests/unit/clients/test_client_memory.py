@@ -6,7 +6,7 @@ import asyncio
 import gc
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -41,13 +41,13 @@ class Connection:
 
     def __init__(self) -> None:
         self.received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.task = asyncio.create_task(
+        self.sent: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+        self.task = asyncio.ensure_future(
             WebSocketConsumer.as_asgi()(dict(SCOPE), self.received.get, self._send)
         )
         self.received.put_nowait({"type": "websocket.connect"})
 
-    async def _send(self, event: dict[str, Any]) -> None:
+    async def _send(self, event: Mapping[str, Any]) -> None:
         self.sent.put_nowait(event)
         if event["type"] == "websocket.close":
             self.received.put_nowait({"type": "websocket.disconnect", "code": event["code"]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -39,16 +39,16 @@ class Socket:
     def __init__(self, *, turns_of_a_send: int = 0) -> None:
         """`turns_of_a_send`: of the loop, which every event takes on top of being let out."""
         self.received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.sent: list[dict[str, Any]] = []
+        self.sent: list[Mapping[str, Any]] = []
         self.waiting = 0
         self._turns = turns_of_a_send
         self._let_out = asyncio.Semaphore(0)
-        self.task = asyncio.create_task(
+        self.task = asyncio.ensure_future(
             WebSocketConsumer.as_asgi()(dict(SCOPE), self.received.get, self._send)
         )
         self.received.put_nowait({"type": "websocket.connect"})
 
-    async def _send(self, event: dict[str, Any]) -> None:
+    async def _send(self, event: Mapping[str, Any]) -> None:
         self.waiting += 1
         await self._let_out.acquire()
         await turns(self._turns)
@@ -151,9 +151,9 @@ async def test_nothing_published_after_the_close_began_is_sent(node: Node) -> No
 
 
 async def test_nothing_follows_the_close_frame_while_the_peer_has_not_answered() -> None:
-    sent: list[dict[str, Any]] = []
+    sent: list[Mapping[str, Any]] = []
 
-    async def send(event: dict[str, Any]) -> None:
+    async def send(event: Mapping[str, Any]) -> None:
         sent.append(event)
 
     loop = asyncio.get_running_loop()

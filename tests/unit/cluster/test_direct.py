@@ -192,7 +192,7 @@ async def test_both_nodes_may_ask_each_other_at_the_same_time(pair: Pair) -> Non
     second.answer(b"2")
     first.answer(b"1")
 
-    assert await answer_of(asking) == [b"[1]", b"[2]"]
+    assert [*await answer_of(asking)] == [b"[1]", b"[2]"]
 
 
 async def test_each_question_gets_its_own_answer_whichever_comes_first(pair: Pair) -> None:

@@ -37,13 +37,13 @@ def test_layer_with_the_memory_engine_is_a_mistake() -> None:
     ],
 )
 def test_value_of_the_wrong_type_is_a_mistake(name: str, value: object) -> None:
-    assert rules(**{name: value}) == ["type"]
+    assert rules({name: value}) == ["type"]
 
 
 @pytest.mark.parametrize("name", ["redis_connect_timeout", "redis_read_timeout"])
 def test_timeout_of_no_time_is_a_mistake(name: str) -> None:
-    assert rules(**{name: 0}) == ["range"]
-    assert rules(**{name: 1}) == []
+    assert rules({name: 0}) == ["range"]
+    assert rules({name: 1}) == []
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_wrong_url_among_several_is_told_by_its_number() -> None:
     ],
 )
 def test_hosts_and_ports_that_do_not_fit_are_a_mistake(options: dict[str, object]) -> None:
-    assert rules(**options) == ["redis_host"]
+    assert rules(options) == ["redis_host"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_hosts_and_ports_that_do_not_fit_are_a_mistake(options: dict[str, object
     ],
 )
 def test_sentinels_that_cannot_be_asked_are_a_mistake(options: dict[str, object]) -> None:
-    assert rules(**options) == ["redis_sentinels"]
+    assert rules(options) == ["redis_sentinels"]
 
 
 HISTORY = {"history_size": 10, "history_lifetime": 300}
@@ -155,7 +155,7 @@ HISTORY = {"history_size": 10, "history_lifetime": 300}
 def test_positions_are_remembered_longer_than_publications(
     ttl: int, options: dict[str, object], expected: list[str]
 ) -> None:
-    assert rules(redis_history_meta_ttl=ttl, **options) == expected
+    assert rules({"redis_history_meta_ttl": ttl, **options}) == expected
 
 
 # secrets

@@ -26,7 +26,7 @@ def clean() -> Iterator[None]:
         dict(registry.methods),
     )
     for entries in (registry.single, registry.subscribe, registry.publish, registry.methods):
-        entries.clear()  # type: ignore[attr-defined]
+        entries.clear()
     yield
     registry.single, registry.subscribe, registry.publish, registry.methods = before
 

@@ -120,9 +120,13 @@ async def test_error_and_disconnect_pass_without_a_log_entry(
     async def refuse_async() -> None:
         raise error
 
-    function = {"function": refuse, "coroutine function": refuse_async, "read": int}[kind]
+    functions: dict[str, Callable[..., Any]] = {
+        "function": refuse,
+        "coroutine function": refuse_async,
+        "read": int,
+    }
     with pytest.raises(type(error)) as caught:
-        await runner.run(function, read=refuse)
+        await runner.run(functions[kind], read=refuse)
 
     assert caught.value is error
     assert caplog.records == []

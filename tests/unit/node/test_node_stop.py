@@ -151,7 +151,7 @@ async def test_work_that_hangs_is_cancelled_when_the_time_is_up(node: Node, cloc
 
 async def test_client_that_does_not_close_does_not_keep_the_node(node: Node, clock: Clock) -> None:
     client = OpenedClient(node)
-    client.close = client.closes.append  # type: ignore[method-assign]
+    client.close = client.closes.append  # type: ignore[method-assign, assignment]
 
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from google.protobuf.internal.decoder import _DecodeVarint
-from google.protobuf.internal.encoder import _VarintBytes
+from google.protobuf.internal.decoder import _DecodeVarint  # type: ignore[attr-defined]
+from google.protobuf.internal.encoder import _VarintBytes  # type: ignore[attr-defined]
 from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +57,7 @@ BEYOND_32_BITS = 2 * 2**32 + 7
 
 def reply_of(message: bytes) -> client_pb2.Reply:
     """Read a framed reply with the length reader of the Protobuf library."""
-    length, start = _DecodeVarint(message, 0)  # type: ignore[no-untyped-call]
+    length, start = _DecodeVarint(message, 0)
     assert len(message) == start + length
     return client_pb2.Reply.FromString(message[start:])
 
@@ -247,7 +247,7 @@ def test_push_has_its_type_and_inner_message(message: bytes, kind: Any, inner: M
 def test_length_in_front_is_the_varint_of_the_protobuf_library(size: int) -> None:
     message = b"x" * size
 
-    assert frame_message(message) == _VarintBytes(size) + message  # type: ignore[no-untyped-call]
+    assert frame_message(message) == _VarintBytes(size) + message
 
 
 @quickly
@@ -402,7 +402,7 @@ def test_arbitrary_frames_give_commands_or_a_bad_request(frame: bytes) -> None:
 
 @quickly
 @given(st.binary(min_size=1, max_size=40), st.sampled_from(SHAPES))
-def test_arbitrary_params_give_a_request_or_a_bad_request(params: bytes, shape: type) -> None:
+def test_arbitrary_params_give_a_request_or_a_bad_request(params: bytes, shape: type[Any]) -> None:
     try:
         request = OFFSET.params(Command(1, None, params), shape)
     except DisconnectBadRequest:

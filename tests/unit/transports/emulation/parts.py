@@ -159,7 +159,7 @@ class Request:
         }
         self.task = asyncio.create_task(application(node, scope, self._arriving.get, self._send))
 
-    async def _send(self, event: dict[str, Any]) -> None:
+    async def _send(self, event: Mapping[str, Any]) -> None:
         if event["type"] == "http.response.start":
             self.status = event["status"]
         else:

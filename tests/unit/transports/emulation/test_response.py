@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ class Peer:
 
     def __init__(self, transport: ResponseFormat) -> None:
         self.arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Mapping[str, Any]] = []
         self.reads = asyncio.Event()
         """While it is not set, sending waits."""
         self.reads.set()
@@ -41,7 +42,7 @@ class Peer:
         self.response = Response(Exchange(scope, self.arriving.get, self._send), transport, HEADERS)
         self.running = asyncio.create_task(self.response.run())
 
-    async def _send(self, event: dict[str, Any]) -> None:
+    async def _send(self, event: Mapping[str, Any]) -> None:
         await self.reads.wait()
         if self.error is not None:
             raise self.error
@@ -134,7 +135,7 @@ async def test_streaming_response_has_each_frame_as_it_comes(
     for frame in (b"o", b'a["x"]', b"h"):
         peer.response.write(frame)
         expected += transport.wrap(frame)
-        await eventually(lambda expected=expected: peer.body == expected)
+        await eventually(lambda expected=expected: peer.body == expected)  # type: ignore[misc]
 
     assert not peer.response.finishing
     peer.response.finish()
