@@ -200,6 +200,7 @@ def test_pattern_of_an_unknown_namespace_is_found(
 # W023
 
 
+@pytest.mark.usefixtures("functions")
 def test_asgiref_without_choice_of_threads_is_found_where_there_are_hooks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
