@@ -17,7 +17,7 @@ Cluster = Callable[..., list[Server]]
 OwnRedis = Callable[..., RedisServer]
 
 INTERNAL = 100
-"""The error of a command when the engine fails. Protocol reference, 6.4."""
+"""The error of a command when the engine fails. docs/protocol.md, 6.4."""
 INSUFFICIENT_STATE = 3010
 
 

@@ -98,7 +98,7 @@ async def test_many_commands_arrive_in_order(server: Server, page: ClientPage, u
 async def test_session_goes_on_when_a_response_has_reached_its_size(
     server: Server, page: ClientPage, unique: str
 ) -> None:
-    """protocol-v2, section 8: streaming responses end after 128 KiB."""
+    """docs/protocol.md, 8: streaming responses end after 128 KiB."""
     channel = f"chat:{unique}"
     await page.connected(server.socket, **ONLY)
     await page.subscribe(channel)

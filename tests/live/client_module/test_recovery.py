@@ -176,7 +176,7 @@ async def test_channel_without_recovery_is_restored_without(
 
 
 async def test_large_position_of_seq_and_gen_is_sent_as_one_offset(page: ClientPage) -> None:
-    """protocol-v2, 3.8: gen holds the high 32 bits of what the server writes."""
+    """docs/protocol.md, 3.8: gen holds the high 32 bits of what the server writes."""
     asked: list[dict[str, Any]] = []
 
     async def script(line: Line) -> None:

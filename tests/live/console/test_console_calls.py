@@ -1,6 +1,6 @@
 """The methods of the server API as sub-commands, over HTTP and through Redis.
 
-The results are those of the server API: protocol-v2, section 6.4.
+The results are those of the server API: docs/protocol.md, 6.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""/admin/auth and /admin/api, as tools of the reference server use them (protocol-v2, 9)."""
+"""/admin/auth and /admin/api, as tools of the reference server use them (docs/protocol.md, 9)."""
 
 from __future__ import annotations
 

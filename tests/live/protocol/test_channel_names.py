@@ -1,6 +1,6 @@
 """Channel names on the wire: which are accepted, and which checks apply where.
 
-Protocol reference, tables 1.2 and 1.3; ASCII only, as the specification has it.
+docs/protocol.md, 1.2 and 1.3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """connect: the order of its checks, what the reply holds, anonymous and insecure servers.
 
-Protocol reference, sections 3.1, 3.3 and 3.13.
+docs/protocol.md, 3.1, 3.3 and 3.13.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Connection expiry and refresh. Protocol reference, sections 3.4 and 3.5."""
+"""Connection expiry and refresh. docs/protocol.md, 3.4 and 3.5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connection token: claims and signatures, end to end. Protocol reference, section 3.2."""
+"""The connection token: claims and signatures, end to end. docs/protocol.md, 3.2."""
 
 from __future__ import annotations
 

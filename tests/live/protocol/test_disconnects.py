@@ -1,4 +1,4 @@
-"""Disconnects and unsubscribes that the server decides on. Protocol reference, 5.3 and 6.4.
+"""Disconnects and unsubscribes that the server decides on. docs/protocol.md, 5.3 and 6.4.
 
 Those that answer what a client sent (3002, 3003, 3005 to 3007, 3013, 1009) stand with the
 commands they answer.

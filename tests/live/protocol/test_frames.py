@@ -1,6 +1,6 @@
 """Frames: how a frame is read, which command is meant, how replies come, how large it may be.
 
-Protocol reference, sections 2.2 to 2.5, 2.8 and 2.9.
+docs/protocol.md, 2.2 to 2.5, 2.8 and 2.9.
 """
 
 from __future__ import annotations

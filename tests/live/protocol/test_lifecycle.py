@@ -1,4 +1,4 @@
-"""What a connection leaves behind when it ends: nothing. Protocol reference, 2.10 and 3.16."""
+"""What a connection leaves behind when it ends: nothing. docs/protocol.md, 2.10 and 3.16."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Malformed frames and commands that are not legal: each gets the documented end.
 
-Protocol reference, sections 2.6 and 2.7.
+docs/protocol.md, 2.6 and 2.7.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Private channels: the subscription token. Protocol reference, section 3.7."""
+"""Private channels: the subscription token. docs/protocol.md, 3.7."""
 
 from __future__ import annotations
 

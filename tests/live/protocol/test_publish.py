@@ -1,6 +1,6 @@
 """publish: the order of its checks, what recipients get, how payloads are spelt.
 
-Protocol reference, sections 2.11, 3.15 and 4.1.
+docs/protocol.md, 2.11, 3.15 and 4.1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""presence, presence_stats, history; ping, send, rpc. Protocol reference, 3.16 to 3.19."""
+"""presence, presence_stats, history; ping, send, rpc. docs/protocol.md, 3.16 to 3.19."""
 
 from __future__ import annotations
 

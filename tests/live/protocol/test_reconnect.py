@@ -1,6 +1,6 @@
 """A connection is cut while publications come: every one arrives once and in order.
 
-Protocol reference, sections 3.9 and 3.10; the promise of `history_recover`.
+docs/protocol.md, 3.9 and 3.10; the promise of `history_recover`.
 """
 
 from __future__ import annotations

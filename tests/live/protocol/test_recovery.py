@@ -1,4 +1,4 @@
-"""Recovery, row by row, in both position variants. Protocol reference, sections 3.8, 3.9, 3.13."""
+"""Recovery, row by row, in both position variants. docs/protocol.md, 3.8, 3.9, 3.13."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """subscribe and unsubscribe: the order of checks, and what others in the channel see.
 
-Protocol reference, sections 3.6, 3.10 and 3.14. Names of channels: test_channel_names.
+docs/protocol.md, 3.6, 3.10 and 3.14. Names of channels: test_channel_names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Subscription expiry and sub_refresh. Protocol reference, sections 3.7 and 3.12.
+"""Subscription expiry and sub_refresh. docs/protocol.md, 3.7 and 3.12.
 
 An expired token in sub_refresh is error 109, where the reference server has a defect.
 """

@@ -1,4 +1,4 @@
-"""What all endpoints may answer, and what failed calls mean. Protocol reference, section 7.1."""
+"""What all endpoints may answer, and what failed calls mean. docs/protocol.md, 7.1."""
 
 from __future__ import annotations
 

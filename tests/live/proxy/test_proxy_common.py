@@ -1,4 +1,4 @@
-"""What all endpoints are sent. Protocol reference, section 7.1."""
+"""What all endpoints are sent. docs/protocol.md, 7.1."""
 
 from __future__ import annotations
 

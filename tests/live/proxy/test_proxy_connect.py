@@ -1,4 +1,4 @@
-"""The connect endpoint. Protocol reference, section 7.2."""
+"""The connect endpoint. docs/protocol.md, 7.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encodings of what the connect endpoint answers. Protocol reference, sections 7.1 and 7.2."""
+"""Encodings of what the connect endpoint answers. docs/protocol.md, 7.1 and 7.2."""
 
 from __future__ import annotations
 

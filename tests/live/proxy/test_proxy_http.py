@@ -1,4 +1,4 @@
-"""HTTP as endpoints speak it: redirects and connections. Protocol reference, section 7.1."""
+"""HTTP as endpoints speak it: redirects and connections. docs/protocol.md, 7.1."""
 
 from __future__ import annotations
 

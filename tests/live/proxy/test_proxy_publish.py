@@ -1,4 +1,4 @@
-"""The publish endpoint. Protocol reference, section 7.5; order of checks, section 3.15."""
+"""The publish endpoint. docs/protocol.md, 7.5; order of checks, 3.15."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The refresh endpoint. Protocol reference, section 7.3."""
+"""The refresh endpoint. docs/protocol.md, 7.3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rpc endpoint. Protocol reference, section 7.6."""
+"""The rpc endpoint. docs/protocol.md, 7.6."""
 
 from __future__ import annotations
 

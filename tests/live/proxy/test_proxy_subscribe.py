@@ -1,4 +1,4 @@
-"""The subscribe endpoint. Protocol reference, section 7.4; order of checks, section 3.6."""
+"""The subscribe endpoint. docs/protocol.md, 7.4; order of checks, 3.6."""
 
 from __future__ import annotations
 

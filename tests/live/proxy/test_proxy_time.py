@@ -1,4 +1,4 @@
-"""Slow endpoints, and many calls at once. Protocol reference, section 7.1."""
+"""Slow endpoints, and many calls at once. docs/protocol.md, 7.1."""
 
 from __future__ import annotations
 

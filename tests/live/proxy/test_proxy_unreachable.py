@@ -1,4 +1,4 @@
-"""Endpoints that cannot be reached, and TLS. Protocol reference, section 7.1."""
+"""Endpoints that cannot be reached, and TLS. docs/protocol.md, 7.1."""
 
 from __future__ import annotations
 

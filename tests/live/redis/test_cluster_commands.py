@@ -1,4 +1,4 @@
-"""Unsubscribe and disconnect reach clients on every node. Protocol reference, 3.3 and 6.4."""
+"""Unsubscribe and disconnect reach clients on every node. docs/protocol.md, 3.3 and 6.4."""
 
 from __future__ import annotations
 

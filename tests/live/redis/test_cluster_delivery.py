@@ -1,4 +1,4 @@
-"""Publications, history and recovery over several nodes. Protocol reference, 3.8 to 3.16."""
+"""Publications, history and recovery over several nodes. docs/protocol.md, 3.8 to 3.16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is there, over several nodes. Protocol reference, 3.14, 3.16, 4.1 and 6.4."""
+"""Who is there, over several nodes. docs/protocol.md, 3.14, 3.16, 4.1 and 6.4."""
 
 from __future__ import annotations
 

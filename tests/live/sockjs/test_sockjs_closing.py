@@ -40,7 +40,7 @@ from tests.protocol_client import ProtocolClient
 from tests.server import Server
 
 PATIENCE = 5.0
-"""Seconds until a session without a receiver is closed (protocol-v2, section 8)."""
+"""Seconds until a session without a receiver is closed (docs/protocol.md, 8)."""
 
 
 @pytest.fixture(params=SERVERS)

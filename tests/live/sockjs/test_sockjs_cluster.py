@@ -1,6 +1,6 @@
 """SockJS sessions behind a balancer without sticky sessions: any server takes any request.
 
-Protocol reference, section 8; what a session is does not depend on where its requests come.
+docs/protocol.md, 8; what a session is does not depend on where its requests come.
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ VERBS = {
     "/0/0/jsonp_send": "POST",
     "/0/0/websocket": "GET",
 }
-"""Path → verbs it knows at least (protocol-v2, section 8)."""
+"""Path → verbs it knows at least (docs/protocol.md, 8)."""
 
 
 @pytest.mark.parametrize(("path", "verbs"), VERBS.items(), ids=lambda value: value or "prefix")

@@ -36,7 +36,7 @@ from tests.server import Server
 
 ORIGIN = "http://page.example"
 LIMIT = 128 * 1024
-"""Bytes of frames after which a response ends (protocol-v2, section 8)."""
+"""Bytes of frames after which a response ends (docs/protocol.md, 8)."""
 SLACK = 1024
 """Bytes of a response that may or may not count: what stands around its frames."""
 

@@ -1,4 +1,4 @@
-"""When the site is asked again whether a connection may go on. Protocol reference, section 7.3."""
+"""When the site is asked again whether a connection may go on. docs/protocol.md, 7.3."""
 
 from __future__ import annotations
 
