@@ -10,6 +10,7 @@ use, so that importing a pure module of this package needs neither Django nor se
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -111,20 +112,31 @@ _OVERVIEW = (
     "round_trip",
     "subscribers",
 )
-_ELSEWHERE = {
-    "EngineUnavailable": "realtime.errors",
-    "Error": "realtime.errors",
-    "NotServing": "realtime.errors",
-    "observer_token": "realtime.tokens",
-    "NodeStatus": "realtime.engine.base",
+_MODULES = {
+    **dict.fromkeys(__all__, "realtime.server_api.functions"),
     **dict.fromkeys(_OVERVIEW, "realtime.server_api.overview"),
+    **dict.fromkeys(("EngineUnavailable", "Error", "NotServing"), "realtime.errors"),
+    "NodeStatus": "realtime.engine.base",
+    "observer_token": "realtime.tokens",
 }
-"""Where what is not in `realtime.server_api.functions` is."""
+"""Name → the module that has it."""
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(_ELSEWHERE.get(name, "realtime.server_api.functions"))
-    value: object = getattr(module, name)
-    return value
+def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
+    """Return the `__getattr__` of a package that loads its names at their first use (PEP 562).
+
+    Args:
+        package: the name of the package, for the message of AttributeError.
+        modules: name → the module that has it.
+    """
+
+    def load(name: str) -> object:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(import_module(modules[name]), name)
+        return value
+
+    return load
+
+
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -125,10 +125,7 @@ STILL_WITH_DJANGO = (
 )
 """Modules of the core that load Django all the same, by way of Channels."""
 
-STILL_CIRCLES = (
-    {"admin_panel.panel", "admin_panel.shell"},
-    {"realtime.testing.clients", "realtime.testing.services", "realtime.testing.twins"},
-)
+STILL_CIRCLES = ({"admin_panel.panel", "admin_panel.shell"},)
 """Files that import each other in a circle, counting what only types need."""
 
 SITE_LIBRARIES = ("django", "asgiref", "rest_framework", "channels", "channels_redis", "daphne")

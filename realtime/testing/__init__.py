@@ -16,8 +16,9 @@ docs/testing.md. Names are loaded at first use: pytest imports this package in e
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from realtime import lazy_names
 
 if TYPE_CHECKING:
     from realtime.testing.clients import TestClient
@@ -41,21 +42,17 @@ __all__ = [
 ]
 
 _MODULES = {
-    "HandshakeRefused": "sockets",
-    "Outbox": "outbox",
-    "Published": "outbox",
-    "RealtimeTestMixin": "testcases",
-    "Received": "results",
-    "Resumed": "results",
-    "Subscribed": "results",
-    "TestClient": "clients",
-    "TestService": "services",
-    "capture": "outbox",
+    "HandshakeRefused": "realtime.testing.sockets",
+    "Outbox": "realtime.testing.outbox",
+    "Published": "realtime.testing.outbox",
+    "RealtimeTestMixin": "realtime.testing.testcases",
+    "Received": "realtime.testing.results",
+    "Resumed": "realtime.testing.results",
+    "Subscribed": "realtime.testing.results",
+    "TestClient": "realtime.testing.clients",
+    "TestService": "realtime.testing.services",
+    "capture": "realtime.testing.outbox",
 }
+"""Name → the module that has it."""
 
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    return value
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import ANY
 
 from realtime.errors import Disconnect
@@ -21,10 +21,7 @@ from realtime.testing.results import (
     read_subscribed,
 )
 from realtime.testing.sockets import REPLY_TIMEOUT, Socket
-from realtime.testing.twins import twins
-
-if TYPE_CHECKING:
-    from realtime.testing.services import TestService
+from realtime.testing.sync_async import Service, sync_and_async
 
 EXPECT_TIMEOUT = 2.0
 """Seconds until what is expected must have come."""
@@ -59,7 +56,7 @@ class TestClient:
 
     def __init__(
         self,
-        service: TestService,
+        service: Service,
         credentials: Credentials,
         data: object,
     ) -> None:
@@ -146,11 +143,11 @@ class TestClient:
             raise AssertionError(f"Closed with {closed}, and not with {code}.")
         return closed
 
-    connect, aconnect = twins(_connect)
-    close, aclose = twins(_close)
-    drop, adrop = twins(_drop)
-    resume, aresume = twins(_resume)
-    closed, aclosed = twins(_closed)
+    connect, aconnect = sync_and_async(_connect)
+    close, aclose = sync_and_async(_close)
+    drop, adrop = sync_and_async(_drop)
+    resume, aresume = sync_and_async(_resume)
+    closed, aclosed = sync_and_async(_closed)
 
     def __enter__(self) -> TestClient:
         return self.connect()
@@ -221,15 +218,15 @@ class TestClient:
         """Bring a new connection token, before the old one expires."""
         await self._open_socket().call(Method.REFRESH, {"token": token})
 
-    subscribe, asubscribe = twins(_subscribe)
-    unsubscribe, aunsubscribe = twins(_unsubscribe)
-    publish, apublish = twins(_publish)
-    rpc, arpc = twins(_rpc)
-    send, asend = twins(_send)
-    presence, apresence = twins(_presence)
-    presence_stats, apresence_stats = twins(_presence_stats)
-    history, ahistory = twins(_history)
-    refresh, arefresh = twins(_refresh)
+    subscribe, asubscribe = sync_and_async(_subscribe)
+    unsubscribe, aunsubscribe = sync_and_async(_unsubscribe)
+    publish, apublish = sync_and_async(_publish)
+    rpc, arpc = sync_and_async(_rpc)
+    send, asend = sync_and_async(_send)
+    presence, apresence = sync_and_async(_presence)
+    presence_stats, apresence_stats = sync_and_async(_presence_stats)
+    history, ahistory = sync_and_async(_history)
+    refresh, arefresh = sync_and_async(_refresh)
 
     # what comes
 
@@ -270,11 +267,11 @@ class TestClient:
         if came:
             raise AssertionError(f"Nothing was expected, and there is {_told(came)}.")
 
-    expect, aexpect = twins(_expect)
-    expect_join, aexpect_join = twins(_expect_join)
-    expect_leave, aexpect_leave = twins(_expect_leave)
-    expect_unsubscribed, aexpect_unsubscribed = twins(_expect_unsubscribed)
-    expect_nothing, aexpect_nothing = twins(_expect_nothing)
+    expect, aexpect = sync_and_async(_expect)
+    expect_join, aexpect_join = sync_and_async(_expect_join)
+    expect_leave, aexpect_leave = sync_and_async(_expect_leave)
+    expect_unsubscribed, aexpect_unsubscribed = sync_and_async(_expect_unsubscribed)
+    expect_nothing, aexpect_nothing = sync_and_async(_expect_nothing)
 
     async def _next(self, kind: PushType, channel: str, timeout: float) -> Received:
         socket = self._socket
