@@ -1,22 +1,23 @@
-"""Remote: a running service at a URL, reached by HTTP as anybody would.
+"""A running service at a URL, reached over HTTP as clients and publishers reach it.
 
-The standard library's client is used: it takes the certificates of the operating system, goes
-through no proxy of the environment, and lets a WebSocket handshake be looked at.
+httpx' transport is used without its client, which would go through the proxies of the
+environment and fail on a redirect that leads to no URL. Certificates are those that the
+operating system trusts.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.client import HTTPConnection, HTTPSConnection
+from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import httpx
 from django.core.management.base import CommandError, CommandParser
 from django.urls import NoReverseMatch, reverse
 
@@ -25,29 +26,31 @@ from realtime.config.options import Config
 from realtime.console.base import shown
 
 DEFAULT_TIMEOUT = 5.0
-TIMEOUT_MAX = 3600.0
+MAX_TIMEOUT = 3600.0
 """Seconds."""
 
+MAX_BODY = 1 << 28
+"""Bytes of an answer. Only a server that is not ours sends more."""
 
 NO_API = "the URLconf has no server API"
 ADD_API = 'Add path("api", include("realtime.api.urls"))'
 
 
 class Unreachable(Exception):
-    """There is no answer. The text says why; it holds neither keys nor tokens."""
+    """The service gives no usable answer. The text says why, without keys and tokens."""
 
 
 class Response(NamedTuple):
     """An answer, and the seconds it took."""
 
     status: int
-    headers: http.client.HTTPMessage
+    headers: httpx.Headers
     body: bytes
     seconds: float
 
     def header(self, name: str) -> str:
-        """The value of a header, "" when there is none."""
-        return self.headers.get(name, "")
+        """Return the value of a header, "" when there is none."""
+        return str(self.headers.get(name, ""))
 
 
 class Remote:
@@ -60,12 +63,13 @@ class Remote:
             timeout: seconds to wait for each answer.
 
         Raises:
-            CommandError: this is no such URL.
+            CommandError: the URL is not one of a site.
         """
         try:
             parts = urlsplit(url)
             port = parts.port
-        except ValueError:
+            httpx.URL(url)
+        except (ValueError, httpx.InvalidURL):
             raise CommandError("--url is not a URL.") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise CommandError("--url is the address of the site, such as https://example.org.")
@@ -75,48 +79,82 @@ class Remote:
         self.origin = f"{parts.scheme}://{parts.netloc.lower()}"
         """What browsers send as Origin from pages of this site."""
         self.timeout = timeout
-        self._host, self._port = parts.hostname, port
+        self._host, self._port = parts.hostname, port or (443 if self.secure else 80)
         self._path = parts.path.rstrip("/")
 
     def __str__(self) -> str:
         return self.origin + self._path
 
-    def path(self, path: str) -> str:
-        """A path of the site, behind the path of the URL."""
-        if not self._path or path.startswith(f"{self._path}/"):
-            return path
-        return self._path + path
+    def url(self, path: str) -> str:
+        """Return the URL of a path of the site, which is behind the path of the site's URL."""
+        if self._path and not path.startswith(f"{self._path}/"):
+            path = self._path + path
+        return self.origin + path
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
 
     @contextmanager
-    def connection(self) -> Iterator[HTTPConnection]:
-        """A new connection for one request.
+    def reached(self) -> Iterator[None]:
+        """Say in words what goes wrong on the way to the service.
 
         Raises:
-            Unreachable: whatever goes wrong inside of the `with` block.
+            Unreachable: for any error of the network or HTTP inside of the `with` block.
         """
-        kind = HTTPSConnection if self.secure else HTTPConnection
-        connection = kind(self._host, self._port, timeout=self.timeout)
         try:
-            yield connection
-        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            yield
+        except (OSError, httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise Unreachable(f"{self}: {_why(error, self.timeout)}") from error
-        finally:
+
+    def connect(self) -> socket.socket:
+        """Return a connection to the service, with TLS for https.
+
+        Raises:
+            OSError: there is none within the timeout.
+        """
+        connection = socket.create_connection((self._host, self._port), self.timeout)
+        try:
+            if self.secure:
+                return self._tls.wrap_socket(connection, server_hostname=self._host)
+        except BaseException:
             connection.close()
+            raise
+        return connection
 
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> Response:
-        """Send a request; redirections are not followed.
+        """Send a request on a new connection; redirects are not followed.
 
         Raises:
-            Unreachable
+            Unreachable: there is no answer within the timeout, or it is not one of HTTP.
         """
         began = time.monotonic()
-        with self.connection() as connection:
-            connection.request(method, self.path(path), body, dict(headers))
-            answer = connection.getresponse()
-            content = answer.read()
-        return Response(answer.status, answer.headers, content, time.monotonic() - began)
+        verify = self._tls if self.secure else False
+        with self.reached(), httpx.HTTPTransport(verify=verify, trust_env=False) as transport:
+            request = httpx.Request(
+                method,
+                self.url(path),
+                headers={"Accept-Encoding": "identity", **headers},
+                content=body,
+                extensions={"timeout": httpx.Timeout(self.timeout).as_dict()},
+            )
+            response = transport.handle_request(request)
+            try:
+                content = self._read(response)
+            finally:
+                response.close()
+        seconds = time.monotonic() - began
+        return Response(response.status_code, response.headers, content, seconds)
+
+    def _read(self, response: httpx.Response) -> bytes:
+        content = bytearray()
+        for chunk in response.iter_raw():
+            content += chunk
+            if len(content) > MAX_BODY:
+                raise Unreachable(f"{self}: the answer is larger than {MAX_BODY} bytes")
+        return bytes(content)
 
     def command(self, method: str, params: bytes, key: str) -> Response:
         """Send a command of the server API; `key` "" sends none, `params` are JSON.
@@ -198,7 +236,7 @@ def _seconds(text: str) -> float:
         ValueError: argparse makes a message of it.
     """
     seconds = float(text)
-    if not 0 < seconds <= TIMEOUT_MAX:
+    if not 0 < seconds <= MAX_TIMEOUT:
         raise ValueError
     return seconds
 
@@ -206,7 +244,10 @@ def _seconds(text: str) -> float:
 _seconds.__name__ = "number of seconds"
 
 
-def _why(error: Exception, timeout: float) -> str:
+def _why(error: BaseException, timeout: float) -> str:
+    """Return what an error of the network or HTTP means, by what first caused it."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
     match error:
         case TimeoutError():
             return f"no answer within {timeout:g} s"
@@ -218,9 +259,11 @@ def _why(error: Exception, timeout: float) -> str:
             return "nothing listens there"
         case socket.gaierror():
             return "there is no such host"
-        case ConnectionError() | http.client.RemoteDisconnected():
+        case ConnectionResetError() | ConnectionAbortedError() | BrokenPipeError():
             return "the connection was closed without an answer"
-        case http.client.HTTPException():
-            return "what answers does not speak HTTP (is it https?)"
-        case _:
+        case OSError() | UnicodeError():
             return str(error)
+        case _ if "disconnected" in str(error):  # httpcore has no exception of its own for it
+            return "the connection was closed without an answer"
+        case _:
+            return "what answers does not speak HTTP (is it https?)"

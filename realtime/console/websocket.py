@@ -1,29 +1,40 @@
-"""A WebSocket client just large enough to look at a running service: text frames, one at a time.
+"""A WebSocket connection to a running service, for the doctor.
 
-Spec: Client WebSocket protocol; the framing is that of RFC 6455.
+The protocol is that of the package websockets. Its connections are not used: they follow
+redirects, with a token in the first message, and the proxies of the environment. Each wait has
+a deadline and each message a limit, so a server that sends too slowly or too much is given up.
+
+Spec: Client WebSocket protocol.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import io
-import os
 import socket
-import struct
 import time
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
+
+import httpx
 
 from realtime.console.remote import Remote, Response, Unreachable
 
-_GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_TEXT, _CLOSE, _PING, _PONG = 0x1, 0x8, 0x9, 0xA
-_FINAL = 0x80
+try:
+    from websockets.client import ClientProtocol
+    from websockets.exceptions import InvalidMessage, InvalidStatus, InvalidURI, PayloadTooBig
+    from websockets.frames import Close, Frame, Opcode
+    from websockets.http11 import Response as HandshakeResponse
+    from websockets.protocol import Event, State
+    from websockets.uri import parse_uri
+except ImportError:  # the extra `doctor` is not installed
+    INSTALLED = False
+else:
+    INSTALLED = True
+
 NO_CLOSE_FRAME = 1006
 MAX_MESSAGE = 1 << 20
-"""Bytes; nothing that is asked here has a longer answer."""
+"""Bytes; the service answers the doctor with far less."""
 
 
 class Closed(NamedTuple):
@@ -34,95 +45,130 @@ class Closed(NamedTuple):
 
 
 class WebSocket:
-    """An open connection. Raises OSError when it breaks or the server is too slow."""
+    """A connection. Its methods raise OSError when it breaks or the server is too slow."""
 
-    def __init__(self, connection: socket.socket, incoming: io.BufferedReader) -> None:
+    def __init__(self, connection: socket.socket, protocol: ClientProtocol, timeout: float) -> None:
+        """
+        Args:
+            connection: to the server, with TLS if it needs any.
+            protocol: for the URL of the endpoint.
+            timeout: seconds to wait for each answer.
+        """
         self._connection = connection
-        self._incoming = incoming
+        self._protocol = protocol
+        self._timeout = timeout
+        self._events: deque[Event] = deque()
+
+    def shake_hands(self, origin: str) -> HandshakeResponse:
+        """Ask for a WebSocket and return the answer; the connection is open if it is a 101.
+
+        Raises:
+            ConnectionError: there is no answer, or it is not one to a handshake.
+        """
+        request = self._protocol.connect()
+        if origin:
+            request.headers["Origin"] = origin
+        self._protocol.send_request(request)
+        self._flush()
+        answer = self._next_event(time.monotonic() + self._timeout)
+        match self._protocol.handshake_exc:
+            case None | InvalidStatus():
+                assert isinstance(answer, HandshakeResponse)
+                return answer
+            case InvalidMessage(__cause__=EOFError()):
+                raise ConnectionResetError
+            case InvalidMessage():
+                raise ConnectionError("what answers does not speak HTTP")
+            case _:
+                raise ConnectionError("the answer to the WebSocket handshake is a wrong one")
 
     def send(self, text: str) -> None:
-        """Send a text frame."""
-        self._send(_TEXT, text.encode())
+        """Send a text message."""
+        self._protocol.send_text(text.encode())
+        self._flush()
 
     def receive(self) -> str | Closed:
-        """The next message, or the end."""
-        message = b""
-        while True:
-            head = self._incoming.read(2)
-            if len(head) < 2:
-                return Closed(NO_CLOSE_FRAME, "")
-            content = self._read(self._length(head[1]))
-            match head[0] & 0x0F:
-                case opcode if opcode == _CLOSE:
-                    if len(content) < 2:
-                        return Closed(1005, "")
-                    return Closed(
-                        int.from_bytes(content[:2]), content[2:].decode("utf-8", "replace")
-                    )
-                case opcode if opcode == _PING:
-                    self._send(_PONG, content)
-                case opcode if opcode == _PONG:
-                    pass
-                case _:
-                    message += content
-                    if len(message) > MAX_MESSAGE:
-                        raise ConnectionError("a message is too large")
-                    if head[0] & _FINAL:
-                        return message.decode("utf-8", "replace")
+        """Return the next message, or how the server closed the connection."""
+        deadline = time.monotonic() + self._timeout
+        message = bytearray()
+        while (event := self._next_event(deadline)) is not None:
+            assert isinstance(event, Frame)
+            if event.opcode is Opcode.CLOSE:
+                close = Close.parse(event.data)
+                return Closed(close.code, close.reason)
+            if event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+                message += event.data
+                if event.fin:
+                    return message.decode("utf-8", "replace")
+        return Closed(NO_CLOSE_FRAME, "")
 
-    def _length(self, byte: int) -> int:
-        length = byte & 0x7F
-        if length >= 126:
-            length = int.from_bytes(self._read(2 if length == 126 else 8))
-        if length > MAX_MESSAGE:
-            raise ConnectionError("a frame is too large")
-        return length
+    def _next_event(self, deadline: float) -> Event | None:
+        """Return the next frame, or answer to the handshake; None at the end.
 
-    def _read(self, size: int) -> bytes:
-        data = self._incoming.read(size)
-        if len(data) < size:
-            raise ConnectionError("the connection ended inside of a frame")
-        return data
+        Raises:
+            TimeoutError: the deadline has passed.
+            ConnectionError: the server broke the rules of the protocol.
+        """
+        while not self._events:
+            if self._has_ended():
+                return None
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise TimeoutError
+            self._connection.settimeout(remaining)
+            if data := self._connection.recv(65536):
+                self._protocol.receive_data(data)
+            else:
+                self._protocol.receive_eof()
+            self._events += self._protocol.events_received()
+            with suppress(OSError):  # the server need not wait for pongs and our close frame
+                self._flush()
+        return self._events.popleft()
 
-    def _send(self, opcode: int, content: bytes) -> None:
-        mask = os.urandom(4)
-        masked = bytes(byte ^ mask[index % 4] for index, byte in enumerate(content))
-        size = len(content)
-        length = bytes([0x80 | size]) if size < 126 else struct.pack("!BH", 0x80 | 126, size)
-        self._connection.sendall(bytes([_FINAL | opcode]) + length + mask + masked)
+    def _has_ended(self) -> bool:
+        match self._protocol.parser_exc:
+            case None:
+                is_closed = self._protocol.state is State.CLOSED
+                return is_closed or self._protocol.handshake_exc is not None
+            case EOFError():
+                return True
+            case PayloadTooBig():
+                raise ConnectionError(f"it sends a message of more than {MAX_MESSAGE} bytes")
+            case error:
+                raise ConnectionError(f"what answers does not speak WebSocket ({error})")
+
+    def _flush(self) -> None:
+        self._connection.settimeout(self._timeout)
+        for data in self._protocol.data_to_send():
+            if data:  # b"" stands for the end, which is when the socket is closed
+                self._connection.sendall(data)
 
 
 @contextmanager
-def shake_hands(
+def open_websocket(
     remote: Remote, path: str, origin: str = ""
 ) -> Iterator[tuple[Response, WebSocket | None]]:
-    """Ask for a WebSocket: the answer, and the connection if the answer is a right 101.
+    """Ask for a WebSocket; the connection is there if the answer is a 101.
 
-    `origin`: of the page that a browser would connect from; "" for no browser.
+    Args:
+        remote: the service.
+        path: of its endpoint.
+        origin: of the page that a browser would connect from; "" for no browser.
 
     Raises:
-        Unreachable: also for what breaks inside of the `with` block.
+        Unreachable: there is no answer, or something breaks inside of the `with` block.
     """
-    key = base64.b64encode(os.urandom(16)).decode()
-    headers = {
-        "Connection": "Upgrade",
-        "Upgrade": "websocket",
-        "Sec-WebSocket-Version": "13",
-        "Sec-WebSocket-Key": key,
-    }
-    if origin:
-        headers["Origin"] = origin
-    began = time.monotonic()
-    with remote.connection() as connection:
-        connection.request("GET", remote.path(path), headers=headers)
-        answer = connection.getresponse()
-        seconds = time.monotonic() - began
-        if answer.status != 101:
-            yield Response(answer.status, answer.headers, answer.read(), seconds), None
-            return
-        response = Response(101, answer.headers, b"", seconds)
-        expected = base64.b64encode(hashlib.sha1((key + _GUID).encode()).digest()).decode()
-        if response.header("Sec-WebSocket-Accept").strip() != expected:
-            raise Unreachable(f"{remote}: the answer to the WebSocket handshake is a wrong one")
-        yield response, WebSocket(connection.sock, answer.fp)
-        answer.close()
+    with remote.reached():
+        began = time.monotonic()
+        try:
+            uri = parse_uri(remote.url(path).replace("http", "ws", 1))
+        except InvalidURI:
+            raise Unreachable(f"{remote}: {path} is not the path of a WebSocket") from None
+        with remote.connect() as connection:
+            protocol = ClientProtocol(uri, max_size=MAX_MESSAGE)
+            websocket = WebSocket(connection, protocol, remote.timeout)
+            answer = websocket.shake_hands(origin)
+            headers = httpx.Headers(list(answer.headers.raw_items()))
+            seconds = time.monotonic() - began
+            response = Response(answer.status_code, headers, b"", seconds)
+            yield response, websocket if response.status == 101 else None

@@ -9,6 +9,7 @@ from functools import partial
 
 import realtime
 from realtime.config import origins
+from realtime.console import websocket
 from realtime.console.base import shown
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.console.doctor.service import Service
@@ -65,7 +66,7 @@ def checks(service: Service) -> Iterator[Check]:
 
 
 def _if_upgraded(service: Service, look: partial[Finding]) -> Finding:
-    if service.upgrade.status != 101:
+    if not service.opens_websocket:
         return skip("there is no WebSocket to look at")
     return look()
 
@@ -85,10 +86,15 @@ def reach(service: Service) -> Finding:
 
 def upgrade(service: Service) -> Finding:
     """Whether the endpoint opens a WebSocket."""
-    response = service.upgrade
-    what = f"{service.path} answers {response.status} to a WebSocket handshake"
     if service.config.websocket_disable:
         return skip("websocket_disable is on")
+    if not websocket.INSTALLED:
+        return warn(
+            "the package websockets is not installed, so the WebSocket was not looked at",
+            'pip install "django-realtime-messaging[doctor]"',
+        )
+    response = service.upgrade
+    what = f"{service.path} answers {response.status} to a WebSocket handshake"
     if response.status == 101:
         return ok(f"{service.path} answers 101 in {response.seconds * 1000:.0f} ms")
     if _asks_for_upgrade(response):
@@ -250,7 +256,7 @@ def judge_skew(skew: float, whose: str) -> Finding:
 
 def _skew_by_token(service: Service) -> float | None:
     """By the time that the service says a token of ours has left."""
-    if not service.mints or service.upgrade.status != 101:
+    if not service.mints or not service.opens_websocket:
         return None
     visit = service.connected
     result = (visit.reply or {}).get("result")

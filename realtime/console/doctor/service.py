@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from realtime.auth import issue
 from realtime.config.options import Config
+from realtime.console import websocket
 from realtime.console.remote import Remote, Response, Unreachable, find_api_path
-from realtime.console.websocket import Closed, WebSocket, shake_hands
+from realtime.console.websocket import Closed, WebSocket, open_websocket
 
 TOKEN_TTL = 120
 """Seconds; a minute of skew of the clocks can still be told from a wrong key."""
@@ -54,14 +55,19 @@ class Service:
         """The answer to a handshake that comes from no browser."""
         return self.upgrade_from("")
 
+    @property
+    def opens_websocket(self) -> bool:
+        """Whether the endpoint opened a WebSocket; False also if nothing here can ask for one."""
+        return websocket.INSTALLED and self.upgrade.status == 101
+
     def upgrade_from(self, origin: str) -> Response:
         """The answer to a handshake from a page of an origin."""
-        with shake_hands(self.remote, self.path, origin) as (response, _):
+        with open_websocket(self.remote, self.path, origin) as (response, _):
             return response
 
     @contextmanager
     def _connection(self) -> Iterator[WebSocket]:
-        with shake_hands(self.remote, self.path) as (response, socket):
+        with open_websocket(self.remote, self.path) as (response, socket):
             if socket is None:
                 raise Unreachable(
                     f"{self.remote} opened a WebSocket before, and answers {response.status} now"

@@ -227,14 +227,17 @@ def front_proxy(
 
 
 @contextmanager
-def answering(status: int, headers: dict[str, str]) -> Iterator[str]:
-    """An HTTP server that gives every request the same answer; its address."""
+def answering(status: int, headers: dict[str, str], upgrade: int | None = None) -> Iterator[str]:
+    """An HTTP server that gives every request the same answer; its address.
+
+    `upgrade`: status of its answer to those who ask for a WebSocket, if it is another one.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self.send_response(status)
+            self.send_response((upgrade or status) if "Upgrade" in self.headers else status)
             for name, value in {"Content-Length": "0", **headers}.items():
                 self.send_header(name, value)
             self.end_headers()

@@ -147,11 +147,44 @@ def test_redirection_is_told_with_where_it_leads(own_options: None) -> None:
 
 
 def test_answer_that_only_looks_like_a_websocket_fails(own_options: None) -> None:
-    with answering(101, {"Upgrade": "websocket", "Connection": "Upgrade"}) as url:
+    with answering(200, {"Upgrade": "websocket", "Connection": "Upgrade"}, upgrade=101) as url:
         found = visit(url)
 
     assert found["upgrade"]["status"] == "fail"
     assert "a wrong one" in found["upgrade"]["found"]
+
+
+def test_answer_that_upgrades_what_asks_for_nothing_fails(own_options: None) -> None:
+    with answering(101, {"Upgrade": "websocket", "Connection": "Upgrade"}) as url:
+        found = visit(url)
+
+    assert found["service"]["status"] == "fail"
+    assert "does not speak HTTP" in found["service"]["found"]
+
+
+@pytest.mark.parametrize("place", ["http://[", "//", "javascript:alert(1)", "\x1b[31m", "é"])
+def test_redirection_to_nowhere_is_told(own_options: None, place: str) -> None:
+    with answering(302, {"Location": place}) as url:
+        found = visit(url)
+
+    assert found["service"]["status"] == "fail"
+    assert "redirects to" in found["service"]["found"]
+
+
+def test_without_the_package_websockets_the_rest_is_looked_at(serve: Serve, tmp_path: Path) -> None:
+    finished = run(
+        tmp_path,
+        OPTIONS,
+        *("doctor", "--json", "--url", serve(**OPTIONS).address),
+        settings="tests.site.settings_without_websockets",
+    )
+
+    found = findings(finished.stdout)
+    assert finished.returncode == 0
+    assert found["upgrade"]["status"] == "warn"
+    assert "django-realtime-messaging[doctor]" in found["upgrade"]["advice"]
+    assert statuses(found, "origin", "connect", "close reason") == ["skip"] * 3
+    assert statuses(found, "service", "api", "server") == ["ok"] * 3
 
 
 def test_certificate_that_nobody_knows_fails(
