@@ -26,7 +26,7 @@ from realtime.errors import (
     Error,
     InternalError,
 )
-from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake, Renewal
+from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake, Refresh
 from realtime.node.node import Node
 from realtime.node.outbox import Outbox, Transport
 from realtime.payload import Payload
@@ -108,14 +108,14 @@ class Client:
         return Caller(self.id, self.session.user, self.handshake)
 
     @property
-    def login(self) -> str:
+    def auth_session(self) -> str:
         """The login session the connection belongs to, if there is one."""
-        return self.session.login
+        return self.session.auth_session
 
-    def tell(self, kind: str, **details: Any) -> None:
+    def emit(self, kind: str, **details: Any) -> None:
         """Have receivers of signals hear of something that happened to this client."""
-        if not self.session.observing:
-            self.node.events.tell(kind, user=self.user, client=self.id, **details)
+        if self.session.visible:
+            self.node.events.emit(kind, user=self.user, client=self.id, **details)
 
     def report(self, max_channels: int) -> ClientReport:
         """What operators want to know of the connection."""
@@ -184,7 +184,7 @@ class Client:
     def _left(self, channel: ChannelName) -> None:
         """Forget a subscription, once."""
         if self.session.subscriptions.pop(channel, None) is not None:
-            self.tell("unsubscribed", channel=channel)
+            self.emit("unsubscribed", channel=channel)
 
     # time
 
@@ -205,9 +205,9 @@ class Client:
         except Disconnect as disconnect:
             self.close(disconnect)
             return
-        if self.session.is_to_renew(now):
+        if self.session.is_refresh_due(now):
             self.session.expiry_deadline = None
-            self.node.spawn(self.renew())
+            self.node.spawn(self.refresh())
         self.set_timer()
 
     def extend(self, expiry_deadline: float | None, info: Payload | None) -> None:
@@ -215,7 +215,7 @@ class Client:
         self.session.refreshed(info, expiry_deadline)
         self.set_timer()
 
-    async def renew(self) -> None:
+    async def refresh(self) -> None:
         """Ask the site whether the connection may go on."""
         await renew(self)
 
@@ -256,7 +256,7 @@ class Client:
             for channel in list(self.session.subscriptions):
                 self._left(channel)  # the engine hangs, and this process is about to end
             if self.session.state is State.CONNECTED:
-                self.tell("disconnected", code=0 if disconnect is None else disconnect.code)
+                self.emit("disconnected", code=0 if disconnect is None else disconnect.code)
             self.session.close()
             self.node.hub.remove(self)
             self.node.closed(self)
@@ -305,9 +305,9 @@ async def renew(client: Client) -> None:
     client.extend(client.expiry_deadline(renewal.expires_at), renewal.info)
 
 
-async def _ask(client: Client) -> Renewal | None:
+async def _ask(client: Client) -> Refresh | None:
     try:
-        return await client.node.hooks.refresh(client.caller(), client.session.login)
+        return await client.node.hooks.refresh(client.caller(), client.session.auth_session)
     except InternalError:
         raise
     except Error:

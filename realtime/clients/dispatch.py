@@ -71,7 +71,7 @@ class Dispatcher:
             client.reply_error(command, MethodNotFound())
             return
         handler = commands.HANDLERS[command.method]
-        if client.session.observing and not handler.for_observers:
+        if not (client.session.visible or handler.for_observers):
             client.reply_error(command, PermissionDenied())
             return
         if self._publishing and command.method is not Method.PUBLISH:
@@ -96,7 +96,7 @@ class Dispatcher:
         """
         try:
             rest = await work
-            if rest is None or self.client.node.overlaps:
+            if rest is None or self.client.node.pipelines_publishes:
                 return rest
             await rest()
         except Error as error:

@@ -85,15 +85,15 @@ class Session:
     __slots__ = (
         "_config",
         "_stale_at",
+        "auth_session",
         "conn_info",
         "expiry_deadline",
-        "login",
-        "observing",
         "pending",
-        "renewed",
+        "server_side_refresh",
         "state",
         "subscriptions",
         "user",
+        "visible",
     )
 
     def __init__(self, config: Config, now: float) -> None:
@@ -105,12 +105,12 @@ class Session:
         self.conn_info: Payload | None = None
         self.expiry_deadline: float | None = None
         """Monotonic seconds; None: the connection does not expire."""
-        self.renewed = False
+        self.server_side_refresh = False
         """Whether the site is asked when the connection expires; otherwise the client refreshes."""
-        self.login = ""
-        """The login session the connection belongs to, if there is one."""
-        self.observing = False
-        """Whether it only watches the channels it was subscribed to with its connection."""
+        self.auth_session = ""
+        """The auth session the connection belongs to; "" for none."""
+        self.visible = True
+        """False for an observer, who watches its server-side channels and does nothing else."""
         self.subscriptions: dict[ChannelName, Subscription] = {}
         self.pending: dict[ChannelName, Pending] = {}
         """Subscriptions that are being made."""
@@ -133,14 +133,14 @@ class Session:
         info: Payload | None,
         expiry_deadline: float | None,
         *,
-        renewed: bool = False,
-        login: str = "",
-        observing: bool = False,
+        server_side_refresh: bool = False,
+        auth_session: str = "",
+        visible: bool = True,
     ) -> None:
         """The connect command succeeded."""
-        self.renewed = renewed
-        self.login = login
-        self.observing = observing
+        self.server_side_refresh = server_side_refresh
+        self.auth_session = auth_session
+        self.visible = visible
         self.state = State.CONNECTED
         self._stale_at = None
         self.user = user
@@ -184,7 +184,7 @@ class Session:
         earliest: float | None = None
         if self.expiry_deadline is not None:
             # no delay where nobody waits for the client
-            delay = 0 if self.renewed else config.client_expired_close_delay
+            delay = 0 if self.server_side_refresh else config.client_expired_close_delay
             earliest = self.expiry_deadline + delay
         for subscription in self.subscriptions.values():
             if subscription.expiry_deadline is not None:
@@ -192,9 +192,10 @@ class Session:
                 earliest = end if earliest is None else min(earliest, end)
         return earliest
 
-    def is_to_renew(self, now: float) -> bool:
-        """Whether the site has to be asked now whether the connection may go on."""
-        return self.renewed and self.expiry_deadline is not None and now >= self.expiry_deadline
+    def is_refresh_due(self, now: float) -> bool:
+        """Return whether the site must refresh the connection now."""
+        deadline = self.expiry_deadline
+        return self.server_side_refresh and deadline is not None and now >= deadline
 
     def due(self, now: float) -> None:
         """Is anything overdue?
@@ -209,7 +210,7 @@ class Session:
         config = self._config
         if (
             self.expiry_deadline is not None
-            and not self.renewed
+            and not self.server_side_refresh
             and now >= self.expiry_deadline + config.client_expired_close_delay
         ):
             raise DisconnectExpired

@@ -50,7 +50,7 @@ CONTROL_OPTIONS = ChannelOptions(history_size=10_000, history_lifetime=600, hist
 class Member:
     """A process of the service. Its coroutines run where its store does."""
 
-    overlaps = False
+    pipelines_publishes = False
     """Whether publications may be under way side by side, and still keep their order."""
     stopping = False
     """Whether this process is about to end and takes no commands any more."""

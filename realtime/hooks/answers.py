@@ -11,7 +11,7 @@ from uuid import UUID
 
 from realtime import channel_rules, payload
 from realtime.errors import PermissionDenied
-from realtime.node.hooks import Identity, Renewal
+from realtime.node.hooks import Identity, Refresh
 from realtime.payload import Payload
 
 
@@ -68,7 +68,7 @@ def identity(answer: Any) -> Identity | None:
     return answer.identity()
 
 
-def renewal(answer: Any) -> Renewal | None:
+def renewal(answer: Any) -> Refresh | None:
     """What an answer of a refresh hook means: until when a connection goes on, or None.
 
     Raises:
@@ -80,8 +80,8 @@ def renewal(answer: Any) -> Renewal | None:
         renewed = answer.identity()
         if renewed.expires_at is None:
             raise TypeError("Connected needs a ttl here")
-        return Renewal(renewed.expires_at, renewed.info)
-    return Renewal(_seconds(answer))
+        return Refresh(renewed.expires_at, renewed.info)
+    return Refresh(_seconds(answer))
 
 
 def user_id(user: Any) -> str:

@@ -54,7 +54,7 @@ class Events:
         self._given_up = False
         self._dropped = 0
 
-    def tell(self, kind: str, **details: Any) -> None:
+    def emit(self, kind: str, **details: Any) -> None:
         """Send a signal soon. Never waits and never raises."""
         if self._closed or not SIGNALS[kind].receivers:  # cheaper than to ask for live ones
             return

@@ -34,7 +34,7 @@ from realtime.hooks.answers import optional
 from realtime.hooks.registry import Registry
 from realtime.hooks.requests import Request
 from realtime.hooks.runner import Runner
-from realtime.node.hooks import Caller, Identity, Renewal
+from realtime.node.hooks import Caller, Identity, Refresh
 from realtime.payload import Payload
 
 logger = logging.getLogger("realtime.hooks")
@@ -104,9 +104,15 @@ class Logins:
                     break
         finally:
             del self._identifying[turn]
-        return Identity(user, info, expires_at=_next_check(), login=login, renewed=True)
+        return Identity(
+            user,
+            info,
+            expires_at=_next_check(),
+            auth_session=login,
+            server_side_refresh=True,
+        )
 
-    async def renew(self, caller: Caller, login: str) -> Renewal | None:
+    async def refresh(self, caller: Caller, login: str) -> Refresh | None:
         """Whether the session is still there, and of the same user.
 
         Raises:
@@ -117,7 +123,7 @@ class Logins:
             found = await self._read(_session_key(caller))
         if found is None or (found[0], found[2]) != (caller.user, login):
             return None
-        return Renewal(_next_check(), found[1])
+        return Refresh(_next_check(), found[1])
 
     def ended(self, user: str, login: str) -> None:
         """A login session ended; "" means that something changed about the user."""

@@ -29,7 +29,7 @@ from realtime.hooks.requests import (
     SubscribeRequest,
 )
 from realtime.hooks.runner import Connections, Runner, name_of, own_connections
-from realtime.node.hooks import Caller, Identity, Renewal
+from realtime.node.hooks import Caller, Identity, Refresh
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, UserID
 from realtime.proxy.endpoints import Endpoints
@@ -79,14 +79,14 @@ class SiteHooks:
             request = ConnectRequest(**_of(caller), data=_decoded(data), name=name, version=version)
             identity = await self._ask(function, request, answers.identity)
             if identity is not None and "refresh" in self._registry.single:
-                identity = msgspec.structs.replace(identity, renewed=True)
+                identity = msgspec.structs.replace(identity, server_side_refresh=True)
         if identity is None and self._logins is not None:
             identity = await self._logins.identify(caller)
         return identity
 
-    async def refresh(self, caller: Caller, login: str) -> Renewal | None:
-        if login and self._logins is not None:
-            return await self._logins.renew(caller, login)
+    async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
+        if auth_session and self._logins is not None:
+            return await self._logins.refresh(caller, auth_session)
         if self._endpoints.has("refresh"):
             return await self._endpoints.refresh(caller)
         function = self._registry.single.get("refresh")
@@ -94,9 +94,9 @@ class SiteHooks:
             return None
         return await self._ask(function, RefreshRequest(**_of(caller)), answers.renewal)
 
-    def login_ended(self, user: UserID, login: str) -> None:
+    def login_ended(self, user: UserID, auth_session: str) -> None:
         if self._logins is not None:
-            self._logins.ended(user, login)
+            self._logins.ended(user, auth_session)
 
     # channels
 

@@ -65,11 +65,11 @@ class Subscriber(Protocol):
     def user(self) -> UserID: ...
 
     @property
-    def login(self) -> str:
+    def auth_session(self) -> str:
         """The auth session the connection belongs to, "" for none."""
         ...
 
-    async def renew(self) -> None:
+    async def refresh(self) -> None:
         """Ask the site whether the connection may go on."""
         ...
 

@@ -72,15 +72,15 @@ class Identity(Struct, frozen=True, gc=False):
     expires_at: float | None = None
     data: Payload | None = None
     """For the client, in the connect reply."""
-    login: str = ""
-    """The login session it belongs to, if there is one; see `hooks.login`."""
-    renewed: bool = False
+    auth_session: str = ""
+    """The auth session it belongs to; "" for none. See `hooks.login`."""
+    server_side_refresh: bool = False
     """Whether `refresh` is asked when it expires; otherwise the client has to refresh."""
-    observing: bool = False
-    """Whether it is an operator's, who watches the channels and does nothing else."""
+    visible: bool = True
+    """False for an observer, who watches the channels and does nothing else."""
 
 
-class Renewal(Struct, frozen=True, gc=False):
+class Refresh(Struct, frozen=True, gc=False):
     """A connection goes on. `expires_at` in Unix seconds."""
 
     expires_at: float
@@ -104,10 +104,10 @@ class Hooks(Protocol):
         """Who is a client that brings no token? None: nobody knows."""
         ...
 
-    async def refresh(self, caller: Caller, login: str) -> Renewal | None:
+    async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
         """May an expiring connection go on? None: it has expired.
 
-        `login`: the login session it belongs to, "" for none.
+        `auth_session`: the one it belongs to, "" for none.
 
         Raises:
             Disconnect: it may not, and is to be closed so.
@@ -116,8 +116,8 @@ class Hooks(Protocol):
         """
         ...
 
-    def login_ended(self, user: UserID, login: str) -> None:
-        """A login session of a user ended; "" means that something changed about the user.
+    def login_ended(self, user: UserID, auth_session: str) -> None:
+        """An auth session of a user ended; "" means that something changed about the user.
 
         Clients that are being identified just now must not slip through.
         """
@@ -175,10 +175,10 @@ class NoHooks:
     ) -> Identity | None:
         return None
 
-    async def refresh(self, caller: Caller, login: str) -> Renewal | None:
+    async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
         return None
 
-    def login_ended(self, user: UserID, login: str) -> None:
+    def login_ended(self, user: UserID, auth_session: str) -> None:
         pass
 
     def decides(self, channel: ChannelName, options: ChannelOptions) -> bool:
@@ -207,7 +207,7 @@ class NoHooks:
 class Events(Protocol):
     """Hears what happens to clients and channels; see `realtime.signals` for the kinds."""
 
-    def tell(self, kind: str, **details: Any) -> None:
+    def emit(self, kind: str, **details: Any) -> None:
         """Something happened. Never waits and never raises."""
         ...
 
@@ -223,7 +223,7 @@ class Events(Protocol):
 class NoEvents:
     """Nobody wants to hear."""
 
-    def tell(self, kind: str, **details: Any) -> None:
+    def emit(self, kind: str, **details: Any) -> None:
         pass
 
     async def heard(self, timeout: float) -> bool:

@@ -107,7 +107,7 @@ class Node(Member):
         super().__init__(config, self.engine)
         self.hooks: Hooks = hooks or NoHooks()
         self.events: Events = events or NoEvents()
-        self.overlaps = self.engine.shared
+        self.pipelines_publishes = self.engine.shared
         self.hub = Hub(self.tally)
         self.flusher = Flusher(self.loop)
         self.verifier = Verifier(config, observer_keys)
@@ -273,10 +273,10 @@ class Node(Member):
                 self.hooks.login_ended(user, login)
                 disconnect = _DISCONNECTS.get(code, DisconnectForced)
                 for client in self.hub.connections(user):
-                    if login and client.login == login:
+                    if login and client.auth_session == login:
                         client.close(disconnect())
-                    elif client.login and not login:
-                        self.spawn(client.renew())
+                    elif client.auth_session and not login:
+                        self.spawn(client.refresh())
 
     def _disconnect(self, command: DisconnectUser) -> None:
         disconnect = _DISCONNECTS.get(command.code, DisconnectForced)
@@ -337,10 +337,10 @@ class Node(Member):
             feed.broadcast(lambda codec: codec.leave(channel, info))
 
     def on_occupied(self, channel: ChannelName) -> None:
-        self.events.tell("channel_occupied", channel=channel)
+        self.events.emit("channel_occupied", channel=channel)
 
     def on_vacated(self, channel: ChannelName) -> None:
-        self.events.tell("channel_vacated", channel=channel)
+        self.events.emit("channel_vacated", channel=channel)
 
     def on_interrupted(self, concerns: Concerns) -> None:
         logger.warning("The engine is interrupted: what is published now may come late")

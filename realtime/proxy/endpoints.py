@@ -24,7 +24,7 @@ from msgspec import Raw, Struct
 from realtime import payload
 from realtime.config.options import Config
 from realtime.errors import InternalError
-from realtime.node.hooks import Caller, Handshake, Identity, Renewal
+from realtime.node.hooks import Caller, Handshake, Identity, Refresh
 from realtime.payload import Payload
 from realtime.protocol.json_stream import ObjectDecoder
 from realtime.protocol.messages import ChannelName
@@ -127,12 +127,12 @@ class Endpoints:
 
         return await self._ask("connect", caller, fields, answers.connect, meaning)
 
-    async def refresh(self, caller: Caller) -> Renewal | None:
+    async def refresh(self, caller: Caller) -> Refresh | None:
         """Whether the connection goes on; what else the application says is not looked at."""
 
-        def meaning(result: answers.RefreshResult) -> Renewal | None:
+        def meaning(result: answers.RefreshResult) -> Refresh | None:
             new_info = answers.info(result, caller.handshake)
-            return None if result.expired else Renewal(result.expire_at or 0, new_info)
+            return None if result.expired else Refresh(result.expire_at or 0, new_info)
 
         fields: dict[str, object] = {"user": caller.user}
         return await self._ask("refresh", caller, fields, answers.refresh, meaning, refusals=False)

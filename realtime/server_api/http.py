@@ -125,11 +125,11 @@ async def handle(member: Member, content_type: str, body: bytes) -> Response:
     try:
         for command in decode_stream(body, _decode):
             method = method_number(command.method, methods.METHOD_NUMBERS)
-            overlaps = member.overlaps and method in methods.PUBLISHING
-            if publishing and (not overlaps or len(publishing) == COMMANDS_PER_TURN):
+            pipelined = member.pipelines_publishes and method in methods.PUBLISHING
+            if publishing and (not pipelined or len(publishing) == COMMANDS_PER_TURN):
                 replies += await asyncio.gather(*publishing)
                 publishing.clear()
-            if overlaps:
+            if pipelined:
                 publishing.append(asyncio.create_task(run.reply(command, method)))
                 continue
             if len(replies) % COMMANDS_PER_TURN == COMMANDS_PER_TURN - 1:

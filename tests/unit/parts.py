@@ -96,10 +96,10 @@ class RecordingClient:
         return self._user
 
     @property
-    def login(self) -> str:
+    def auth_session(self) -> str:
         return ""
 
-    async def renew(self) -> None:
+    async def refresh(self) -> None:
         raise AssertionError("a recording client belongs to no auth session")
 
     def report(self, max_channels: int) -> ClientReport:

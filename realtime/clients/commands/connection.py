@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from contextlib import AsyncExitStack
 
+import msgspec
+
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, ObserverToken
 from realtime.clients.client import Client
@@ -26,6 +28,7 @@ from realtime.errors import (
     TokenExpired,
 )
 from realtime.node.hooks import Identity
+from realtime.node.node import Node
 from realtime.protocol.messages import (
     ChannelName,
     Command,
@@ -43,7 +46,7 @@ async def connect(client: Client, command: Command) -> None:
     """Identify the client, subscribe it to its server-side channels, reply."""
     request = client.codec.params(command, ConnectRequest)
     config = client.node.config
-    identity = await _identify(client, request)
+    identity = _in_force(await _identify(client, request), client.node)
     try:
         wanted = _server_side_channels(identity, config)
     except Error as error:  # the mistake of whoever named them, not of the client
@@ -57,25 +60,25 @@ async def connect(client: Client, command: Command) -> None:
     if 0 < limit <= len(others):
         raise DisconnectConnectionLimit
 
-    expires_at = _expiry(identity, config)
+    expires_at = identity.expires_at
     if expires_at is not None and expires_at <= time.time():
         raise Expired
-    renewed = identity.renewed or (client.node.hooks.refreshes and not identity.observing)
+    server_side_refresh = identity.server_side_refresh
     client.session.connected(
         identity.user,
         identity.info,
         client.expiry_deadline(expires_at),
-        renewed=renewed,
-        login=identity.login,
-        observing=identity.observing,
+        server_side_refresh=server_side_refresh,
+        auth_session=identity.auth_session,
+        visible=identity.visible,
     )
     alone = config.user_personal_single_connection and config.user_subscribe_to_personal
     alone = alone and identity.user != ""
     if alone:
         client.node.spare(client)
-    if not identity.observing:  # operators are nobody's connections
+    if identity.visible:
         client.node.hub.add(client)
-    client.tell("connected")
+    client.emit("connected")
     client.set_timer()
 
     async with AsyncExitStack() as stack:
@@ -93,8 +96,8 @@ async def connect(client: Client, command: Command) -> None:
             ConnectResult(
                 client=client.id,
                 version=client.node.version,
-                expires=expires_at is not None and not renewed,
-                ttl=0 if renewed else ttl_of(expires_at),
+                expires=expires_at is not None and not server_side_refresh,
+                ttl=0 if server_side_refresh else ttl_of(expires_at),
                 subs=subs or None,
                 data=identity.data,
             ),
@@ -140,7 +143,7 @@ def _server_side_channels(identity: Identity, config: Config) -> dict[ChannelNam
         wanted[name] = Subscription(
             channel_rules.options_of(name, config),
             server_side=True,
-            visible=not identity.observing,
+            visible=identity.visible,
         )
     return wanted
 
@@ -154,16 +157,16 @@ def _since(request: ConnectRequest, name: ChannelName) -> StreamPosition | None:
 async def refresh(client: Client, command: Command) -> None:
     """Replace the connection's expiry (and info) by those of a renewed token."""
     request = client.codec.params(command, RefreshRequest)
-    if not request.token or client.session.renewed:
+    if not request.token or client.session.server_side_refresh:
         raise DisconnectBadRequest
-    identity = await _verified(client, request.token, DisconnectExpired)
+    identity = _in_force(await _verified(client, request.token, DisconnectExpired), client.node)
     session = client.session
-    if identity.observing is not session.observing or (
-        session.observing and set(identity.channels) != set(session.subscriptions)
+    if identity.visible is not session.visible or not (
+        session.visible or set(identity.channels) == set(session.subscriptions)
     ):
         client.log_refused("connection token", InvalidToken("not one of the same kind"))
         raise DisconnectInvalidToken
-    expires_at = _expiry(identity, client.node.config)
+    expires_at = identity.expires_at
     client.extend(client.expiry_deadline(expires_at), identity.info)
     client.reply(
         command,
@@ -194,14 +197,23 @@ async def _verified(
         raise when_expired from None
     if isinstance(verified, ObserverToken):
         return Identity(
-            "", channels=verified.channels, expires_at=verified.expires_at, observing=True
+            "", channels=verified.channels, expires_at=verified.expires_at, visible=False
         )
     return Identity(verified.user, verified.info, verified.channels, verified.expires_at)
 
 
-def _expiry(identity: Identity, config: Config) -> float | None:
-    """When a connection expires, Unix seconds; with client_insecure only an observer's does."""
-    return None if config.client_insecure and not identity.observing else identity.expires_at
+def _in_force(identity: Identity, node: Node) -> Identity:
+    """Apply what the node does to every expiry.
+
+    Observers are an exception: their connections always expire, and they refresh by themselves.
+    """
+    if not identity.visible:
+        return identity
+    return msgspec.structs.replace(
+        identity,
+        expires_at=None if node.config.client_insecure else identity.expires_at,
+        server_side_refresh=identity.server_side_refresh or node.hooks.refreshes,
+    )
 
 
 async def ping(client: Client, command: Command) -> None:

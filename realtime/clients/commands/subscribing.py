@@ -93,7 +93,7 @@ class Subscribing:
         del session.pending[channel]
         session.subscriptions[channel] = self._subscription
         self._completed = True
-        self._client.tell("subscribed", channel=channel)
+        self._client.emit("subscribed", channel=channel)
         return result
 
     def _recovered(self, position: StreamPosition | None) -> SubscribeResult:

@@ -24,7 +24,7 @@ class RecordingEvents(NoEvents):
         self.told: list[tuple[str, Any]] = []
         self.closed = False
 
-    def tell(self, kind: str, **details: Any) -> None:
+    def emit(self, kind: str, **details: Any) -> None:
         assert not self.closed
         if "client" in details:
             assert details["user"] == "17"

@@ -79,7 +79,7 @@ async def told() -> AsyncIterator[Events]:
 
 def connect(told: Events, *clients: Any) -> None:
     for client in clients:
-        told.tell("connected", user="17", client=client)
+        told.emit("connected", user="17", client=client)
 
 
 def signal_threads() -> list[threading.Thread]:
@@ -93,7 +93,7 @@ async def test_every_kind_is_a_signal_with_its_details(
     receiver = Receiver()
     listen(getattr(signals, kind), receiver)
 
-    told.tell(kind, channel="news", user="17")
+    told.emit(kind, channel="news", user="17")
 
     assert await told.heard(PATIENCE)
     assert receiver.heard == [{"channel": "news", "user": "17"}]
@@ -105,7 +105,7 @@ async def test_receivers_hear_in_the_order_of_what_happened(
     listen(signals.disconnected, receiver)
     for client in range(100):
         connect(told, client)
-        told.tell("disconnected", user="17", client=client, code=0)
+        told.emit("disconnected", user="17", client=client, code=0)
 
     assert await told.heard(PATIENCE)
 

@@ -89,8 +89,8 @@ async def test_client_is_identified(site: Site) -> None:
     identity = await site.logins.identify(site.caller())
 
     assert identity is not None
-    assert (identity.user, identity.login) == (site.user, digest(site.key))
-    assert site.key not in identity.login
+    assert (identity.user, identity.auth_session) == (site.user, digest(site.key))
+    assert site.key not in identity.auth_session
 
 
 async def test_user_deactivated_while_its_client_is_identified_is_not_let_in(site: Site) -> None:
@@ -185,9 +185,9 @@ async def test_ended_logins_are_forgotten(site: Site, monkeypatch: pytest.Monkey
 async def test_renewal_of_a_session_of_another_user_is_refused(site: Site) -> None:
     login = digest(site.key)
 
-    assert await site.logins.renew(site.caller(site.user), login) is not None
-    assert await site.logins.renew(site.caller("0"), login) is None
-    assert await site.logins.renew(site.caller(site.user), digest("another")) is None
+    assert await site.logins.refresh(site.caller(site.user), login) is not None
+    assert await site.logins.refresh(site.caller("0"), login) is None
+    assert await site.logins.refresh(site.caller(site.user), digest("another")) is None
 
 
 async def test_looking_at_a_session_never_ends_it(site: Site) -> None:

@@ -31,7 +31,7 @@ class RecordingEvents(NoEvents):
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def tell(self, kind: str, **details: Any) -> None:
+    def emit(self, kind: str, **details: Any) -> None:
         self.told.append(kind)
 
 

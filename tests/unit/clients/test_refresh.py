@@ -10,7 +10,7 @@ import pytest
 from realtime.config.reader import load
 from realtime.hooks.registry import Registry
 from realtime.hooks.site import SiteHooks
-from realtime.node.hooks import Caller, NoHooks, Renewal
+from realtime.node.hooks import Caller, NoHooks, Refresh
 from realtime.node.node import Node
 from tests.conftest import connection_token
 from tests.live.proxy.application import Application
@@ -89,7 +89,7 @@ class BrokenHooks(NoHooks):
 
     refreshes = True
 
-    async def refresh(self, caller: Caller, login: str) -> Renewal | None:
+    async def refresh(self, caller: Caller, login: str) -> Refresh | None:
         raise LookupError("not thought of")
 
 
