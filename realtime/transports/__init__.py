@@ -1,1 +1,1 @@
-"""What carries frames: Channels consumers, and what single ASGI servers need on top."""
+"""Bytes in and out: WebSocket, emulated connections, and what single ASGI servers need."""

@@ -1,4 +1,4 @@
-"""One HTTP request of plain ASGI, and the response to it."""
+"""Plain ASGI: the types of its three callables, and one HTTP request with its response."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Receive: TypeAlias = Callable[[], Awaitable[Event]]
 Send: TypeAlias = Callable[[Event], Awaitable[None]]
 ASGIApplication: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-Headers = Iterable[tuple[bytes, bytes]]
+Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 
 def path_of(scope: Scope) -> str:
-    """The path of a request, without what the application is mounted below."""
+    """Return the path of a request below the path at which the application is mounted."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
     return path.removeprefix(root) if root else path
 
 
 class Exchange:
-    """A request and its response."""
+    """An HTTP request and its response."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -33,8 +33,17 @@ class Exchange:
         self._receive = receive
         self._send = send
 
+    # the request
+
     async def body(self, limit: int | None) -> bytes | None:
-        """The body of the request; None when it is larger than `limit` bytes or breaks off."""
+        """Return the body of the request.
+
+        Args:
+            limit: largest size in bytes; None for no limit.
+
+        Returns:
+            None if the body is larger, or if the peer goes before its end.
+        """
         parts: list[bytes] = []
         size = 0
         while True:
@@ -50,12 +59,12 @@ class Exchange:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def gone(self) -> None:
-        """Wait until the peer is gone; what else it sends is of no interest."""
+        """Wait until the peer has gone. Drops the rest of the body."""
         while (await self._receive())["type"] == "http.request":
             pass
 
     async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """Do what the peer waits for; None where it goes first, and then it is given up."""
+        """Run a coroutine and return its result; cancel it and return None if the peer goes."""
         working, gone = asyncio.ensure_future(work), asyncio.ensure_future(self.gone())
         try:
             await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -64,6 +73,8 @@ class Exchange:
             gone.cancel()
             working.cancel()
 
+    # the response, at once
+
     async def respond(
         self,
         status: int,
@@ -71,7 +82,7 @@ class Exchange:
         content_type: str | None = None,
         headers: Headers = (),
     ) -> None:
-        """The whole response at once."""
+        """Send the whole response."""
         fields = [*headers]
         if status != 204:  # which has no length (RFC 9110, 8.6)
             fields.append((b"content-length", b"%d" % len(body)))
@@ -80,15 +91,17 @@ class Exchange:
         await self._send({"type": "http.response.start", "status": status, "headers": fields})
         await self._send({"type": "http.response.body", "body": body})
 
+    # the response, in chunks
+
     async def begin(self, content_type: str, headers: Headers = ()) -> None:
-        """Begin a response that is written bit by bit."""
+        """Send the status 200 and the headers."""
         fields = [*headers, (b"content-type", content_type.encode("latin-1"))]
         await self._send({"type": "http.response.start", "status": 200, "headers": fields})
 
     async def write(self, chunk: bytes) -> None:
-        """Write a bit of it."""
+        """Send a chunk of the body."""
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
 
     async def end(self, chunk: bytes = b"") -> None:
-        """Write the last bit of it."""
+        """Send the last chunk of the body."""
         await self._send({"type": "http.response.body", "body": chunk})

@@ -1,4 +1,4 @@
-"""The request a client's connection begins with, as far as the service wants to know."""
+"""What the service keeps of the HTTP request that opens a connection."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from realtime.node.hooks import FORWARDED_HEADERS, Handshake
 from realtime.transports.asgi import Scope
 
 HEADERS_MAX_BYTES = 32 * 1024
-"""Of a handshake: what connections keep of it must not add up. daphne takes half of that,
-uvicorn with websockets-sansio a megabyte."""
+"""Limit for all headers of a handshake, because each connection keeps some of them. daphne allows
+half of it by itself, uvicorn with websockets-sansio a megabyte."""
 
 
 def has_too_many_headers(scope: Scope) -> bool:
-    """Whether the headers of a request are larger than `HEADERS_MAX_BYTES`."""
+    """Return whether the headers of a request are larger than `HEADERS_MAX_BYTES`."""
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     return size > HEADERS_MAX_BYTES
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """The first header of this lower-case name."""
+    """Return the first header of this lower-case name; None if there is none."""
     for key, value in scope["headers"]:
         if key == name:
             return str(value.decode("latin-1"))
@@ -34,14 +34,20 @@ def handshake(
     *,
     transport: str = "websocket",
 ) -> Handshake:
-    """What hooks may want to know of a connection later. `extra`: more headers to keep."""
-    wanted = {*FORWARDED_HEADERS, *(name.lower() for name in extra or ())}
+    """Return what hooks and proxies get of a handshake.
+
+    Args:
+        format_name: "json" or "protobuf".
+        extra: names of headers to keep besides `FORWARDED_HEADERS`.
+        transport: see `outbox.Transport.name`.
+    """
+    kept = {*FORWARDED_HEADERS, *(name.lower() for name in extra or ())}
     headers: dict[str, str] = {}
     for key, value in scope["headers"]:
         name = key.decode("latin-1").lower()
-        if name in wanted:
+        if name in kept:
             text = value.decode("latin-1")
-            # several of a name are one list (RFC 9110, 5.3); cookies have their own comma
+            # several of a name are one list (RFC 9110, 5.3); cookies have a separator of their own
             separator = "; " if name == "cookie" else ", "
             headers[name] = f"{headers[name]}{separator}{text}" if name in headers else text
     query = parse_qs(scope.get("query_string", b"").decode("latin-1"))

@@ -1,9 +1,9 @@
 """The WebSocket transport: a Channels consumer with its own receive loop.
 
-The consumer is an ordinary `AsyncConsumer` (`as_asgi()`, routable, wrappable by
-middleware), but it does not use Channels' dispatch: no mailbox on the channel layer per
-socket, no task and no thread hop per frame. Sockets of this service never touch the
-database, so there is no connection to clean up between frames.
+The consumer is an ordinary `AsyncConsumer` (`as_asgi()`, routable, wrappable by middleware), but
+it does not use Channels' dispatch. So a socket has no mailbox on the channel layer, and a frame
+needs neither a task nor a thread. Sockets of this service do not use the database, so there is no
+database connection to close between frames.
 
 Spec: Client WebSocket protocol; Disconnect advice.
 """
@@ -34,13 +34,13 @@ from realtime.transports.websocket_transport import WebSocketTransport
 class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no types
     """One WebSocket connection."""
 
-    channel_layer_alias = None  # sockets have no mailbox of their own
+    channel_layer_alias = None  # no mailbox on the channel layer
     refusal: tuple[int, bytes] = 403, b"Forbidden\n"
-    """Status and body for an origin that is not allowed."""
+    """HTTP status and body for an origin that is not allowed."""
 
     @classmethod
     def as_asgi(cls, **initkwargs: Any) -> ASGIApplication:
-        """The consumer as an ASGI application, for a site's own routing too."""
+        """Return the consumer as an ASGI application; a site may route to it, too."""
         daphne.install()
         application: ASGIApplication = super().as_asgi(**initkwargs)
         return application
@@ -61,18 +61,18 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         limit = self.size_limit(node)
         carrier = _carrier(send, limit)
         transport = self.transport(carrier, node)
-        made = NO_HANDSHAKE
+        kept = NO_HANDSHAKE
         if node.hooks.wants_handshake:
             extra = node.config.proxy_extra_http_headers
-            made = handshake(scope, codec.format, extra, transport=transport.name)
-        client = Client(node, transport, codec, made)
+            kept = handshake(scope, codec.format, extra, transport=transport.name)
+        client = Client(node, transport, codec, kept)
         dispatcher = Dispatcher(client)
         carrier.when_ready(client.outbox.ready)
         try:
             await self._receive(dispatcher, receive, limit)
         except asyncio.CancelledError:
             if node.stopping and not carrier.abandoned:
-                # The server ends its applications; clients are being told, see it through.
+                # the server cancels its applications while the node still closes its clients
                 await self._receive(dispatcher, receive, limit)
             elif not carrier.abandoned:
                 raise
@@ -81,7 +81,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             client.close(None)
 
     def size_limit(self, node: Node) -> int | None:
-        """Bytes a client may send at once, None for no limit."""
+        """Return the largest frame of a client in bytes; None for no limit."""
         return node.config.message_size_limit_bytes
 
     def negotiate(self, scope: Scope, codecs: Codecs) -> Agreement:
@@ -89,19 +89,19 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         return codecs.negotiate(scope.get("query_string", b""), scope.get("subprotocols", ()))
 
     def transport(self, carrier: WebSocketTransport, node: Node) -> Transport:
-        """What the client sends by."""
+        """Return the client's transport, which may wrap the carrier."""
         return carrier
 
     def frames(self, data: bytes) -> Sequence[bytes]:
-        """The frames of the protocol in what came.
+        """Return the frames of the protocol in one WebSocket message.
 
         Raises:
-            ValueError: there are none in it.
+            ValueError: the message holds no frames.
         """
         return (data,)
 
     async def _receive(self, dispatcher: Dispatcher, receive: Receive, limit: int | None) -> None:
-        """Hand over frames until the connection is gone."""
+        """Dispatch frames until the connection is closed."""
         client = dispatcher.client
         while True:
             event = await receive()
@@ -124,7 +124,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
 
 
 def _carrier(send: Send, size_limit: int | None) -> WebSocketTransport:
-    """The transport for a server's `send`: one that knows the server, or the plain one."""
+    """Return the transport for a server's `send`: one for this server, or the plain one."""
     receiving = asyncio.current_task()
     assert receiving is not None
     return (
@@ -135,7 +135,7 @@ def _carrier(send: Send, size_limit: int | None) -> WebSocketTransport:
 
 
 async def deny(scope: Scope, send: Send, status: int, body: bytes) -> None:
-    """Refuse a handshake with an HTTP status, where the server can; otherwise it sends 403."""
+    """Refuse a handshake with an HTTP status. Servers that cannot do that send 403."""
     if "websocket.http.response" in scope.get("extensions", {}):
         headers = [(b"content-type", b"text/plain; charset=utf-8")]
         await send({"type": "websocket.http.response.start", "status": status, "headers": headers})

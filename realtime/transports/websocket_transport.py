@@ -1,4 +1,13 @@
-"""Frames over any ASGI server's WebSocket, with nothing but `send`."""
+"""Frames over any ASGI server's WebSocket.
+
+`send` of an ASGI server is a coroutine function. Most calls do not wait, so a task per frame
+would cost more than the frame. The first step of the coroutine runs at once, without a task; only
+the rest of a call that waits (its peer does not read) gets one. Until that task is done the
+transport is not ready, and messages wait in the client's outbox.
+
+    outbox ─Frame─► send ─► start(server's send) ─┬─► done at once: ready
+                                                  └─► Suspended ─task─► ready again
+"""
 
 from __future__ import annotations
 
@@ -30,31 +39,35 @@ class WebSocketTransport:
     name = "websocket"
 
     def __init__(self, send: Send, receiving: asyncio.Task[Any]) -> None:
-        """`receiving`: the task of the consumer's receive loop."""
+        """
+        Args:
+            receiving: the task of the consumer's receive loop.
+        """
         self._send = send
         self._receiving = receiving
         self._loop = asyncio.get_running_loop()
         self._sending: asyncio.Task[None] | None = None
-        self._outbox_ready: Callable[[], None] | None = None
+        """Finishes a `send` that waits."""
+        self._on_ready: Callable[[], None] | None = None
         self._closed = asyncio.Event()
         self.ready = True
         self.abandoned = False
-        """Whether the receive loop was cancelled because nothing can be sent any more."""
+        """Whether the receive loop was cancelled because the connection is of no use."""
 
     def when_ready(self, callback: Callable[[], None]) -> None:
-        """Call back whenever a frame that had to wait has left."""
-        self._outbox_ready = callback
+        """Call `callback` each time a frame that had to wait has left."""
+        self._on_ready = callback
 
     def send(self, frame: Frame) -> int:
         try:
-            rest = begin(self._send(frame.form(send_event)))
-        except Exception as error:  # each server has its own for a peer that is gone
-            logger.info("A frame could not be sent: %r", error)
+            rest = start(self._send(frame.form(send_event)))
+        except Exception as error:  # each server has its own for a lost connection
+            logger.info("Could not send a frame: %r", error)
             self.abandon()
             return 0
         if rest is not None:
             self.ready = False
-            self._sending = in_task(rest, self._loop, self._sent)
+            self._sending = rest.finish_in_task(self._loop, self._sent)
         return 0
 
     def _sent(self, task: asyncio.Task[None]) -> None:
@@ -62,14 +75,18 @@ class WebSocketTransport:
         if task.cancelled() or task.exception() is not None:
             return
         self.ready = True
-        if self._outbox_ready is not None:
-            self._outbox_ready()
+        if self._on_ready is not None:
+            self._on_ready()
 
     async def close(self, disconnect: Disconnect, last: Frame | None = None) -> None:
-        """As any transport. `last`: a frame to send before."""
+        """Close the connection with this code and advice. Returns in bounded time.
+
+        Args:
+            last: a frame to send before.
+        """
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT):
-                # whatever waits in the outbox follows the frame on its way
+                # the outbox still sends what it holds when the frame on its way has left
                 while self._sending is not None:
                     await asyncio.wait([self._sending])
                     await asyncio.sleep(0)
@@ -86,38 +103,74 @@ class WebSocketTransport:
                 await self._closed.wait()
         except TimeoutError:
             self.abandon()  # the peer neither reads nor answers
-        except Exception:  # as above
-            logger.debug("The close frame could not be sent", exc_info=True)
+        except Exception:  # each server has its own for a lost connection
+            logger.debug("Could not send the close frame", exc_info=True)
         finally:
             if self._sending is not None:
                 self._sending.cancel()
 
     def abandon(self) -> None:
-        """End the application, which makes the server drop the connection."""
+        """End the application, so that the server drops the connection."""
         self.ready = False
         self.abandoned = True
         self._receiving.cancel()
 
     def closed(self) -> None:
-        """The connection is gone."""
+        """Send nothing more: the connection is lost."""
         self.ready = False
-        self._outbox_ready = None
+        self._on_ready = None
         self._closed.set()
 
 
-class Continued:
-    """The rest of an awaitable whose first step was made by hand.
+# sending without a task
 
-    Coroutines can be thrown into and closed; what servers written in other languages
-    return may be plain iterators.
+
+def start(awaitable: Awaitable[None]) -> Suspended | None:
+    """Run an awaitable until it waits for something.
+
+    Returns:
+        The rest of it; None if it is done.
+
+    Raises:
+        Exception: whatever the awaitable raises before it waits.
+    """
+    steps = awaitable.__await__()
+    try:
+        waiting_for = next(steps)
+    except StopIteration:
+        return None
+    return Suspended(steps, waiting_for)
+
+
+class Suspended:
+    """An awaitable whose first step is done.
+
+    Coroutines can be thrown into and closed. Servers written in other languages may return plain
+    iterators, which cannot.
     """
 
     def __init__(self, steps: Iterator[Any], waiting_for: Any) -> None:
         self._steps = steps
         self._waiting_for = waiting_for
 
-    def close(self) -> None:
-        """Let go of what is left, also when its task was cancelled before it ran."""
+    def finish_in_task(
+        self, loop: asyncio.AbstractEventLoop, done: Callable[[asyncio.Task[None]], None]
+    ) -> asyncio.Task[None]:
+        """Run the rest in a task, then call `done` with it."""
+
+        def finished(task: asyncio.Task[None]) -> None:
+            self._close()
+            done(task)
+
+        task = loop.create_task(self._finish())
+        task.add_done_callback(finished)
+        return task
+
+    async def _finish(self) -> None:
+        await self
+
+    def _close(self) -> None:
+        """Close the coroutine, which a task cancelled before its first step leaves open."""
         close = getattr(self._steps, "close", None)
         if close is not None:
             close()
@@ -137,36 +190,3 @@ class Continued:
                     waiting_for = next(self._steps)
             except StopIteration:
                 return
-
-
-def begin(awaitable: Awaitable[None]) -> Continued | None:
-    """Run an awaitable as far as it goes without waiting; returns the rest, None if there is none.
-
-    Raises:
-        Exception: whatever it raises on the way.
-    """
-    steps = awaitable.__await__()
-    try:
-        waiting_for = next(steps)
-    except StopIteration:
-        return None
-    return Continued(steps, waiting_for)
-
-
-async def finish(rest: Continued) -> None:
-    """Wait for the rest."""
-    await rest
-
-
-def in_task(
-    rest: Continued, loop: asyncio.AbstractEventLoop, done: Callable[[asyncio.Task[None]], None]
-) -> asyncio.Task[None]:
-    """Finish the rest in a task of its own."""
-
-    def finished(task: asyncio.Task[None]) -> None:
-        rest.close()
-        done(task)
-
-    task = loop.create_task(finish(rest))
-    task.add_done_callback(finished)
-    return task

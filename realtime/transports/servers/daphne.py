@@ -1,13 +1,13 @@
-"""What daphne needs on top of ASGI: close reasons, the backlog of slow clients, a good end.
+"""What daphne needs beyond ASGI: close reasons, the backlog of slow clients, an orderly stop.
 
-- daphne drops the `reason` of `websocket.close`; the disconnect advice travels there.
-- daphne's `send` never waits and buffers without limit; only its protocol knows how much
-  a slow client has not read.
-- daphne has no lifespan events; its reactor tells when it stops.
+- daphne drops the `reason` of `websocket.close`, which carries the disconnect advice.
+- daphne's `send` never waits and buffers without limit. Only its protocol knows how much a slow
+  client has not read.
+- daphne has no lifespan events. Its reactor has an event for its end.
 
-`install` puts a subclass of daphne's WebSocket protocol into daphne's factory. It does so
-only when daphne is the server (or loaded by it) and everything it builds on is there;
-otherwise plain ASGI is used and `problem` says why, for the system check.
+`install` puts a subclass of daphne's WebSocket protocol into daphne's factory, if daphne is loaded
+and has everything that the subclass needs. Otherwise plain ASGI is used, and `problem` returns the
+reason for the system check.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _SERVER = "daphne.server"
 
 
 def is_loaded() -> bool:
-    """Whether daphne runs this process, or may."""
+    """Return whether daphne may be the server of this process."""
     return _SERVER in sys.modules
 
 
 def problem() -> str | None:
-    """Why the protocol cannot be installed into this version of daphne, None if it can."""
+    """Return why our protocol does not fit the installed daphne; None if it fits."""
     try:
         protocol = importlib.import_module("daphne.ws_protocol")
     except ImportError as error:
@@ -51,26 +51,24 @@ def problem() -> str | None:
 
 
 def install() -> bool:
-    """Use our protocol for daphne's WebSockets; returns whether that was possible."""
+    """Use our protocol for daphne's WebSockets. Return whether that was possible."""
     if not is_loaded() or problem() is not None:
         return False
     factory = importlib.import_module("daphne.ws_protocol").WebSocketFactory
-    protocol = importlib.import_module(
-        "realtime.transports.servers.daphne_protocol"
-    ).AdvisingProtocol
-    if not issubclass(factory.protocol, protocol):
-        factory.protocol = protocol
+    ours = importlib.import_module("realtime.transports.servers.daphne_protocol")
+    if not issubclass(factory.protocol, ours.AdvisingProtocol):
+        factory.protocol = ours.ProtocolOfFactory()
         _live_with_reactor()
     return True
 
 
 def _live_with_reactor() -> None:
-    """Start with daphne's reactor, and tell clients to come back later when it begins to stop."""
+    """Start and stop the service with daphne's reactor."""
     reactor: Any = importlib.import_module("twisted.internet.reactor")
     defer = importlib.import_module("twisted.internet.defer")
 
     def start() -> None:
-        # the first request waits for it, tries again and logs if it has to
+        # if it fails, the first request tries again and logs
         asyncio.ensure_future(serving.start()).add_done_callback(_started)
 
     def stop() -> Any:
@@ -89,9 +87,10 @@ def _started(starting: asyncio.Future[Any]) -> None:
 def transport(
     send: Send, receiving: asyncio.Task[Any], size_limit: int | None
 ) -> DaphneTransport | None:
-    """The transport for daphne's own `send`; None for any other, wrapped ones included.
+    """Return the transport for daphne's own `send`; None for any other, or a wrapped one.
 
-    `size_limit`: of incoming messages, bytes.
+    Args:
+        size_limit: largest incoming message in bytes; None for no limit.
     """
     if not isinstance(send, functools.partial) or not send.args:
         return None
@@ -103,7 +102,7 @@ def transport(
 
 
 class DaphneTransport(WebSocketTransport):
-    """Writes ready-made frames, and sees what the peer has not read."""
+    """Writes encoded frames, and knows how much the peer has not read."""
 
     def __init__(self, send: Send, receiving: asyncio.Task[Any], protocol: Any) -> None:
         super().__init__(send, receiving)
@@ -116,4 +115,4 @@ class DaphneTransport(WebSocketTransport):
             return backlog
         if self._protocol.takes_frames():
             return super().send(frame)
-        return 0  # closing, or gone: the receive loop learns that from daphne
+        return 0  # closing or lost: daphne tells the receive loop

@@ -1,15 +1,15 @@
 """daphne's WebSocket protocol with close reasons, cheap frames and a visible backlog.
 
-Imported by `transports.daphne` only when daphne is there.
+Imported by `servers.daphne` only if daphne is loaded.
 
-Most of what a frame costs in daphne and Twisted goes into log texts nobody reads and into
-asking the selector twice. An idle socket takes a ready-made frame at once,
-and anything else goes into the transport's own buffer.
+Most of the cost of a frame in daphne and Twisted is formatting log texts that are dropped and
+asking the selector twice. Here an idle socket is written to at once; any other frame goes into the
+transport's own buffer.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from autobahn.util import encode_truncate
 from daphne.ws_protocol import WebSocketProtocol
@@ -34,12 +34,10 @@ _PROTOCOL_ATTRIBUTES = ("SEND_STATE_GROUND", "maskServerFrames", "send_queue", "
 
 
 class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
-    """Serves every WebSocket of the site; what applications see is daphne's behaviour."""
+    """Serves every WebSocket of the site. For applications it behaves like daphne's own.
 
-    # autobahn copies the factory's options onto every connection and formats a log text of
-    # them that nobody reads, a fifth of a handshake. Here the class has them.
-    CONFIG_ATTRS = ()
-    _configured_by: ClassVar[object] = None
+    Connections are made of a subclass, see `ProtocolOfFactory`.
+    """
 
     maxMessagePayloadSize: int  # noqa: N815 - autobahn's names
     maxFramePayloadSize: int  # noqa: N815 - autobahn's names
@@ -47,15 +45,6 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
     _writes_to_socket = False
 
     def _connectionMade(self) -> None:  # noqa: N802 - autobahn's name
-        if AdvisingProtocol._configured_by is None:
-            AdvisingProtocol._configured_by = self.factory
-            for name in WebSocketProtocol.CONFIG_ATTRS:
-                value = getattr(self.factory, name)
-                # a function must not become a method
-                setattr(AdvisingProtocol, name, staticmethod(value) if callable(value) else value)
-        elif AdvisingProtocol._configured_by is not self.factory:
-            for name in WebSocketProtocol.CONFIG_ATTRS:
-                setattr(self, name, getattr(self.factory, name))
         super()._connectionMade()
         transport = self.transport
         self._writes_frames = (
@@ -67,11 +56,10 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
             and all(hasattr(transport, name) for name in _TRANSPORT_ATTRIBUTES)
         )
 
-    # what the application sends
+    # from the application
 
     def handle_reply(self, message: dict[str, Any]) -> None:
-        """Do what the application sent, as daphne does; but frames are of any size, and a close
-        has its reason."""
+        """Run an event of the application as daphne does, but send the reason of a close."""
         if self.state != self.STATE_OPEN:
             super().handle_reply(message)
         elif message["type"] == "websocket.close":
@@ -92,15 +80,15 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
         return None
 
     def write_frame(self, frame: bytes) -> int | None:
-        """Write one ready-made frame; returns the bytes that have not left for the peer.
+        """Write one encoded frame.
 
-        None: this is no moment for it (the closing handshake is under way, a message is
-        being streamed), nothing was written.
+        If nothing is buffered, the socket is tried first. Bytes that it does not take go into the
+        transport's own buffer, and so does every frame while something is buffered. So frames,
+        control frames included, leave in the order of the calls.
 
-        With nothing buffered the socket itself is tried first; what it does not take, and
-        whatever comes while something is buffered, goes into the transport's own buffer,
-        behind what is there. So the order of frames, control frames included, is that of
-        the calls.
+        Returns:
+            Bytes that have not left for the peer. None if nothing was written because of the
+            connection's state: it is closing, or a message is being streamed.
         """
         if (
             self.state != self.STATE_OPEN
@@ -120,7 +108,7 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
             try:
                 sent = transport.socket.send(frame)
             except OSError:
-                sent = 0  # full, or broken: the reactor will find out which
+                sent = 0  # full or broken: the reactor finds out which
             if sent == len(frame):
                 return 0
             frame = frame[sent:]
@@ -128,32 +116,36 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
         return self.backlog_bytes()
 
     def backlog_bytes(self) -> int:
-        """Bytes written to this connection that have not left for the peer; 0 if unknown."""
+        """Return bytes written to this connection that have not left for it; 0 if unknown."""
         transport = self.transport
         try:
-            # under TLS these are the wrapped connection's
+            # under TLS these attributes are those of the wrapped connection
             pending = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
         except AttributeError:
             return 0
         return int(pending + sum(map(len, getattr(transport, "_appSendBuffer", ()))))
 
     def takes_frames(self) -> bool:
-        """Whether frames may still be sent."""
+        """Return whether frames may still be sent."""
         return bool(self.state == self.STATE_OPEN)
 
     def sendPing(self, payload: bytes | None = None) -> None:  # noqa: N802 - autobahn's name
-        """As autobahn, as cheaply as any other frame: idle clients cost little but this."""
+        """Send a PING as cheaply as any other frame: it is most of what an idle client costs."""
         data = payload or b""
         if self.write_frame(bytes((PING_FRAME, len(data))) + data) is None:
             super().sendPing(payload)
 
-    # what the peer sends
+    # from the peer
 
     def accept_messages(self, size_limit: int | None) -> None:
-        """Accept messages of this size at least, whatever daphne's own limit; None: of any."""
+        """Raise daphne's own limit for incoming messages to this size at least.
+
+        Args:
+            size_limit: bytes; None for no limit.
+        """
         own: int = self.maxMessagePayloadSize
         if own and (size_limit is None or own <= size_limit):
-            # one more, so that the application sees what is too large and says so
+            # one byte more, so that the application gets the message and closes with its advice
             limit = 0 if size_limit is None else size_limit + 1
             self.maxMessagePayloadSize = self.maxFramePayloadSize = limit
 
@@ -163,8 +155,29 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
         reasonUtf8: bytes | None = None,  # noqa: N803 - autobahn's name
         isReply: bool = False,  # noqa: N803 - autobahn's name
     ) -> None:
-        """As autobahn, but a peer's close is answered with its own code (RFC 6455, 5.5.1)."""
+        """Send a close frame, but answer the peer's with its own code (RFC 6455, 5.5.1)."""
         if isReply and self.remoteCloseCode is not None:
             super().sendCloseFrame(self.remoteCloseCode, None, isReply)
         else:
             super().sendCloseFrame(code, reasonUtf8, isReply)
+
+
+class ProtocolOfFactory:
+    """The attribute `protocol` of daphne's factories: a class with the options of the factory.
+
+    autobahn copies the options of a factory onto each of its connections and formats a log text of
+    them that is dropped, together a fifth of a handshake. Options that the class has are not
+    copied.
+    """
+
+    def __get__(self, factory: Any, owner: type[object]) -> type[AdvisingProtocol]:
+        if factory is None:
+            return AdvisingProtocol
+        options: dict[str, Any] = {"CONFIG_ATTRS": ()}
+        for name in AdvisingProtocol.CONFIG_ATTRS:
+            value = getattr(factory, name)
+            # a function must not become a method
+            options[name] = staticmethod(value) if callable(value) else value
+        protocol = type("AdvisingProtocol", (AdvisingProtocol,), options)
+        vars(factory)["protocol"] = protocol  # found before this descriptor from now on
+        return protocol

@@ -1,7 +1,8 @@
-"""What granian needs on top of ASGI: a word when it begins to stop.
+"""What granian needs beyond ASGI: to close clients as soon as it stops.
 
-It waits for the responses to requests before the lifespan ends, and those of SockJS wait for their
-clients. Its own handlers of signals are the event loop's; one of Python's may stand beside them.
+granian waits for all responses before it ends the lifespan, and the responses of SockJS wait for
+their clients. It sets its signal handlers on the event loop; a Python handler does not replace
+them, so both run.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def stops_first(receive: Receive) -> None:
-    """Tell the clients when granian begins to stop. `receive`: that of the lifespan.
+    """Make granian close the clients when it begins to stop. No effect under other servers.
 
-    Nothing happens under another server.
+    Args:
+        receive: the one of the lifespan.
     """
     kind = type(getattr(receive, "__self__", None))
     if (kind.__module__, kind.__qualname__) != _LIFESPAN:

@@ -1,13 +1,13 @@
-"""Start daphne with what many connections need.
+"""Start daphne with settings for many connections.
 
-- a listen backlog of 1024: with Twisted's 50, a storm of reconnecting clients waits for a
-  second where it should wait for milliseconds;
-- uvloop, where it is installed;
-- no limit on a connection's age, where daphne ends each after a day;
-- no access log, because query strings may carry the API key (`--verbosity 1` brings it back);
-- a garbage collector that is frozen, see `realtime.serving`.
+- A listen backlog of 1024: with Twisted's 50, clients that reconnect all at once wait for a second
+  instead of milliseconds.
+- uvloop, if it is installed.
+- No limit on the age of a connection; daphne's own is a day.
+- No access log, because query strings may contain the API key. `--verbosity 1` turns it on.
+- A garbage collector that skips what was loaded at the start, see `freeze_gc`.
 
-Nothing here is needed for correctness: plain `daphne mysite.asgi:application` works too.
+Nothing here is needed for correctness: plain `daphne mysite.asgi:application` works, too.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def main(arguments: Sequence[str]) -> None:
     """Serve an application until a signal ends it.
 
     Args:
-        arguments: the command line: `[--host HOST] [--port PORT] application`, and
-            whatever else daphne's command line takes.
+        arguments: `[--host HOST] [--port PORT] application`, and any other argument of daphne's
+            command line.
     """
     parser = argparse.ArgumentParser(prog="python -m realtime", description=main.__doc__)
     parser.add_argument("--host", default="127.0.0.1")
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _use_uvloop() -> bool:
-    """Make uvloop the event loop, if it is installed."""
+    """Use uvloop for new event loops. Return False if it is not installed."""
     try:
         uvloop = importlib.import_module("uvloop")
     except ImportError:
@@ -64,5 +64,5 @@ def _use_uvloop() -> bool:
 
 
 def _escape(host: str) -> str:
-    """A host for Twisted's endpoint syntax, in which colons separate fields."""
+    """Escape a host for Twisted's endpoint syntax, in which colons separate fields."""
     return host.replace("\\", "\\\\").replace(":", "\\:")

@@ -1,7 +1,7 @@
-"""What uvicorn's protocols offer on top of ASGI: ready-made frames, and a word before the end.
+"""What uvicorn offers beyond ASGI: encoded frames as they are, and a hook before it stops.
 
-Frames only for `--ws websockets-sansio`, whose protocol writes each one straight to the
-transport and keeps no state about what was sent; anything else uses plain `send`.
+Encoded frames need `--ws websockets-sansio`: its protocol writes each frame to the asyncio
+transport and keeps no state about it. Other WebSocket protocols of uvicorn get plain `send`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ATTRIBUTES = ("close_sent", "conn", "shutdown", "transport", "writable")
 
 
 def transport(send: Send, receiving: asyncio.Task[Any]) -> UvicornTransport | None:
-    """The transport for uvicorn's own `send`; None for any other, wrapped ones included."""
+    """Return the transport for uvicorn's own `send`; None for any other, or a wrapped one."""
     protocol = getattr(send, "__self__", None)
     kind = type(protocol)
     if (kind.__module__, kind.__qualname__) != _PROTOCOL:
@@ -33,18 +33,18 @@ def transport(send: Send, receiving: asyncio.Task[Any]) -> UvicornTransport | No
 
 
 class UvicornTransport(WebSocketTransport):
-    """Writes ready-made frames to uvicorn's transport, and sees what is not read."""
+    """Writes encoded frames to the asyncio transport, unless it is full."""
 
     def __init__(self, send: Send, receiving: asyncio.Task[Any], protocol: Any) -> None:
         super().__init__(send, receiving)
-        # uvicorn closes its sockets before the lifespan ends, without a word to the clients;
-        # this way they are told, and uvicorn waits for that.
+        # uvicorn would close its sockets before the lifespan ends, without advice to the clients;
+        # now the node closes them, and uvicorn waits
         protocol.shutdown = serving.begin_stop
         self._protocol = protocol
         self._transport: asyncio.WriteTransport = protocol.transport
 
     def abandon(self) -> None:
-        """As any transport, but at once: uvicorn would wait for a peer that does not read."""
+        """Drop the connection at once: uvicorn would wait for a peer that does not read."""
         super().abandon()
         self._transport.abort()
 
@@ -58,10 +58,10 @@ class UvicornTransport(WebSocketTransport):
 
 @contextmanager
 def stops_first(send: Send) -> Iterator[None]:
-    """During an HTTP response that goes on, tell the clients when uvicorn begins to stop.
+    """Close the clients when uvicorn begins to stop during this HTTP response.
 
-    It waits for such responses before the lifespan ends, and they wait for their clients.
-    Nothing happens where `send` is not uvicorn's own.
+    uvicorn waits for responses before it ends the lifespan, and a streaming response waits for its
+    client. No effect unless `send` is uvicorn's own.
     """
     respond = getattr(getattr(send, "__self__", None), "on_response", None)
     protocol: Any = getattr(respond, "__self__", None)

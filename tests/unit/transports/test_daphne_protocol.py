@@ -2,67 +2,102 @@
 
 from __future__ import annotations
 
+import queue
 import socket
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from daphne.ws_protocol import WebSocketProtocol
+from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
+from twisted.internet.tcp import Server
+from twisted.internet.testing import MemoryReactorClock, StringTransport
 
 from realtime.transports.servers import daphne
-from realtime.transports.servers.daphne_protocol import AdvisingProtocol
+from realtime.transports.servers.daphne_protocol import AdvisingProtocol, ProtocolOfFactory
 
 LARGE = bytes(4_000_000)
 
 
-class Transport:
-    """A connection with the parts of Twisted's that matter, around a real socket."""
+HANDSHAKE = (
+    b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
 
-    def __init__(self, connection: socket.socket) -> None:
-        self.socket = connection
-        self.dataBuffer = b""
-        self.offset = 0
-        self._tempDataBuffer: list[bytes] = []
-        self._tempDataLen = 0
-        self.connected = True
-        self.disconnecting = False
 
-    def write(self, data: bytes) -> None:
-        self._tempDataBuffer.append(data)
-        self._tempDataLen += len(data)
+class DaphneServer:
+    """What a connection needs of daphne's server."""
 
-    @property
-    def buffered(self) -> bytes:
-        return self.dataBuffer + b"".join(self._tempDataBuffer)
+    root_path = ""
+    proxy_forwarded_address_header = None
+
+    def __init__(self) -> None:
+        self.events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+
+    def protocol_connected(self, protocol: WebSocketProtocol) -> None:
+        pass
+
+    def create_application(self, protocol: WebSocketProtocol, scope: dict[str, Any]) -> Any:
+        return self.events
+
+    def log_action(self, *args: Any) -> None:
+        pass
+
+
+def make_factory(**options: Any) -> WebSocketFactory:
+    """A factory of daphne, with our protocol."""
+    factory = type("Factory", (WebSocketFactory,), {"protocol": ProtocolOfFactory()})(
+        DaphneServer(), reactor=MemoryReactorClock()
+    )
+    factory.setProtocolOptions(**options)
+    return factory
+
+
+def open_connection(factory: WebSocketFactory, transport: Any) -> AdvisingProtocol:
+    """A connection after daphne's handshake."""
+    protocol = factory.buildProtocol(None)
+    assert isinstance(protocol, AdvisingProtocol)
+    protocol._raw_query_string = b""
+    transport.protocol = protocol
+    protocol.makeConnection(transport)
+    protocol.dataReceived(HANDSHAKE)
+    protocol.serverAccept()
+    assert protocol.state == protocol.STATE_OPEN
+    return protocol
 
 
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
-    ours, peer = socket.socketpair()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        peer = socket.create_connection(listener.getsockname())
+        ours, _ = listener.accept()
     ours.setblocking(False)
-    peer.setblocking(False)
     yield ours, peer
     ours.close()
     peer.close()
 
 
 @pytest.fixture
-def transport(ends: tuple[socket.socket, socket.socket]) -> Transport:
-    return Transport(ends[0])
+def transport(ends: tuple[socket.socket, socket.socket]) -> Server:
+    """Twisted's transport of one connection."""
+    address = ends[0].getpeername()
+    make: Any = Server  # neither port nor protocol yet
+    transport: Server = make(ends[0], None, address, None, 1, MemoryReactorClock())
+    return transport
 
 
 @pytest.fixture
-def protocol(transport: Transport) -> AdvisingProtocol:
-    """An open connection, as it is after daphne's handshake."""
-    protocol = AdvisingProtocol.__new__(AdvisingProtocol)
-    protocol.transport = transport
-    protocol.state = AdvisingProtocol.STATE_OPEN
-    protocol.send_state = AdvisingProtocol.SEND_STATE_GROUND
-    protocol.send_queue = deque()
-    protocol._writes_frames = True
-    protocol._writes_to_socket = True
+def protocol(transport: Server, ends: tuple[socket.socket, socket.socket]) -> AdvisingProtocol:
+    protocol = open_connection(make_factory(), transport)
+    transport.doWrite()  # the response to the handshake
+    assert b" 101 " in ends[1].recv(1000)
+    ends[1].setblocking(False)
     return protocol
+
+
+def buffered(transport: Server) -> bytes:
+    """What the transport has not given to the socket."""
+    waiting: bytes = transport.dataBuffer[transport.offset :] + b"".join(transport._tempDataBuffer)
+    return waiting
 
 
 def received(peer: socket.socket) -> bytes:
@@ -76,44 +111,54 @@ def received(peer: socket.socket) -> bytes:
 
 
 def test_idle_socket_takes_the_frame_at_once(
-    protocol: AdvisingProtocol, transport: Transport, ends: tuple[socket.socket, socket.socket]
+    protocol: AdvisingProtocol, transport: Server, ends: tuple[socket.socket, socket.socket]
 ) -> None:
     assert protocol.write_frame(b"frame") == 0
 
     assert received(ends[1]) == b"frame"
-    assert transport.buffered == b""
+    assert buffered(transport) == b""
 
 
 def test_what_the_socket_does_not_take_is_buffered(
-    protocol: AdvisingProtocol, transport: Transport, ends: tuple[socket.socket, socket.socket]
+    protocol: AdvisingProtocol, transport: Server, ends: tuple[socket.socket, socket.socket]
 ) -> None:
     frame = b"begin" + LARGE + b"end"
 
     backlog = protocol.write_frame(frame)
 
-    assert backlog == len(transport.buffered) > 0
-    assert received(ends[1]) + transport.buffered == frame
+    assert backlog == len(buffered(transport)) > 0
+    assert received(ends[1]) + buffered(transport) == frame
 
 
-@pytest.mark.parametrize("attribute", ["dataBuffer", "_tempDataBuffer"])
 def test_frame_goes_behind_what_is_buffered(
-    protocol: AdvisingProtocol,
-    transport: Transport,
-    ends: tuple[socket.socket, socket.socket],
-    attribute: str,
+    protocol: AdvisingProtocol, transport: Server, ends: tuple[socket.socket, socket.socket]
 ) -> None:
-    setattr(transport, attribute, b"earlier " if attribute == "dataBuffer" else [b"earlier "])
+    transport.write(b"earlier ")
 
-    protocol.write_frame(b"frame")
+    assert protocol.write_frame(b"frame") == len(b"earlier frame")
 
     assert received(ends[1]) == b""
-    assert transport.buffered == b"earlier frame"
+    assert buffered(transport) == b"earlier frame"
 
 
-@pytest.mark.parametrize("state", ["disconnecting", "not connected", "socket closed", "TLS"])
+def test_frame_goes_behind_what_the_transport_is_writing(
+    protocol: AdvisingProtocol, transport: Server, ends: tuple[socket.socket, socket.socket]
+) -> None:
+    transport.write(LARGE)
+    transport.doWrite()
+    assert transport.dataBuffer
+    assert not transport._tempDataBuffer
+
+    backlog = protocol.write_frame(b"frame")
+
+    assert backlog == len(buffered(transport)) > len(b"frame")
+    assert received(ends[1]) + buffered(transport) == LARGE + b"frame"
+
+
+@pytest.mark.parametrize("state", ["disconnecting", "not connected", "socket closed"])
 def test_socket_is_left_to_the_transport(
     protocol: AdvisingProtocol,
-    transport: Transport,
+    transport: Server,
     ends: tuple[socket.socket, socket.socket],
     state: str,
 ) -> None:
@@ -124,21 +169,35 @@ def test_socket_is_left_to_the_transport(
             transport.connected = False
         case "socket closed":
             ends[0].close()
-        case "TLS":
-            protocol._writes_to_socket = False
 
     assert protocol.write_frame(b"frame") is not None
 
     assert received(ends[1]) == b""
-    assert transport.buffered == b"frame"
+    assert buffered(transport) == (b"" if state == "not connected" else b"frame")
+
+
+def test_transport_that_is_no_plain_socket_is_written_to() -> None:
+    transport = StringTransport()
+    protocol = open_connection(make_factory(), transport)
+    transport.clear()
+
+    assert protocol.write_frame(b"frame") is not None
+
+    assert transport.value() == b"frame"
+
+
+def test_frames_are_left_to_autobahn_where_it_masks_them(transport: Server) -> None:
+    protocol = open_connection(make_factory(maskServerFrames=True), transport)
+
+    assert protocol.write_frame(b"frame") is None
 
 
 @pytest.mark.parametrize(
-    "moment", ["closing handshake", "closed", "message being streamed", "chopped send", "unknown"]
+    "moment", ["closing handshake", "closed", "message being streamed", "chopped send"]
 )
 def test_nothing_is_written_at_the_wrong_moment(
     protocol: AdvisingProtocol,
-    transport: Transport,
+    transport: Server,
     ends: tuple[socket.socket, socket.socket],
     moment: str,
 ) -> None:
@@ -151,13 +210,11 @@ def test_nothing_is_written_at_the_wrong_moment(
             protocol.send_state = AdvisingProtocol.SEND_STATE_MESSAGE_BEGIN
         case "chopped send":
             protocol.send_queue.append((b"part", True))
-        case "unknown":
-            protocol._writes_frames = False
 
     assert protocol.write_frame(b"frame") is None
 
     assert received(ends[1]) == b""
-    assert transport.buffered == b""
+    assert buffered(transport) == b""
 
 
 @pytest.mark.parametrize(
@@ -213,3 +270,27 @@ def test_daphne_that_lacks_something_is_left_alone(
 
     assert name in (daphne.problem() or "")
     assert not daphne.install()
+
+
+# the options of factories
+
+
+def test_connection_has_the_options_of_its_factory() -> None:
+    factories = [make_factory(autoPingInterval=seconds) for seconds in (7, 8)]
+
+    protocols = [
+        open_connection(factory, StringTransport()) for factory in (*factories, *factories)
+    ]
+
+    assert [protocol.autoPingInterval for protocol in protocols] == [7, 8, 7, 8]
+    assert not any("autoPingInterval" in vars(protocol) for protocol in protocols)
+    assert type(protocols[0]) is type(protocols[2])
+    assert "autoPingInterval" not in vars(AdvisingProtocol)
+
+
+def test_option_that_is_a_function_is_no_method() -> None:
+    factory = make_factory(perMessageCompressionAccept=lambda offers: offers)
+
+    protocol = open_connection(factory, StringTransport())
+
+    assert protocol.perMessageCompressionAccept("offers") == "offers"

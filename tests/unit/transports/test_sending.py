@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from realtime.protocol.frames import Frame
-from realtime.transports.websocket_transport import Continued, begin, in_task, send_event
+from realtime.transports.websocket_transport import Suspended, send_event, start
 from tests.unit.parts import turns
 
 
@@ -53,28 +53,28 @@ async def server() -> Server:
     return Server()
 
 
-def continued(awaitable: Awaitable[None]) -> tuple[asyncio.Task[None], list[asyncio.Task[None]]]:
-    """Begin, and go on in a task; returns it and the tasks that were reported as done."""
-    rest = begin(awaitable)
-    assert isinstance(rest, Continued)
+def in_task(awaitable: Awaitable[None]) -> tuple[asyncio.Task[None], list[asyncio.Task[None]]]:
+    """Start, and finish in a task; returns it and the tasks that were reported as done."""
+    rest = start(awaitable)
+    assert isinstance(rest, Suspended)
     done: list[asyncio.Task[None]] = []
-    return in_task(rest, asyncio.get_running_loop(), done.append), done
+    return rest.finish_in_task(asyncio.get_running_loop(), done.append), done
 
 
 async def test_send_that_does_not_wait_is_over_at_once(server: Server) -> None:
-    assert begin(server.at_once()) is None
+    assert start(server.at_once()) is None
     assert server.steps == ["sent"]
 
 
 async def test_awaiting_something_finished_is_no_waiting(server: Server) -> None:
     server.gate.set_result("sent")
 
-    assert begin(server.after_the_gate()) is None
+    assert start(server.after_the_gate()) is None
     assert server.steps == ["begun", "sent", "ended"]
 
 
 async def test_send_that_waits_has_begun_and_the_rest_is_returned(server: Server) -> None:
-    task, _ = continued(server.after_the_gate())
+    task, _ = in_task(server.after_the_gate())
 
     assert server.steps == ["begun"]
 
@@ -87,11 +87,11 @@ async def test_send_that_waits_has_begun_and_the_rest_is_returned(server: Server
 async def test_rest_goes_on_also_when_the_waiting_is_over_before_its_task_starts(
     server: Server, already: bool
 ) -> None:
-    rest = begin(server.after_the_gate())
+    rest = start(server.after_the_gate())
     assert rest is not None
     if already:
         server.gate.set_result("sent")
-    task = in_task(rest, asyncio.get_running_loop(), lambda task: None)
+    task = rest.finish_in_task(asyncio.get_running_loop(), lambda task: None)
     if not already:
         await turns()
         server.gate.set_result("sent")
@@ -102,7 +102,7 @@ async def test_rest_goes_on_also_when_the_waiting_is_over_before_its_task_starts
 
 
 async def test_bare_turn_of_the_loop_is_waited_for(server: Server) -> None:
-    task, _ = continued(server.after_a_turn())
+    task, _ = in_task(server.after_a_turn())
     assert server.steps == ["begun"]
 
     await task
@@ -111,7 +111,7 @@ async def test_bare_turn_of_the_loop_is_waited_for(server: Server) -> None:
 
 
 async def test_send_may_wait_many_times(server: Server) -> None:
-    task, done = continued(server.in_many_steps())
+    task, done = in_task(server.in_many_steps())
     await turns(10)
     assert not done
 
@@ -125,11 +125,11 @@ async def test_send_may_wait_many_times(server: Server) -> None:
 
 async def test_exception_before_the_first_wait_is_raised_at_once(server: Server) -> None:
     with pytest.raises(ConnectionResetError):
-        begin(server.failing_at_once())
+        start(server.failing_at_once())
 
 
 async def test_exception_after_the_first_wait_is_the_task_s(server: Server) -> None:
-    task, done = continued(server.failing_later())
+    task, done = in_task(server.failing_later())
 
     with pytest.raises(ConnectionResetError):
         await task
@@ -138,7 +138,7 @@ async def test_exception_after_the_first_wait_is_the_task_s(server: Server) -> N
 
 
 async def test_exception_of_what_is_waited_for_arrives_in_send(server: Server) -> None:
-    task, _ = continued(server.after_the_gate())
+    task, _ = in_task(server.after_the_gate())
     await turns()
 
     server.gate.set_exception(ConnectionResetError())
@@ -150,7 +150,7 @@ async def test_exception_of_what_is_waited_for_arrives_in_send(server: Server) -
 
 @pytest.mark.parametrize("started", [True, False], ids=["task runs", "task has not started"])
 async def test_cancelling_the_task_cancels_send(server: Server, started: bool) -> None:
-    task, done = continued(server.after_the_gate())
+    task, done = in_task(server.after_the_gate())
     if started:
         await turns()
 
@@ -175,7 +175,7 @@ async def test_send_that_cleans_up_on_cancel_may_wait_once_more(server: Server) 
             server.steps.append("cleaned up")
             raise
 
-    task, _ = continued(careful())
+    task, _ = in_task(careful())
     await turns()
     task.cancel()
 
@@ -196,7 +196,7 @@ async def test_send_that_cleans_up_on_cancel_may_wait_once_more(server: Server) 
 async def test_whatever_is_awaitable_can_be_sent(
     server: Server, make: Callable[[Server], Awaitable[None]]
 ) -> None:
-    task, _ = continued(make(server))
+    task, _ = in_task(make(server))
     await turns()
     server.gate.set_result("sent")
 
