@@ -38,24 +38,24 @@ _Event = tuple[str, dict[str, Any]]
 
 
 class Events:
-    """Sends signals in the order in which they were told, on one thread.
+    """Sends signals in the order in which they were emitted, on one thread.
 
-    The thread begins with the first event that somebody wants to hear. A receiver that never
-    ends does not keep the process from ending.
+    The thread begins with the first event that has a receiver. A receiver that never ends does
+    not keep the process from ending.
     """
 
     def __init__(self, connections: Connections = own_connections) -> None:
         """`connections`: the database connections of the thread."""
         self._connections = connections
         self._waiting: SimpleQueue[_Event | Future[None] | None] = SimpleQueue()
-        """Events; who wants to know when those before it are heard; None at the end."""
+        """Events; futures, done when those before them were sent; None at the end."""
         self._begun = False
         self._closed = False
         self._given_up = False
         self._dropped = 0
 
     def emit(self, kind: str, **details: Any) -> None:
-        """Send a signal soon. Never waits and never raises."""
+        """Queue a signal. Never waits and never raises."""
         if self._closed or not SIGNALS[kind].receivers:  # cheaper than to ask for live ones
             return
         waiting = self._waiting.qsize()
@@ -71,14 +71,14 @@ class Events:
         if not self._begun:
             self._begin()
 
-    async def heard(self, timeout: float) -> bool:
-        """Wait until receivers heard all that was told, so many seconds at most; if they did."""
+    async def drained(self, timeout: float) -> bool:
+        """Wait until all queued signals were sent. Return False after `timeout` seconds."""
         if not self._begun:
             return True
-        heard: Future[None] = Future()
-        heard.set_running_or_notify_cancel()  # whoever waits cannot cancel it
-        self._waiting.put(heard)
-        waiting = asyncio.wrap_future(heard)
+        mark: Future[None] = Future()
+        mark.set_running_or_notify_cancel()  # a caller that gives up must not cancel it
+        self._waiting.put(mark)
+        waiting = asyncio.wrap_future(mark)
         try:
             await asyncio.wait([waiting], timeout=timeout)
             return waiting.done()
@@ -86,13 +86,13 @@ class Events:
             waiting.cancel()
 
     async def close(self) -> None:
-        """Let receivers hear what waits, for a moment."""
+        """Send what is queued, for CLOSE_TIMEOUT seconds at most, and take nothing more."""
         self._closed = True
-        heard = False
+        drained = False
         try:
-            heard = await self.heard(CLOSE_TIMEOUT)
+            drained = await self.drained(CLOSE_TIMEOUT)
         finally:
-            if not heard:
+            if not drained:
                 self._given_up = True
                 logger.error("Receivers of signals are too slow: they may not hear the last ones")
             self._waiting.put(None)

@@ -205,28 +205,28 @@ class NoHooks:
 
 
 class Events(Protocol):
-    """Hears what happens to clients and channels; see `realtime.signals` for the kinds."""
+    """Signals about clients and channels to the site; see `realtime.signals` for the kinds."""
 
     def emit(self, kind: str, **details: Any) -> None:
-        """Something happened. Never waits and never raises."""
+        """Queue a signal. Never waits and never raises."""
         ...
 
-    async def heard(self, timeout: float) -> bool:
-        """Wait until all that was told is heard, so many seconds at most; whether it is."""
+    async def drained(self, timeout: float) -> bool:
+        """Wait until all queued signals were sent. Return False after `timeout` seconds."""
         ...
 
     async def close(self) -> None:
-        """Nothing happens any more. Bounded in time."""
+        """Send what is queued, and take nothing more. Bounded in time."""
         ...
 
 
 class NoEvents:
-    """Nobody wants to hear."""
+    """Sends no signals."""
 
     def emit(self, kind: str, **details: Any) -> None:
         pass
 
-    async def heard(self, timeout: float) -> bool:
+    async def drained(self, timeout: float) -> bool:
         return True
 
     async def close(self) -> None:

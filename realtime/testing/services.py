@@ -186,11 +186,11 @@ class TestService:
 
 async def _in_order(work: Callable[[], Coroutine[Any, Any, T]], node: Node) -> T:
     """Do something between what receivers of signals hear: the test sees what they did."""
-    await node.events.heard(RECEIVERS_TIMEOUT)
+    await node.events.drained(RECEIVERS_TIMEOUT)
     try:
         return await work()
     finally:
-        await node.events.heard(RECEIVERS_TIMEOUT)
+        await node.events.drained(RECEIVERS_TIMEOUT)
 
 
 class _Thread:

@@ -18,17 +18,17 @@ from tests.unit.suspended_engine import METHODS, SuspendedEngine
 
 
 class RecordingEvents(NoEvents):
-    """Keeps what it is told about clients: kind, and the channel or the code."""
+    """Keeps what is emitted about clients: kind, and the channel or the code."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, Any]] = []
+        self.emitted: list[tuple[str, Any]] = []
         self.closed = False
 
     def emit(self, kind: str, **details: Any) -> None:
         assert not self.closed
         if "client" in details:
             assert details["user"] == "17"
-            self.told.append((kind, details.get("channel", details.get("code"))))
+            self.emitted.append((kind, details.get("channel", details.get("code"))))
 
     async def close(self) -> None:
         self.closed = True
@@ -56,7 +56,7 @@ async def test_client_is_told_of_from_the_beginning_to_the_end(clock: Clock) -> 
     connection.client.close(None)
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
-    assert events.told == [
+    assert events.emitted == [
         ("connected", None),
         ("subscribed", "own"),
         ("subscribed", "a"),
@@ -72,7 +72,7 @@ async def test_client_that_did_not_connect_is_not_told_of(clock: Clock) -> None:
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
     assert connection.closes == [3002]
-    assert events.told == []
+    assert events.emitted == []
 
 
 @pytest.mark.parametrize("method", ["subscribe", "add_presence", "position"])
@@ -86,7 +86,7 @@ async def test_client_whose_channel_fails_while_it_connects_is_told_of_in_balanc
     connection.client.close(None)
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
-    kinds = [kind for kind, _ in events.told]
+    kinds = [kind for kind, _ in events.emitted]
     assert kinds == ["connected", "disconnected"]
 
 
@@ -99,7 +99,7 @@ async def test_subscription_that_failed_is_not_told_of(clock: Clock, method: str
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
     assert connection.reply(2) is None
-    assert [kind for kind, _ in events.told] == ["connected", "disconnected"]
+    assert [kind for kind, _ in events.emitted] == ["connected", "disconnected"]
 
 
 @pytest.mark.parametrize("method", ["unsubscribe", "remove_presence", "publish_leave"])
@@ -112,7 +112,7 @@ async def test_subscription_whose_end_fails_is_told_of(clock: Clock, method: str
     connection.client.close(None)
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
-    assert events.told == [
+    assert events.emitted == [
         ("connected", None),
         ("subscribed", "a"),
         ("unsubscribed", "a"),
@@ -133,9 +133,9 @@ async def test_end_is_told_in_balance_also_where_the_engine_hangs(clock: Clock) 
     engine.go_on(*engine.held)
     await asyncio.wait([leaving], timeout=5)
 
-    assert events.told[:4] == [
+    assert events.emitted[:4] == [
         ("connected", None),
         *(("subscribed", channel) for channel in "abc"),
     ]
-    assert sorted(events.told[4:-1]) == [("unsubscribed", channel) for channel in "abc"]
-    assert events.told[-1] == ("disconnected", 3001)
+    assert sorted(events.emitted[4:-1]) == [("unsubscribed", channel) for channel in "abc"]
+    assert events.emitted[-1] == ("disconnected", 3001)

@@ -71,15 +71,15 @@ def receiver(listen: Connect) -> Iterator[Receiver]:
 
 
 @pytest.fixture
-async def told() -> AsyncIterator[Events]:
+async def events() -> AsyncIterator[Events]:
     made = Events()
     yield made
     await made.close()
 
 
-def connect(told: Events, *clients: Any) -> None:
+def connect(events: Events, *clients: Any) -> None:
     for client in clients:
-        told.emit("connected", user="17", client=client)
+        events.emit("connected", user="17", client=client)
 
 
 def signal_threads() -> list[threading.Thread]:
@@ -88,64 +88,64 @@ def signal_threads() -> list[threading.Thread]:
 
 @pytest.mark.parametrize("kind", SIGNALS)
 async def test_every_kind_is_a_signal_with_its_details(
-    told: Events, listen: Connect, kind: str
+    events: Events, listen: Connect, kind: str
 ) -> None:
     receiver = Receiver()
     listen(getattr(signals, kind), receiver)
 
-    told.emit(kind, channel="news", user="17")
+    events.emit(kind, channel="news", user="17")
 
-    assert await told.heard(PATIENCE)
+    assert await events.drained(PATIENCE)
     assert receiver.heard == [{"channel": "news", "user": "17"}]
 
 
 async def test_receivers_hear_in_the_order_of_what_happened(
-    told: Events, receiver: Receiver, listen: Connect
+    events: Events, receiver: Receiver, listen: Connect
 ) -> None:
     listen(signals.disconnected, receiver)
     for client in range(100):
-        connect(told, client)
-        told.emit("disconnected", user="17", client=client, code=0)
+        connect(events, client)
+        events.emit("disconnected", user="17", client=client, code=0)
 
-    assert await told.heard(PATIENCE)
+    assert await events.drained(PATIENCE)
 
     assert receiver.clients() == [client for client in range(100) for _ in range(2)]
 
 
 async def test_receivers_run_on_one_thread_that_is_not_the_loops(
-    told: Events, receiver: Receiver
+    events: Events, receiver: Receiver
 ) -> None:
-    connect(told, *range(10))
+    connect(events, *range(10))
 
-    assert await told.heard(PATIENCE)
+    assert await events.drained(PATIENCE)
     assert receiver.threads == {"realtime-signals"}
 
 
-async def test_telling_does_not_wait_for_receivers(told: Events, receiver: Receiver) -> None:
+async def test_emit_does_not_wait_for_receivers(events: Events, receiver: Receiver) -> None:
     receiver.gate.clear()
 
-    connect(told, *range(10))
+    connect(events, *range(10))
 
-    assert not await told.heard(0.05)
+    assert not await events.drained(0.05)
     assert receiver.clients() == [0]
     receiver.gate.set()
-    assert await told.heard(PATIENCE)
+    assert await events.drained(PATIENCE)
     assert receiver.clients() == [*range(10)]
 
 
 async def test_what_nobody_wants_to_hear_costs_no_thread() -> None:
-    told = Events()
+    events = Events()
     before = signal_threads()
 
-    connect(told, 1)
+    connect(events, 1)
 
     assert signal_threads() == before
-    assert await told.heard(0)
-    await told.close()
+    assert await events.drained(0)
+    await events.close()
 
 
 async def test_failing_receiver_is_logged_and_the_others_hear_all(
-    told: Events, listen: Connect, caplog: pytest.LogCaptureFixture
+    events: Events, listen: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(**_: Any) -> None:
         raise LookupError("the receiver is broken")
@@ -154,8 +154,8 @@ async def test_failing_receiver_is_logged_and_the_others_hear_all(
     receiver = Receiver()
     listen(signals.connected, receiver)
 
-    connect(told, 1, 2)
-    assert await told.heard(PATIENCE)
+    connect(events, 1, 2)
+    assert await events.drained(PATIENCE)
 
     assert receiver.clients() == [1, 2]
     entries = [entry for entry in caplog.records if entry.name == "realtime.hooks"]
@@ -166,7 +166,7 @@ async def test_failing_receiver_is_logged_and_the_others_hear_all(
 
 
 async def test_receiver_that_wants_to_end_the_process_ends_nothing(
-    told: Events, listen: Connect, caplog: pytest.LogCaptureFixture
+    events: Events, listen: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[Any] = []
 
@@ -176,14 +176,14 @@ async def test_receiver_that_wants_to_end_the_process_ends_nothing(
 
     listen(signals.connected, leave)
 
-    connect(told, 1, 2)
-    assert await told.heard(PATIENCE)
+    connect(events, 1, 2)
+    assert await events.drained(PATIENCE)
 
     assert heard == [1, 2]
     assert "Signal connected could not be sent to all receivers" in caplog.text
 
 
-async def test_asynchronous_receiver_hears(told: Events, listen: Connect) -> None:
+async def test_asynchronous_receiver_hears(events: Events, listen: Connect) -> None:
     heard: list[Any] = []
 
     async def receive(client: Any, **_: Any) -> None:
@@ -192,8 +192,8 @@ async def test_asynchronous_receiver_hears(told: Events, listen: Connect) -> Non
 
     listen(signals.connected, receive)
 
-    connect(told, 1, 2)
-    assert await told.heard(PATIENCE)
+    connect(events, 1, 2)
+    assert await events.drained(PATIENCE)
 
     assert [client for client, _ in heard] == [1, 2]
     assert threading.current_thread().name not in {name for _, name in heard}
@@ -203,23 +203,23 @@ async def test_asynchronous_receiver_hears(told: Events, listen: Connect) -> Non
 
 
 async def test_more_than_may_wait_are_dropped_and_that_is_logged_once(
-    told: Events, receiver: Receiver, caplog: pytest.LogCaptureFixture
+    events: Events, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.gate.clear()
-    connect(told, "first")
+    connect(events, "first")
     while not receiver.heard:
         await asyncio.sleep(0)
 
-    connect(told, *range(EVENTS_ALLOWED + 100))
+    connect(events, *range(EVENTS_ALLOWED + 100))
     receiver.gate.set()
-    assert await told.heard(PATIENCE)
+    assert await events.drained(PATIENCE)
 
     assert receiver.clients() == ["first", *range(EVENTS_ALLOWED)]
     assert caplog.text.count(TOO_SLOW) == 1
 
 
 async def test_receivers_at_the_limit_are_logged_once_and_not_for_every_place_that_gets_free(
-    told: Events, listen: Connect, caplog: pytest.LogCaptureFixture
+    events: Events, listen: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     turns = threading.Semaphore(0)
     heard: list[Any] = []
@@ -229,32 +229,32 @@ async def test_receivers_at_the_limit_are_logged_once_and_not_for_every_place_th
         heard.append(client)
 
     listen(signals.connected, receive)
-    connect(told, *range(EVENTS_ALLOWED + 2))
+    connect(events, *range(EVENTS_ALLOWED + 2))
 
     for number in range(1, 10):
         turns.release()
         while len(heard) < number:
             await asyncio.sleep(0)
-        connect(told, "more", "and more", "and one that finds no place")
+        connect(events, "more", "and more", "and one that finds no place")
 
     assert caplog.text.count(TOO_SLOW) == 1
     turns.release(2 * EVENTS_ALLOWED)
-    assert await told.heard(PATIENCE)
+    assert await events.drained(PATIENCE)
 
 
 async def test_receivers_that_keep_up_again_hear_again_and_the_log_says_how_many_they_missed(
-    told: Events, receiver: Receiver, caplog: pytest.LogCaptureFixture
+    events: Events, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.gate.clear()
-    connect(told, "first")
+    connect(events, "first")
     while not receiver.heard:
         await asyncio.sleep(0)
-    connect(told, *range(EVENTS_ALLOWED + 7))
+    connect(events, *range(EVENTS_ALLOWED + 7))
     receiver.gate.set()
-    assert await told.heard(PATIENCE)
+    assert await events.drained(PATIENCE)
 
-    connect(told, "last")
-    assert await told.heard(PATIENCE)
+    connect(events, "last")
+    assert await events.drained(PATIENCE)
 
     assert receiver.clients()[-1] == "last"
     assert "keep up again; 7 were dropped" in caplog.text
@@ -264,21 +264,21 @@ async def test_receivers_that_keep_up_again_hear_again_and_the_log_says_how_many
 
 
 async def test_receivers_hear_what_waits_at_the_end(receiver: Receiver) -> None:
-    told = Events()
-    connect(told, *range(1000))
+    events = Events()
+    connect(events, *range(1000))
 
-    await told.close()
+    await events.close()
 
     assert receiver.clients() == [*range(1000)]
 
 
 async def test_nothing_is_heard_after_the_end_and_no_thread_is_left(receiver: Receiver) -> None:
-    told = Events()
-    connect(told, 1)
+    events = Events()
+    connect(events, 1)
     (thread,) = signal_threads()
-    await told.close()
+    await events.close()
 
-    connect(told, 2)
+    connect(events, 2)
     thread.join(PATIENCE)
 
     assert not thread.is_alive()
@@ -288,13 +288,13 @@ async def test_nothing_is_heard_after_the_end_and_no_thread_is_left(receiver: Re
 async def test_slow_receiver_does_not_keep_the_end_for_long_and_hears_no_more(
     receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = Events()
+    events = Events()
     receiver.gate.clear()
-    connect(told, 1, 2)
+    connect(events, 1, 2)
     (thread,) = signal_threads()
     began = time.monotonic()
 
-    await told.close()
+    await events.close()
     took = time.monotonic() - began
     receiver.gate.set()
     thread.join(PATIENCE)
@@ -306,10 +306,10 @@ async def test_slow_receiver_does_not_keep_the_end_for_long_and_hears_no_more(
 
 
 async def test_thread_of_a_receiver_that_never_ends_does_not_keep_the_process(
-    told: Events, receiver: Receiver
+    events: Events, receiver: Receiver
 ) -> None:
     receiver.gate.clear()
-    connect(told, 1)
+    connect(events, 1)
 
     assert [thread.daemon for thread in signal_threads()] == [True]
     receiver.gate.set()
@@ -318,11 +318,11 @@ async def test_thread_of_a_receiver_that_never_ends_does_not_keep_the_process(
 async def test_node_that_stops_lets_receivers_hear_and_ends_in_time_where_they_do_not(
     clock: Clock, receiver: Receiver
 ) -> None:
-    told = Events()
-    node = Node(load({}), events=told)
+    events = Events()
+    node = Node(load({}), events=events)
     await node.start()
     receiver.gate.clear()
-    connect(told, 1, 2)
+    connect(events, 1, 2)
 
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 

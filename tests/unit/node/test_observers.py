@@ -26,13 +26,13 @@ PRESENCE = ("add_presence", "remove_presence", "publish_join", "publish_leave")
 
 
 class RecordingEvents(NoEvents):
-    """Keeps the kinds of what it is told."""
+    """Keeps the kinds of what is emitted."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.emitted: list[str] = []
 
     def emit(self, kind: str, **details: Any) -> None:
-        self.told.append(kind)
+        self.emitted.append(kind)
 
 
 class Bench:
@@ -74,7 +74,7 @@ async def test_nothing_of_an_observer_is_told_from_its_beginning_to_its_end(
 
     assert bench.node.hub.feeds == {}
     assert bench.calls() == 0
-    assert set(bench.events.told) <= {"channel_occupied", "channel_vacated"}
+    assert set(bench.events.emitted) <= {"channel_occupied", "channel_vacated"}
     await stop(bench.node, clock, SHUTDOWN_TIMEOUT)
 
 
@@ -133,5 +133,5 @@ async def test_observer_whose_channel_fails_while_it_connects_leaves_nothing(
     assert observer.closes == [3004]
     assert bench.node.hub.feeds == {}
     assert bench.calls() == 0
-    assert set(bench.events.told) <= {"channel_occupied", "channel_vacated"}
+    assert set(bench.events.emitted) <= {"channel_occupied", "channel_vacated"}
     await stop(bench.node, clock, SHUTDOWN_TIMEOUT)
