@@ -1,7 +1,7 @@
-"""Counts and marks that expire, in Django's cache, so that processes with one cache share them.
+"""Counts and marks that expire, in Django's default cache.
 
-Each of them is kept in this process, too: what a cache forgets early (a small one drops its
-oldest entries), or cannot be asked while it is away, still holds here.
+Processes that share the cache share them. With Django's default cache, LocMem, each process
+has its own. While the cache is away each process uses its own memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.core.cache.backends.locmem import LocMemCache
 T = TypeVar("T")
 
 MAX_ENTRIES = 10_000
-"""Counts and marks in this process; beyond them, those go that were not used for longest."""
+"""Counts and marks in the memory of this process; beyond them the least recently used go."""
 
 _PREFIX = "realtime_admin:"
 
@@ -28,48 +28,49 @@ _own = LocMemCache("realtime_admin.standalone", {"OPTIONS": {"MAX_ENTRIES": MAX_
 
 
 def count(key: str, seconds: float) -> int:
-    """Count one more; returns how many there are. They are forgotten after `seconds`."""
-    return max(_both(lambda store: _count(store, _PREFIX + key, seconds)))
+    """Count one more and return the count, which is kept for `seconds`."""
+
+    def add_one(store: BaseCache) -> int:
+        store.add(_PREFIX + key, 0, seconds)
+        try:
+            number = store.incr(_PREFIX + key)
+        except ValueError:  # the cache has dropped it
+            return 1
+        store.touch(_PREFIX + key, seconds)  # `incr` of some backends sets the default expiry
+        return number
+
+    return _in_cache(add_one)
 
 
 def counted(key: str) -> int:
-    """How many there are."""
-    return max(_both(lambda store: int(store.get(_PREFIX + key, 0))))
+    """Return the count."""
+    return _in_cache(lambda store: int(store.get(_PREFIX + key, 0)))
 
 
 def take_back(key: str) -> None:
     """Count one less."""
-    _both(lambda store: _take_back(store, _PREFIX + key))
+    with suppress(ValueError):  # the cache has dropped it
+        _in_cache(lambda store: store.decr(_PREFIX + key))
 
 
 def mark(key: str, seconds: float) -> None:
-    """Make a mark that lasts `seconds`."""
-    _both(lambda store: store.set(_PREFIX + key, 1, seconds))
+    """Make a mark that lasts `seconds`, here also if the cache drops it or is away."""
+    _own.set(_PREFIX + key, 1, seconds)
+    _in_cache(lambda store: store.set(_PREFIX + key, 1, seconds))
 
 
 def is_marked(key: str) -> bool:
-    """Whether there is such a mark."""
-    return any(_both(lambda store: store.get(_PREFIX + key) is not None))
+    """Return whether there is such a mark."""
+    here = _own.get(_PREFIX + key) is not None
+    return here or _in_cache(lambda store: store.get(_PREFIX + key) is not None)
 
 
-def _both(do: Callable[[BaseCache], T]) -> list[T]:
-    """Do it here and in the cache. A cache that is away must not keep operators out."""
-    done = [do(_own)]
+def _in_cache(work: Callable[[BaseCache], T]) -> T:
+    """Do something in the cache, or in this process' memory so that operators can sign in."""
     try:
-        done.append(do(cache))
+        return work(cache)
+    except ValueError:
+        raise
     except Exception as error:  # each backend has exceptions of its own
         logger.warning("The cache does not answer, this process counts alone: %s", error)
-    return done
-
-
-def _count(store: BaseCache, key: str, seconds: float) -> int:
-    store.add(key, 0, seconds)
-    try:
-        return store.incr(key)
-    except ValueError:
-        return 1  # dropped already
-
-
-def _take_back(store: BaseCache, key: str) -> None:
-    with suppress(ValueError):  # dropped already
-        store.decr(key)
+        return work(_own)

@@ -1,8 +1,8 @@
-"""How often a password may be tried: per address, and by all addresses together.
+"""Limit how often a password may be tried: by each address, and by all addresses together.
 
-Attempts are counted before the password is looked at, so attempts side by side do not get
-through, and while there is a limit the answer says nothing about the password. An attempt with
-the right one is taken back.
+An attempt is counted before the password is compared, so parallel attempts do not get through,
+and during a limit the answer says nothing about the password. An attempt with the right
+password is taken back.
 """
 
 from __future__ import annotations
@@ -17,21 +17,24 @@ from realtime.config.options import Config
 from . import counters
 
 WINDOW = 600
-"""Seconds over which attempts are counted; then counting begins anew."""
+"""Seconds in which attempts are counted together; each window begins at 0."""
 
 PER_ADDRESS = 10
 OVERALL = 200
-"""Attempts in a window. The sum is limited because one attacker can have many addresses."""
+"""Attempts in a window. The total is limited because one attacker can have many addresses."""
 
 IPV6_PREFIX = 64
-"""Bits of an IPv6 address that count: one customer has all addresses that share them."""
+"""Bits of an IPv6 address that are compared: one customer has all addresses that share them."""
 
 
 class Limited(Exception):
     """There were too many attempts."""
 
     def __init__(self, seconds: int) -> None:
-        """`seconds`: how long to wait; at least 1."""
+        """
+        Args:
+            seconds: until the next attempt is allowed, at least 1.
+        """
         super().__init__(f"too many attempts, wait {seconds} seconds")
         self.seconds = seconds
 
@@ -40,16 +43,17 @@ def count(address: str, now: float) -> None:
     """Count an attempt.
 
     Args:
+        address: where it comes from, as `address_of` returns it.
         now: Unix seconds.
 
     Raises:
-        Limited: it must not be made.
+        Limited: the address, or all of them together, made too many attempts in this window.
     """
     of_address, of_all = _keys(address, now)
-    # nothing is kept of further addresses: they would drive out what else is remembered
     if (
+        # beyond the total nothing is stored: more addresses would push other entries out
         counters.counted(of_all) >= OVERALL
-        # what an address may not try does not count for all of them
+        # a refused attempt does not count for the total
         or counters.count(of_address, WINDOW) > PER_ADDRESS
         or counters.count(of_all, WINDOW) > OVERALL
     ):
@@ -57,16 +61,16 @@ def count(address: str, now: float) -> None:
 
 
 def take_back(address: str, now: float) -> None:
-    """Do not count an attempt: the password was right."""
+    """Uncount an attempt whose password was right."""
     for key in _keys(address, now):
         counters.take_back(key)
 
 
 def address_of(request: HttpRequest, config: Config) -> str:
-    """Where a request comes from, as far as it counts; "" when the server does not say.
+    """Return the address or IPv6 network of a client; "" when the server does not say.
 
-    X-Forwarded-For is believed as far as our own proxies wrote it: each appends the address
-    that it was asked from, and what stands before can be written by anybody.
+    Of X-Forwarded-For only the entries of our own proxies are trusted: each appends the
+    address of its client, and everything before can be written by that client.
     """
     address: str = request.META.get("REMOTE_ADDR", "")
     proxies = config.admin_trusted_proxies
@@ -78,7 +82,7 @@ def address_of(request: HttpRequest, config: Config) -> str:
 
 
 def _network_of(text: str) -> str:
-    """An address as it counts, "" when it is none."""
+    """Return an IPv4 address, or the network of an IPv6 address; "" for other text."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -6,7 +6,10 @@ from contextlib import suppress
 from itertools import count
 
 import pytest
+from django.core.management import call_command
+from django.db import connection
 from django.test import RequestFactory
+from pytest_django import Settings
 
 from admin_panel.standalone import counters, limiter
 from admin_panel.standalone.limiter import Limited
@@ -78,6 +81,27 @@ def test_attempt_that_was_right_is_taken_back(window: float) -> None:
 
     assert attempts("192.0.2.1", window) == 10
     assert sum(attempts(f"192.0.2.{number}", window) for number in range(2, 30)) == 190
+
+
+@pytest.mark.django_db
+def test_count_outlives_the_default_expiry_of_the_cache(settings: Settings) -> None:
+    """`incr` of some backends, such as the database, begins the default expiry anew."""
+    settings.CACHES = {
+        "default": {
+            "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+            "LOCATION": "attempts",
+            "TIMEOUT": 300,
+        }
+    }
+    call_command("createcachetable", verbosity=0)
+
+    counters.count("one", 3600)
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM attempts WHERE expires > datetime('now', '+50 minutes')"
+        )
+        assert cursor.fetchone() == (1,)
 
 
 FORWARDED = [
