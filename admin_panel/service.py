@@ -166,8 +166,8 @@ def history(channel: str, newest: int) -> list[Publication]:
     async def read(member: Member) -> Sequence[Publication]:
         _check_history(member, channel)
         # what is published between the two reads comes on top
-        top = (await member.store.position(channel)).offset
-        kept = await member.store.history(channel, max(top - newest + 1, 0))
+        top = (await member.broker.position(channel)).offset
+        kept = await member.broker.history(channel, max(top - newest + 1, 0))
         return kept.publications[-newest:]
 
     with answering():
@@ -184,7 +184,7 @@ def publication(channel: str, offset: int) -> Publication | None:
 
     async def read(member: Member) -> Sequence[Publication]:
         _check_history(member, channel)
-        return (await member.store.history(channel, offset)).publications[:1]
+        return (await member.broker.history(channel, offset)).publications[:1]
 
     with answering():
         found = serving.call(read, async_name="ahistory")

@@ -121,7 +121,10 @@ STILL_WITH_DJANGO = (
     "realtime.engine.redis.layer",
     "realtime.engine.redis.carriers",
     "realtime.engine.redis.engine",
-    "realtime.engine.redis.store",
+    "realtime.engine.redis.broker",
+    "realtime.engine.redis.cluster",
+    "realtime.engine.redis.presence",
+    "realtime.engine.redis.shards",
 )
 """Modules of the core that load Django all the same, by way of Channels."""
 
@@ -345,10 +348,11 @@ def test_configuration_in_force_is_read_at_the_rim() -> None:
 
 
 def test_only_the_factory_knows_all_engines() -> None:
-    engines = ("realtime.engine.redis.engine", "realtime.engine.redis.store")
-    choosers = {found.by for found in IN_REALTIME if within(found.name, *engines)}
+    choosers = {
+        found.by for found in IN_REALTIME if within(found.name, "realtime.engine.redis.engine")
+    }
 
-    assert choosers - set(engines) == {"realtime.engine.factory"}
+    assert choosers == {"realtime.engine.factory"}
 
 
 @pytest.mark.parametrize("package", ["realtime", *APPS])

@@ -18,7 +18,7 @@ import msgspec
 from realtime import payload
 from realtime.channel_rules import mailbox
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Engine
+from realtime.engine.base import Broker
 from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication
@@ -54,11 +54,11 @@ class Post:
 
     def __init__(
         self,
-        engine: Engine,
+        broker: Broker,
         uid: NodeID,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
-        self._engine = engine
+        self._broker = broker
         self._uid = uid
         self.mailbox = mailbox(uid)
         """The channel in which letters to this node come."""
@@ -76,14 +76,9 @@ class Post:
         """
         opening = self._opening
         if opening is None or _failed(opening):
-            opening = asyncio.ensure_future(self._engine.subscribe(self.mailbox))
+            opening = asyncio.ensure_future(self._broker.subscribe(self.mailbox))
             self._opening = opening
-        try:
-            await asyncio.shield(opening)
-        except EngineUnavailable:
-            raise
-        except Exception as error:  # of a foreign channel layer
-            raise EngineUnavailable(f"the mailbox could not be opened: {error!r}") from error
+        await asyncio.shield(opening)
 
     def handle(self, subject: str, handler: Handler) -> None:
         """Have letters about a subject handed over."""
@@ -148,12 +143,7 @@ class Post:
 
     async def _send(self, to: NodeID, letter: Letter) -> None:
         data = payload.check(msgspec.json.encode(letter))
-        try:
-            await self._engine.publish(mailbox(to), Publication(data), _OPTIONS)
-        except EngineUnavailable:
-            raise
-        except Exception as error:  # of a foreign channel layer
-            raise EngineUnavailable(f"a letter could not be sent: {error!r}") from error
+        await self._broker.publish(mailbox(to), Publication(data), _OPTIONS)
 
 
 def _decode(text: bytes) -> Letter:

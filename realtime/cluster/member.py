@@ -29,7 +29,7 @@ from realtime.cluster.survey import (
 )
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import NodeInfo, NodeStatus, Store
-from realtime.errors import Disconnect, DisconnectForced
+from realtime.errors import Disconnect, DisconnectForced, EngineUnavailable
 from realtime.metrics import Tally
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, ClientInfo, Publication, UserID
@@ -57,7 +57,9 @@ class Member:
 
     def __init__(self, config: Config, store: Store) -> None:
         self.config = config
-        self.store = store
+        self.broker = store.broker
+        self.presence = store.presence
+        self.cluster = store.cluster
         self.uid = str(uuid.uuid4())
         self.tally = Tally()
         self._publications = count(1)
@@ -71,14 +73,14 @@ class Member:
         info: ClientInfo | None = None,
     ) -> None:
         """Publish to a channel's subscribers in every process. `info`: of a publishing client."""
-        await self.store.publish(channel, self._publication(data, options, info), options)
+        await self.broker.publish(channel, self._publication(data, options, info), options)
         self.tally.published += 1
 
     async def publish_many(
         self, publications: Sequence[tuple[ChannelName, Payload, ChannelOptions]]
-    ) -> list[BaseException | None]:
+    ) -> list[EngineUnavailable | None]:
         """Publish into several channels; what failed, by index."""
-        failures = await self.store.publish_many(
+        failures = await self.broker.publish_many(
             [
                 (name, self._publication(data, options), options)
                 for name, data, options in publications
@@ -111,17 +113,23 @@ class Member:
 
     async def nodes(self) -> list[NodeInfo]:
         """Every node that is alive, by name."""
-        return sorted(await self.store.nodes(), key=lambda node: node.name)
+        if self.cluster is None:
+            return []
+        return sorted(await self.cluster.nodes(), key=lambda node: node.name)
 
     async def statuses(self) -> list[NodeStatus]:
         """Every node that is alive, and those that died not long ago, in no order."""
-        return await self.store.statuses()
+        return [] if self.cluster is None else await self.cluster.statuses()
+
+    async def channels(self) -> list[ChannelName]:
+        """Return the channels that have a subscriber at any node, in no order."""
+        return [] if self.cluster is None else await self.cluster.channels()
 
     async def _command(self, command: Control) -> None:
         """Tell every node to do something."""
         command = msgspec.structs.replace(command, origin=self.uid)
         publication = self._publication(control.encode(command), CONTROL_OPTIONS)
-        await self.store.publish(CONTROL, publication, CONTROL_OPTIONS)
+        await self.broker.publish(CONTROL, publication, CONTROL_OPTIONS)
 
     # surveys
 
@@ -141,14 +149,16 @@ class Member:
         if isinstance(own, kind):
             answers[own.node] = own
             del waiting[own.node]
-        if waiting:
+        if waiting and self.cluster is not None:
             deadline = self._now() + SURVEY_PATIENCE
-            await self.store.ask(question.survey, survey.encode_question(question), SURVEY_LIFETIME)
+            await self.cluster.ask(
+                question.survey, survey.encode_question(question), SURVEY_LIFETIME
+            )
             pause, seen = FIRST_LOOK, 0
             while waiting and self._now() < deadline:
                 await self._pause(pause)
                 pause = min(2 * pause, LOOK_INTERVAL)
-                arrived = await self.store.answers(question.survey, seen)
+                arrived = await self.cluster.answers(question.survey, seen)
                 seen += len(arrived)
                 for encoded in arrived:
                     try:

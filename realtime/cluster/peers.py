@@ -1,7 +1,8 @@
-"""Peers: what every node says to all the others: that it lives, and what they are to do.
+"""Peers: the side of a node that the other nodes see.
 
-Signs of life are entries with a lifetime. Commands are a stream, followed as channels are, so a
-node that was cut off obeys late rather than never.
+Every node renews a heartbeat, an entry that expires. Control messages are a stream, followed as
+recoverable channels are: a node that was cut off applies them late rather than never. Questions of
+surveys are answered.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any
 
 import msgspec
 
-from realtime.channel_rules import CONTROL
-from realtime.cluster import control
+from realtime.channel_rules import CONTROL, QUESTIONS
+from realtime.cluster import control, survey
 from realtime.cluster.control import Control
-from realtime.engine.base import Engine, NodeInfo
+from realtime.cluster.survey import Answer, Question
+from realtime.engine.base import Broker, Cluster, NodeInfo
 from realtime.errors import EngineUnavailable
-from realtime.protocol.messages import Publication
+from realtime.payload import Payload
+from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
 
@@ -26,89 +29,136 @@ logger = logging.getLogger("realtime.node")
 
 HEARTBEAT_INTERVAL = 3.0
 HEARTBEAT_LIFETIME = 10.0
-"""Seconds between a node's signs of life, and until a silent one is forgotten."""
+"""Seconds between two heartbeats, and until a node without heartbeats counts as dead."""
 
 
 class Peers:
-    """A node's side of it. Belongs to its event loop."""
+    """See the module. Belongs to the event loop of its node."""
 
     def __init__(
         self,
-        engine: Engine,
+        uid: str,
+        broker: Broker,
+        cluster: Cluster,
         timers: Timers,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
+        *,
         describe: Callable[[], NodeInfo],
-        on_command: Callable[[Control], None],
+        on_control: Callable[[Control], None],
+        answer: Callable[[Question], Answer],
     ) -> None:
         """
         Args:
-            describe: what the node says of itself.
-            on_command: is given every command, those of this node included, in their order.
+            uid: the ID of the node.
+            describe: returns what the node says of itself in a heartbeat.
+            on_control: is called with every control message, those of this node included, in the
+                order that is the same at every node.
+            answer: answers the question of a survey, for this node.
         """
-        self._engine = engine
+        self._uid = uid
+        self._broker = broker
+        self._cluster = cluster
         self._timers = timers
+        self._spawn = spawn
         self._describe = describe
-        self._on_command = on_command
-        self.commands = StreamFollower(engine, CONTROL, self._on_publication, self._on_lost)
-        """Reads the stream of commands."""
-        self._heartbeat = timers.timer(lambda: spawn(self.beat()))
-        self._stopping = False
-        self._silent = False
-        """Whether the last sign of life failed."""
+        self._on_control = on_control
+        self._answer = answer
+        self.control = StreamFollower(broker, CONTROL, self._on_control_publication, self._on_lost)
+        """Follows the stream of control messages."""
+        self._heartbeat_timer = timers.timer(lambda: spawn(self.heartbeat()))
+        self._is_stopping = False
+        self._is_failing = False
+        """Whether the last heartbeat failed."""
 
     async def start(self) -> None:
-        """Begin to hear the others, and to be seen by them.
+        """Begin to receive control messages and questions, and send the first heartbeat.
 
         Raises:
-            EngineUnavailable
+            EngineUnavailable: Redis did not answer, or refused.
         """
-        await self._engine.subscribe(CONTROL)
-        await self.commands.start()
-        await self._engine.announce(self._describe(), HEARTBEAT_LIFETIME)
-        self._heartbeat.set(self._timers.now() + HEARTBEAT_INTERVAL)
+        await self._broker.subscribe(QUESTIONS)
+        await self._broker.subscribe(CONTROL)
+        await self.control.start()
+        await self._cluster.announce(self._describe(), HEARTBEAT_LIFETIME)
+        self._set_heartbeat_timer()
 
     def begin_stop(self) -> None:
-        """Give no more signs of life; commands are still obeyed."""
-        self._stopping = True
-        self._heartbeat.cancel()
+        """Send no more heartbeats. Control messages are still applied."""
+        self._is_stopping = True
+        self._heartbeat_timer.cancel()
 
-    def stop(self) -> None:
-        """Obey no more."""
-        self.commands.stop()
+    async def stop(self) -> None:
+        """Apply no more control messages, and withdraw the node.
 
-    async def beat(self) -> None:
-        """Give a sign of life; see whether a command got lost. Never raises."""
+        Raises:
+            EngineUnavailable: the other nodes will count it as dead, but only later.
+        """
+        self.control.stop()
+        await self._cluster.withdraw(self._describe())
+
+    async def heartbeat(self) -> None:
+        """Send a heartbeat, and check whether a control message was lost. Never raises."""
         try:
-            await self._engine.announce(self._describe(), HEARTBEAT_LIFETIME)
-            self._silent = False
-        except Exception as error:  # whatever it is, the next heartbeat tries again
-            if not self._silent:
-                logger.warning("The other nodes cannot be told that this one lives: %s", error)
-            self._silent = True
+            await self._cluster.announce(self._describe(), HEARTBEAT_LIFETIME)
+            self._is_failing = False
+        except EngineUnavailable as error:  # the next heartbeat tries again
+            if not self._is_failing:
+                logger.warning("Heartbeat failed: %s", error)
+            self._is_failing = True
         finally:
-            if not self._stopping:
-                self._heartbeat.set(self._timers.now() + HEARTBEAT_INTERVAL)
-        if not self._silent:
-            await self._check_commands()
+            if not self._is_stopping:
+                self._set_heartbeat_timer()
+        if not self._is_failing:
+            await self._check_control()
 
-    async def _check_commands(self) -> None:
-        """Notice a command that got lost; and keep the stream's position from being forgotten."""
+    def _set_heartbeat_timer(self) -> None:
+        self._heartbeat_timer.set(self._timers.now() + HEARTBEAT_INTERVAL)
+
+    async def _check_control(self) -> None:
+        """Notice a lost control message, and keep the position of the stream from expiring."""
         try:
             async with asyncio.timeout(HEARTBEAT_INTERVAL):
-                await self.commands.check()
+                await self.control.check()
         except (EngineUnavailable, TimeoutError) as error:  # the next heartbeat tries again
-            logger.debug("What nodes tell each other could not be checked: %r", error)
+            logger.debug("Could not check the stream of control messages: %r", error)
 
-    def _on_publication(self, publication: Publication) -> None:
+    # what arrives
+
+    def on_publication(
+        self, channel: ChannelName, publication: Publication, position: StreamPosition | None
+    ) -> None:
+        """Take a publication in an internal channel; others are ignored."""
+        if channel == CONTROL and position is not None:
+            self.control.on_publication(publication, position)
+        elif channel == QUESTIONS:
+            self._on_question(publication.data)
+
+    def _on_control_publication(self, publication: Publication) -> None:
         try:
-            command = control.decode(publication.data)
+            message = control.decode(publication.data)
         except msgspec.DecodeError as error:
-            logger.warning("Another node says what this one does not understand: %s", error)
+            logger.warning("Ignored an unknown control message (different version?): %s", error)
             return
-        self._on_command(command)
+        self._on_control(message)
 
     def _on_lost(self) -> None:
         logger.error(
-            "Redis lost what nodes tell each other: a disconnect or unsubscribe of the last"
-            " moments may not have reached the clients of this node"
+            "Redis lost control messages: a recent disconnect or unsubscribe may not have reached"
+            " the clients of this node"
         )
+
+    def _on_question(self, data: Payload) -> None:
+        try:
+            question = survey.decode_question(data)
+        except msgspec.DecodeError as error:
+            logger.debug("Ignored an unknown survey question (different version?): %s", error)
+            return
+        if question.origin != self._uid:  # this node counted its own answer already
+            self._spawn(self._reply(question))
+
+    async def _reply(self, question: Question) -> None:
+        answer = survey.encode_answer(self._answer(question))
+        try:
+            await self._cluster.answer(question.survey, answer)
+        except EngineUnavailable as error:
+            logger.debug("Could not answer a survey: %s", error)

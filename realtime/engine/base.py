@@ -1,8 +1,22 @@
-"""The contract of an engine: where streams and presence live, and what connects the nodes.
+"""The contract of an engine: where streams and presence live, and how nodes reach each other.
 
-A new engine can be written from this file alone; `tests/engine` holds every implementation
-to it. Arguments are clean: names are valid, options say what is on. Any exception means
-"the engine failed" and leaves nothing half-done.
+An engine has three parts. Each is small enough to be implemented alone:
+
+    Broker     channels: publish, keep streams, deliver to the nodes that subscribed
+    Presence   who is in a channel
+    Cluster    which nodes there are, and what they agree on; None where there is one process
+
+A node takes an `Engine`: all of it, with delivery to a `Receiver`. A process that serves no
+clients takes a `Store`: the same parts without delivery. Its coroutines may block instead of
+suspending, so that they also work in a thread without an event loop.
+
+What every method can rely on: arguments are valid. Names are those of channels, options allow
+what is asked for.
+
+What every caller can rely on: a method raises `EngineUnavailable` and nothing else. The call may
+have taken effect all the same, when only its answer was lost.
+
+`tests/engine` holds every implementation to this file.
 """
 
 from __future__ import annotations
@@ -14,6 +28,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 from realtime.config.options import ChannelOptions
+from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
@@ -24,8 +39,19 @@ from realtime.protocol.messages import (
 )
 
 
+class History(NamedTuple):
+    """A stream, read at one moment.
+
+    publications: those that were asked for and are still kept, oldest first, without a gap.
+    position: the top of the stream; its offset is 0 before the first publication.
+    """
+
+    publications: tuple[Publication, ...]
+    position: StreamPosition
+
+
 class NodeInfo(Struct, frozen=True, gc=False):
-    """What a node says of itself. `uptime` in seconds since its start. Spec: Node."""
+    """A node, as it describes itself. `uptime`: seconds since its start. Spec: Node."""
 
     uid: str
     name: str
@@ -37,226 +63,272 @@ class NodeInfo(Struct, frozen=True, gc=False):
 
 
 class NodeStatus(NodeInfo, frozen=True, gc=False):
-    """A node with what operators want to know besides."""
+    """A node with the details that operators need."""
 
     messages_published: int = 0
-    """Publications of its process since its start: of its clients, its API, the site's code."""
+    """Publications made in its process since it started: by its clients, its API, the site."""
     messages_delivered: int = 0
-    """Publications pushed to its clients since its start."""
+    """Publications pushed to its clients since it started."""
     silent_for: float = 0.0
-    """Seconds since its last sign of life."""
+    """Seconds since its last heartbeat."""
     alive: bool = True
-    """False: it died, or nobody hears it."""
+    """False when heartbeats are overdue: it died, or it cannot reach Redis."""
 
 
 NODES_REMEMBERED = 310.0
-"""Seconds after its last sign of life in which a node is known that did not withdraw."""
+"""Seconds after its last heartbeat for which `Cluster.statuses` lists a node that did not
+withdraw."""
 
-Concerns: TypeAlias = Callable[[ChannelName], bool]
-"""Whether a channel is one of those that are spoken of."""
+SurveyID: TypeAlias = str
+
+Affects: TypeAlias = Callable[[ChannelName], bool]
+"""Tells whether a channel is affected, for example by the loss of one shard."""
 
 
 class Receiver(Protocol):
-    """What an engine needs of its node: where it hands over what arrives. Never blocks."""
+    """A node, as its engine sees it. No method blocks or raises."""
+
+    @property
+    def uid(self) -> str:
+        """The ID of the node."""
+        ...
 
     def on_publication(
         self, channel: ChannelName, publication: Publication, position: StreamPosition | None
     ) -> None:
-        """A publication arrived; `position` is its place in the stream, None without history."""
+        """Deliver a publication. `position`: its place in the stream, None without history."""
         ...
 
     def on_join(self, channel: ChannelName, info: ClientInfo) -> None:
-        """A client subscribed, on whichever node."""
+        """Deliver a join. The client may be at any node."""
         ...
 
     def on_leave(self, channel: ChannelName, info: ClientInfo) -> None:
-        """A client unsubscribed, on whichever node."""
+        """Deliver a leave. The client may be at any node."""
         ...
 
     def on_occupied(self, channel: ChannelName) -> None:
-        """A channel has its first subscriber, counting all nodes; it came to this one."""
+        """This node got the first subscriber of a channel, counting all nodes."""
         ...
 
     def on_vacated(self, channel: ChannelName) -> None:
-        """A channel has lost its last subscriber, counting all nodes; it left this one."""
+        """This node lost the last subscriber of a channel, counting all nodes."""
         ...
 
-    def on_interrupted(self, concerns: Concerns) -> None:
-        """What is published from now on into some channels may not arrive."""
+    def on_interrupted(self, affects: Affects) -> None:
+        """Delivery to the affected channels is interrupted until `on_resumed`."""
         ...
 
-    def on_resumed(self, concerns: Concerns) -> None:
-        """What is published from now on into these channels arrives again."""
+    def on_resumed(self, affects: Affects) -> None:
+        """Delivery to the affected channels works again; what was published meanwhile is lost."""
         ...
 
 
-class Store(Protocol):
-    """Streams, presence and publishing: what a process needs that serves no clients."""
+class Streams(Protocol):
+    """The half of a broker that needs no node: publish, and read the streams of channels."""
 
     async def publish(
         self, channel: ChannelName, publication: Publication, options: ChannelOptions
     ) -> StreamPosition | None:
-        """Publish to every node that subscribed to the channel.
+        """Publish to every node that is subscribed to a channel.
 
-        With history on, the publication is numbered (its `offset` is set) and kept in the
-        same atomic step, and the position is returned: whoever reads history afterwards
-        finds it there, and nodes receive publications with the offsets history has.
+        In a channel with history this is one atomic step: the publication gets the next offset,
+        is kept, and is sent. Whoever reads history afterwards finds it there, and nodes receive
+        it with the offset that history has.
+
+        Args:
+            publication: its `offset` is ignored.
+
+        Returns:
+            The position of the publication; None without history.
         """
         ...
 
     async def publish_many(
         self, publications: Sequence[tuple[ChannelName, Publication, ChannelOptions]]
-    ) -> list[BaseException | None]:
-        """Publish several, those into one channel in their order; what failed, by index."""
+    ) -> list[EngineUnavailable | None]:
+        """Publish several, in as few round trips as possible.
+
+        Publications into one channel keep their order. One that fails does not keep the others
+        from being published.
+
+        Returns:
+            For each publication None, or why it failed.
+        """
         ...
 
-    async def publish_join(self, channel: ChannelName, info: ClientInfo) -> None:
-        """Tell every node that a client subscribed."""
+    async def join(self, channel: ChannelName, info: ClientInfo) -> None:
+        """Send a join to every node that is subscribed to a channel. It is not kept."""
         ...
 
-    async def publish_leave(self, channel: ChannelName, info: ClientInfo) -> None:
-        """Tell every node that a client unsubscribed."""
+    async def leave(self, channel: ChannelName, info: ClientInfo) -> None:
+        """Send a leave to every node that is subscribed to a channel. It is not kept."""
         ...
-
-    # streams
 
     async def history(self, channel: ChannelName, since: int = 0) -> History:
-        """What is kept from offset `since` on, and the top position, read at one moment.
+        """Read the kept publications from offset `since` on, and the top position.
 
-        The position of a channel nothing was published into has offset 0 and an epoch that
-        the first publication will have too. Offset and epoch outlive the publications.
+        Both are read at one moment. A channel without publications has offset 0 and the epoch
+        that its first publication will have. Offset and epoch outlive the publications.
         """
         ...
 
     async def position(self, channel: ChannelName) -> StreamPosition:
-        """The top position of a channel."""
+        """Return the top position of a channel, the one that `history` would return."""
         ...
 
     async def remove_history(self, channel: ChannelName) -> None:
-        """Forget the kept publications; the position stays."""
+        """Remove the kept publications; the position stays."""
         ...
 
     async def renew_epoch(self, channel: ChannelName, epoch: str) -> None:
         """Begin a new epoch of a stream that lost publications in `epoch`.
 
-        Nothing happens when it has another epoch already.
+        Several nodes may notice the same loss: nothing happens when the stream has another epoch
+        already.
         """
         ...
 
-    # presence
 
-    async def add_presence(
-        self, channel: ChannelName, clients: Iterable[ClientInfo], lifetime: float
-    ) -> None:
-        """Record, or renew, clients as present for `lifetime` seconds."""
-        ...
-
-    async def remove_presence(self, channel: ChannelName, client: ClientID) -> None:
-        """Forget a client in a channel; no error when it is not there."""
-        ...
-
-    async def presence(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:
-        """Who is present: connection ID → client info. Expired entries are not in it."""
-        ...
-
-    # the service
-
-    async def channels(self) -> list[ChannelName]:
-        """Channels with at least one subscriber on any node, in no order."""
-        ...
-
-    async def nodes(self) -> list[NodeInfo]:
-        """The nodes that announced themselves and are alive; none when nodes are not shared."""
-        ...
-
-    async def statuses(self) -> list[NodeStatus]:
-        """These nodes, and those that fell silent within `NODES_REMEMBERED` seconds."""
-        ...
-
-    async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
-        """Put a question to every node, as a publication in the channel `keys.QUESTIONS`.
-
-        Answers are taken for `lifetime` seconds.
-        """
-        ...
-
-    async def answers(self, survey: SurveyID, start: int) -> list[bytes]:
-        """What was answered so far, from the answer with this index on."""
-        ...
-
-    async def round_trip(self) -> float | None:
-        """Seconds that a round trip takes just now; None where there is none."""
-        ...
-
-
-class Engine(Store, Protocol):
-    """A store with delivery to a node. All methods belong to the node's event loop."""
-
-    shared: bool
-    """Whether other processes see the same streams, presence and publications."""
-
-    async def start(self, receiver: Receiver) -> None:
-        """Begin to hand over what arrives."""
-        ...
-
-    async def stop(self) -> None:
-        """Hand over nothing more and release everything. Bounded in time."""
-        ...
+class Broker(Streams, Protocol):
+    """Channels: publishing, streams, and delivery to the receiver of this node."""
 
     async def subscribe(self, channel: ChannelName) -> None:
-        """This node has its first subscriber in a channel: hand over what is published there.
+        """Deliver what is published in a channel to the receiver, until `unsubscribe`.
 
-        Returns when nothing published from now on can be missed. Calls of this and of
-        `unsubscribe` for one channel take effect in the order in which they begin.
+        Returns when no later publication can be missed. Calls of this method and `unsubscribe`
+        for one channel take effect in the order in which they begin. When it fails, the node is
+        not subscribed.
         """
         ...
 
     async def unsubscribe(self, channel: ChannelName) -> None:
-        """This node has no subscriber left in a channel."""
+        """Stop the delivery of what is published in a channel.
+
+        When it fails, publications may still be delivered.
+        """
+        ...
+
+
+class Presence(Protocol):
+    """The clients in each channel, over all nodes. Entries expire unless they are refreshed."""
+
+    async def add(
+        self, channel: ChannelName, clients: Iterable[ClientInfo], lifetime: float
+    ) -> None:
+        """Add clients to a channel, or refresh their entries, for `lifetime` seconds."""
+        ...
+
+    async def remove(self, channel: ChannelName, client: ClientID) -> None:
+        """Remove a client from a channel. A client that is not there is no error."""
+        ...
+
+    async def get(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:
+        """Return the clients in a channel. Expired entries are left out."""
+        ...
+
+
+class Cluster(Protocol):
+    """The nodes of a service, and what they know of each other."""
+
+    async def announce(self, node: NodeInfo, lifetime: float) -> None:
+        """Record a heartbeat: the node is alive for `lifetime` seconds.
+
+        Args:
+            node: the caller's own node. A `NodeStatus` records its counters, too.
+        """
+        ...
+
+    async def withdraw(self, node: NodeInfo) -> None:
+        """Remove a node that stops, with its channel list."""
+        ...
+
+    async def nodes(self) -> list[NodeInfo]:
+        """Return the nodes that are alive, in no order."""
+        ...
+
+    async def statuses(self) -> list[NodeStatus]:
+        """Return the nodes that are alive or died at most `NODES_REMEMBERED` seconds ago."""
+        ...
+
+    async def channels(self) -> list[ChannelName]:
+        """Return the channels that have a subscriber at any node that is alive, in no order."""
+        ...
+
+    async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
+        """Start a survey: publish a question in the channel `channel_rules.QUESTIONS`.
+
+        Args:
+            survey: a new ID.
+            lifetime: seconds for which answers are taken.
+        """
+        ...
+
+    async def answer(self, survey: SurveyID, answer: bytes) -> None:
+        """Answer a survey; an answer that comes too late is dropped. `answer`: UTF-8."""
+        ...
+
+    async def answers(self, survey: SurveyID, start: int) -> list[bytes]:
+        """Return the answers to a survey from index `start` on, in the order of arrival."""
         ...
 
     async def claim(self, name: str, owner: str, lifetime: float) -> str:
-        """Make the node `owner` the owner of a name for `lifetime` seconds; returns the owner.
+        """Claim a name for a node for `lifetime` seconds. Claiming again renews the claim.
 
-        That is another node, when one was first. The owner renews it by claiming again;
-        lifetime 0 gives the name up.
+        Args:
+            owner: the ID of the node.
+            lifetime: 0 gives the name up.
+
+        Returns:
+            The ID of the owner: another node, if that one claimed the name first.
         """
         ...
 
     async def owner(self, name: str) -> str | None:
-        """The node that owns a name, if there is one; None where nodes are not shared."""
+        """Return the ID of the node that owns a name, or None."""
         ...
 
-    async def announce(self, node: NodeInfo, lifetime: float) -> None:
-        """Say that this node is alive, for `lifetime` seconds; a `NodeStatus` says more."""
-        ...
-
-    async def answer(self, survey: SurveyID, answer: bytes) -> None:
-        """Answer a question, if answers to it are still taken. `answer`: UTF-8."""
-        ...
-
-    async def withdraw(self, node: NodeInfo) -> None:
-        """Say that this node is gone."""
+    async def round_trip(self) -> float:
+        """Return the seconds that a round trip takes now; with shards, those of the slowest."""
         ...
 
 
-class History(NamedTuple):
-    """A reading of a channel's stream, taken at one moment.
+class Store(Protocol):
+    """The parts of an engine, for a process that serves no clients."""
 
-    publications: the kept ones asked for, oldest first, offsets without a gap.
-    position: the top of the stream at that moment; offset 0 when nothing was published.
-    """
+    @property
+    def broker(self) -> Streams: ...
 
-    publications: tuple[Publication, ...]
-    position: StreamPosition
+    @property
+    def presence(self) -> Presence: ...
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """None: the service has one process."""
+        ...
 
 
-SurveyID: TypeAlias = str
+class Engine(Store, Protocol):
+    """The parts of an engine, for a node. All methods belong to the node's event loop."""
+
+    @property
+    def broker(self) -> Broker: ...
+
+    async def start(self, receiver: Receiver) -> None:
+        """Begin to deliver to a receiver. When it fails, the engine is stopped."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop the delivery and release everything, within seconds whatever hangs."""
+        ...
 
 
 EPOCH_BITS = 48
 
 
 def new_epoch() -> str:
-    """Hexadecimal digits that no other epoch has. Cheap: every publication brings one along."""
+    """Return an epoch that no stream has yet: hexadecimal digits.
+
+    It is cheap, because every publication brings one along for a stream that has none.
+    """
     return f"{random.getrandbits(EPOCH_BITS):x}"

@@ -15,9 +15,8 @@ from realtime.engine.redis.carriers import (
     Receiving,
     TwoStepCarrier,
 )
-from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.engine import RedisEngine, RedisStore
 from realtime.engine.redis.layer import RedisChannelLayer
-from realtime.engine.redis.store import RedisStore
 
 
 def is_shared(config: Config) -> bool:

@@ -1,25 +1,27 @@
 """The memory engine: one process, nothing to install, gone with the process.
 
-For development, tests, and sites that are served by exactly one process. Streams and
-presence live in dictionaries; delivery is a call to the node.
+For development, tests, and sites that run exactly one process. Streams and presence live in
+dictionaries; delivery is a call to the node. There is no cluster.
 
-Memory is bounded, whatever clients do. A stream exists from the first publication into a
-channel, not from the first look at it, because clients may look at any name; until then a
-channel's position is offset 0 in the engine's own epoch, which the first publication
-continues. And of streams in which nothing is kept and nobody is interested, only so many
-positions are remembered, because clients may be allowed to publish into any name.
+Memory is bounded, whatever clients do:
+
+- Clients may read any channel name. A stream therefore begins with the first publication, not
+  with the first reading. Until then the position of a channel is offset 0 in the engine's own
+  epoch, which the first publication adopts.
+- Clients may be allowed to publish into any channel name. Of idle streams, which have neither
+  publications nor subscribers, only `MAX_IDLE_STREAMS` positions are remembered.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History, NodeInfo, NodeStatus, Receiver, SurveyID, new_epoch
-from realtime.payload import Payload
+from realtime.engine.base import History, Receiver, new_epoch
+from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import (
     ChannelName,
     ClientID,
@@ -29,14 +31,30 @@ from realtime.protocol.messages import (
 )
 from realtime.timers import Timer, Timers
 
-RESTING_ALLOWED = 100_000
-"""Streams of which only the position is left. More are forgotten, the longest resting first, so
-that clients that may publish cannot fill memory with names; those who come back to a forgotten
-one are told that they did not recover."""
+MAX_IDLE_STREAMS = 100_000
+"""Idle streams whose position is remembered. Beyond that, those that have been idle the longest are
+forgotten; a client that comes back to one of them does not recover."""
+
+
+class MemoryEngine:
+    """See `engine.base.Engine` for the contract."""
+
+    cluster: None = None
+
+    def __init__(self, timers: Timers, *, meta_lifetime: int = 0) -> None:
+        """`meta_lifetime`: seconds the position of an unused channel is kept; 0: forever."""
+        self.broker = MemoryBroker(timers, meta_lifetime)
+        self.presence = MemoryPresence(timers)
+
+    async def start(self, receiver: Receiver) -> None:
+        self.broker.receiver = receiver
+
+    async def stop(self) -> None:
+        self.broker.receiver = None
 
 
 class _Stream:
-    """The publications of one channel."""
+    """The stream of one channel."""
 
     __slots__ = ("epoch", "expiry", "forget", "publications", "top")
 
@@ -45,64 +63,46 @@ class _Stream:
         self.top = 0
         self.publications: deque[Publication] = deque()
         self.expiry = expiry
-        """Clears the publications at the end of their lifetime."""
+        """Removes the publications at the end of their lifetime."""
         self.forget: Timer | None = None
-        """Forgets the stream when it has not been used for long."""
+        """Forgets the stream when it was not used for `meta_lifetime`."""
 
     @property
     def position(self) -> StreamPosition:
         return StreamPosition(self.top, self.epoch)
 
 
-class _Presence:
-    """The clients present in one channel, with the time until which each is."""
+class MemoryBroker:
+    """See `engine.base.Broker` for the contract."""
 
-    __slots__ = ("clients", "expiry")
-
-    def __init__(self, expiry: Timer) -> None:
-        self.clients: dict[ClientID, tuple[ClientInfo, float]] = {}
-        self.expiry = expiry
-
-
-class MemoryEngine:
-    """See `engine.base.Engine` for what the methods promise."""
-
-    shared = False
-
-    def __init__(self, timers: Timers, *, meta_lifetime: int = 0) -> None:
-        """`meta_lifetime`: seconds the position of an unused channel is kept; 0: for ever."""
+    def __init__(self, timers: Timers, meta_lifetime: int = 0) -> None:
+        self.receiver: Receiver | None = None
         self._timers = timers
         self._meta_lifetime = meta_lifetime
         self._epoch = new_epoch()
+        """The epoch of the next stream that begins."""
         self._streams: dict[ChannelName, _Stream] = {}
-        self._presence: dict[ChannelName, _Presence] = {}
-        self._resting: dict[ChannelName, None] = {}
-        """Streams without publications and subscribers, longest first."""
+        self._idle: dict[ChannelName, None] = {}
+        """Channels of idle streams, the longest idle first."""
         self._subscribed: dict[ChannelName, str] = {}
-        """Subscribed channel → the epoch then, which subscribers of an unused one were told."""
-        self._receiver: Receiver | None = None
-
-    async def start(self, receiver: Receiver) -> None:
-        self._receiver = receiver
-
-    async def stop(self) -> None:
-        self._receiver = None
+        """Subscribed channel → the epoch of the engine then. Subscribers of a channel without a
+        stream were given that epoch, so its stream has to begin in it."""
 
     # delivery
 
     async def subscribe(self, channel: ChannelName) -> None:
-        first = channel not in self._subscribed
+        is_first = channel not in self._subscribed
         self._subscribed[channel] = self._epoch
-        self._resting.pop(channel, None)
-        if first and self._receiver is not None:
-            self._receiver.on_occupied(channel)
+        self._idle.pop(channel, None)
+        if is_first and self.receiver is not None:
+            self.receiver.on_occupied(channel)
 
     async def unsubscribe(self, channel: ChannelName) -> None:
-        if self._subscribed.pop(channel, None) is not None and self._receiver is not None:
-            self._receiver.on_vacated(channel)
+        if self._subscribed.pop(channel, None) is not None and self.receiver is not None:
+            self.receiver.on_vacated(channel)
         if (stream := self._streams.get(channel)) is not None:
-            self._used(channel, stream)
-            self._rest(channel, stream)
+            self._touch(channel, stream)
+            self._note_idle(channel, stream)
 
     async def publish(
         self, channel: ChannelName, publication: Publication, options: ChannelOptions
@@ -110,47 +110,47 @@ class MemoryEngine:
         position: StreamPosition | None = None
         if options.keeps_history:
             publication, position = self._append(channel, publication, options)
-        if self._receiver is not None and channel in self._subscribed:
-            self._receiver.on_publication(channel, publication, position)
+        if self.receiver is not None and channel in self._subscribed:
+            self.receiver.on_publication(channel, publication, position)
         return position
 
     async def publish_many(
         self, publications: Sequence[tuple[ChannelName, Publication, ChannelOptions]]
-    ) -> list[BaseException | None]:
+    ) -> list[EngineUnavailable | None]:
         for publication in publications:
             await self.publish(*publication)
         return [None] * len(publications)
 
-    async def publish_join(self, channel: ChannelName, info: ClientInfo) -> None:
-        if self._receiver is not None:
-            self._receiver.on_join(channel, info)
+    async def join(self, channel: ChannelName, info: ClientInfo) -> None:
+        if self.receiver is not None:
+            self.receiver.on_join(channel, info)
 
-    async def publish_leave(self, channel: ChannelName, info: ClientInfo) -> None:
-        if self._receiver is not None:
-            self._receiver.on_leave(channel, info)
+    async def leave(self, channel: ChannelName, info: ClientInfo) -> None:
+        if self.receiver is not None:
+            self.receiver.on_leave(channel, info)
 
     # streams
 
     async def history(self, channel: ChannelName, since: int = 0) -> History:
         stream = self._streams.get(channel)
         if stream is None:
-            return History((), self._beginning(channel))
-        self._used(channel, stream)
+            return History((), self._first_position(channel))
+        self._touch(channel, stream)
         kept = tuple(p for p in stream.publications if p.offset >= since)
         return History(kept, stream.position)
 
     async def position(self, channel: ChannelName) -> StreamPosition:
         stream = self._streams.get(channel)
         if stream is None:
-            return self._beginning(channel)
-        self._used(channel, stream)
+            return self._first_position(channel)
+        self._touch(channel, stream)
         return stream.position
 
     async def remove_history(self, channel: ChannelName) -> None:
         stream = self._streams.get(channel)
         if stream is not None:
             stream.publications.clear()
-            self._rest(channel, stream)
+            self._note_idle(channel, stream)
 
     async def renew_epoch(self, channel: ChannelName, epoch: str) -> None:
         stream = self._streams.get(channel)
@@ -163,137 +163,121 @@ class MemoryEngine:
         stream = self._streams.get(channel)
         if stream is None:
             stream = self._streams[channel] = self._new_stream(channel)
-        self._resting.pop(channel, None)
+        self._idle.pop(channel, None)
         stream.top += 1
         publication = msgspec.structs.replace(publication, offset=stream.top)
         stream.publications.append(publication)
         while len(stream.publications) > options.history_size:
             stream.publications.popleft()
-        # every publication restarts the lifetime of all that is kept
+        # every publication restarts the lifetime of all that are kept
         stream.expiry.set(self._timers.now() + options.history_lifetime)
-        self._used(channel, stream)
+        self._touch(channel, stream)
         return publication, stream.position
 
     def _new_stream(self, channel: ChannelName) -> _Stream:
         expiry = self._timers.timer(lambda: self._expire(channel))
-        return _Stream(self._beginning(channel).epoch, expiry)
+        return _Stream(self._first_position(channel).epoch, expiry)
 
-    def _beginning(self, channel: ChannelName) -> StreamPosition:
-        """The position of a channel without a stream."""
+    def _first_position(self, channel: ChannelName) -> StreamPosition:
+        """Return the position of a channel without a stream."""
         return StreamPosition(0, self._subscribed.get(channel, self._epoch))
 
     def _expire(self, channel: ChannelName) -> None:
         stream = self._streams[channel]
         stream.publications.clear()
-        self._rest(channel, stream)
+        self._note_idle(channel, stream)
 
-    def _rest(self, channel: ChannelName, stream: _Stream) -> None:
-        """Nobody subscribes and nothing is kept: only the position is remembered, for so many."""
+    def _note_idle(self, channel: ChannelName, stream: _Stream) -> None:
+        """Remember only the position of an idle stream, for at most `MAX_IDLE_STREAMS` streams."""
         if stream.publications or channel in self._subscribed:
             return
-        self._resting[channel] = None
-        if len(self._resting) > RESTING_ALLOWED:
-            self._drop(next(iter(self._resting)))
-            self._epoch = new_epoch()
+        self._idle[channel] = None
+        if len(self._idle) > MAX_IDLE_STREAMS:
+            self._forget(next(iter(self._idle)))
+
+    def _touch(self, channel: ChannelName, stream: _Stream) -> None:
+        """Restart the time after which an unused stream is forgotten."""
+        if self._meta_lifetime <= 0:
+            return
+        if stream.forget is None:
+            stream.forget = self._timers.timer(lambda: self._forget_unused(channel))
+        stream.forget.set(self._timers.now() + self._meta_lifetime)
+
+    def _forget_unused(self, channel: ChannelName) -> None:
+        if channel not in self._subscribed:
+            self._forget(channel)
+
+    def _forget(self, channel: ChannelName) -> None:
+        self._drop(channel)
+        # a stream that begins again must not look like the one that was forgotten
+        self._epoch = new_epoch()
 
     def _drop(self, channel: ChannelName) -> None:
-        self._resting.pop(channel, None)
+        self._idle.pop(channel, None)
         stream = self._streams.pop(channel)
         stream.expiry.cancel()
         if stream.forget is not None:
             stream.forget.cancel()
 
-    def _used(self, channel: ChannelName, stream: _Stream) -> None:
-        if self._meta_lifetime <= 0:
-            return
-        if stream.forget is None:
-            stream.forget = self._timers.timer(self._forget(channel))
-        stream.forget.set(self._timers.now() + self._meta_lifetime)
 
-    def _forget(self, channel: ChannelName) -> Callable[[], None]:
-        def forget() -> None:
-            if channel in self._subscribed:
-                return
-            self._drop(channel)
-            # A stream that begins again must not look like the one forgotten here.
-            self._epoch = new_epoch()
+class _ChannelPresence:
+    """The clients in one channel, each with the time at which its entry expires."""
 
-        return forget
+    __slots__ = ("clients", "expiry")
 
-    # presence
+    def __init__(self, expiry: Timer) -> None:
+        self.clients: dict[ClientID, tuple[ClientInfo, float]] = {}
+        self.expiry = expiry
 
-    async def add_presence(
+
+class MemoryPresence:
+    """See `engine.base.Presence` for the contract."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._channels: dict[ChannelName, _ChannelPresence] = {}
+
+    async def add(
         self, channel: ChannelName, clients: Iterable[ClientInfo], lifetime: float
     ) -> None:
-        until = self._timers.now() + lifetime
-        present = self._presence.get(channel)
+        expires_at = self._timers.now() + lifetime
+        present = self._channels.get(channel)
         if present is None:
-            expiry = self._timers.timer(lambda: self._expire_presence(channel))
-            present = self._presence[channel] = _Presence(expiry)
+            expiry = self._timers.timer(lambda: self._expire(channel))
+            present = self._channels[channel] = _ChannelPresence(expiry)
         for info in clients:
-            present.clients[info.client] = (info, until)
+            present.clients[info.client] = (info, expires_at)
         if present.expiry.deadline is None:
-            present.expiry.set(until)
+            present.expiry.set(expires_at)
 
-    async def remove_presence(self, channel: ChannelName, client: ClientID) -> None:
-        present = self._presence.get(channel)
+    async def remove(self, channel: ChannelName, client: ClientID) -> None:
+        present = self._channels.get(channel)
         if present is not None:
             present.clients.pop(client, None)
-            self._drop_empty(channel, present)
+            self._drop_if_empty(channel, present)
 
-    async def presence(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:
-        present = self._presence.get(channel)
+    async def get(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:
+        present = self._channels.get(channel)
         if present is None:
             return {}
         now = self._timers.now()
-        return {client: info for client, (info, until) in present.clients.items() if until > now}
+        return {
+            client: info
+            for client, (info, expires_at) in present.clients.items()
+            if expires_at > now
+        }
 
-    def _expire_presence(self, channel: ChannelName) -> None:
-        present = self._presence[channel]
+    def _expire(self, channel: ChannelName) -> None:
+        present = self._channels[channel]
         now = self._timers.now()
-        for client, (_, until) in list(present.clients.items()):
-            if until <= now:
+        for client, (_, expires_at) in list(present.clients.items()):
+            if expires_at <= now:
                 del present.clients[client]
         if present.clients:
-            present.expiry.set(min(until for _, until in present.clients.values()))
-        self._drop_empty(channel, present)
+            present.expiry.set(min(expires_at for _, expires_at in present.clients.values()))
+        self._drop_if_empty(channel, present)
 
-    def _drop_empty(self, channel: ChannelName, present: _Presence) -> None:
+    def _drop_if_empty(self, channel: ChannelName, present: _ChannelPresence) -> None:
         if not present.clients:
             present.expiry.cancel()
-            del self._presence[channel]
-
-    # the service
-
-    async def channels(self) -> list[ChannelName]:
-        return list(self._subscribed)
-
-    async def nodes(self) -> list[NodeInfo]:
-        return []
-
-    async def statuses(self) -> list[NodeStatus]:
-        return []
-
-    async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
-        pass  # there is nobody to ask
-
-    async def answers(self, survey: SurveyID, start: int) -> list[bytes]:
-        return []
-
-    async def answer(self, survey: SurveyID, answer: bytes) -> None:
-        pass
-
-    async def round_trip(self) -> float | None:
-        return None
-
-    async def claim(self, name: str, owner: str, lifetime: float) -> str:
-        return owner  # there is no other node
-
-    async def owner(self, name: str) -> str | None:
-        return None
-
-    async def announce(self, node: NodeInfo, lifetime: float) -> None:
-        pass
-
-    async def withdraw(self, node: NodeInfo) -> None:
-        pass
+            del self._channels[channel]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from realtime.config.options import Config
-from realtime.engine.base import Engine
+from realtime.engine.base import Presence
 from realtime.errors import EngineUnavailable
 from realtime.node.feed import Feed
 from realtime.protocol.messages import ChannelName
@@ -35,12 +35,12 @@ class Maintenance:
     def __init__(
         self,
         config: Config,
-        engine: Engine,
+        presence: Presence,
         timers: Timers,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._config = config
-        self._engine = engine
+        self._presence = presence
         self._timers = timers
         self._spawn = spawn
         self._neglecting = False
@@ -64,7 +64,7 @@ class Maintenance:
             if feed.options.presence and feed:
                 try:
                     await self._renew_presence(feed)
-                except Exception as error:  # foreign channel layers raise what they like
+                except EngineUnavailable as error:
                     logger.warning("Presence cannot be renewed yet: %s", error)
                     return  # each feed's own timer sees to it
 
@@ -86,14 +86,14 @@ class Maintenance:
         clients = feed.present()
         if not clients:
             return
-        await self._engine.add_presence(
+        await self._presence.add(
             feed.channel,
             [client.info_in(feed.channel) for client in clients],
             self._config.client_presence_expire_interval,
         )
         for client in clients:
             if not feed.is_present(client):  # it left meanwhile, and must not be present again
-                await self._engine.remove_presence(feed.channel, client.id)
+                await self._presence.remove(feed.channel, client.id)
 
     async def _check_position(self, feed: Feed) -> None:
         delay = self._config.client_channel_position_check_delay

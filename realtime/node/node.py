@@ -13,25 +13,27 @@ import math
 import os
 import socket
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
 import msgspec
 
 from realtime.auth.verifier import Verifier
-from realtime.channel_rules import CONTROL, QUESTIONS
+from realtime.channel_rules import CONTROL
 from realtime.cluster.control import Control, DisconnectUser, EndLogins, Unsubscribe
 from realtime.cluster.direct import Post
 from realtime.cluster.member import Member
 from realtime.cluster.peers import Peers
 from realtime.cluster.survey import Answer, Question
 from realtime.config.options import Config
-from realtime.engine.base import Concerns, Engine, NodeInfo, NodeStatus
+from realtime.engine.base import Affects, Broker, Engine, NodeInfo, NodeStatus
 from realtime.engine.memory import MemoryEngine
 from realtime.errors import (
     DISCONNECTS,
     Disconnect,
     DisconnectForced,
     DisconnectShutdown,
+    EngineUnavailable,
 )
 from realtime.node import maintenance
 from realtime.node.feed import Subscriber
@@ -40,7 +42,7 @@ from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
 from realtime.node.outbox import Flusher
 from realtime.node.subscriptions import Subscriptions
-from realtime.node.survey_answers import Respondent
+from realtime.node.survey_answers import SurveyAnswers
 from realtime.protocol.messages import (
     ChannelName,
     ClientID,
@@ -80,6 +82,8 @@ class Connection(Protocol):
 class Node(Member):
     """This process among others. Belongs to the event loop it was made on."""
 
+    broker: Broker
+
     def __init__(
         self,
         config: Config,
@@ -101,13 +105,13 @@ class Node(Member):
         self.loop = asyncio.get_running_loop()
         self.version = version
         self.timers = Timers(self.loop)
-        self.engine: Engine = engine or MemoryEngine(
+        self._engine: Engine = engine or MemoryEngine(
             self.timers, meta_lifetime=config.memory_history_meta_ttl
         )
-        super().__init__(config, self.engine)
+        super().__init__(config, self._engine)
         self.hooks: Hooks = hooks or NoHooks()
         self.events: Events = events or NoEvents()
-        self.pipelines_publishes = self.engine.shared
+        self.pipelines_publishes = self.cluster is not None
         self.hub = Hub(self.tally)
         self.flusher = Flusher(self.loop)
         self.verifier = Verifier(config, observer_keys)
@@ -116,13 +120,24 @@ class Node(Member):
         self._stopped_by = math.inf
         self._tasks: set[asyncio.Task[Any]] = set()
         self._connections: dict[Connection, None] = {}
-        self.post = Post(self.engine, self.uid, self.spawn)
-        self._peers = Peers(self.engine, self.timers, self.spawn, self.status, self._on_command)
-        self._respondent = Respondent(
-            self.engine, self.hub, self.spawn, uid=self.uid, name=self.describe().name
+        self.post = Post(self.broker, self.uid, self.spawn)
+        self._survey_answers = SurveyAnswers(self.hub, uid=self.uid, name=self.describe().name)
+        self._peers: Peers | None = None
+        if self.cluster is not None:
+            self._peers = Peers(
+                self.uid,
+                self.broker,
+                self.cluster,
+                self.timers,
+                self.spawn,
+                describe=self.status,
+                on_control=self._on_command,
+                answer=self._answer,
+            )
+        self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn)
+        self.subscriptions = Subscriptions(
+            config, self.broker, self.presence, self.hub, self._maintenance
         )
-        self._maintenance = Maintenance(config, self.engine, self.timers, self.spawn)
-        self.subscriptions = Subscriptions(config, self.engine, self.hub, self._maintenance)
         self._newest: set[ClientID] = set()
         """Clients that are about to close the other connections of their users."""
 
@@ -132,17 +147,15 @@ class Node(Member):
         """Begin to receive what other nodes publish.
 
         Raises:
-            Exception: the engine failed.
+            EngineUnavailable: Redis did not answer, or refused.
         """
-        await self.engine.start(self)
-        if not self.engine.shared:
+        await self._engine.start(self)
+        if self._peers is None:
             return
-        try:
-            await self._respondent.start()
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(self._engine.stop)
             await self._peers.start()
-        except BaseException:
-            await self.engine.stop()
-            raise
+            undo.pop_all()
 
     def begin_stop(self) -> None:
         """Begin to tell every client to come back elsewhere. Returns at once."""
@@ -164,7 +177,8 @@ class Node(Member):
         """Tell every client to come back elsewhere, and release everything. Bounded in time."""
         self.begin_stop()
         deadline = max(self._stopped_by, self.loop.time() + FAREWELL_TIMEOUT)
-        self._peers.begin_stop()
+        if self._peers is not None:
+            self._peers.begin_stop()
         while self._connections or self._tasks:
             patience = deadline - FAREWELL_TIMEOUT - self.loop.time()
             if patience <= 0:
@@ -174,22 +188,22 @@ class Node(Member):
             await asyncio.wait(waiting, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
         for task in self._tasks:
             task.cancel()
-        self._peers.stop()
         for feed in self.hub.feeds.values():
             feed.close()
-        if self.engine.shared and (
-            error := await _failure(self.engine.withdraw(self.describe()), deadline)
-        ):
-            logger.warning("The other nodes could not be told that this one ends: %r", error)
+        async with AsyncExitStack() as last:  # these end, whatever the others raise
+            last.callback(self.verifier.close)
+            last.callback(self.timers.close)
+            last.push_async_callback(self.hooks.close)
+            await self._leave(deadline)
+
+    async def _leave(self, deadline: float) -> None:
+        """Withdraw from the cluster and stop the engine."""
+        if self._peers is not None and (error := await _failure(self._peers.stop(), deadline)):
+            logger.warning("The node could not withdraw: %r", error)
         hearing = self.loop.create_task(self.events.close())  # channels were vacated until here
-        if error := await _failure(self.engine.stop(), deadline):
-            logger.warning("The engine did not end: %r", error)
+        if error := await _failure(self._engine.stop(), deadline):
+            logger.warning("The engine did not stop: %r", error)
         await _failure(hearing, deadline)  # which it logs itself
-        try:
-            await self.hooks.close()
-        finally:
-            self.timers.close()
-            self.verifier.close()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine beside the caller; an exception is logged, `stop` waits for it."""
@@ -241,7 +255,7 @@ class Node(Member):
         return [self.status(), *(node for node in others if node.uid != self.uid)]
 
     def _answer(self, question: Question) -> Answer:
-        return self._respondent.answer(question)
+        return self._survey_answers.answer(question)
 
     def _now(self) -> float:
         return self.timers.now()
@@ -254,11 +268,14 @@ class Node(Member):
         others = await super().nodes()
         return [self.describe(), *(node for node in others if node.uid != self.uid)]
 
+    async def channels(self) -> list[ChannelName]:
+        return list(self.hub.feeds) if self.cluster is None else await super().channels()
+
     async def _command(self, command: Control) -> None:
         """Do it here at once, and have the other nodes do it."""
-        if not (self.engine.shared and _is_ordered(command)):
+        if self.cluster is None or not _is_ordered(command):
             await self._obey(command)
-        if self.engine.shared:
+        if self.cluster is not None:
             await super()._command(command)
 
     async def _obey(self, command: Control) -> None:
@@ -309,22 +326,15 @@ class Node(Member):
     ) -> None:
         feed = self.hub.feeds.get(channel)
         if feed is None:
-            self._on_internal(channel, publication, position)
+            if channel == self.post.mailbox:
+                self.post.arrived(publication.data)
+            elif self._peers is not None:
+                self._peers.on_publication(channel, publication, position)
             return
         if position is None or feed.follower is None:
             feed.publish(publication)
         else:
             feed.receive(publication, position, self.timers.now())
-
-    def _on_internal(
-        self, channel: ChannelName, publication: Publication, position: StreamPosition | None
-    ) -> None:
-        if channel == CONTROL and position is not None:
-            self._peers.commands.on_publication(publication, position)
-        elif channel == QUESTIONS:
-            self._respondent.asked(publication.data)
-        elif channel == self.post.mailbox:
-            self.post.arrived(publication.data)
 
     def on_join(self, channel: ChannelName, info: ClientInfo) -> None:
         feed = self.hub.feeds.get(channel)
@@ -342,33 +352,35 @@ class Node(Member):
     def on_vacated(self, channel: ChannelName) -> None:
         self.events.emit("channel_vacated", channel=channel)
 
-    def on_interrupted(self, concerns: Concerns) -> None:
+    def on_interrupted(self, affects: Affects) -> None:
         logger.warning("The engine is interrupted: what is published now may come late")
         for channel, follower in self._followers():
-            if concerns(channel):
+            if affects(channel):
                 follower.interrupt()
 
-    def on_resumed(self, concerns: Concerns) -> None:
+    def on_resumed(self, affects: Affects) -> None:
         logger.warning("The engine is back")
-        self.spawn(self._peers.beat())
-        followers = [each for each in self._followers() if concerns(each[0])]
+        if self._peers is not None:
+            self.spawn(self._peers.heartbeat())
+        followers = [each for each in self._followers() if affects(each[0])]
         self.spawn(maintenance.catch_up([(*each, each[1].interruptions) for each in followers]))
-        feeds = [feed for feed in self.hub.feeds.values() if concerns(feed.channel)]
+        feeds = [feed for feed in self.hub.feeds.values() if affects(feed.channel)]
         self.spawn(self._maintenance.renew(feeds))
 
     def _followers(self) -> Iterator[tuple[ChannelName, StreamFollower]]:
-        yield CONTROL, self._peers.commands
+        if self._peers is not None:
+            yield CONTROL, self._peers.control
         for channel, feed in self.hub.feeds.items():
             if feed.follower is not None:
                 yield channel, feed.follower
 
 
-async def _failure(ending: Awaitable[None], deadline: float) -> Exception | None:
-    """What kept a part of the node from ending by the deadline; None: nothing did."""
+async def _failure(ending: Awaitable[None], deadline: float) -> OSError | None:
+    """Wait for the end of a part until the deadline. Return what went wrong, or None."""
     try:
         async with asyncio.timeout_at(deadline):
             await ending
-    except Exception as error:  # whatever it is, the other parts have to end, too
+    except (EngineUnavailable, TimeoutError) as error:
         return error
     return None
 

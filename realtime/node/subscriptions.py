@@ -16,7 +16,7 @@ import asyncio
 import logging
 
 from realtime.config.options import ChannelOptions, Config
-from realtime.engine.base import Engine
+from realtime.engine.base import Broker, Presence
 from realtime.errors import DisconnectInsufficientState, EngineUnavailable
 from realtime.node.feed import Feed, State, Subscriber
 from realtime.node.hub import Hub
@@ -35,10 +35,18 @@ CATCH_UP_TIMEOUT = 10.0
 class Subscriptions:
     """The subscriptions of a node's clients. Belongs to its event loop."""
 
-    def __init__(self, config: Config, engine: Engine, hub: Hub, maintenance: Maintenance) -> None:
+    def __init__(
+        self,
+        config: Config,
+        broker: Broker,
+        presence: Presence,
+        hub: Hub,
+        maintenance: Maintenance,
+    ) -> None:
         """`maintenance`: maintains the feeds."""
         self._config = config
-        self._engine = engine
+        self._broker = broker
+        self._presence = presence
         self._hub = hub
         self._maintenance = maintenance
 
@@ -72,31 +80,29 @@ class Subscriptions:
             else:
                 await self._open(feed)
         if options.presence and visible:
-            await self._engine.add_presence(
-                channel, [info], self._config.client_presence_expire_interval
-            )
+            await self._presence.add(channel, [info], self._config.client_presence_expire_interval)
 
     async def _open(self, feed: Feed) -> None:
         """Subscribe this node in the engine, for this caller and all that wait.
 
         Raises:
-            Exception: the engine failed; the next caller tries again, for the feed lives on as
-                long as one of those that failed is still leaving.
+            EngineUnavailable: the engine could not subscribe. The next caller tries again, for the
+                feed lives on as long as one of those that failed is still leaving.
         """
         follower = None
         if feed.options.history_recover:
             follower = StreamFollower(
-                self._engine, feed.channel, feed.publish, lambda: _insufficient_state(feed)
+                self._broker, feed.channel, feed.publish, lambda: _insufficient_state(feed)
             )
         feed.open(follower)
         try:
-            await self._engine.subscribe(feed.channel)
+            await self._broker.subscribe(feed.channel)
             if follower is not None:
                 await follower.start()
-        except Exception:
+        except EngineUnavailable:
             feed.failed()
             raise
-        except BaseException:
+        except asyncio.CancelledError:
             feed.abandoned()
             raise
         self._maintenance.opened(feed)
@@ -115,7 +121,7 @@ class Subscriptions:
         Raises:
             EngineUnavailable: history could not be read, or the feed did not reach it in time.
         """
-        history = await self._engine.history(channel, since.offset + 1)
+        history = await self._broker.history(channel, since.offset + 1)
         await self._reach(channel, history.position)
         return recovery.recover(history, since)
 
@@ -148,14 +154,9 @@ class Subscriptions:
         if not options.join_leave:
             return
         try:
-            await self._engine.publish_join(channel, info)
-        except Exception as error:  # whatever it is: the client has its reply
-            # an engine that is away fails every join: a line each is enough
-            logger.error(
-                "A join could not be published: %s",
-                error,
-                exc_info=not isinstance(error, EngineUnavailable),
-            )
+            await self._broker.join(channel, info)
+        except EngineUnavailable as error:  # the client has its reply
+            logger.error("A join could not be published: %s", error)
 
     # leaving
 
@@ -185,14 +186,14 @@ class Subscriptions:
             self._hub.feeds[channel].leave(client)
         try:
             if options.presence and visible:
-                await self._engine.remove_presence(channel, client.id)
+                await self._presence.remove(channel, client.id)
             if leave is not None and options.join_leave and visible:
-                await self._engine.publish_leave(channel, leave)
+                await self._broker.leave(channel, leave)
         finally:
             feed = self._hub.remove_subscription(channel, client)
             if feed is not None:
                 feed.close()
-                await self._engine.unsubscribe(channel)
+                await self._broker.unsubscribe(channel)
 
 
 def _insufficient_state(feed: Feed) -> None:

@@ -107,7 +107,7 @@ async def presence(member: Member, channel: ChannelName) -> PresenceResult:
     """
     if not _options(member, channel).presence:
         raise NotAvailable
-    return PresenceResult(dict(await member.store.presence(channel)))
+    return PresenceResult(dict(await member.presence.get(channel)))
 
 
 async def presence_stats(member: Member, channel: ChannelName) -> PresenceStatsResult:
@@ -127,7 +127,7 @@ async def history(member: Member, channel: ChannelName) -> HistoryResult:
     """
     if not _options(member, channel).keeps_history:
         raise NotAvailable
-    return HistoryResult((await member.store.history(channel)).publications)
+    return HistoryResult((await member.broker.history(channel)).publications)
 
 
 async def history_remove(member: Member, channel: ChannelName) -> None:
@@ -138,12 +138,12 @@ async def history_remove(member: Member, channel: ChannelName) -> None:
     """
     if not _options(member, channel).keeps_history:
         raise NotAvailable
-    await member.store.remove_history(channel)
+    await member.broker.remove_history(channel)
 
 
 async def channels(member: Member) -> list[ChannelName]:
     """Channels with at least one subscriber, sorted."""
-    return sorted(await member.store.channels())
+    return sorted(await member.channels())
 
 
 async def info(member: Member) -> list[NodeInfo]:
@@ -182,7 +182,7 @@ async def subscribers(
 
 async def round_trip(member: Member) -> float | None:
     """Seconds that a round trip to Redis takes just now; None with the memory engine."""
-    return await member.store.round_trip()
+    return None if member.cluster is None else await member.cluster.round_trip()
 
 
 def _options(member: Member, channel: ChannelName) -> ChannelOptions:

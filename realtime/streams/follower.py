@@ -12,7 +12,8 @@ import logging
 import random
 from collections.abc import Callable
 
-from realtime.engine.base import Store
+from realtime.engine.base import Streams
+from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.streams.order import StreamLost, StreamOrder
 
@@ -34,25 +35,25 @@ class StreamFollower:
         "_order",
         "_reader",
         "_stopped",
-        "_store",
+        "_streams",
         "interruptions",
     )
 
     def __init__(
         self,
-        store: Store,
+        streams: Streams,
         channel: ChannelName,
         deliver: Callable[[Publication], None],
         lost: Callable[[], None],
     ) -> None:
         """
         Args:
-            store: has the stream.
+            streams: has the stream.
             channel: whose stream it is.
             deliver: called with each publication, in order.
             lost: called when the stream does not continue; it is followed anew then.
         """
-        self._store = store
+        self._streams = streams
         self._channel = channel
         self._deliver = deliver
         self._lost = lost
@@ -73,10 +74,10 @@ class StreamFollower:
         """Read the position of the stream, and deliver what comes after it.
 
         Raises:
-            Exception: the engine failed.
+            EngineUnavailable: Redis did not answer, or refused.
         """
         self._order.begin_read()
-        self._deliver_all(self._order.start(await self._store.position(self._channel)))
+        self._deliver_all(self._order.start(await self._streams.position(self._channel)))
 
     def on_publication(self, publication: Publication, position: StreamPosition) -> None:
         """Take a publication from the engine."""
@@ -115,9 +116,9 @@ class StreamFollower:
         Nothing is compared while the stream is being read.
 
         Raises:
-            Exception: the engine failed.
+            EngineUnavailable: Redis did not answer, or refused.
         """
-        if self._reader is None and await self._store.position(self._channel) != self.position:
+        if self._reader is None and await self._streams.position(self._channel) != self.position:
             await self.reach(None)
 
     async def reach(self, position: StreamPosition | None) -> None:
@@ -166,8 +167,8 @@ class StreamFollower:
                 if self._interruption is not None:
                     await asyncio.shield(self._interruption)
                 try:
-                    history = await self._store.history(self._channel, self._order.begin_read())
-                except Exception as error:  # whatever it is: there is no other reader
+                    history = await self._streams.history(self._channel, self._order.begin_read())
+                except EngineUnavailable as error:
                     logger.warning("Could not read the stream of %r: %s", self._channel, error)
                     await asyncio.sleep(delay * random.uniform(0.5, 1))
                     delay = min(2 * delay, MAX_RETRY_DELAY)
@@ -188,9 +189,9 @@ class StreamFollower:
         try:
             self._order.begin_read()
             if renew and own is not None:
-                await self._store.renew_epoch(self._channel, own.epoch)
-            position = await self._store.position(self._channel)
-        except Exception as error:  # as above
+                await self._streams.renew_epoch(self._channel, own.epoch)
+            position = await self._streams.position(self._channel)
+        except EngineUnavailable as error:
             logger.warning("Could not read the stream of %r: %s", self._channel, error)
             await asyncio.sleep(MAX_RETRY_DELAY)
             return  # and read again

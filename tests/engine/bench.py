@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Concerns, Engine, NodeInfo
+from realtime.engine.base import Affects, Broker, Cluster, Engine, NodeInfo, Presence
 from realtime.engine.memory import MemoryEngine
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
 from tests.unit.parts import Clock, data, eventually
+from tests.unit.suspended_engine import ClusterEngine
 
 PLAIN = ChannelOptions()
 KEPT = ChannelOptions(history_size=5, history_lifetime=100)
@@ -27,6 +28,7 @@ class RecordingReceiver:
     """A node that keeps what its engine hands over, by channel."""
 
     def __init__(self) -> None:
+        self.uid = NODE.uid
         self.publications: dict[str, list[tuple[Publication, StreamPosition | None]]] = defaultdict(
             list
         )
@@ -38,8 +40,8 @@ class RecordingReceiver:
         self.vacated: list[str] = []
         self.occupancy: list[tuple[str, str]] = []
         """"occupied" or "vacated", and the channel, in order."""
-        self.interruptions: list[Concerns] = []
-        self.resumptions: list[Concerns] = []
+        self.interruptions: list[Affects] = []
+        self.resumptions: list[Affects] = []
 
     def on_publication(
         self, channel: str, publication: Publication, position: StreamPosition | None
@@ -63,11 +65,16 @@ class RecordingReceiver:
         self.vacated.append(channel)
         self.occupancy.append(("vacated", channel))
 
-    def on_interrupted(self, concerns: Concerns) -> None:
-        self.interruptions.append(concerns)
+    def is_occupied(self, channel: str) -> bool:
+        """Whether the last report about a channel says that it has a subscriber."""
+        kinds = [kind for kind, name in self.occupancy if name == channel]
+        return kinds[-1:] == ["occupied"]
 
-    def on_resumed(self, concerns: Concerns) -> None:
-        self.resumptions.append(concerns)
+    def on_interrupted(self, affects: Affects) -> None:
+        self.interruptions.append(affects)
+
+    def on_resumed(self, affects: Affects) -> None:
+        self.resumptions.append(affects)
 
 
 class Bench:
@@ -79,22 +86,35 @@ class Bench:
         """Let seconds pass, for everything the engine keeps."""
         self.receiver = RecordingReceiver()
 
+    @property
+    def broker(self) -> Broker:
+        return self.engine.broker
+
+    @property
+    def presence(self) -> Presence:
+        return self.engine.presence
+
+    @property
+    def cluster(self) -> Cluster:
+        assert self.engine.cluster is not None
+        return self.engine.cluster
+
     async def publish(
         self, channel: str, *values: int, options: ChannelOptions = KEPT
     ) -> StreamPosition | None:
         position = None
         for value in values:
             publication = Publication(data(str(value)), uid=f"u{value}")
-            position = await self.engine.publish(channel, publication, options)
+            position = await self.broker.publish(channel, publication, options)
         return position
 
     async def kept(self, channel: str) -> list[int]:
         """The offsets of what is kept."""
-        return [p.offset for p in (await self.engine.history(channel)).publications]
+        return [p.offset for p in (await self.broker.history(channel)).publications]
 
     async def kept_values(self, channel: str) -> list[int]:
         """The data of what is kept."""
-        return [int(p.data.raw) for p in (await self.engine.history(channel)).publications]
+        return [int(p.data.raw) for p in (await self.broker.history(channel)).publications]
 
     async def received(self, channel: str, number: int) -> list[Publication]:
         """The publications handed over, when there are so many."""
@@ -107,7 +127,7 @@ class Bench:
 
     async def listed(self, channel: str) -> bool:
         """Whether a channel is one of those with a subscriber."""
-        return channel in await self.engine.channels()
+        return channel in await self.cluster.channels()
 
 
 def several(
@@ -128,17 +148,24 @@ async def comes_true(condition: Callable[[], Awaitable[bool]], timeout: float = 
 
 
 @asynccontextmanager
-async def memory_bench(meta_lifetime: int = 0) -> AsyncIterator[Bench]:
-    """The memory engine, started, with the clock of the loop in the test's hands."""
+async def memory_bench(meta_lifetime: int = 0, *, clustered: bool = False) -> AsyncIterator[Bench]:
+    """An engine in memory, started, with the clock of the loop in the test's hands.
+
+    `clustered`: with the cluster that tests of the node use.
+    """
     loop = asyncio.get_running_loop()
     clock = Clock(loop)
     timers = Timers(loop)
-    bench = Bench(MemoryEngine(timers, meta_lifetime=meta_lifetime), clock.advance)
+    engine: Engine = MemoryEngine(timers, meta_lifetime=meta_lifetime)
+    if clustered:
+        engine = ClusterEngine(timers)
+    bench = Bench(engine, clock.advance)
     try:
-        await bench.engine.start(bench.receiver)
-        await bench.engine.announce(NODE, NODE_LIFETIME)
+        await engine.start(bench.receiver)
+        if clustered:
+            await bench.cluster.announce(NODE, NODE_LIFETIME)
         yield bench
-        await bench.engine.stop()
+        await engine.stop()
         timers.close()
     finally:
         del loop.time

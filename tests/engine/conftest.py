@@ -12,12 +12,13 @@ import pytest
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from tests.engine.bench import META_LIFETIME, SECOND_NODE, Bench, memory_bench
-from tests.engine.redis.channel_list_bench import ListingBench, Wire
+from tests.engine.redis.channel_list_bench import ChannelListBench, Wire
 from tests.engine.redis_bench import KINDS, ONE_REDIS, Pair, RedisBench, redis_bench
 from tests.redis_server import RedisServer
 from tests.unit.parts import Clock
 
-MEMORY = "memory"
+MEMORY, MEMORY_CLUSTER = "memory", "memory-cluster"
+"""The memory engine, and one with the cluster that tests of the node use."""
 
 
 @pytest.fixture
@@ -41,8 +42,8 @@ def redis_servers(
 def open_bench(
     kind: str, servers: Sequence[RedisServer], meta_lifetime: int = 0
 ) -> AbstractAsyncContextManager[Bench]:
-    if kind == MEMORY:
-        return memory_bench(meta_lifetime)
+    if kind in (MEMORY, MEMORY_CLUSTER):
+        return memory_bench(meta_lifetime, clustered=kind == MEMORY_CLUSTER)
     return redis_bench(kind, servers, meta_lifetime=meta_lifetime)
 
 
@@ -51,6 +52,15 @@ async def engine(
     request: pytest.FixtureRequest, redis_servers: list[RedisServer]
 ) -> AsyncIterator[Bench]:
     """Each engine, started and announced, with time in the test's hands."""
+    async with open_bench(request.param, redis_servers) as bench:
+        yield bench
+
+
+@pytest.fixture(params=[MEMORY_CLUSTER, *KINDS])
+async def clustered(
+    request: pytest.FixtureRequest, redis_servers: list[RedisServer]
+) -> AsyncIterator[Bench]:
+    """Each engine with a cluster, started and announced, with time in the test's hands."""
     async with open_bench(request.param, redis_servers) as bench:
         yield bench
 
@@ -96,12 +106,12 @@ async def pair(request: pytest.FixtureRequest, open_redis: OpenRedisBench, uniqu
 
 
 @pytest.fixture
-async def bench(redis_server: RedisServer, unique: str) -> AsyncIterator[ListingBench]:
+async def bench(redis_server: RedisServer, unique: str) -> AsyncIterator[ChannelListBench]:
     connection = Connection(Host({"address": redis_server.url}), Timeouts())
     with redis_server.client() as client:
         key = f"{unique}:channels:N1"
-        bench = ListingBench(Wire(connection, key), client, key)
+        bench = ChannelListBench(Wire(connection, key), client, key)
         yield bench
         bench.wire.open.set()
-        await bench.listing.close()
+        await bench.channel_list.close()
         await connection.close()

@@ -12,6 +12,7 @@ from channels_redis.pubsub import RedisPubSubChannelLayer
 from realtime.engine.base import NodeInfo
 from realtime.engine.redis.carriers import LayerCarrier, TwoStepCarrier
 from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.layer import RedisChannelLayer
 from tests.conftest import new_word
 from tests.engine.bench import NODE, NODE_LIFETIME, Bench
@@ -48,14 +49,19 @@ class RedisBench(Bench):
         """A blocking client of the first Redis, to be closed."""
         return self.servers[0].client()
 
-    def keys(self) -> set[str]:
+    @property
+    def keys(self) -> Keys:
+        """The names of keys."""
+        return self.engine.shards.keys
+
+    def stored_keys(self) -> set[str]:
         """The keys below the prefix, on all servers."""
         stored = set[str]().union(*(server.keys() for server in self.servers))
         return {key for key in stored if self.prefix in key}
 
     def group_channel(self, channel: str) -> str:
         """The Redis channel of a channel's group."""
-        return self.layer.group_channel(self.engine.keys.group(channel))
+        return self.layer.group_channel(self.keys.group(channel))
 
 
 class Pair(NamedTuple):
@@ -92,9 +98,10 @@ async def redis_bench(
     if kind == TWO_STEPS:
         foreign = RedisPubSubChannelLayer(hosts=[servers[0].url], prefix=f"{prefix}-foreign")
     bench = RedisBench(used, prefix, foreign, **options)
+    bench.receiver.uid = node.uid
     try:
         await bench.engine.start(bench.receiver)
-        await bench.engine.announce(node, NODE_LIFETIME)
+        await bench.cluster.announce(node, NODE_LIFETIME)
         yield bench
     finally:
         await bench.engine.stop()

@@ -176,7 +176,7 @@ async def test_what_is_no_letter_is_logged_and_the_next_letter_arrives(
     one, other = nodes
     bodies = read(other)
 
-    await one.engine.publish(mailbox(other.uid), Publication(data(text)), PLAIN)
+    await one.broker.publish(mailbox(other.uid), Publication(data(text)), PLAIN)
     await one.post.send(other.uid, "s", b"2")
 
     await eventually(lambda: bool(bodies))
@@ -211,7 +211,7 @@ async def test_mailbox_is_no_channel_with_subscribers(
     nodes: tuple[Node, Node], unique: str
 ) -> None:
     one, other = nodes
-    await other.engine.subscribe(unique)
+    await other.broker.subscribe(unique)
 
-    assert await one.engine.channels() == [unique]
-    assert await other.engine.channels() == [unique]
+    assert await one.channels() == [unique]
+    assert await other.channels() == [unique]

@@ -161,8 +161,8 @@ async def test_node_that_stopped_leaves_nothing_of_its_letters(
         assert await one.post.ask(other.uid, "double", b"1", PATIENCE) == b"[1,1]"
 
     kept = set[str]().union(*(server.keys() for server in servers))
-    engine: Any = one.engine
-    keys = engine.keys
+    engine: Any = one._engine
+    keys = engine.shards.keys
     group = keys.group(mailbox(one.uid)), keys.group(mailbox(other.uid))
     assert {key for key in kept if "node:" in key or any(name in key for name in group)} == set()
     for server in servers:

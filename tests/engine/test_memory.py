@@ -58,21 +58,21 @@ def objects_held(engine: MemoryEngine) -> int:
     return len(seen)
 
 
-async def test_other_processes_see_nothing_of_it(memory: MemoryEngine) -> None:
-    assert memory.shared is False
+async def test_memory_engine_has_no_cluster(memory: MemoryEngine) -> None:
+    assert memory.cluster is None
 
 
 async def test_looking_at_unknown_channels_does_not_grow_memory(memory: MemoryEngine) -> None:
-    await memory.history("warm-up")
+    await memory.broker.history("warm-up")
     before = objects_held(memory)
 
     for number in range(100):
-        await memory.history(f"h{number}")
-        await memory.position(f"p{number}")
-        await memory.presence(f"q{number}")
-        await memory.remove_history(f"r{number}")
-        await memory.remove_presence(f"s{number}", "C")
-        await memory.unsubscribe(f"u{number}")
+        await memory.broker.history(f"h{number}")
+        await memory.broker.position(f"p{number}")
+        await memory.presence.get(f"q{number}")
+        await memory.broker.remove_history(f"r{number}")
+        await memory.presence.remove(f"s{number}", "C")
+        await memory.broker.unsubscribe(f"u{number}")
 
     assert objects_held(memory) == before
 
@@ -81,7 +81,7 @@ async def test_publishing_without_history_does_not_grow_memory(memory: MemoryEng
     before = objects_held(memory)
 
     for number in range(100):
-        await memory.publish(f"a{number}", Publication(data("1")), ChannelOptions())
+        await memory.broker.publish(f"a{number}", Publication(data("1")), ChannelOptions())
 
     assert objects_held(memory) == before
 
@@ -92,7 +92,7 @@ async def test_presence_of_nobody_is_not_held_for_longer_than_its_lifetime(
     before = objects_held(memory)
 
     for number in range(100):
-        await memory.add_presence(f"a{number}", [], 60)
+        await memory.presence.add(f"a{number}", [], 60)
     await clock.advance(61)
 
     assert objects_held(memory) == before
@@ -103,8 +103,8 @@ async def test_what_expired_and_was_forgotten_is_not_held(
 ) -> None:
     before = objects_held(memory)
     for number in range(100):
-        await memory.publish(f"a{number}", Publication(data("1")), KEPT)
-        await memory.add_presence(f"a{number}", [INFO], 10)
+        await memory.broker.publish(f"a{number}", Publication(data("1")), KEPT)
+        await memory.presence.add(f"a{number}", [INFO], 10)
     assert objects_held(memory) > before + 200
 
     await clock.advance(101)
@@ -115,10 +115,10 @@ async def test_what_expired_and_was_forgotten_is_not_held(
 async def test_clients_that_left_are_not_held(memory: MemoryEngine, clock: Clock) -> None:
     before = objects_held(memory)
     for number in range(100):
-        await memory.subscribe(f"a{number}")
-        await memory.add_presence(f"a{number}", [INFO], 10)
-        await memory.remove_presence(f"a{number}", "C")
-        await memory.unsubscribe(f"a{number}")
+        await memory.broker.subscribe(f"a{number}")
+        await memory.presence.add(f"a{number}", [INFO], 10)
+        await memory.presence.remove(f"a{number}", "C")
+        await memory.broker.unsubscribe(f"a{number}")
 
     await clock.advance(11)
 
@@ -128,35 +128,35 @@ async def test_clients_that_left_are_not_held(memory: MemoryEngine, clock: Clock
 async def test_epochs_of_two_engines_differ(memory: MemoryEngine) -> None:
     other = MemoryEngine(Timers(asyncio.get_running_loop()))
 
-    assert (await memory.position("a")).epoch != (await other.position("a")).epoch
+    assert (await memory.broker.position("a")).epoch != (await other.broker.position("a")).epoch
 
 
 async def test_streams_that_are_in_use_keep_their_epoch_when_another_is_forgotten(
     memory: MemoryEngine, clock: Clock
 ) -> None:
-    await memory.publish("idle", Publication(data("1")), KEPT)
-    position = await memory.publish("busy", Publication(data("1")), KEPT)
+    await memory.broker.publish("idle", Publication(data("1")), KEPT)
+    position = await memory.broker.publish("busy", Publication(data("1")), KEPT)
     await clock.advance(60)
-    await memory.position("busy")
+    await memory.broker.position("busy")
 
     await clock.advance(60)
 
-    assert (await memory.position("idle")).offset == 0
-    assert await memory.position("busy") == position
+    assert (await memory.broker.position("idle")).offset == 0
+    assert await memory.broker.position("busy") == position
 
 
 async def test_forgetting_a_channel_leaves_subscribers_of_unused_ones_where_they_are(
     memory: MemoryEngine, clock: Clock
 ) -> None:
     """Their position would not be right any more: all of them would be disconnected."""
-    await memory.subscribe("quiet")
-    quiet = await memory.position("quiet")
-    await memory.publish("other", Publication(data("1")), KEPT)
+    await memory.broker.subscribe("quiet")
+    quiet = await memory.broker.position("quiet")
+    await memory.broker.publish("other", Publication(data("1")), KEPT)
 
     await clock.advance(101)
 
-    assert await memory.position("quiet") == quiet
-    first = await memory.publish("quiet", Publication(data("1")), KEPT)
+    assert await memory.broker.position("quiet") == quiet
+    first = await memory.broker.publish("quiet", Publication(data("1")), KEPT)
     assert first is not None
     assert first.epoch == quiet.epoch
 
@@ -164,39 +164,39 @@ async def test_forgetting_a_channel_leaves_subscribers_of_unused_ones_where_they
 async def test_positions_of_unused_channels_are_bounded_in_number(
     memory: MemoryEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("realtime.engine.memory.RESTING_ALLOWED", 3)
-    await memory.subscribe("watched")
-    watched = await memory.publish("watched", Publication(data("1")), KEPT)
+    monkeypatch.setattr("realtime.engine.memory.MAX_IDLE_STREAMS", 3)
+    await memory.broker.subscribe("watched")
+    watched = await memory.broker.publish("watched", Publication(data("1")), KEPT)
     for number in range(10):
-        await memory.publish(f"a{number}", Publication(data("1")), KEPT)
-    last = await memory.position("a9")
+        await memory.broker.publish(f"a{number}", Publication(data("1")), KEPT)
+    last = await memory.broker.position("a9")
 
     await clock.advance(KEPT.history_lifetime + 1)
 
-    assert await memory.position("watched") == watched
-    assert await memory.position("a9") == last
-    first = await memory.position("a0")
+    assert await memory.broker.position("watched") == watched
+    assert await memory.broker.position("a9") == last
+    first = await memory.broker.position("a0")
     assert first.offset == 0
     assert first.epoch != last.epoch, "what begins anew must not look like what was forgotten"
-    assert len(memory._streams) == 4
+    assert len(memory.broker._streams) == 4
 
 
 async def test_stream_outlives_the_deadline_of_an_earlier_one_of_its_channel(
     memory: MemoryEngine, clock: Clock, mishaps: list[object]
 ) -> None:
     kept = ChannelOptions(history_size=5, history_lifetime=1000)
-    await memory.subscribe("a")
-    await memory.position("a")
-    await memory.unsubscribe("a")
+    await memory.broker.subscribe("a")
+    await memory.broker.position("a")
+    await memory.broker.unsubscribe("a")
 
     await clock.advance(60)
-    first = await memory.publish("a", Publication(data("1")), kept)
+    first = await memory.broker.publish("a", Publication(data("1")), kept)
     await clock.advance(41)  # 101 seconds after the first stream was used last
 
-    history = await memory.history("a")
+    history = await memory.broker.history("a")
     assert (len(history.publications), history.position) == (1, first)
     await clock.advance(101)
-    assert (await memory.position("a")).offset == 0
+    assert (await memory.broker.position("a")).offset == 0
     assert mishaps == []
 
 
@@ -212,7 +212,7 @@ async def start_node(**options: object) -> Node:
 
 async def positions(node: Node, channels: Iterable[str]) -> list[int]:
     """The offsets of channels."""
-    return [(await node.engine.position(channel)).offset for channel in channels]
+    return [(await node.broker.position(channel)).offset for channel in channels]
 
 
 async def test_unused_streams_are_forgotten_when_the_time_in_the_options_is_over(
@@ -220,16 +220,16 @@ async def test_unused_streams_are_forgotten_when_the_time_in_the_options_is_over
 ) -> None:
     node = await start_node(memory_history_meta_ttl=WEEK)
     names = [f"a{number}" for number in range(100)]
-    before = [await node.engine.position(name) for name in names]
+    before = [await node.broker.position(name) for name in names]
     for name in names:
-        await node.engine.publish(name, Publication(data("1")), KEPT)
+        await node.broker.publish(name, Publication(data("1")), KEPT)
 
     await clock.advance(WEEK - 1)
     assert await positions(node, ["a0"]) == [1]  # looking at it is using it
     await clock.advance(2)
 
     assert await positions(node, names) == [1] + [0] * 99
-    after = [await node.engine.position(name) for name in names[1:]]
+    after = [await node.broker.position(name) for name in names[1:]]
     assert {position.epoch for position in before}.isdisjoint(p.epoch for p in after)
     assert mishaps == []
     await node.stop()
@@ -239,13 +239,13 @@ async def test_stream_with_a_subscriber_is_kept_until_that_time_after_it_left(
     clock: Clock, mishaps: list[object]
 ) -> None:
     node = await start_node(memory_history_meta_ttl=WEEK)
-    await node.engine.subscribe("a")
-    position = await node.engine.publish("a", Publication(data("1")), KEPT)
+    await node.broker.subscribe("a")
+    position = await node.broker.publish("a", Publication(data("1")), KEPT)
 
     await clock.advance(10 * WEEK)
-    await node.engine.unsubscribe("a")
+    await node.broker.unsubscribe("a")
     await clock.advance(WEEK - 1)
-    kept = await node.engine.position("a")
+    kept = await node.broker.position("a")
     await clock.advance(WEEK + 1)
 
     assert kept == position
@@ -259,11 +259,11 @@ async def test_few_streams_are_kept_for_ever_when_the_option_is_0(
     clock: Clock, options: dict[str, object]
 ) -> None:
     node = await start_node(**options)
-    position = await node.engine.publish("a", Publication(data("1")), KEPT)
+    position = await node.broker.publish("a", Publication(data("1")), KEPT)
 
     await clock.advance(520 * WEEK)
 
-    assert await node.engine.position("a") == position
+    assert await node.broker.position("a") == position
     await node.stop()
 
 
@@ -271,9 +271,9 @@ async def test_channels_that_were_looked_at_and_left_are_not_held(memory: Memory
     before = objects_held(memory)
 
     for number in range(1000):
-        await memory.subscribe(f"a{number}")
-        await memory.position(f"a{number}")
-        await memory.unsubscribe(f"a{number}")
+        await memory.broker.subscribe(f"a{number}")
+        await memory.broker.position(f"a{number}")
+        await memory.broker.unsubscribe(f"a{number}")
 
     assert objects_held(memory) < before + 1000, "less than one object a channel"
 
@@ -282,16 +282,16 @@ async def test_channels_that_were_looked_at_and_left_are_not_held(memory: Memory
 async def test_positions_without_publications_and_subscribers_are_bounded_in_number(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, meta_lifetime: int
 ) -> None:
-    monkeypatch.setattr("realtime.engine.memory.RESTING_ALLOWED", 10)
+    monkeypatch.setattr("realtime.engine.memory.MAX_IDLE_STREAMS", 10)
     engine = MemoryEngine(Timers(asyncio.get_running_loop()), meta_lifetime=meta_lifetime)
     names = [f"a{number}" for number in range(30)]
     for name in names:
-        await engine.publish(name, Publication(data("1")), KEPT)
-    await engine.subscribe("a0")
+        await engine.broker.publish(name, Publication(data("1")), KEPT)
+    await engine.broker.subscribe("a0")
 
     await clock.advance(KEPT.history_lifetime)
 
-    offsets = [(await engine.position(name)).offset for name in names]
+    offsets = [(await engine.broker.position(name)).offset for name in names]
     assert offsets == [1] + [0] * 19 + [1] * 10
 
 
@@ -300,13 +300,13 @@ async def test_bound_on_positions_leaves_subscribers_of_unused_channels_where_th
     monkeypatch: pytest.MonkeyPatch, clock: Clock, meta_lifetime: int
 ) -> None:
     """Their position would not be right any more: all of them would be disconnected."""
-    monkeypatch.setattr("realtime.engine.memory.RESTING_ALLOWED", 10)
+    monkeypatch.setattr("realtime.engine.memory.MAX_IDLE_STREAMS", 10)
     engine = MemoryEngine(Timers(asyncio.get_running_loop()), meta_lifetime=meta_lifetime)
-    await engine.subscribe("quiet")
-    quiet = await engine.position("quiet")
+    await engine.broker.subscribe("quiet")
+    quiet = await engine.broker.position("quiet")
     for number in range(30):
-        await engine.publish(f"a{number}", Publication(data("1")), KEPT)
+        await engine.broker.publish(f"a{number}", Publication(data("1")), KEPT)
 
     await clock.advance(KEPT.history_lifetime)
 
-    assert await engine.position("quiet") == quiet
+    assert await engine.broker.position("quiet") == quiet

@@ -1,4 +1,4 @@
-"""An engine that waits, as one does that speaks to another process; and loses what tests want."""
+"""An engine whose calls a test holds, lets go on, or lets fail."""
 
 from __future__ import annotations
 
@@ -8,64 +8,56 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import ParamSpec, TypeVar
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History, NodeInfo, new_epoch
-from realtime.engine.memory import MemoryEngine
+from realtime.engine.base import History, NodeInfo, Receiver, new_epoch
+from realtime.engine.memory import MemoryPresence
+from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
+from tests.unit.memory_cluster import ClusterState, ListedBroker, MemoryCluster
 from tests.unit.parts import eventually
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-METHODS = (
+BROKER_METHODS = (
     "subscribe",
     "unsubscribe",
     "publish",
-    "publish_join",
-    "publish_leave",
+    "join",
+    "leave",
     "history",
     "position",
     "renew_epoch",
-    "add_presence",
-    "remove_presence",
-    "presence",
-    "channels",
-    "nodes",
-    "announce",
-    "withdraw",
 )
-"""What an engine may be waited for."""
+PRESENCE_METHODS = ("presence.add", "presence.remove", "presence.get")
+CLUSTER_METHODS = ("announce", "withdraw", "nodes", "claim", "owner")
+METHODS = (*BROKER_METHODS, *PRESENCE_METHODS, *CLUSTER_METHODS)
+"""What a test can hold."""
 
 
-class SuspendedEngine(MemoryEngine):
-    """Waits before it does what it is told, where a test holds it; and may fail then."""
+class Gate:
+    """Holds calls, counts them, and lets them fail."""
 
-    def __init__(self, timers: Timers, *, shared: bool = False) -> None:
-        """`shared`: whether the node is to speak to others, of which there are none."""
-        super().__init__(timers)
-        self.shared = shared
+    def __init__(self) -> None:
         self.held: dict[str, asyncio.Event] = {}
         """The methods whose calls wait."""
         self._answers_held: set[str] = set()
         self.failing: set[str] = set()
-        self.failure: type[Exception] = ConnectionError
         self.waiting: list[str] = []
         self.calls: Counter[str] = Counter()
-        self.read_from: list[int] = []
-        """The offsets histories were asked for from."""
 
     def hold(self, *methods: str) -> None:
-        """Calls of these methods wait from now on, until `go_on`."""
+        """Hold the calls of these methods from now on, until `go_on`."""
         for method in methods:
             self.held[method] = asyncio.Event()
 
     def hold_answer(self, method: str) -> None:
-        """As `hold`, but what the call is to do is done before it waits."""
+        """As `hold`, but a call takes effect before it waits."""
         self.hold(method)
         self._answers_held.add(method)
 
     def go_on(self, *methods: str) -> None:
-        """Let those that wait go on, and all that come."""
+        """Let the calls that wait go on, and all that come."""
         for method in methods:
             self.held.pop(method).set()
             self._answers_held.discard(method)
@@ -74,13 +66,14 @@ class SuspendedEngine(MemoryEngine):
         """Wait until a call of this method waits."""
         await eventually(lambda: method in self.waiting)
 
-    async def _through(
+    async def through(
         self,
         method: str,
         call: Callable[P, Awaitable[T]],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
+        """Make a call when it may go on."""
         self.calls[method] += 1
         if method in self._answers_held:
             answer = await call(*args, **kwargs)
@@ -99,12 +92,20 @@ class SuspendedEngine(MemoryEngine):
         else:
             await asyncio.sleep(0)
         if method in self.failing:
-            raise self.failure("the engine cannot be reached")
+            raise EngineUnavailable("the engine cannot be reached")
 
-    # what is lost
+
+class SuspendedBroker(ListedBroker):
+    """A broker behind a gate."""
+
+    def __init__(self, timers: Timers, gate: Gate) -> None:
+        super().__init__(timers)
+        self.gate = gate
+        self.read_from: list[int] = []
+        """The offsets from which histories were read."""
 
     def lose_tail(self, channel: str, number: int) -> None:
-        """Come back with an older data set, in which the last publications are not."""
+        """Come back with an older data set, which lacks the last publications."""
         stream = self._streams[channel]
         stream.top -= number
         for _ in range(min(number, len(stream.publications))):
@@ -116,75 +117,111 @@ class SuspendedEngine(MemoryEngine):
             self._drop(channel)
         self._epoch = new_epoch()
         self._subscribed = dict.fromkeys(self._subscribed, self._epoch)
-        self._presence.clear()
-
-    # what is waited for
 
     async def subscribe(self, channel: str) -> None:
-        await self._through("subscribe", super().subscribe, channel)
+        await self.gate.through("subscribe", super().subscribe, channel)
 
     async def unsubscribe(self, channel: str) -> None:
-        await self._through("unsubscribe", super().unsubscribe, channel)
+        await self.gate.through("unsubscribe", super().unsubscribe, channel)
 
     async def publish(
         self, channel: str, publication: Publication, options: ChannelOptions
     ) -> StreamPosition | None:
-        return await self._through("publish", super().publish, channel, publication, options)
+        return await self.gate.through("publish", super().publish, channel, publication, options)
 
-    async def publish_join(self, channel: str, info: ClientInfo) -> None:
-        await self._through("publish_join", super().publish_join, channel, info)
+    async def join(self, channel: str, info: ClientInfo) -> None:
+        await self.gate.through("join", super().join, channel, info)
 
-    async def publish_leave(self, channel: str, info: ClientInfo) -> None:
-        await self._through("publish_leave", super().publish_leave, channel, info)
+    async def leave(self, channel: str, info: ClientInfo) -> None:
+        await self.gate.through("leave", super().leave, channel, info)
 
     async def history(self, channel: str, since: int = 0) -> History:
         self.read_from.append(since)
-        return await self._through("history", super().history, channel, since)
+        return await self.gate.through("history", super().history, channel, since)
 
     async def position(self, channel: str) -> StreamPosition:
-        return await self._through("position", super().position, channel)
+        return await self.gate.through("position", super().position, channel)
 
     async def renew_epoch(self, channel: str, epoch: str) -> None:
-        await self._through("renew_epoch", super().renew_epoch, channel, epoch)
+        await self.gate.through("renew_epoch", super().renew_epoch, channel, epoch)
 
-    async def add_presence(
-        self, channel: str, clients: Iterable[ClientInfo], lifetime: float
+
+class SuspendedPresence(MemoryPresence):
+    """Presence behind a gate."""
+
+    def __init__(self, timers: Timers, gate: Gate) -> None:
+        super().__init__(timers)
+        self.gate = gate
+
+    def lose_everything(self) -> None:
+        """Come back empty."""
+        self._channels.clear()
+
+    async def add(self, channel: str, clients: Iterable[ClientInfo], lifetime: float) -> None:
+        await self.gate.through("presence.add", super().add, channel, clients, lifetime)
+
+    async def remove(self, channel: str, client: str) -> None:
+        await self.gate.through("presence.remove", super().remove, channel, client)
+
+    async def get(self, channel: str) -> Mapping[str, ClientInfo]:
+        return await self.gate.through("presence.get", super().get, channel)
+
+
+class SuspendedCluster(MemoryCluster):
+    """A cluster behind a gate."""
+
+    def __init__(
+        self, timers: Timers, broker: SuspendedBroker, gate: Gate, state: ClusterState | None = None
     ) -> None:
-        await self._through("add_presence", super().add_presence, channel, clients, lifetime)
-
-    async def remove_presence(self, channel: str, client: str) -> None:
-        await self._through("remove_presence", super().remove_presence, channel, client)
-
-    async def presence(self, channel: str) -> Mapping[str, ClientInfo]:
-        return await self._through("presence", super().presence, channel)
-
-    async def channels(self) -> list[str]:
-        return await self._through("channels", super().channels)
-
-    async def nodes(self) -> list[NodeInfo]:
-        return await self._through("nodes", super().nodes)
+        super().__init__(timers, broker, state)
+        self.gate = gate
 
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
-        await self._through("announce", super().announce, node, lifetime)
+        await self.gate.through("announce", super().announce, node, lifetime)
 
     async def withdraw(self, node: NodeInfo) -> None:
-        await self._through("withdraw", super().withdraw, node)
+        await self.gate.through("withdraw", super().withdraw, node)
+
+    async def nodes(self) -> list[NodeInfo]:
+        return await self.gate.through("nodes", super().nodes)
+
+    async def claim(self, name: str, owner: str, lifetime: float) -> str:
+        return await self.gate.through("claim", super().claim, name, owner, lifetime)
+
+    async def owner(self, name: str) -> str | None:
+        return await self.gate.through("owner", super().owner, name)
 
 
-class SharedEngine(SuspendedEngine):
-    """Has room for other nodes, and keeps the signs of life."""
+class SuspendedEngine(Gate):
+    """An engine without a cluster."""
+
+    cluster: SuspendedCluster | None = None
 
     def __init__(self, timers: Timers) -> None:
-        super().__init__(timers, shared=True)
-        self.alive: dict[str, tuple[NodeInfo, float]] = {}
+        super().__init__()
+        self.broker = self.make_broker(timers)
+        self.presence = SuspendedPresence(timers, self)
 
-    async def announce(self, node: NodeInfo, lifetime: float) -> None:
-        await super().announce(node, lifetime)
-        self.alive[node.uid] = node, lifetime
+    def make_broker(self, timers: Timers) -> SuspendedBroker:
+        return SuspendedBroker(timers, self)
 
-    async def withdraw(self, node: NodeInfo) -> None:
-        await super().withdraw(node)
-        self.alive.pop(node.uid, None)
+    async def start(self, receiver: Receiver) -> None:
+        self.broker.receiver = receiver
 
-    async def nodes(self) -> list[NodeInfo]:
-        return [node for node, _ in self.alive.values()]
+    async def stop(self) -> None:
+        self.broker.receiver = None
+
+    def lose_everything(self) -> None:
+        """Come back empty."""
+        self.broker.lose_everything()
+        self.presence.lose_everything()
+
+
+class ClusterEngine(SuspendedEngine):
+    """An engine with a cluster, in which there may be other nodes."""
+
+    cluster: SuspendedCluster
+
+    def __init__(self, timers: Timers, state: ClusterState | None = None) -> None:
+        super().__init__(timers)
+        self.cluster = SuspendedCluster(timers, self.broker, self, state)

@@ -23,7 +23,7 @@ async def presence(client: Client, command: Command) -> None:
     """Who is subscribed to a channel of the client's."""
     channel, options = _channel(client, command)
     channel_rules.check_presence(options, channel in client.session.subscriptions)
-    present = await client.node.engine.presence(channel)
+    present = await client.node.presence.get(channel)
     client.reply(command, PresenceResult(dict(present)))
 
 
@@ -31,7 +31,7 @@ async def presence_stats(client: Client, command: Command) -> None:
     """How many clients and users are subscribed to a channel of the client's."""
     channel, options = _channel(client, command)
     channel_rules.check_presence(options, channel in client.session.subscriptions)
-    present = await client.node.engine.presence(channel)
+    present = await client.node.presence.get(channel)
     client.reply(command, PresenceStatsResult.of(present))
 
 
@@ -39,7 +39,7 @@ async def history(client: Client, command: Command) -> None:
     """What is kept in a channel of the client's, oldest first."""
     channel, options = _channel(client, command)
     channel_rules.check_history(options, channel in client.session.subscriptions)
-    stream = await client.node.engine.history(channel)
+    stream = await client.node.broker.history(channel)
     client.reply(command, HistoryResult(stream.publications))
 
 

@@ -1,189 +1,240 @@
-"""The channels of one node, as a set in Redis that lives as long as the node."""
+"""The channel list of a node: a set in Redis, kept equal to the channels subscribed here.
+
+Nodes change it all the time, Redis may be away, and every change may be the first subscriber or
+the last one of a channel over all nodes. So changes are written in batches, one after the other,
+and each write says whether it is news.
+
+States
+    new       `open` was not called: changes are noted, nothing is written
+    open      a writer task runs as long as there are changes
+    closed    nothing is written any more
+
+Events
+    add, discard    the node subscribed or unsubscribed
+    written         a part of the batch is in Redis
+    failed          Redis did not take a part: it and what is left of the batch wait for `renew`
+    renew           a heartbeat: extend the life of the set, write what failed, check the set
+    finish, close   the node stops
+
+A name is in up to three sets:
+
+    _names       subscribed now: what the set in Redis is to become
+    _reported    listed, as far as other nodes know
+    _changed     to be written by the next batch; or _failed: to be written by the next `renew`
+
+    name in       to write    report
+    _names        SADD        if not in _reported: this may be the first subscriber
+    not _names    SREM        if in _reported: this may have been the last subscriber
+
+Invariants
+    - Both columns are looked up when a batch starts, not when the change is made. A change that
+      was undone in between is therefore written, since the write before it may have failed
+      halfway, but not reported.
+    - A name in neither _changed nor _failed nor the batch under way is in the set exactly if it is
+      in _names; unless Redis lost the set, or _stale is set.
+    - Clients choose the names, so what is remembered is bounded. Of the names that failed, those
+      that are neither in _names nor in _reported may be forgotten, because there is nothing left
+      to report. They may still be in the set then: _stale is set, and `renew` writes a new one.
+    - Redis may lose the set. `renew` compares its size with the number of names. Changes that were
+      made since the last finished batch may be counted or not, so the sizes may differ by their
+      number.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Protocol
 
+from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName
 
 logger = logging.getLogger("realtime.engine")
 
-NAMES_PER_STEP = 200
-"""Names changed by one script, which Redis runs while everybody else waits."""
+MAX_NAMES_PER_STEP = 200
+"""Names written by one script. Redis runs nothing else meanwhile."""
 
-UNWRITTEN_ALLOWED = 10_000
-"""Changes of names that are gone by now, to be written when Redis is there. More are not
-remembered one by one, because clients choose the names: then the set is begun anew."""
-
-Change = Callable[[Sequence[ChannelName], Sequence[ChannelName], bool], Awaitable[None]]
-"""Called with names to add, names to remove, and whether anybody is to be told."""
+MAX_FAILED = 10_000
+"""Failed names, besides the subscribed ones, that are remembered one by one."""
 
 
-class Listing:
-    """Keeps the set equal to what is subscribed, in as few commands as possible.
+class ChannelSet(Protocol):
+    """The set in Redis. All methods raise EngineUnavailable."""
 
-    Changes are written together, one batch after another; what was undone in between is told
-    to nobody. When Redis lost the set it is written anew, which is nothing new to anybody.
-    """
+    async def change(
+        self, added: Sequence[ChannelName], removed: Sequence[ChannelName], *, report: bool
+    ) -> None:
+        """Add and remove names.
 
-    def __init__(self, key: str, command: Callable[..., Awaitable[Any]], change: Change) -> None:
-        """
         Args:
-            key: of the set.
-            command: runs a Redis command, where the set is.
-            change: adds and removes names, and tells whom it concerns.
+            report: tell the receiver which channels are occupied or vacated by this.
         """
-        self._key = key
-        self._command = command
-        self._change_set = change
+        ...
+
+    async def expire(self, lifetime: float) -> None:
+        """Let the set expire after `lifetime` seconds."""
+        ...
+
+    async def size(self) -> int:
+        """Return the number of names."""
+        ...
+
+    async def delete(self) -> None:
+        """Remove all names."""
+        ...
+
+
+class ChannelList:
+    """See the module. Belongs to an event loop."""
+
+    def __init__(self) -> None:
+        self._set: ChannelSet | None = None
+        self._is_closed = False
         self._names: set[ChannelName] = set()
-        self._changed: dict[ChannelName, bool] = {}
-        """Names to write, and whether each was listed as far as others were told."""
-        self._unwritten: dict[ChannelName, bool] = {}
-        """The same for changes that failed; `renew` writes them again."""
-        self._doubtful = False
-        """Whether the set may hold names of which nothing is remembered."""
-        self._next: asyncio.Future[None] | None = None
-        """Done when all changes so far are written."""
+        self._reported: set[ChannelName] = set()
+        self._changed: set[ChannelName] = set()
+        self._failed: set[ChannelName] = set()
+        self._stale = False
+        """Whether the set may hold names that are not remembered."""
+        self._next_batch: asyncio.Future[None] | None = None
+        """Completes when the batch that will take `_changed` is written or has failed."""
         self._writer: asyncio.Task[None] | None = None
-        self._made = 0
-        """Changes so far."""
-        self._seen = 0
-        """How many of them are known to be written, or not to be."""
+        self._num_changes = 0
+        self._num_settled = 0
+        """Number of changes that were made before the last finished batch began."""
         self._lifetime = 0.0
-        """Seconds the set lives when it is not renewed; 0: not known yet."""
-        self._failing = False
-        """Whether the last batch could not be written."""
-        self._closed = False
+        """Seconds for which the set lives without renewal; 0 before the first one."""
+        self._is_failing = False
+        """Whether the last batch failed."""
+
+    def open(self, channel_set: ChannelSet) -> None:
+        """Begin to write, what was noted so far included."""
+        self._set = channel_set
+        if self._changed:
+            self._write_soon()
 
     def add(self, name: ChannelName) -> asyncio.Future[None]:
-        """Add a name; the future is done when it can be seen, or could not be written."""
-        self._change(name)
+        """Add a name. Return a future that completes when it is written, or has failed."""
         self._names.add(name)
-        return self._written()
+        return self._change(name)
 
     def discard(self, name: ChannelName) -> None:
-        """Remove a name; soon."""
+        """Remove a name, soon. An unknown name is ignored."""
         if name in self._names:
-            self._change(name)
             self._names.remove(name)
-            self._written()
+            self._change(name)
 
     async def renew(self, lifetime: float) -> None:
-        """Let the set live for `lifetime` seconds more; write it anew if Redis lost some of it.
+        """Let the set live for `lifetime` more seconds, and write again what it lacks.
 
         Raises:
-            EngineUnavailable
+            EngineUnavailable: Redis did not answer, or refused. The next call continues.
         """
+        channel_set = self._set
+        if channel_set is None:
+            return
         self._lifetime = lifetime
-        doubtful = self._doubtful
-        if doubtful:
-            await self._command(b"DEL", self._key)
-            self._doubtful = False
-            for name in self._names:
-                self._change(name)
-        if self._unwritten or doubtful:
-            self._changed |= self._unwritten
-            self._unwritten.clear()
-            await asyncio.shield(self._written())
+        if self._stale:
+            await channel_set.delete()
+            self._stale = False
+            self._failed |= self._names
+        if self._failed:
+            self._changed |= self._failed
+            self._failed.clear()
+            await asyncio.shield(self._write_soon())
         if not self._names:
             return
-        await self._expire()
-        seen = self._seen
-        written = await self._command(b"SCARD", self._key)
-        # changes under way may or may not be counted
-        if abs(written - len(self._names)) > self._made - seen:
-            for name in self._names:
-                self._change(name)
-            await asyncio.shield(self._written())
+        await channel_set.expire(lifetime)
+        num_settled = self._num_settled
+        size = await channel_set.size()
+        if abs(size - len(self._names)) > self._num_changes - num_settled:
+            self._changed |= self._names
+            await asyncio.shield(self._write_soon())
 
     async def finish(self) -> None:
-        """Write what has changed, and nothing more."""
+        """Write the changes so far, then close."""
         if self._writer is not None:
             await asyncio.wait([self._writer])
         await self.close()
 
     async def close(self) -> None:
-        """Write nothing more, and keep nobody waiting."""
-        self._closed = True
+        """Write nothing more, and complete the futures that callers wait for."""
+        self._is_closed = True
         if self._writer is not None:
             self._writer.cancel()
             await asyncio.wait([self._writer])
-        self._settle()
+        self._complete(self._take_next_batch())
 
-    def _change(self, name: ChannelName) -> None:
-        """Note that a name is to be written, before it changes."""
-        self._made += 1
-        if name not in self._changed:
-            self._changed[name] = self._unwritten.pop(name, name in self._names)
+    # batches
 
-    def _written(self) -> asyncio.Future[None]:
-        """Done when all changes so far are written, or could not be."""
-        if self._next is None:
-            self._next = asyncio.get_running_loop().create_future()
-        written = self._next
-        if self._closed:
-            self._settle()
+    def _change(self, name: ChannelName) -> asyncio.Future[None]:
+        self._num_changes += 1
+        self._changed.add(name)
+        self._failed.discard(name)
+        return self._write_soon()
+
+    def _write_soon(self) -> asyncio.Future[None]:
+        """Return the future of the next batch, which a writer takes if there is a set."""
+        if self._next_batch is None:
+            self._next_batch = asyncio.get_running_loop().create_future()
+        batch = self._next_batch
+        if self._set is None or self._is_closed:
+            self._complete(self._take_next_batch())
         elif self._writer is None:
-            self._writer = asyncio.create_task(self._write())
-        return written
+            self._writer = asyncio.create_task(self._write(self._set))
+        return batch
 
-    def _settle(self) -> None:
-        written, self._next = self._next, None
-        if written is not None and not written.done():
-            written.set_result(None)
+    def _take_next_batch(self) -> asyncio.Future[None] | None:
+        batch, self._next_batch = self._next_batch, None
+        return batch
 
-    async def _write(self) -> None:
+    @staticmethod
+    def _complete(batch: asyncio.Future[None] | None) -> None:
+        if batch is not None and not batch.done():
+            batch.set_result(None)
+
+    async def _write(self, channel_set: ChannelSet) -> None:
+        """Write one batch after the other, until nothing is changed."""
         try:
-            while self._next is not None:
-                changed, self._changed = self._changed, {}
-                written, self._next = self._next, None
-                made = self._made
+            while (batch := self._take_next_batch()) is not None:
+                names, self._changed = self._changed, set()
+                num_changes = self._num_changes
                 try:
-                    await self._send(changed)
-                    if self._lifetime and self._names:
-                        await self._expire()
-                    self._failing = False
-                except Exception as error:  # of Redis or of who is told; nobody waits for it here
-                    self._keep(changed)
-                    if not self._failing:  # clients make the batches: one line for all that fail
-                        logger.warning("The list of channels could not be written: %s", error)
-                    self._failing = True
+                    await self._write_batch(channel_set, names)
+                    self._is_failing = False
+                except EngineUnavailable as error:
+                    self._keep_failed(names)
+                    if not self._is_failing:  # clients cause the batches: log the first failure
+                        logger.warning("The channel list could not be written: %s", error)
+                    self._is_failing = True
                 finally:
-                    self._seen = made
-                    if not written.done():
-                        written.set_result(None)
+                    self._num_settled = num_changes
+                    self._complete(batch)
         finally:
             self._writer = None
 
-    def _keep(self, changed: dict[ChannelName, bool]) -> None:
-        """Write these later: what was to be told is not told yet."""
-        for name, listed in changed.items():
-            later = self._changed if name in self._changed else self._unwritten
-            later[name] = listed
-        if len(self._unwritten) > len(self._names) + UNWRITTEN_ALLOWED:
-            # nobody was told of the others, so nobody has to be told that they are gone
-            self._unwritten = {
-                name: listed
-                for name, listed in self._unwritten.items()
-                if listed or name in self._names
-            }
-            self._doubtful = True
-
-    async def _expire(self) -> None:
-        await self._command(b"PEXPIRE", self._key, int(self._lifetime * 1000))
-
-    async def _send(self, changed: dict[ChannelName, bool]) -> None:
-        """Write changes, in parts; those that are written are taken out."""
+    async def _write_batch(self, channel_set: ChannelSet, names: set[ChannelName]) -> None:
+        """Write names, in parts; take those that are written out of `names`."""
         groups: dict[tuple[bool, bool], list[ChannelName]] = {}
-        for name, listed in changed.items():
-            groups.setdefault((name in self._names, listed), []).append(name)
-        for (add, listed), names in groups.items():
-            for start in range(0, len(names), NAMES_PER_STEP):
-                part = names[start : start + NAMES_PER_STEP]
-                await self._change_set(part if add else (), () if add else part, add != listed)
-                for name in part:
-                    del changed[name]
+        for name in names:
+            is_added = name in self._names
+            is_news = is_added != (name in self._reported)
+            groups.setdefault((is_added, is_news), []).append(name)
+        for (is_added, is_news), group in groups.items():
+            for start in range(0, len(group), MAX_NAMES_PER_STEP):
+                part = group[start : start + MAX_NAMES_PER_STEP]
+                added, removed = (part, []) if is_added else ([], part)
+                await channel_set.change(added, removed, report=is_news)
+                self._reported.update(added)
+                self._reported.difference_update(removed)
+                names.difference_update(part)
+        if self._lifetime and self._names:
+            await channel_set.expire(self._lifetime)
+
+    def _keep_failed(self, names: set[ChannelName]) -> None:
+        """Remember names for `renew`, as far as there is room."""
+        self._failed |= names - self._changed
+        if len(self._failed) > len(self._names) + MAX_FAILED:
+            self._failed &= self._names | self._reported
+            self._stale = True

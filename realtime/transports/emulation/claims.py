@@ -13,6 +13,7 @@ import hashlib
 from weakref import WeakValueDictionary
 
 from realtime.cluster.direct import NodeID
+from realtime.engine.base import Cluster
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.timers import Timer
@@ -26,12 +27,14 @@ CLAIM_RENEWAL = 30.0
 class Claims:
     """The claims of one node on sessions. Belongs to its event loop."""
 
-    def __init__(self, node: Node, kind: str) -> None:
+    def __init__(self, node: Node, cluster: Cluster, kind: str) -> None:
         """
         Args:
+            cluster: the one of the node.
             kind: first part of the names of claims, the same at all nodes.
         """
         self._node = node
+        self._cluster = cluster
         self._kind = kind
         self._renewals: dict[str, Timer] = {}
         """Session → timer, for each claim that is kept."""
@@ -53,7 +56,7 @@ class Claims:
         Raises:
             EngineUnavailable: the engine did not answer.
         """
-        return await self._node.engine.claim(self._name(session), self._node.uid, CLAIM_LIFETIME)
+        return await self._cluster.claim(self._name(session), self._node.uid, CLAIM_LIFETIME)
 
     async def owner(self, session: str) -> NodeID | None:
         """Return the owner of a session, None if no node claims it.
@@ -61,7 +64,7 @@ class Claims:
         Raises:
             EngineUnavailable: the engine did not answer.
         """
-        return await self._node.engine.owner(self._name(session))
+        return await self._cluster.owner(self._name(session))
 
     async def drop(self, session: str, owner: NodeID) -> None:
         """End the claim of another node, which does not have the session.
@@ -69,7 +72,7 @@ class Claims:
         Raises:
             EngineUnavailable: the engine did not answer.
         """
-        await self._node.engine.claim(self._name(session), owner, 0)
+        await self._cluster.claim(self._name(session), owner, 0)
 
     def keep(self, session: str) -> None:
         """Renew the claim on a session until `release`."""
@@ -95,7 +98,7 @@ class Claims:
         async with self.lock(session):
             if session not in self._renewals:
                 with contextlib.suppress(EngineUnavailable):  # it ends by itself
-                    await self._node.engine.claim(self._name(session), self._node.uid, 0)
+                    await self._cluster.claim(self._name(session), self._node.uid, 0)
 
     def _name(self, session: str) -> str:
         digest = hashlib.blake2b(session.encode(), digest_size=16).hexdigest()

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from realtime.cluster.direct import NodeID
+from realtime.engine.base import Cluster
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
@@ -36,13 +37,16 @@ from realtime.transports.emulation.sessions import Sessions
 class SharedSessions(Sessions):
     """The sessions of a node, and those of other nodes whose requests come to it."""
 
-    def __init__(self, node: Node, framing: Framing, heartbeat_delay: float, kind: str) -> None:
+    def __init__(
+        self, node: Node, cluster: Cluster, framing: Framing, heartbeat_delay: float, kind: str
+    ) -> None:
         """
         Args:
+            cluster: the one of the node.
             kind: names these sessions in claims and relay messages; the same at all nodes.
         """
         super().__init__(node, framing, heartbeat_delay)
-        self._claims = Claims(node, kind)
+        self._claims = Claims(node, cluster, kind)
         self._link = RelayLink(node, kind)
         self._receivers = RemoteReceivers(node, self._link, framing, self._find_claimed)
         self._responses = RelayedResponses(node, self._link, framing)
@@ -134,8 +138,8 @@ class SharedSessions(Sessions):
 
 def open_sessions(node: Node, framing: Framing, heartbeat_delay: float, kind: str) -> Sessions:
     """Return an empty registry of sessions for a node. Args: see `SharedSessions`."""
-    if node.engine.shared:
-        return SharedSessions(node, framing, heartbeat_delay, kind)
+    if node.cluster is not None:
+        return SharedSessions(node, node.cluster, framing, heartbeat_delay, kind)
     return Sessions(node, framing, heartbeat_delay)
 
 

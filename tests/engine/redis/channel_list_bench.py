@@ -1,4 +1,4 @@
-"""A listing on a bench: commands to a real Redis that are counted, held up, or refused."""
+"""A channel list on a bench: commands to a real Redis that are counted, held up, or refused."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 
 import redis
 
-from realtime.engine.redis.channel_list import NAMES_PER_STEP, Listing
+from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP, ChannelList
 from realtime.errors import EngineUnavailable
 from realtime.redis.connection import Connection
 
 
 class Wire:
-    """Commands to a real Redis that are counted, and can be held up or refused on the way."""
+    """A `ChannelSet` in a real Redis, whose commands are counted, and can be held up or refused."""
 
     def __init__(self, connection: Connection, key: str) -> None:
         self._connection = connection
         self._key = key
         self.commands: list[str] = []
-        self.told: list[tuple[str, bool]] = []
-        """Names of which others are told, and whether they were added."""
+        self.reported: list[tuple[str, bool]] = []
+        """Names that were reported, and whether they were added."""
         self.open = asyncio.Event()
         self.open.set()
         self.broken = False
         self.breaks_after: int | None = None
         """Commands until it breaks; None: it does not."""
 
-    async def __call__(self, *command: Any) -> Any:
+    async def _run(self, *command: Any) -> Any:
         self.commands.append(command[0].decode())
         await self.open.wait()
         if self.breaks_after is not None:
@@ -38,24 +38,35 @@ class Wire:
             raise EngineUnavailable("the wire is broken")
         return await self._connection.execute(*command)
 
-    async def change(self, added: Sequence[str], removed: Sequence[str], told: bool) -> None:
-        """Change the set, as an engine does."""
-        assert len(added) + len(removed) <= NAMES_PER_STEP
+    async def change(self, added: Sequence[str], removed: Sequence[str], *, report: bool) -> None:
+        assert len(added) + len(removed) <= MAX_NAMES_PER_STEP
         for command, names in ((b"SADD", added), (b"SREM", removed)):
             if names:
-                await self(command, self._key, *names)
-        if told:
-            self.told += [(name, True) for name in added] + [(name, False) for name in removed]
+                await self._run(command, self._key, *names)
+        if report:
+            self.reported += [(name, True) for name in added]
+            self.reported += [(name, False) for name in removed]
+
+    async def expire(self, lifetime: float) -> None:
+        await self._run(b"PEXPIRE", self._key, int(lifetime * 1000))
+
+    async def size(self) -> int:
+        size: int = await self._run(b"SCARD", self._key)
+        return size
+
+    async def delete(self) -> None:
+        await self._run(b"DEL", self._key)
 
 
-class ListingBench:
-    """A listing, the wire it uses, and what Redis has."""
+class ChannelListBench:
+    """A channel list, the wire it uses, and what Redis has."""
 
     def __init__(self, wire: Wire, client: redis.Redis, key: str) -> None:
         self.wire = wire
         self.client = client
         self.key = key
-        self.listing = Listing(key, wire, wire.change)
+        self.channel_list = ChannelList()
+        self.channel_list.open(wire)
 
     def names(self) -> set[str]:
         """The names in Redis."""

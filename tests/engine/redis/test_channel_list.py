@@ -6,52 +6,54 @@ import asyncio
 
 import pytest
 
-from realtime.engine.redis.channel_list import NAMES_PER_STEP, UNWRITTEN_ALLOWED
+from realtime.engine.redis.channel_list import MAX_FAILED, MAX_NAMES_PER_STEP
 from realtime.errors import EngineUnavailable
-from tests.engine.redis.channel_list_bench import ListingBench
+from tests.engine.redis.channel_list_bench import ChannelListBench
 from tests.unit.parts import eventually, turns
 
 LIFETIME = 60.0
 
 
-async def test_name_can_be_seen_when_the_future_is_done(bench: ListingBench) -> None:
-    await bench.listing.add("a")
+async def test_name_can_be_seen_when_the_future_is_done(bench: ChannelListBench) -> None:
+    await bench.channel_list.add("a")
 
     assert bench.names() == {"a"}
 
 
-async def test_discarded_name_is_gone_soon(bench: ListingBench) -> None:
-    await bench.listing.add("a")
-    await bench.listing.add("b")
+async def test_discarded_name_is_gone_soon(bench: ChannelListBench) -> None:
+    await bench.channel_list.add("a")
+    await bench.channel_list.add("b")
 
-    bench.listing.discard("a")
+    bench.channel_list.discard("a")
 
     await eventually(lambda: bench.names() == {"b"})
 
 
-async def test_discarding_an_unknown_name_costs_nothing(bench: ListingBench) -> None:
-    bench.listing.discard("a")
+async def test_discarding_an_unknown_name_costs_nothing(bench: ChannelListBench) -> None:
+    bench.channel_list.discard("a")
     await turns()
 
     assert bench.wire.commands == []
 
 
-async def test_many_names_added_together_are_written_in_one_command(bench: ListingBench) -> None:
-    names = {f"n{number}" for number in range(NAMES_PER_STEP)}
+async def test_many_names_added_together_are_written_in_one_command(
+    bench: ChannelListBench,
+) -> None:
+    names = {f"n{number}" for number in range(MAX_NAMES_PER_STEP)}
 
-    await asyncio.gather(*(bench.listing.add(name) for name in names))
+    await asyncio.gather(*(bench.channel_list.add(name) for name in names))
 
     assert bench.names() == names
     assert bench.wire.commands.count("SADD") == 1
 
 
-async def test_more_names_than_one_command_takes_are_all_written(bench: ListingBench) -> None:
-    names = {f"n{number}" for number in range(2 * NAMES_PER_STEP + 1)}
+async def test_more_names_than_one_command_takes_are_all_written(bench: ChannelListBench) -> None:
+    names = {f"n{number}" for number in range(2 * MAX_NAMES_PER_STEP + 1)}
 
-    await asyncio.gather(*(bench.listing.add(name) for name in names))
+    await asyncio.gather(*(bench.channel_list.add(name) for name in names))
     assert bench.names() == names
     for name in names - {"n7"}:
-        bench.listing.discard(name)
+        bench.channel_list.discard(name)
 
     await eventually(lambda: bench.names() == {"n7"})
     commands = bench.wire.commands
@@ -59,14 +61,14 @@ async def test_more_names_than_one_command_takes_are_all_written(bench: ListingB
 
 
 async def test_changes_made_while_one_batch_is_written_are_the_next_batch(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
     bench.wire.open.clear()
-    first = bench.listing.add("first")
+    first = bench.channel_list.add("first")
     await eventually(lambda: bool(bench.wire.commands))
 
-    later = [bench.listing.add(f"n{number}") for number in range(50)]
-    bench.listing.discard("first")
+    later = [bench.channel_list.add(f"n{number}") for number in range(50)]
+    bench.channel_list.discard("first")
     assert not first.done()
     bench.wire.open.set()
     await asyncio.gather(first, *later)
@@ -76,10 +78,10 @@ async def test_changes_made_while_one_batch_is_written_are_the_next_batch(
 
 
 async def test_name_added_and_discarded_before_it_was_written_is_not_added(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
-    added = bench.listing.add("a")
-    bench.listing.discard("a")
+    added = bench.channel_list.add("a")
+    bench.channel_list.discard("a")
 
     await added
 
@@ -87,11 +89,11 @@ async def test_name_added_and_discarded_before_it_was_written_is_not_added(
     assert "SADD" not in bench.wire.commands
 
 
-async def test_name_discarded_and_added_again_stays(bench: ListingBench) -> None:
-    await bench.listing.add("a")
+async def test_name_discarded_and_added_again_stays(bench: ChannelListBench) -> None:
+    await bench.channel_list.add("a")
 
-    bench.listing.discard("a")
-    await bench.listing.add("a")
+    bench.channel_list.discard("a")
+    await bench.channel_list.add("a")
 
     assert bench.names() == {"a"}
 
@@ -99,63 +101,63 @@ async def test_name_discarded_and_added_again_stays(bench: ListingBench) -> None
 # life
 
 
-async def test_renewal_lets_the_set_live_so_long(bench: ListingBench) -> None:
-    await bench.listing.add("a")
+async def test_renewal_lets_the_set_live_so_long(bench: ChannelListBench) -> None:
+    await bench.channel_list.add("a")
 
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
     assert LIFETIME - 10 < bench.lifetime_left() <= LIFETIME
 
 
 async def test_set_that_is_made_between_renewals_does_not_stay_for_ever(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
     """A node may be killed before its next sign of life."""
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
-    await bench.listing.add("a")
+    await bench.channel_list.add("a")
 
     assert 0 < bench.lifetime_left() <= LIFETIME
 
 
-async def test_lost_set_is_written_anew(bench: ListingBench) -> None:
+async def test_lost_set_is_written_anew(bench: ChannelListBench) -> None:
     for name in "abc":
-        await bench.listing.add(name)
+        await bench.channel_list.add(name)
     bench.client.delete(bench.key)
 
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
     assert bench.names() == {"a", "b", "c"}
     assert 0 < bench.lifetime_left() <= LIFETIME
 
 
 async def test_lost_set_is_written_anew_also_when_a_name_was_added_since(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
     for name in "abc":
-        await bench.listing.add(name)
-    await bench.listing.renew(LIFETIME)
+        await bench.channel_list.add(name)
+    await bench.channel_list.renew(LIFETIME)
     bench.client.delete(bench.key)
 
-    await bench.listing.add("d")
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.add("d")
+    await bench.channel_list.renew(LIFETIME)
 
     assert bench.names() == {"a", "b", "c", "d"}
 
 
-async def test_renewing_nothing_makes_nothing(bench: ListingBench) -> None:
-    await bench.listing.renew(LIFETIME)
+async def test_renewing_nothing_makes_nothing(bench: ChannelListBench) -> None:
+    await bench.channel_list.renew(LIFETIME)
 
     assert bench.names() == set()
     assert not bench.client.exists(bench.key)
 
 
-async def test_renewal_costs_the_same_however_many_names_there_are(bench: ListingBench) -> None:
-    await asyncio.gather(*(bench.listing.add(f"n{number}") for number in range(500)))
-    await bench.listing.renew(LIFETIME)
+async def test_renewal_costs_the_same_however_many_names_there_are(bench: ChannelListBench) -> None:
+    await asyncio.gather(*(bench.channel_list.add(f"n{number}") for number in range(500)))
+    await bench.channel_list.renew(LIFETIME)
     bench.wire.commands.clear()
 
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
     assert len(bench.wire.commands) <= 2
     assert set(bench.wire.commands).isdisjoint({"SADD", "SMEMBERS"})
@@ -165,97 +167,97 @@ async def test_renewal_costs_the_same_however_many_names_there_are(bench: Listin
 
 
 async def test_who_waits_is_told_also_when_it_could_not_be_written(
-    bench: ListingBench, caplog: pytest.LogCaptureFixture
+    bench: ChannelListBench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.wire.broken = True
 
     async with asyncio.timeout(5):
-        await bench.listing.add("a")
+        await bench.channel_list.add("a")
 
     assert "the wire is broken" in caplog.text
 
 
 async def test_writes_that_fail_one_after_another_are_logged_once(
-    bench: ListingBench, caplog: pytest.LogCaptureFixture
+    bench: ChannelListBench, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("a", "b"):
         bench.wire.broken = True
         for number in range(3):
-            await bench.listing.add(f"{name}{number}")
+            await bench.channel_list.add(f"{name}{number}")
         bench.wire.broken = False
-        await bench.listing.add(name)
+        await bench.channel_list.add(name)
 
     assert [record.getMessage() for record in caplog.records] == [
-        "The list of channels could not be written: the wire is broken"
+        "The channel list could not be written: the wire is broken"
     ] * 2
 
 
-async def test_changes_that_failed_are_written_at_the_next_renewal(bench: ListingBench) -> None:
-    await bench.listing.add("stays")
-    await bench.listing.add("goes")
+async def test_changes_that_failed_are_written_at_the_next_renewal(bench: ChannelListBench) -> None:
+    await bench.channel_list.add("stays")
+    await bench.channel_list.add("goes")
     bench.wire.broken = True
-    await bench.listing.add("comes")
-    bench.listing.discard("goes")
+    await bench.channel_list.add("comes")
+    bench.channel_list.discard("goes")
     await eventually(lambda: "SREM" in bench.wire.commands)
     await turns()
     bench.wire.broken = False
 
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
     assert bench.names() == {"stays", "comes"}
 
 
-async def test_change_that_failed_is_made_as_it_is_meant_by_now(bench: ListingBench) -> None:
+async def test_change_that_failed_is_made_as_it_is_meant_by_now(bench: ChannelListBench) -> None:
     bench.wire.broken = True
-    await bench.listing.add("a")
+    await bench.channel_list.add("a")
     bench.wire.broken = False
-    bench.listing.discard("a")
+    bench.channel_list.discard("a")
 
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
     assert bench.names() == set()
 
 
 async def test_names_that_came_and_went_while_nothing_could_be_written_are_not_all_remembered(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
     """Clients choose them, and whether the writes that failed were done is not known."""
-    await bench.listing.add("stays")
+    await bench.channel_list.add("stays")
     bench.wire.broken = True
-    names = [f"n{number}" for number in range(UNWRITTEN_ALLOWED + 2)]
-    added = [bench.listing.add(name) for name in names]
+    names = [f"n{number}" for number in range(MAX_FAILED + 2)]
+    added = [bench.channel_list.add(name) for name in names]
     for name in names:
-        bench.listing.discard(name)
+        bench.channel_list.discard(name)
     await asyncio.gather(*added)
     bench.client.sadd(bench.key, names[0])
     bench.wire.broken = False
     bench.wire.commands.clear()
 
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
     assert bench.names() == {"stays"}
     assert len(bench.wire.commands) < 10
-    assert bench.wire.told == [("stays", True)]
+    assert bench.wire.reported == [("stays", True)]
 
 
-async def test_renewal_that_fails_says_so(bench: ListingBench) -> None:
-    await bench.listing.add("a")
+async def test_renewal_that_fails_says_so(bench: ChannelListBench) -> None:
+    await bench.channel_list.add("a")
     bench.wire.broken = True
 
     with pytest.raises(EngineUnavailable):
-        await bench.listing.renew(LIFETIME)
+        await bench.channel_list.renew(LIFETIME)
 
 
 # the end
 
 
-async def test_nothing_is_written_after_the_end(bench: ListingBench) -> None:
-    await bench.listing.add("a")
-    await bench.listing.close()
+async def test_nothing_is_written_after_the_end(bench: ChannelListBench) -> None:
+    await bench.channel_list.add("a")
+    await bench.channel_list.close()
     bench.wire.commands.clear()
 
-    bench.listing.discard("a")
-    bench.listing.add("b")
+    bench.channel_list.discard("a")
+    bench.channel_list.add("b")
     await turns()
 
     assert bench.wire.commands == []
@@ -263,25 +265,27 @@ async def test_nothing_is_written_after_the_end(bench: ListingBench) -> None:
 
 
 @pytest.mark.parametrize("under_way", [False, True], ids=["at once", "while one is written"])
-async def test_nobody_waits_for_ever_after_the_end(bench: ListingBench, under_way: bool) -> None:
+async def test_nobody_waits_for_ever_after_the_end(
+    bench: ChannelListBench, under_way: bool
+) -> None:
     bench.wire.open.clear()
-    waiting = [bench.listing.add("a")]
+    waiting = [bench.channel_list.add("a")]
     if under_way:
         await eventually(lambda: bool(bench.wire.commands))
-    waiting.append(bench.listing.add("b"))
+    waiting.append(bench.channel_list.add("b"))
 
-    await bench.listing.close()
+    await bench.channel_list.close()
 
     done, pending = await asyncio.wait(waiting, timeout=2)
     assert (len(done), len(pending)) == (len(set(waiting)), 0)
 
 
-async def test_what_has_changed_is_written_at_the_end(bench: ListingBench) -> None:
-    await bench.listing.add("goes")
-    bench.listing.discard("goes")
-    bench.listing.add("comes")
+async def test_what_has_changed_is_written_at_the_end(bench: ChannelListBench) -> None:
+    await bench.channel_list.add("goes")
+    bench.channel_list.discard("goes")
+    bench.channel_list.add("comes")
 
-    await bench.listing.finish()
+    await bench.channel_list.finish()
 
     assert bench.names() == {"comes"}
-    assert sorted(bench.wire.told[1:]) == [("comes", True), ("goes", False)]
+    assert sorted(bench.wire.reported[1:]) == [("comes", True), ("goes", False)]

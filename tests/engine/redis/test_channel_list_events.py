@@ -4,140 +4,142 @@ from __future__ import annotations
 
 import asyncio
 
-from realtime.engine.redis.channel_list import NAMES_PER_STEP
-from tests.engine.redis.channel_list_bench import ListingBench
+from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP
+from tests.engine.redis.channel_list_bench import ChannelListBench
 from tests.unit.parts import eventually, turns
 
 LIFETIME = 60.0
 
 
-async def test_others_are_told_what_was_added_and_removed_in_order(bench: ListingBench) -> None:
-    await bench.listing.add("a")
-    bench.listing.discard("a")
+async def test_others_are_told_what_was_added_and_removed_in_order(bench: ChannelListBench) -> None:
+    await bench.channel_list.add("a")
+    bench.channel_list.discard("a")
     await eventually(lambda: bench.names() == set())
-    await bench.listing.add("a")
+    await bench.channel_list.add("a")
 
-    assert bench.wire.told == [("a", True), ("a", False), ("a", True)]
+    assert bench.wire.reported == [("a", True), ("a", False), ("a", True)]
 
 
-async def test_others_are_told_of_every_name_once_when_there_are_many(bench: ListingBench) -> None:
-    names = {f"n{number}" for number in range(2 * NAMES_PER_STEP + 1)}
+async def test_others_are_told_of_every_name_once_when_there_are_many(
+    bench: ChannelListBench,
+) -> None:
+    names = {f"n{number}" for number in range(2 * MAX_NAMES_PER_STEP + 1)}
 
-    await asyncio.gather(*(bench.listing.add(name) for name in names))
+    await asyncio.gather(*(bench.channel_list.add(name) for name in names))
 
-    assert sorted(bench.wire.told) == sorted((name, True) for name in names)
+    assert sorted(bench.wire.reported) == sorted((name, True) for name in names)
 
 
 async def test_others_are_not_told_of_a_name_added_and_discarded_at_once(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
-    added = bench.listing.add("a")
-    bench.listing.discard("a")
+    added = bench.channel_list.add("a")
+    bench.channel_list.discard("a")
     await added
 
-    assert bench.wire.told == []
+    assert bench.wire.reported == []
 
 
 async def test_others_are_not_told_of_a_name_discarded_and_added_at_once(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
-    await bench.listing.add("a")
+    await bench.channel_list.add("a")
 
-    bench.listing.discard("a")
-    await bench.listing.add("a")
+    bench.channel_list.discard("a")
+    await bench.channel_list.add("a")
 
-    assert bench.wire.told == [("a", True)]
+    assert bench.wire.reported == [("a", True)]
 
 
-async def test_others_are_told_once_of_a_name_added_twice(bench: ListingBench) -> None:
-    await bench.listing.add("a")
-    await bench.listing.add("a")
+async def test_others_are_told_once_of_a_name_added_twice(bench: ChannelListBench) -> None:
+    await bench.channel_list.add("a")
+    await bench.channel_list.add("a")
 
-    assert bench.wire.told == [("a", True)]
+    assert bench.wire.reported == [("a", True)]
 
 
 async def test_others_are_told_nothing_when_a_lost_set_is_written_anew(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
     for name in "abc":
-        await bench.listing.add(name)
+        await bench.channel_list.add(name)
     bench.client.delete(bench.key)
-    bench.wire.told.clear()
+    bench.wire.reported.clear()
 
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
     assert bench.names() == {"a", "b", "c"}
-    assert bench.wire.told == []
+    assert bench.wire.reported == []
 
 
 async def test_others_are_told_of_a_name_that_is_discarded_after_the_set_was_lost(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
-    await bench.listing.add("a")
+    await bench.channel_list.add("a")
     bench.client.delete(bench.key)
 
-    bench.listing.discard("a")
+    bench.channel_list.discard("a")
 
-    await eventually(lambda: bench.wire.told == [("a", True), ("a", False)])
+    await eventually(lambda: bench.wire.reported == [("a", True), ("a", False)])
 
 
 async def test_others_are_told_of_a_change_that_failed_when_it_is_written(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
-    await bench.listing.add("goes")
+    await bench.channel_list.add("goes")
     bench.wire.broken = True
-    await bench.listing.add("comes")
-    bench.listing.discard("goes")
+    await bench.channel_list.add("comes")
+    bench.channel_list.discard("goes")
     await eventually(lambda: "SREM" in bench.wire.commands)
     await turns()
-    assert bench.wire.told == [("goes", True)]
+    assert bench.wire.reported == [("goes", True)]
     bench.wire.broken = False
 
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
-    assert sorted(bench.wire.told[1:]) == [("comes", True), ("goes", False)]
+    assert sorted(bench.wire.reported[1:]) == [("comes", True), ("goes", False)]
 
 
 async def test_others_are_not_told_of_a_change_that_failed_and_was_undone(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
     bench.wire.broken = True
-    await bench.listing.add("a")
+    await bench.channel_list.add("a")
     bench.wire.broken = False
-    bench.listing.discard("a")
+    bench.channel_list.discard("a")
 
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
-    assert bench.wire.told == []
+    assert bench.wire.reported == []
 
 
 async def test_others_are_not_told_of_a_change_that_is_undone_while_it_fails(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
     bench.wire.open.clear()
-    added = bench.listing.add("a")
+    added = bench.channel_list.add("a")
     await eventually(lambda: "SADD" in bench.wire.commands)
-    bench.listing.discard("a")
+    bench.channel_list.discard("a")
     bench.wire.breaks_after = 0
     bench.wire.open.set()
     await added
     bench.wire.breaks_after, bench.wire.broken = None, False
 
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
     assert bench.names() == set()
-    assert bench.wire.told == []
+    assert bench.wire.reported == []
 
 
 async def test_others_are_told_once_of_the_part_that_was_written_before_a_failure(
-    bench: ListingBench,
+    bench: ChannelListBench,
 ) -> None:
     bench.wire.breaks_after = 1
-    names = {f"n{number}" for number in range(NAMES_PER_STEP + 1)}
-    await asyncio.gather(*(bench.listing.add(name) for name in names))
-    assert len(bench.wire.told) == NAMES_PER_STEP
+    names = {f"n{number}" for number in range(MAX_NAMES_PER_STEP + 1)}
+    await asyncio.gather(*(bench.channel_list.add(name) for name in names))
+    assert len(bench.wire.reported) == MAX_NAMES_PER_STEP
     bench.wire.breaks_after, bench.wire.broken = None, False
 
-    await bench.listing.renew(LIFETIME)
+    await bench.channel_list.renew(LIFETIME)
 
-    assert sorted(bench.wire.told) == sorted((name, True) for name in names)
+    assert sorted(bench.wire.reported) == sorted((name, True) for name in names)

@@ -287,17 +287,17 @@ async def use_service(layer: RedisChannelLayer, server: RedisServer) -> tuple[by
     with server.client() as client, client.pubsub(ignore_subscribe_messages=True) as pubsub:
         pubsub.psubscribe(f"{layer.prefix}*")
         pubsub.get_message(timeout=5)  # confirmed
-        await engine.subscribe("c")
-        await engine.publish("c", publication, KEPT)
-        await engine.publish_join("c", info)
-        await engine.publish_leave("c", info)
-        await engine.add_presence("c", [info], 100)
+        await engine.broker.subscribe("c")
+        await engine.broker.publish("c", publication, KEPT)
+        await engine.broker.join("c", info)
+        await engine.broker.leave("c", info)
+        await engine.presence.add("c", [info], 100)
         await eventually(lambda: bool(receiver.leaves["c"]))
         passed = [pubsub.get_message(timeout=5) for _ in range(3)]
 
         assert [p.data for p, _ in receiver.publications["c"]] == [publication.data]
-        assert [p.info for p in (await engine.history("c")).publications] == [info]
-        assert dict(await engine.presence("c")) == {"C": info}
+        assert [p.info for p in (await engine.broker.history("c")).publications] == [info]
+        assert dict(await engine.presence.get("c")) == {"C": info}
         assert receiver.joins["c"] == receiver.leaves["c"] == [info]
         kept = contents(client, layer.prefix)
     await engine.stop()

@@ -70,7 +70,7 @@ async def test_publications_of_a_burst_arrive_complete_and_in_order(
     await asyncio.gather(
         *(publish(nodes[value % 2], RECOVERABLE, value, unique) for value in range(60))
     )
-    history = (await nodes[0].engine.history(unique)).publications
+    history = (await nodes[0].broker.history(unique)).publications
     kept = [int(publication.data.raw) for publication in history]
     assert sorted(kept) == [*range(60)]
 
@@ -90,9 +90,9 @@ async def test_end_that_the_layer_dropped_is_found_by_looking(
     await subscribe(nodes[0], client, RECOVERABLE, unique)
     await publish(nodes[1], RECOVERABLE, 1, unique)
     await eventually(lambda: published(client) == [1])
-    engine: Any = nodes[0].engine
-    group = engine.keys.group(unique)
-    carrier = engine._receiving
+    engine: Any = nodes[0]._engine
+    group = engine.shards.keys.group(unique)
+    carrier = engine._carrier
     await carrier.leave(group)
     await publish(nodes[1], RECOVERABLE, 2, unique)
     await carrier.join(group)
@@ -168,10 +168,10 @@ async def test_layer_that_fails_is_an_interruption_that_ends_when_a_message_arri
 ) -> None:
     foreign = TroubledLayer(failures=2, error=error)
     engine, receiver = await start_engine(redis_server, unique, foreign)
-    await engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     await eventually(lambda: bool(receiver.interruptions))
 
-    await engine.publish(unique, Publication(data("1")), PLAIN)
+    await engine.broker.publish(unique, Publication(data("1")), PLAIN)
 
     await eventually(lambda: bool(receiver.publications[unique]))
     assert (len(receiver.interruptions), len(receiver.resumptions)) == (1, 1)
@@ -184,7 +184,7 @@ async def test_interruption_ends_also_when_nothing_is_published(
 ) -> None:
     """Streams are not read, nor presence renewed, while the end of it is awaited."""
     engine, receiver = await start_engine(redis_server, unique, TroubledLayer(failures=1))
-    await engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     await eventually(lambda: bool(receiver.interruptions))
 
     await eventually(lambda: bool(receiver.resumptions))
@@ -197,7 +197,7 @@ async def test_engine_stops_though_the_layer_does_not_notice(
 ) -> None:
     foreign = TroubledLayer(deafness=1)
     engine, _ = await start_engine(redis_server, unique, foreign)
-    await engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     stopping = asyncio.create_task(engine.stop())
     done, _ = await asyncio.wait([stopping], timeout=5)

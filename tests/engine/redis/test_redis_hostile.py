@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import msgpack
 import pytest
 
-from realtime.engine.redis.store import PUBLICATION
+from realtime.engine.redis.broker import PUBLICATION
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, StreamPosition
 from tests.engine.bench import KEPT, PLAIN, several
@@ -85,7 +85,7 @@ def garbage(table: Mapping[str, bytes]) -> pytest.MarkDecorator:
 async def test_strange_message_does_not_keep_others_from_arriving(
     engine: RedisBench, unique: str, content: bytes
 ) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     with engine.client() as client:
         assert client.publish(engine.group_channel(unique), content) == 1
 
@@ -100,7 +100,7 @@ async def test_strange_message_does_not_keep_others_from_arriving(
 async def test_message_that_is_none_is_logged(
     engine: RedisBench, unique: str, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     with engine.client() as client:
         client.publish(engine.group_channel(unique), content)
@@ -113,9 +113,9 @@ async def test_engine_of_every_kind_survives_strange_messages(
     open_redis: OpenRedisBench, unique: str, kind: str
 ) -> None:
     engine = await open_redis(kind)
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     layer = engine.foreign or engine.layer
-    group = engine.engine.keys.group(unique)
+    group = engine.keys.group(unique)
     for server in engine.servers:
         with server.client() as client:
             client.publish(engine.group_channel(unique), b"\xc1\xc1")
@@ -137,19 +137,19 @@ async def test_strange_entry_fails_the_reading_and_nothing_else(
 ) -> None:
     await engine.publish(unique, 1)
     with engine.client() as client:
-        stream, meta, _ = engine.engine.keys.stream(unique)
+        stream, meta, _ = engine.keys.stream(unique)
         client.xadd(stream, {"m": content}, id="2-0")
         client.hset(meta, "s", 2)
 
-    with pytest.raises(Exception):  # noqa: B017, PT011 - any exception means "the engine failed"
-        await engine.engine.history(unique)
+    with pytest.raises(EngineUnavailable, match="decoded"):
+        await engine.broker.history(unique)
 
     position = await engine.publish(unique, 3)
     assert position is not None
     assert position.offset == 3
-    assert [p.offset for p in (await engine.engine.history(unique, 3)).publications] == [3]
-    await engine.engine.remove_history(unique)
-    assert (await engine.engine.history(unique)).position == position
+    assert [p.offset for p in (await engine.broker.history(unique, 3)).publications] == [3]
+    await engine.broker.remove_history(unique)
+    assert (await engine.broker.history(unique)).position == position
 
 
 async def test_top_that_is_no_number_fails_publishing_and_nothing_else(
@@ -157,7 +157,7 @@ async def test_top_that_is_no_number_fails_publishing_and_nothing_else(
 ) -> None:
     position = await engine.publish(unique, 1)
     with engine.client() as client:
-        client.hset(engine.engine.keys.stream(unique)[1], "s", "many")
+        client.hset(engine.keys.stream(unique)[1], "s", "many")
 
     with pytest.raises(EngineUnavailable):
         await engine.publish(unique, 2)
@@ -168,10 +168,10 @@ async def test_top_that_is_no_number_fails_publishing_and_nothing_else(
 
 
 KEY_OF: Mapping[str, Callable[[RedisBench, str], str]] = {
-    "stream": lambda bench, channel: bench.engine.keys.stream(channel)[0],
-    "meta": lambda bench, channel: bench.engine.keys.stream(channel)[1],
-    "presence": lambda bench, channel: bench.engine.keys.presence(channel)[0],
-    "expiry": lambda bench, channel: bench.engine.keys.presence(channel)[1],
+    "stream": lambda bench, channel: bench.keys.stream(channel)[0],
+    "meta": lambda bench, channel: bench.keys.stream(channel)[1],
+    "presence": lambda bench, channel: bench.keys.presence(channel)[0],
+    "expiry": lambda bench, channel: bench.keys.presence(channel)[1],
 }
 
 
@@ -184,7 +184,7 @@ async def test_key_of_another_type_fails_its_channel_only(
         client.set(KEY_OF[kind](engine, unique), "not mine")
 
     publications = several([f"{unique}-a", unique, f"{unique}-b"], range(6), KEPT)
-    results = await engine.engine.publish_many(publications)
+    results = await engine.broker.publish_many(publications)
 
     failed = [isinstance(result, EngineUnavailable) for result in results]
     assert failed == [False, True, False, False, True, False]
@@ -203,7 +203,7 @@ async def test_publication_that_could_not_be_kept_takes_no_number(
     with pytest.raises(EngineUnavailable):
         await engine.publish(unique, 2)
 
-    assert await engine.engine.position(unique) == before
+    assert await engine.broker.position(unique) == before
 
 
 # presence and nodes
@@ -213,15 +213,15 @@ async def test_publication_that_could_not_be_kept_takes_no_number(
 async def test_strange_presence_fails_its_channel_only(
     engine: RedisBench, unique: str, content: bytes
 ) -> None:
-    await engine.engine.add_presence(unique, [INFO], 100)
+    await engine.presence.add(unique, [INFO], 100)
     with engine.client() as client:
         client.hset(KEY_OF["presence"](engine, unique), "strange", content)
 
-    with pytest.raises(Exception):  # noqa: B017, PT011 - any exception means "the engine failed"
-        await engine.engine.presence(unique)
+    with pytest.raises(EngineUnavailable, match="decoded"):
+        await engine.presence.get(unique)
 
-    await engine.engine.remove_presence(unique, "strange")
-    assert dict(await engine.engine.presence(unique)) == {"C": INFO}
+    await engine.presence.remove(unique, "strange")
+    assert dict(await engine.presence.get(unique)) == {"C": INFO}
 
 
 @pytest.mark.parametrize("kind", ["presence", "expiry"])
@@ -232,12 +232,12 @@ async def test_presence_key_of_another_type_fails_its_channel_only(
         client.set(KEY_OF[kind](engine, unique), "not mine")
 
     with pytest.raises(EngineUnavailable):
-        await engine.engine.add_presence(unique, [INFO], 100)
+        await engine.presence.add(unique, [INFO], 100)
     with pytest.raises(EngineUnavailable):
-        await engine.engine.presence(unique)
+        await engine.presence.get(unique)
 
-    await engine.engine.add_presence(f"{unique}-other", [INFO], 100)
-    assert dict(await engine.engine.presence(f"{unique}-other")) == {"C": INFO}
+    await engine.presence.add(f"{unique}-other", [INFO], 100)
+    assert dict(await engine.presence.get(f"{unique}-other")) == {"C": INFO}
 
 
 async def test_node_that_says_more_of_itself_does_not_hide_the_others(
@@ -246,6 +246,6 @@ async def test_node_that_says_more_of_itself_does_not_hide_the_others(
     """During an upgrade nodes of two versions run side by side."""
     fields = ["N9", "newer", "9.9", 1, 1, 1, 1, "something new"]
     with engine.client() as client:
-        client.hset(engine.engine.keys.nodes[0], "N9", packed({"record": fields}))
+        client.hset(engine.keys.nodes[0], "N9", packed({"record": fields}))
 
-    assert {"N1", "N9"} == {node.uid for node in await engine.engine.nodes()}
+    assert {"N1", "N9"} == {node.uid for node in await engine.cluster.nodes()}

@@ -22,13 +22,13 @@ async def test_everything_in_redis_begins_with_the_prefix(
 ) -> None:
     servers = [own_redis(), own_redis()]
     engine = await open_redis(kind, servers=servers, prefix="mysite")
-    await engine.engine.subscribe(CONTROL)
+    await engine.broker.subscribe(CONTROL)
     for name in ["a", "$b#1", "ns:c"]:
-        await engine.engine.subscribe(name)
+        await engine.broker.subscribe(name)
         await engine.publish(name, 1, options=KEPT)
         await engine.publish(name, 2, options=PLAIN)
-        await engine.engine.add_presence(name, [ClientInfo("17", "C")], 100)
-        await engine.engine.history(name)
+        await engine.presence.add(name, [ClientInfo("17", "C")], 100)
+        await engine.broker.history(name)
 
     keys = set[str]().union(*(server.keys() for server in servers))
     channels = set[str]().union(*(server.pubsub_channels() for server in servers))
@@ -55,11 +55,11 @@ async def test_node_that_withdrew_and_stopped_leaves_nothing(
 ) -> None:
     server = own_redis()
     engine = await open_redis(servers=[server])
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     assert server.keys() != set()
 
-    await engine.engine.unsubscribe(unique)
-    await engine.engine.withdraw(NODE)
+    await engine.broker.unsubscribe(unique)
+    await engine.cluster.withdraw(NODE)
     await engine.engine.stop()
 
     assert server.keys() == set()
@@ -72,11 +72,11 @@ async def test_node_that_withdrew_leaves_nothing_when_channels_change_afterwards
     """Clients that are slow to close unsubscribe while the node says farewell."""
     server = own_redis()
     engine = await open_redis(servers=[server])
-    await engine.engine.subscribe(f"{unique}-before")
+    await engine.broker.subscribe(f"{unique}-before")
 
-    await engine.engine.withdraw(NODE)
-    await engine.engine.unsubscribe(f"{unique}-before")
-    await engine.engine.subscribe(f"{unique}-after")
+    await engine.cluster.withdraw(NODE)
+    await engine.broker.unsubscribe(f"{unique}-before")
+    await engine.broker.subscribe(f"{unique}-after")
     await engine.engine.stop()
 
     assert server.keys() == set()

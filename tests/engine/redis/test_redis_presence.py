@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from realtime.engine.redis.store import ENTRIES_PER_STEP
+from realtime.engine.redis.shards import MAX_ENTRIES_PER_STEP
 from realtime.protocol.messages import ClientInfo
 from tests.engine.bench import comes_true
 from tests.engine.conftest import OpenRedisBench
@@ -25,12 +25,12 @@ async def engine(open_redis: OpenRedisBench) -> RedisBench:
 async def test_end_of_presence_is_kept_in_milliseconds_of_redis(
     engine: RedisBench, unique: str
 ) -> None:
-    _, expiry = engine.engine.keys.presence(unique)
+    _, expiry = engine.keys.presence(unique)
     with engine.client() as client:
         seconds, microseconds = client.time()
         before = seconds * 1000 + microseconds // 1000
 
-        await engine.engine.add_presence(unique, [FIRST], 12.345)
+        await engine.presence.add(unique, [FIRST], 12.345)
 
         seconds, microseconds = client.time()
         after = seconds * 1000 + microseconds // 1000
@@ -38,34 +38,34 @@ async def test_end_of_presence_is_kept_in_milliseconds_of_redis(
 
 
 async def test_keys_live_as_long_as_their_entries(engine: RedisBench, unique: str) -> None:
-    await engine.engine.add_presence(unique, [FIRST], 12.345)
+    await engine.presence.add(unique, [FIRST], 12.345)
 
     with engine.client() as client:
-        for key in engine.engine.keys.presence(unique):
+        for key in engine.keys.presence(unique):
             assert 2_345 < client.pttl(key) <= 12_345
 
 
 async def test_shorter_lifetime_does_not_shorten_that_of_others(
     engine: RedisBench, unique: str
 ) -> None:
-    await engine.engine.add_presence(unique, [FIRST], 100)
+    await engine.presence.add(unique, [FIRST], 100)
 
-    await engine.engine.add_presence(unique, [SECOND], 10)
+    await engine.presence.add(unique, [SECOND], 10)
 
     with engine.client() as client:
-        for key in engine.engine.keys.presence(unique):
+        for key in engine.keys.presence(unique):
             assert 90_000 < client.pttl(key) <= 100_000
 
 
 async def test_nothing_stays_of_clients_that_nobody_asks_for(
     engine: RedisBench, unique: str
 ) -> None:
-    before = engine.keys()
-    await engine.engine.add_presence(unique, [FIRST, SECOND], 0.2)
-    assert engine.keys() - before == set(engine.engine.keys.presence(unique))
+    before = engine.stored_keys()
+    await engine.presence.add(unique, [FIRST, SECOND], 0.2)
+    assert engine.stored_keys() - before == set(engine.keys.presence(unique))
 
     async def nothing_stays() -> bool:
-        return engine.keys() == before
+        return engine.stored_keys() == before
 
     await comes_true(nothing_stays)
 
@@ -73,14 +73,14 @@ async def test_nothing_stays_of_clients_that_nobody_asks_for(
 async def test_entries_that_expired_are_dropped_beside_those_that_stay(
     engine: RedisBench, unique: str
 ) -> None:
-    await engine.engine.add_presence(unique, [SECOND], 100)
-    await engine.engine.add_presence(unique, [FIRST], 0.1)
+    await engine.presence.add(unique, [SECOND], 100)
+    await engine.presence.add(unique, [FIRST], 0.1)
 
     async def only_second() -> bool:
-        return set(await engine.engine.presence(unique)) == {"C2"}
+        return set(await engine.presence.get(unique)) == {"C2"}
 
     await comes_true(only_second)
-    entries, expiry = engine.engine.keys.presence(unique)
+    entries, expiry = engine.keys.presence(unique)
     with engine.client() as client:
         assert client.hkeys(entries) == [b"C2"]
         assert client.zrange(expiry, 0, -1) == [b"C2"]
@@ -90,30 +90,30 @@ async def test_entries_that_expired_are_dropped_beside_those_that_stay(
 async def test_nothing_stays_of_clients_that_were_removed(
     engine: RedisBench, unique: str, number: int
 ) -> None:
-    before = engine.keys()
+    before = engine.stored_keys()
     clients = [ClientInfo("17", f"C{index}") for index in range(number)]
-    await engine.engine.add_presence(unique, clients, 100)
+    await engine.presence.add(unique, clients, 100)
 
     for info in clients:
-        await engine.engine.remove_presence(unique, info.client)
+        await engine.presence.remove(unique, info.client)
 
-    assert engine.keys() == before
+    assert engine.stored_keys() == before
 
 
 async def test_adding_nobody_leaves_nothing(engine: RedisBench, unique: str) -> None:
-    before = engine.keys()
+    before = engine.stored_keys()
 
-    await engine.engine.add_presence(unique, [], 100)
+    await engine.presence.add(unique, [], 100)
 
-    assert engine.keys() == before
+    assert engine.stored_keys() == before
 
 
-@pytest.mark.parametrize("number", [ENTRIES_PER_STEP, ENTRIES_PER_STEP + 1, 1000])
+@pytest.mark.parametrize("number", [MAX_ENTRIES_PER_STEP, MAX_ENTRIES_PER_STEP + 1, 1000])
 async def test_more_clients_than_one_step_records_are_all_present(
     engine: RedisBench, unique: str, number: int
 ) -> None:
     clients = [ClientInfo("17", f"C{index}", data(str(index))) for index in range(number)]
 
-    await engine.engine.add_presence(unique, clients, 100)
+    await engine.presence.add(unique, clients, 100)
 
-    assert dict(await engine.engine.presence(unique)) == {info.client: info for info in clients}
+    assert dict(await engine.presence.get(unique)) == {info.client: info for info in clients}

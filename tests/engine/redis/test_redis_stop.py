@@ -33,7 +33,7 @@ async def test_engine_stops_in_time_while_redis_is_away(
     servers = own_servers(own_redis, kind)
     engine = await open_redis(kind, servers=servers)
     for number in range(10):
-        await engine.engine.subscribe(f"{unique}-{number}")
+        await engine.broker.subscribe(f"{unique}-{number}")
     for server in servers:
         (server.freeze if trouble == "frozen" else server.kill)()
 
@@ -54,7 +54,7 @@ async def test_stopped_engine_leaves_no_connection(
 ) -> None:
     servers = own_servers(own_redis, kind)
     engine = await open_redis(kind, servers=servers)
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     await engine.publish(unique, 1)
 
     await engine.engine.stop()
@@ -77,11 +77,11 @@ async def test_subscribing_ends_when_the_engine_stops(
 ) -> None:
     servers = own_servers(own_redis, kind)
     engine = await open_redis(kind, servers=servers)
-    await engine.engine.subscribe(f"{unique}-before")
+    await engine.broker.subscribe(f"{unique}-before")
     for server in servers:
         server.freeze()
     waiting = [
-        asyncio.create_task(engine.engine.subscribe(f"{unique}-{number}")) for number in range(3)
+        asyncio.create_task(engine.broker.subscribe(f"{unique}-{number}")) for number in range(3)
     ]
     await asyncio.wait(waiting, timeout=0.1)
 
@@ -104,7 +104,7 @@ async def test_stopping_twice_is_nothing(
     open_redis: OpenRedisBench, unique: str, kind: str
 ) -> None:
     engine = await open_redis(kind)
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     await engine.engine.stop()
     await engine.engine.stop()
@@ -116,9 +116,9 @@ async def test_unsubscribing_after_the_end_is_nothing(
 ) -> None:
     """Clients that are slow to close come late."""
     engine = await open_redis(kind)
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     await engine.engine.stop()
 
-    await engine.engine.unsubscribe(unique)
+    await engine.broker.unsubscribe(unique)
 
     assert caplog.text == ""

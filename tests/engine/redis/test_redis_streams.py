@@ -26,7 +26,7 @@ async def engine(open_redis: OpenRedisBench) -> RedisBench:
 
 def names(bench: RedisBench, channel: str) -> tuple[str, str, str]:
     """Stream, meta and the epoch of new streams."""
-    return bench.engine.keys.stream(channel)
+    return bench.keys.stream(channel)
 
 
 # appending
@@ -54,7 +54,7 @@ async def test_offset_is_the_id_of_the_entry(engine: RedisBench, unique: str) ->
 
 @pytest.mark.parametrize("offset", [2**31, 2**32 + 1, 10**15, 2**53 - 2])
 async def test_offsets_are_written_in_full(engine: RedisBench, unique: str, offset: int) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     first = await engine.publish(unique, 1)
     assert first is not None
     with engine.client() as client:
@@ -64,7 +64,7 @@ async def test_offsets_are_written_in_full(engine: RedisBench, unique: str, offs
 
     assert position == StreamPosition(offset + 1, first.epoch)
     assert await engine.kept(unique) == [1, offset + 1]
-    assert await engine.engine.position(unique) == position
+    assert await engine.broker.position(unique) == position
     assert [p.offset for p in await engine.received(unique, 2)] == [1, offset + 1]
 
 
@@ -83,7 +83,7 @@ async def test_every_publication_renews_the_lifetime_of_the_stream(
 
 async def test_meta_stays_for_ever_without_a_bound(engine: RedisBench, unique: str) -> None:
     await engine.publish(unique, 1)
-    await engine.engine.history(unique)
+    await engine.broker.history(unique)
 
     with engine.client() as client:
         assert client.ttl(names(engine, unique)[1]) == NEVER
@@ -97,7 +97,7 @@ async def test_every_use_renews_the_lifetime_of_the_meta(
 ) -> None:
     engine = await open_redis(meta_lifetime=META_LIFETIME)
     await engine.publish(unique, *range(published))
-    await engine.engine.position(unique)
+    await engine.broker.position(unique)
     with engine.client() as client:
         client.expire(names(engine, unique)[1], 20)
 
@@ -105,19 +105,19 @@ async def test_every_use_renews_the_lifetime_of_the_meta(
             case "publish":
                 await engine.publish(unique, 2)
             case "history":
-                await engine.engine.history(unique)
+                await engine.broker.history(unique)
             case "position":
-                await engine.engine.position(unique)
+                await engine.broker.position(unique)
 
         assert META_LIFETIME - 10 < client.ttl(names(engine, unique)[1]) <= META_LIFETIME
 
 
 async def test_publication_without_history_leaves_nothing(engine: RedisBench, unique: str) -> None:
-    before = engine.keys()
+    before = engine.stored_keys()
 
     await engine.publish(unique, 1, options=ChannelOptions())
 
-    assert engine.keys() == before
+    assert engine.stored_keys() == before
 
 
 # looking
@@ -126,24 +126,24 @@ async def test_publication_without_history_leaves_nothing(engine: RedisBench, un
 async def test_looking_at_unknown_channels_leaves_one_key_for_all_of_them(
     engine: RedisBench, unique: str
 ) -> None:
-    before = engine.keys()
+    before = engine.stored_keys()
 
     for number in range(20):
         channel = f"{unique}-{number}"
-        await engine.engine.history(channel)
-        await engine.engine.position(channel)
-        await engine.engine.presence(channel)
-        await engine.engine.remove_history(channel)
-        await engine.engine.remove_presence(channel, "C")
-        await engine.engine.renew_epoch(channel, "epoch")
+        await engine.broker.history(channel)
+        await engine.broker.position(channel)
+        await engine.presence.get(channel)
+        await engine.broker.remove_history(channel)
+        await engine.presence.remove(channel, "C")
+        await engine.broker.renew_epoch(channel, "epoch")
 
-    assert engine.keys() - before == {engine.engine.keys.epoch}
+    assert engine.stored_keys() - before == {engine.keys.epoch}
 
 
 async def test_epoch_of_an_unused_channel_is_that_of_its_first_publication(
     engine: RedisBench, unique: str
 ) -> None:
-    positions = [await engine.engine.position(f"{unique}-{number}") for number in range(3)]
+    positions = [await engine.broker.position(f"{unique}-{number}") for number in range(3)]
 
     published = [await engine.publish(f"{unique}-{number}", 1) for number in range(3)]
 
@@ -154,7 +154,7 @@ async def test_bounded_metas_remember_the_epoch_they_told(
     open_redis: OpenRedisBench, unique: str
 ) -> None:
     engine = await open_redis(meta_lifetime=META_LIFETIME)
-    told = await engine.engine.position(unique)
+    told = await engine.broker.position(unique)
 
     published = await engine.publish(unique, 1)
 
@@ -200,10 +200,10 @@ async def test_lost_meta_is_noticed_by_who_reads_first(engine: RedisBench, uniqu
     with engine.client() as client:
         client.delete(names(engine, unique)[1])
 
-    assert (await engine.engine.position(unique)).offset == 0
-    await engine.engine.renew_epoch(unique, before.epoch)
+    assert (await engine.broker.position(unique)).offset == 0
+    await engine.broker.renew_epoch(unique, before.epoch)
 
-    position = await engine.engine.position(unique)
+    position = await engine.broker.position(unique)
     assert position.epoch != before.epoch
     assert await engine.publish(unique, 4) == StreamPosition(1, position.epoch)
 
@@ -250,7 +250,7 @@ async def epochs_over_a_restart(engine: RedisBench, channel: str) -> tuple[str, 
     read: StreamPosition | None = None
     while read is None:
         try:
-            read = await engine.engine.position(channel)
+            read = await engine.broker.position(channel)
         except Exception:
             continue  # the connection of before; bounded by the timeout of the test
     after = await engine.publish(channel, 2)
@@ -285,8 +285,8 @@ async def test_epoch_per_run_stays_the_same_within_a_run(
 ) -> None:
     engine = await open_redis(prefix=unique, epoch_per_run=True)
     other = await open_redis(prefix=unique, epoch_per_run=True)
-    await engine.engine.subscribe(unique)
-    unused = await engine.engine.position(unique)
+    await engine.broker.subscribe(unique)
+    unused = await engine.broker.position(unique)
 
     first = await engine.publish(unique, 1)
     second = await other.publish(unique, 2)
@@ -303,9 +303,9 @@ async def test_epoch_per_run_can_be_renewed(open_redis: OpenRedisBench, unique: 
     before = await engine.publish(unique, 1)
     assert before is not None
 
-    await engine.engine.renew_epoch(unique, before.epoch)
+    await engine.broker.renew_epoch(unique, before.epoch)
 
-    renewed = await engine.engine.position(unique)
+    renewed = await engine.broker.position(unique)
     assert renewed.epoch != before.epoch
-    await engine.engine.renew_epoch(unique, before.epoch)
-    assert await engine.engine.position(unique) == renewed
+    await engine.broker.renew_epoch(unique, before.epoch)
+    assert await engine.broker.position(unique) == renewed

@@ -14,7 +14,7 @@ from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.unit.node.node_parts import EVERYTHING, Connection, stop
 from tests.unit.parts import Clock
-from tests.unit.suspended_engine import METHODS, SuspendedEngine
+from tests.unit.suspended_engine import METHODS, ClusterEngine, SuspendedEngine
 
 
 class RecordingEvents(NoEvents):
@@ -36,7 +36,7 @@ class RecordingEvents(NoEvents):
 
 async def serving(clock: Clock) -> tuple[RecordingEvents, Node, SuspendedEngine, Connection]:
     """A node that speaks to others, and a client that is not connected yet."""
-    engine = SuspendedEngine(Timers(asyncio.get_running_loop()), shared=True)
+    engine = ClusterEngine(Timers(asyncio.get_running_loop()))
     events = RecordingEvents()
     node = Node(load(EVERYTHING), engine, events=events)
     await node.start()
@@ -75,7 +75,7 @@ async def test_client_that_did_not_connect_is_not_told_of(clock: Clock) -> None:
     assert events.emitted == []
 
 
-@pytest.mark.parametrize("method", ["subscribe", "add_presence", "position"])
+@pytest.mark.parametrize("method", ["subscribe", "presence.add", "position"])
 async def test_client_whose_channel_fails_while_it_connects_is_told_of_in_balance(
     clock: Clock, method: str
 ) -> None:
@@ -90,7 +90,7 @@ async def test_client_whose_channel_fails_while_it_connects_is_told_of_in_balanc
     assert kinds == ["connected", "disconnected"]
 
 
-@pytest.mark.parametrize("method", ["subscribe", "add_presence", "position"])
+@pytest.mark.parametrize("method", ["subscribe", "presence.add", "position"])
 async def test_subscription_that_failed_is_not_told_of(clock: Clock, method: str) -> None:
     events, node, engine, connection = await serving(clock)
     await connect(connection)
@@ -102,7 +102,7 @@ async def test_subscription_that_failed_is_not_told_of(clock: Clock, method: str
     assert [kind for kind, _ in events.emitted] == ["connected", "disconnected"]
 
 
-@pytest.mark.parametrize("method", ["unsubscribe", "remove_presence", "publish_leave"])
+@pytest.mark.parametrize("method", ["unsubscribe", "presence.remove", "leave"])
 async def test_subscription_whose_end_fails_is_told_of(clock: Clock, method: str) -> None:
     events, node, engine, connection = await serving(clock)
     await connect(connection)
@@ -127,7 +127,7 @@ async def test_end_is_told_in_balance_also_where_the_engine_hangs(clock: Clock) 
         await connection.say(number, 1, channel=channel)
     engine.hold(*METHODS)
     leaving = connection.say(5, 2, channel="b")
-    await engine.reached("remove_presence")
+    await engine.reached("presence.remove")
 
     await stop(node, clock, SHUTDOWN_TIMEOUT)
     engine.go_on(*engine.held)

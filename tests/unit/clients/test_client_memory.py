@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from realtime.clients.client import Client
+from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.serving import serving
 from realtime.transports.websocket import WebSocketConsumer
@@ -102,7 +103,7 @@ async def test_closed_clients_are_freed_at_once(node: Node, ends: str) -> None:
 
 
 async def cannot_record_presence(*_: object) -> None:
-    raise ConnectionError("the engine cannot be reached")
+    raise EngineUnavailable("the engine cannot be reached")
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def unlogged() -> Iterator[None]:
 async def test_clients_whose_command_failed_in_the_engine_are_freed_at_once(
     node: Node, unlogged: None, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    monkeypatch.setattr(node.engine, "add_presence", cannot_record_presence)
+    monkeypatch.setattr(node.presence, "add", cannot_record_presence)
     codes = []
     gc.collect()
     gc.disable()

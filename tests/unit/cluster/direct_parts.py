@@ -14,38 +14,26 @@ from realtime.channel_rules import mailbox
 from realtime.cluster.direct import Letter
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
-from realtime.errors import EngineUnavailable
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.timers import Timers
+from tests.unit.memory_cluster import ClusterState
 from tests.unit.node.node_parts import PLAIN, stop
 from tests.unit.parts import Clock, data, eventually
-from tests.unit.suspended_engine import SharedEngine
+from tests.unit.suspended_engine import ClusterEngine, Gate, SuspendedBroker
 
 T = TypeVar("T")
 
 PATIENCE = 5.0
 """Seconds an answer is waited for."""
 
-FAILURES: list[type[Exception]] = [EngineUnavailable, ConnectionError]
-"""What an engine raises; over a foreign channel layer also what that raises."""
 
+class BranchBroker(SuspendedBroker):
+    """The broker of one node; what is published without history reaches all branches."""
 
-class Branch(SharedEngine):
-    """The engine of one node; what is published without history reaches all branches."""
-
-    def __init__(self, timers: Timers, branches: list[Branch]) -> None:
-        super().__init__(timers)
+    def __init__(self, timers: Timers, gate: Gate, branches: list[Branch]) -> None:
+        super().__init__(timers, gate)
         self._branches = branches
-        branches.append(self)
-        self.failure: type[Exception] = EngineUnavailable
-        """What the methods in `failing` raise."""
-
-    async def _wait(self, method: str) -> None:
-        try:
-            await super()._wait(method)
-        except ConnectionError as error:
-            raise self.failure(str(error)) from None
 
     async def publish(
         self, channel: str, publication: Publication, options: ChannelOptions
@@ -53,13 +41,28 @@ class Branch(SharedEngine):
         position = await super().publish(channel, publication, options)
         if position is None:
             for branch in self._branches:
-                if branch is not self:
-                    branch.hand_over(channel, publication)
+                if branch.broker is not self:
+                    branch.broker.receive(channel, publication)
         return position
 
-    def hand_over(self, channel: str, publication: Publication) -> None:
-        if self._receiver is not None and channel in self._subscribed:
-            self._receiver.on_publication(channel, publication, None)
+    def receive(self, channel: str, publication: Publication) -> None:
+        """Deliver what another branch published."""
+        if self.receiver is not None and channel in self.subscribed:
+            self.receiver.on_publication(channel, publication, None)
+
+
+class Branch(ClusterEngine):
+    """The engine of one of several nodes."""
+
+    broker: BranchBroker
+
+    def __init__(self, timers: Timers, branches: list[Branch], state: ClusterState) -> None:
+        self._branches = branches
+        super().__init__(timers, state)
+        branches.append(self)
+
+    def make_broker(self, timers: Timers) -> BranchBroker:
+        return BranchBroker(timers, self, self._branches)
 
 
 class Pair(NamedTuple):
@@ -109,9 +112,10 @@ class Answerer:
 async def two_nodes(clock: Clock, *, other_open: bool) -> AsyncIterator[Pair]:
     """Two nodes that were started; `other_open`: with both mailboxes open, not only the first."""
     branches: list[Branch] = []
+    state = ClusterState()
     nodes: list[Node] = []
     for _ in range(2):
-        engine = Branch(Timers(asyncio.get_running_loop()), branches)
+        engine = Branch(Timers(asyncio.get_running_loop()), branches, state)
         nodes.append(Node(load({}), engine))
         await nodes[-1].start()
     await nodes[0].post.open()
@@ -128,7 +132,7 @@ async def echo(body: bytes) -> bytes:
 
 async def put(pair: Pair, text: str) -> None:
     """Put something into the mailbox of the other node, whatever it is."""
-    await pair.engine.publish(mailbox(pair.other.uid), Publication(data(text)), PLAIN)
+    await pair.engine.broker.publish(mailbox(pair.other.uid), Publication(data(text)), PLAIN)
 
 
 async def answer_of(asking: asyncio.Future[T]) -> T:

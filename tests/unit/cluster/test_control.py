@@ -18,30 +18,38 @@ from realtime.errors import DisconnectConnectionLimit
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication
 from realtime.timers import Timers
+from tests.unit.memory_cluster import Heartbeat
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, RecordingClient, data, eventually, turns
-from tests.unit.suspended_engine import SharedEngine, SuspendedEngine
+from tests.unit.suspended_engine import ClusterEngine, SuspendedEngine
 
 FORCED, CONNECTION_LIMIT = 3012, 3013
 
 
 @pytest.fixture
-async def engine(clock: Clock) -> SharedEngine:
-    return SharedEngine(Timers(asyncio.get_running_loop()))
+async def engine(clock: Clock) -> ClusterEngine:
+    return ClusterEngine(Timers(asyncio.get_running_loop()))
 
 
 @pytest.fixture
-async def node(engine: SharedEngine, clock: Clock) -> AsyncIterator[Node]:
+async def node(engine: ClusterEngine, clock: Clock) -> AsyncIterator[Node]:
     made = Node(load({}), engine)
     await made.start()
     yield made
     await stop(made, clock, SHUTDOWN_TIMEOUT)
 
 
-async def other_node_says(engine: SharedEngine, command: Control) -> None:
+async def other_node_says(engine: ClusterEngine, command: Control) -> None:
     """Have another node publish a command."""
     uid = str(engine.calls["publish"])
-    await engine.publish(CONTROL, Publication(control.encode(command), uid=uid), CONTROL_OPTIONS)
+    await engine.broker.publish(
+        CONTROL, Publication(control.encode(command), uid=uid), CONTROL_OPTIONS
+    )
+
+
+def heartbeats(engine: ClusterEngine) -> dict[str, Heartbeat]:
+    """The nodes that announced themselves, by ID."""
+    return engine.cluster.state.heartbeats
 
 
 def add(node: Node, client_id: str = "C", user: str = "17") -> RecordingClient:
@@ -54,7 +62,7 @@ def add(node: Node, client_id: str = "C", user: str = "17") -> RecordingClient:
 
 
 async def test_unsubscribe_that_another_node_says_is_done_here(
-    node: Node, engine: SharedEngine
+    node: Node, engine: ClusterEngine
 ) -> None:
     mine, other = add(node, "C1"), add(node, "C2", "18")
 
@@ -66,7 +74,7 @@ async def test_unsubscribe_that_another_node_says_is_done_here(
 
 @pytest.mark.parametrize("code", [FORCED, CONNECTION_LIMIT])
 async def test_disconnect_that_another_node_says_is_done_here_with_its_code(
-    node: Node, engine: SharedEngine, code: int
+    node: Node, engine: ClusterEngine, code: int
 ) -> None:
     mine, kept, other = add(node, "C1"), add(node, "C2"), add(node, "C3", "18")
 
@@ -88,7 +96,7 @@ async def test_command_is_done_once_by_the_node_that_says_it(node: Node) -> None
 
 
 async def test_command_is_done_here_also_where_the_others_cannot_be_told(
-    node: Node, engine: SharedEngine
+    node: Node, engine: ClusterEngine
 ) -> None:
     client = add(node)
     engine.failing.add("publish")
@@ -111,7 +119,7 @@ async def test_command_that_keeps_a_connection_is_done_once_by_the_node_that_say
 
 
 async def test_command_that_keeps_a_connection_waits_for_its_place_among_the_others(
-    node: Node, engine: SharedEngine
+    node: Node, engine: ClusterEngine
 ) -> None:
     older = add(node, "C1")
     engine.hold("publish")
@@ -131,7 +139,7 @@ async def test_command_that_keeps_a_connection_waits_for_its_place_among_the_oth
     ids=["own command last", "other command last"],
 )
 async def test_of_two_connections_that_exclude_each_other_the_one_of_the_last_command_stays(
-    node: Node, engine: SharedEngine, order: list[str], closed: bool
+    node: Node, engine: ClusterEngine, order: list[str], closed: bool
 ) -> None:
     client = add(node, "here")
     node.spare(client)
@@ -148,7 +156,7 @@ async def test_of_two_connections_that_exclude_each_other_the_one_of_the_last_co
 
 
 async def test_disconnect_that_keeps_nobody_closes_a_new_connection_too(
-    node: Node, engine: SharedEngine
+    node: Node, engine: ClusterEngine
 ) -> None:
     client = add(node)
     node.spare(client)
@@ -158,14 +166,14 @@ async def test_disconnect_that_keeps_nobody_closes_a_new_connection_too(
 
 
 async def test_commands_that_were_missed_are_done_after_an_interruption(
-    node: Node, engine: SharedEngine
+    node: Node, engine: ClusterEngine
 ) -> None:
     client = add(node)
     node.on_interrupted(lambda channel: True)
-    await engine.unsubscribe(CONTROL)
+    await engine.broker.unsubscribe(CONTROL)
     await other_node_says(engine, Unsubscribe("17", "a", origin="another"))
     await other_node_says(engine, Unsubscribe("17", "b", origin="another"))
-    await engine.subscribe(CONTROL)
+    await engine.broker.subscribe(CONTROL)
     await turns(20)
     assert client.unsubscribed == []
 
@@ -173,7 +181,7 @@ async def test_commands_that_were_missed_are_done_after_an_interruption(
     await eventually(lambda: client.unsubscribed == ["a", "b"])
 
 
-async def test_commands_of_before_the_start_are_not_done(engine: SharedEngine) -> None:
+async def test_commands_of_before_the_start_are_not_done(engine: ClusterEngine) -> None:
     await other_node_says(engine, Unsubscribe("17", "a", origin="another"))
     node = Node(load({}), engine)
     client = add(node)
@@ -187,11 +195,11 @@ async def test_commands_of_before_the_start_are_not_done(engine: SharedEngine) -
 
 @pytest.mark.parametrize("words", ['{"do":"dance"}', "1", "null", '{"do":"disconnect"}'])
 async def test_command_that_is_not_understood_is_logged_and_the_next_one_is_done(
-    node: Node, engine: SharedEngine, caplog: pytest.LogCaptureFixture, words: str
+    node: Node, engine: ClusterEngine, caplog: pytest.LogCaptureFixture, words: str
 ) -> None:
     client = add(node)
 
-    await engine.publish(CONTROL, Publication(data(words), uid="u"), CONTROL_OPTIONS)
+    await engine.broker.publish(CONTROL, Publication(data(words), uid="u"), CONTROL_OPTIONS)
     await other_node_says(engine, Unsubscribe("17", "a", origin="another"))
     await eventually(lambda: client.unsubscribed == ["a"])
 
@@ -199,7 +207,7 @@ async def test_command_that_is_not_understood_is_logged_and_the_next_one_is_done
 
 
 async def test_loss_of_the_commands_is_logged_and_the_next_one_is_done(
-    node: Node, engine: SharedEngine, caplog: pytest.LogCaptureFixture
+    node: Node, engine: ClusterEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = add(node)
     await other_node_says(engine, Unsubscribe("17", "a", origin="another"))
@@ -230,30 +238,30 @@ async def test_node_of_an_engine_that_is_not_shared_tells_nobody(clock: Clock) -
 
 
 async def test_node_is_announced_when_it_is_started_and_withdrawn_when_it_stops(
-    node: Node, engine: SharedEngine, clock: Clock
+    node: Node, engine: ClusterEngine, clock: Clock
 ) -> None:
-    info, lifetime = engine.alive[node.uid]
-    assert (info.uid, lifetime) == (node.uid, HEARTBEAT_LIFETIME)
+    heartbeat = heartbeats(engine)[node.uid]
+    assert (heartbeat.node.uid, heartbeat.lifetime) == (node.uid, HEARTBEAT_LIFETIME)
 
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
-    assert engine.alive == {}
+    assert heartbeats(engine) == {}
 
 
 async def test_signs_of_life_say_how_it_is_now(
-    node: Node, engine: SharedEngine, clock: Clock
+    node: Node, engine: ClusterEngine, clock: Clock
 ) -> None:
-    assert engine.alive[node.uid][0].num_clients == 0
+    assert heartbeats(engine)[node.uid].node.num_clients == 0
     add(node)
 
     await clock.advance(HEARTBEAT_INTERVAL)
-    await eventually(lambda: engine.alive[node.uid][0].num_clients == 1)
+    await eventually(lambda: heartbeats(engine)[node.uid].node.num_clients == 1)
 
-    assert engine.alive[node.uid][0].uptime == HEARTBEAT_INTERVAL
+    assert heartbeats(engine)[node.uid].node.uptime == HEARTBEAT_INTERVAL
 
 
 async def test_signs_of_life_come_in_time_and_none_after_the_end(
-    node: Node, engine: SharedEngine, clock: Clock
+    node: Node, engine: ClusterEngine, clock: Clock
 ) -> None:
     announced = engine.calls["announce"]
     for _ in range(5):
@@ -270,7 +278,7 @@ async def test_signs_of_life_come_in_time_and_none_after_the_end(
 
 
 async def test_sign_of_life_that_cannot_be_given_is_logged_once_and_tried_again(
-    node: Node, engine: SharedEngine, clock: Clock, caplog: pytest.LogCaptureFixture
+    node: Node, engine: ClusterEngine, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine.failing.add("announce")
     for _ in range(3):
@@ -279,26 +287,26 @@ async def test_sign_of_life_that_cannot_be_given_is_logged_once_and_tried_again(
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
     engine.failing.clear()
-    engine.alive.clear()
+    heartbeats(engine).clear()
     await clock.advance(HEARTBEAT_INTERVAL)
-    await eventually(lambda: node.uid in engine.alive)
+    await eventually(lambda: node.uid in heartbeats(engine))
 
 
 async def test_sign_of_life_follows_an_interruption_at_once(
-    node: Node, engine: SharedEngine
+    node: Node, engine: ClusterEngine
 ) -> None:
-    engine.alive.clear()
+    heartbeats(engine).clear()
 
     node.on_resumed(lambda channel: True)
 
-    await eventually(lambda: node.uid in engine.alive)
+    await eventually(lambda: node.uid in heartbeats(engine))
 
 
 async def test_nodes_are_this_one_as_it_is_now_and_then_the_others(
-    node: Node, engine: SharedEngine
+    node: Node, engine: ClusterEngine
 ) -> None:
     other = NodeInfo("u", "another", "1.0", 5, 4, 3, 2)
-    await engine.announce(other, HEARTBEAT_LIFETIME)
+    await engine.cluster.announce(other, HEARTBEAT_LIFETIME)
     add(node)
 
     assert await node.nodes() == [node.describe(), other]
@@ -306,7 +314,7 @@ async def test_nodes_are_this_one_as_it_is_now_and_then_the_others(
 
 
 @pytest.mark.parametrize("step", ["subscribe", "position", "announce"])
-async def test_node_that_could_not_start_leaves_no_task(engine: SharedEngine, step: str) -> None:
+async def test_node_that_could_not_start_leaves_no_task(engine: ClusterEngine, step: str) -> None:
     engine.failing.add(step)
     node = Node(load({}), engine)
 

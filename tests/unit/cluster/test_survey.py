@@ -29,16 +29,21 @@ from realtime.serving import serving
 from realtime.timers import Timers
 from tests.unit.node.node_parts import PLAIN, publish, stop, subscribe
 from tests.unit.parts import Clock, RecordingClient, data, eventually, turns
-from tests.unit.suspended_engine import SuspendedEngine
+from tests.unit.suspended_engine import (
+    ClusterEngine,
+    Gate,
+    SuspendedBroker,
+    SuspendedCluster,
+)
 
 OTHER = NodeInfo("N2", "second", "1.0", 0, 0, 0, 0)
 
 
-class AnsweringEngine(SuspendedEngine):
-    """Has room for another node, whose answers are the test's."""
+class AnsweringCluster(SuspendedCluster):
+    """Has another node, whose answers are the test's."""
 
-    def __init__(self, timers: Timers) -> None:
-        super().__init__(timers, shared=True)
+    def __init__(self, timers: Timers, broker: SuspendedBroker, gate: Gate) -> None:
+        super().__init__(timers, broker, gate)
         self.others: list[NodeInfo] = []
         self.asked: list[survey.Question] = []
         self.will_answer: list[bytes] = []
@@ -54,9 +59,19 @@ class AnsweringEngine(SuspendedEngine):
         return self.will_answer[start:]
 
     async def answer(self, survey_id: str, answer: bytes) -> None:
-        if "answer" in self.failing:
+        if "answer" in self.gate.failing:
             raise EngineUnavailable("away")
         self.answered.append((survey_id, answer))
+
+
+class AnsweringEngine(ClusterEngine):
+    """An engine with that cluster."""
+
+    cluster: AnsweringCluster
+
+    def __init__(self, timers: Timers) -> None:
+        super().__init__(timers)
+        self.cluster = AnsweringCluster(timers, self.broker, self)
 
 
 class Reporting(RecordingClient):
@@ -87,7 +102,7 @@ async def node(engine: AnsweringEngine, clock: Clock) -> AsyncIterator[Node]:
 
 async def other_asks(engine: AnsweringEngine, question: survey.Question | str) -> None:
     asked = data(question) if isinstance(question, str) else survey.encode_question(question)
-    await engine.publish(QUESTIONS, Publication(asked), ChannelOptions())
+    await engine.broker.publish(QUESTIONS, Publication(asked), ChannelOptions())
     await turns(20)
 
 
@@ -102,7 +117,7 @@ async def test_node_answers_with_the_connections_of_the_user(
 
     await other_asks(engine, AskConnections("17", "another", "S"))
 
-    ((survey_id, encoded),) = engine.answered
+    ((survey_id, encoded),) = engine.cluster.answered
     answer = survey.decode_answer(encoded, ConnectionsAnswer)
     assert survey_id == "S"
     assert (answer.node, answer.name, answer.total) == (node.uid, "first", 1)
@@ -121,7 +136,7 @@ async def test_node_answers_with_the_numbers_of_subscribers_but_for_observers(
 
     await other_asks(engine, AskSubscribers(("a", "nobody", "watched"), "another"))
 
-    ((_, encoded),) = engine.answered
+    ((_, encoded),) = engine.cluster.answered
     assert survey.decode_answer(encoded, SubscribersAnswer).numbers == [4, 0, 0]
 
 
@@ -142,7 +157,7 @@ async def test_observers_and_subscribers_that_left_are_not_counted_any_more(node
 async def test_node_does_not_answer_itself(node: Node, engine: AnsweringEngine) -> None:
     await other_asks(engine, AskConnections("17", node.uid))
 
-    assert engine.answered == []
+    assert engine.cluster.answered == []
 
 
 @pytest.mark.parametrize("words", ['{"ask":"weather"}', "1", '{"ask":"connections"}'])
@@ -150,11 +165,11 @@ async def test_question_that_is_not_understood_is_not_answered_and_the_next_one_
     node: Node, engine: AnsweringEngine, words: str
 ) -> None:
     await other_asks(engine, words)
-    assert engine.answered == []
+    assert engine.cluster.answered == []
 
     await other_asks(engine, AskConnections("17", "another", "next"))
 
-    assert [survey_id for survey_id, _ in engine.answered] == ["next"]
+    assert [survey_id for survey_id, _ in engine.cluster.answered] == ["next"]
 
 
 async def test_answer_that_cannot_be_given_harms_nobody(
@@ -206,18 +221,20 @@ async def test_alone_a_node_asks_nobody(node: Node, engine: AnsweringEngine) -> 
     ((answer,), missing) = await node.connections("17")
 
     assert ([report.client for report in answer.connections], missing) == (["C"], [])
-    assert engine.asked == []
+    assert engine.cluster.asked == []
 
 
 async def test_answers_of_all_nodes_are_put_together(
     node: Node, engine: AnsweringEngine, clock: Clock
 ) -> None:
-    engine.others = [OTHER]
+    engine.cluster.others = [OTHER]
     await subscribe(node, RecordingClient("C"), PLAIN)
     asking = asyncio.create_task(node.subscribers(["a", "b"]))
-    await eventually(lambda: bool(engine.asked))
+    await eventually(lambda: bool(engine.cluster.asked))
 
-    engine.will_answer.append(survey.encode_answer(SubscribersAnswer("N2", "second", [2, 3])))
+    engine.cluster.will_answer.append(
+        survey.encode_answer(SubscribersAnswer("N2", "second", [2, 3]))
+    )
     await clock.advance(0.1)
     answers, missing = await asking
 
@@ -234,10 +251,10 @@ async def test_answers_of_all_nodes_are_put_together(
 async def test_node_that_does_not_answer_in_time_is_missing(
     node: Node, engine: AnsweringEngine, clock: Clock, answer: bytes | None
 ) -> None:
-    engine.others = [OTHER]
-    engine.will_answer += [] if answer is None else [answer]
+    engine.cluster.others = [OTHER]
+    engine.cluster.will_answer += [] if answer is None else [answer]
     asking = asyncio.create_task(node.subscribers(["a"]))
-    await eventually(lambda: bool(engine.asked))
+    await eventually(lambda: bool(engine.cluster.asked))
 
     for _ in range(int(SURVEY_PATIENCE / 0.1) - 1):
         await clock.advance(0.1)

@@ -52,10 +52,10 @@ async def publish(node: Node, options: ChannelOptions, value: int, channel: str 
 
 async def lose(node: Node, options: ChannelOptions, value: int, channel: str = "a") -> Publication:
     """Publish something that does not arrive at this node."""
-    await node.engine.unsubscribe(channel)
+    await node.broker.unsubscribe(channel)
     await publish(node, options, value, channel)
-    await node.engine.subscribe(channel)
-    return (await node.engine.history(channel)).publications[-1]
+    await node.broker.subscribe(channel)
+    return (await node.broker.history(channel)).publications[-1]
 
 
 def published(client: RecordingClient) -> list[object]:

@@ -23,11 +23,11 @@ PRESENCE = ChannelOptions(presence=True, join_leave=True)
 async def test_presence_is_recorded_and_removed_with_the_subscription(node: Node) -> None:
     client = RecordingClient()
     await subscribe(node, client, PRESENCE)
-    assert dict(await node.engine.presence("a")) == {"C": ClientInfo("17", "C")}
+    assert dict(await node.presence.get("a")) == {"C": ClientInfo("17", "C")}
 
     await node.subscriptions.remove("a", client, PRESENCE, leave=None)
 
-    assert dict(await node.engine.presence("a")) == {}
+    assert dict(await node.presence.get("a")) == {}
 
 
 async def test_presence_is_renewed_for_as_long_as_the_subscription_lasts(
@@ -38,13 +38,13 @@ async def test_presence_is_renewed_for_as_long_as_the_subscription_lasts(
 
     for _ in range(10):  # the lifetime is 60 seconds
         await clock.advance(25)
-        assert set(await node.engine.presence("a")) == {"C"}
+        assert set(await node.presence.get("a")) == {"C"}
 
 
 async def test_no_presence_is_kept_where_it_is_off(node: Node) -> None:
     await subscribe(node, RecordingClient(), PLAIN)
 
-    assert dict(await node.engine.presence("a")) == {}
+    assert dict(await node.presence.get("a")) == {}
 
 
 @pytest.mark.parametrize("options", [PRESENCE, PLAIN], ids=["on", "off"])
@@ -88,8 +88,8 @@ async def test_last_subscriber_takes_the_channel_and_its_timer_along(
     await clock.advance(100)
 
     assert not node.hub.feeds
-    assert await node.engine.channels() == []
-    assert dict(await node.engine.presence("a")) == {}
+    assert await node.channels() == []
+    assert dict(await node.presence.get("a")) == {}
 
 
 async def test_history_ids_are_unique_and_only_where_history_is(node: Node) -> None:
@@ -99,7 +99,7 @@ async def test_history_ids_are_unique_and_only_where_history_is(node: Node) -> N
     await subscribe(node, client, PLAIN, "b")
     await publish(node, PLAIN, 1, "b")
 
-    uids = [publication.uid for publication in (await node.engine.history("a")).publications]
+    uids = [publication.uid for publication in (await node.broker.history("a")).publications]
     assert len(set(uids)) == 5
     assert all(uids)
     assert client.pushed == [b'{"result":{"channel":"b","data":{"data":1}}}\n']

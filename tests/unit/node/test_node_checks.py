@@ -54,7 +54,7 @@ async def test_loss_at_the_end_that_history_does_not_keep_closes_with_3010(
     await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     await lose(node, RECOVERABLE, 2)
-    await node.engine.remove_history("a")
+    await node.broker.remove_history("a")
 
     await clock.advance(25)
     await clock.advance(25)
@@ -88,7 +88,7 @@ async def test_publications_on_their_way_during_a_check_are_delivered_once(
         await clock.advance(25)
         await eventually(lambda value=value: len(published(client)) == value)  # type: ignore[misc]
         # it was on its way, after all
-        node.on_publication("a", late, await node.engine.position("a"))
+        node.on_publication("a", late, await node.broker.position("a"))
 
     assert client.closes == []
     assert published(client) == [1, 2, 3]

@@ -22,7 +22,7 @@ from tests.unit.node.node_parts import (
     subscribe,
 )
 from tests.unit.parts import Clock, RecordingClient, eventually, turns
-from tests.unit.suspended_engine import SuspendedEngine
+from tests.unit.suspended_engine import ClusterEngine, SuspendedEngine
 
 INSUFFICIENT_STATE = 3010
 PRESENT = ChannelOptions(presence=True)
@@ -34,7 +34,7 @@ def everything(channel: str) -> bool:
 
 @pytest.fixture
 async def engine(clock: Clock) -> SuspendedEngine:
-    return SuspendedEngine(Timers(asyncio.get_running_loop()), shared=True)
+    return ClusterEngine(Timers(asyncio.get_running_loop()))
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ async def test_failure_of_the_engine_after_an_interruption_is_overcome(
     await subscribe(node, client, RECOVERABLE)
     node.on_interrupted(everything)
     await lose(node, RECOVERABLE, 1)
-    engine.failing.update({"history", "position", "add_presence"})
+    engine.failing.update({"history", "position", "presence.add"})
     node.on_resumed(everything)
     await clock.advance(10)
     assert published(client) == []
@@ -236,8 +236,8 @@ async def test_subscribers_are_present_again_where_the_engine_forgot(
 
     node.on_interrupted(everything)
     engine.lose_everything()
-    assert await engine.presence("a") == {}
+    assert await engine.presence.get("a") == {}
     node.on_resumed(everything)
     await eventually(lambda: not node._tasks)
 
-    assert set(await engine.presence("a")) == {"C1"}
+    assert set(await engine.presence.get("a")) == {"C1"}

@@ -36,7 +36,7 @@ async def suspended_node(options: dict[str, object]) -> tuple[Node, SuspendedEng
 async def lose_for_good(node: Node, value: int, channel: str = "a") -> None:
     """Publish something that does not arrive at this node and is not kept."""
     await lose(node, RECOVERABLE, value, channel)
-    await node.engine.remove_history(channel)
+    await node.broker.remove_history(channel)
 
 
 # order and gaps
@@ -186,9 +186,9 @@ async def test_publication_that_arrives_twice_is_delivered_once(node: Node) -> N
     client = RecordingClient()
     await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
-    kept = (await node.engine.history("a")).publications[0]
+    kept = (await node.broker.history("a")).publications[0]
 
-    node.on_publication("a", kept, await node.engine.position("a"))
+    node.on_publication("a", kept, await node.broker.position("a"))
 
     assert published(client) == [1]
     assert client.closes == []
@@ -242,13 +242,13 @@ async def test_what_fills_a_gap_is_kept_back_for_a_held_subscriber_in_order(node
 
     await lose(node, RECOVERABLE, 2)
     await publish(node, RECOVERABLE, 3)
-    epoch = (await node.engine.position("a")).epoch
+    epoch = (await node.broker.position("a")).epoch
     assert node.subscriptions.position("a") == StreamPosition(1, epoch)
     await eventually(lambda: published(served) == [1, 2, 3])
 
     assert published(held) == []
     assert [publication.offset for publication in node.subscriptions.held("a", held)] == [1, 2, 3]
-    assert node.subscriptions.position("a") == await node.engine.position("a")
+    assert node.subscriptions.position("a") == await node.broker.position("a")
 
 
 async def test_held_subscriber_is_closed_too_when_a_gap_cannot_be_filled(node: Node) -> None:

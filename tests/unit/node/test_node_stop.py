@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 
 from realtime.config.reader import load
+from realtime.errors import EngineUnavailable
 from realtime.node.hooks import NoHooks
 from realtime.node.node import (
     CLOSE_AT_ONCE,
@@ -21,7 +22,7 @@ from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.unit.node.node_parts import EVERYTHING, Connection, OpenedClient, stop
 from tests.unit.parts import Clock, eventually, turns
-from tests.unit.suspended_engine import METHODS, SuspendedEngine
+from tests.unit.suspended_engine import METHODS, ClusterEngine, SuspendedEngine
 
 SHUTDOWN = 3001
 
@@ -163,7 +164,7 @@ async def test_client_that_does_not_close_does_not_keep_the_node(node: Node, clo
 
 async def serving(clock: Clock) -> tuple[Node, SuspendedEngine, Connection]:
     """A node that speaks to others, and a client that is subscribed there."""
-    engine = SuspendedEngine(Timers(asyncio.get_running_loop()), shared=True)
+    engine = ClusterEngine(Timers(asyncio.get_running_loop()))
     node = Node(load(EVERYTHING), engine)
     await node.start()
     connection = Connection(node)
@@ -181,7 +182,7 @@ async def test_node_that_stops_is_gone_for_the_others_and_leaves_nobody_present(
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
     assert engine.calls["withdraw"] == 1
-    assert await engine.presence("a") == {}
+    assert await engine.presence.get("a") == {}
     assert (connection.closes, node.hub.clients, node.hub.feeds) == ([SHUTDOWN], {}, {})
 
 
@@ -238,7 +239,7 @@ async def test_client_is_told_at_once_also_where_the_engine_hangs(clock: Clock) 
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
-STEPS = ["subscribe", "position", "add_presence"]
+STEPS = ["subscribe", "position", "presence.add"]
 """What the engine is asked while a client subscribes, in this order."""
 
 
@@ -277,7 +278,7 @@ class BrokenEngine(SuspendedEngine):
     """Fails even when it ends."""
 
     async def stop(self) -> None:
-        raise ConnectionError("the engine cannot be reached")
+        raise EngineUnavailable("the engine cannot be reached")
 
 
 class RecordingHooks(NoHooks):
@@ -301,7 +302,7 @@ async def test_engine_that_fails_at_the_end_keeps_nothing_else_from_ending(
     await clock.advance(20)
 
     assert (hooks.closed, fired) == (True, [])
-    assert "The engine did not end" in caplog.text
+    assert "The engine did not stop" in caplog.text
 
 
 async def test_node_ends_where_the_engine_fails(
@@ -313,12 +314,12 @@ async def test_node_ends_where_the_engine_fails(
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
     assert connection.closes == [SHUTDOWN]
-    assert any("could not be told" in record.getMessage() for record in caplog.records)
+    assert any("could not withdraw" in record.getMessage() for record in caplog.records)
 
 
 async def test_streams_are_not_followed_after_the_end(clock: Clock) -> None:
     node, engine, _connection = await serving(clock)
-    engine.hold("remove_presence")  # so that the feed is still there at the end
+    engine.hold("presence.remove")  # so that the feed is still there at the end
     node.on_interrupted(lambda channel: True)
 
     await stop(node, clock, SHUTDOWN_TIMEOUT)

@@ -22,7 +22,7 @@ OPTIONS = EVERYTHING | {
     "user_personal_single_connection": True,
     "user_subscribe_to_personal": True,
 }
-PRESENCE = ("add_presence", "remove_presence", "publish_join", "publish_leave")
+PRESENCE = ("presence.add", "presence.remove", "join", "leave")
 
 
 class RecordingEvents(NoEvents):
@@ -88,7 +88,7 @@ async def test_presence_of_others_is_renewed_without_the_observer(
     await clock.advance(50)
     await turns(20)
 
-    assert set(await bench.engine.presence("a")) == {client.client.id}
+    assert set(await bench.engine.presence.get("a")) == {client.client.id}
     await stop(bench.node, clock, SHUTDOWN_TIMEOUT)
 
 

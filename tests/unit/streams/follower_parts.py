@@ -17,7 +17,7 @@ class Line:
 
     def __init__(self, engine: SuspendedEngine) -> None:
         self.engine = engine
-        self.follower = StreamFollower(engine, "a", self._deliver, self._lost)
+        self.follower = StreamFollower(engine.broker, "a", self._deliver, self._lost)
         self.handed_on: list[int] = []
         """The data of the publications that were handed on."""
         self.losses = 0
@@ -43,7 +43,7 @@ class Line:
         for value in values:
             self._uids += 1
             publication = Publication(data(str(value)), None, 0, f"u{self._uids}")
-            await self.engine.publish("a", publication, RECOVERABLE)
+            await self.engine.broker.publish("a", publication, RECOVERABLE)
 
     async def lose(self, *values: int) -> tuple[Publication, StreamPosition]:
         """Publish what does not arrive; returns the last of it."""
@@ -58,6 +58,8 @@ class Line:
         self.follower.on_publication(publication, position)
 
     # what an engine asks of its receiver
+
+    uid = "N1"
 
     def on_publication(
         self, channel: str, publication: Publication, position: StreamPosition | None
@@ -90,5 +92,5 @@ async def open_line() -> Line:
     """A line from an engine of its own; nobody follows yet."""
     line = Line(SuspendedEngine(Timers(asyncio.get_running_loop())))
     await line.engine.start(line)
-    await line.engine.subscribe("a")
+    await line.engine.broker.subscribe("a")
     return line

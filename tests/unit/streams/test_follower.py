@@ -29,7 +29,7 @@ async def test_publications_are_handed_on_as_they_arrive(line: Line) -> None:
     await line.publish(1, 2, 3)
 
     assert line.handed_on == [1, 2, 3]
-    assert line.follower.position == await line.engine.position("a")
+    assert line.follower.position == await line.engine.broker.position("a")
 
 
 async def test_stream_is_followed_from_where_it_is_at_the_start(line: Line) -> None:
@@ -50,7 +50,7 @@ async def test_position_is_unknown_until_the_start_is_through(line: Line) -> Non
     line.engine.go_on("position")
     await starting
 
-    assert line.follower.position == await line.engine.position("a")
+    assert line.follower.position == await line.engine.broker.position("a")
 
 
 async def test_publication_that_arrives_before_the_position_was_read_is_in_the_position(
@@ -65,8 +65,8 @@ async def test_publication_that_arrives_before_the_position_was_read_is_in_the_p
     await starting
 
     assert line.handed_on == []
-    assert (await line.engine.position("a")).offset == 1
-    assert line.follower.position == await line.engine.position("a")
+    assert (await line.engine.broker.position("a")).offset == 1
+    assert line.follower.position == await line.engine.broker.position("a")
 
 
 async def test_publication_that_arrives_after_the_position_was_read_is_handed_on(
@@ -158,7 +158,7 @@ async def test_stream_is_read_from_the_last_one_that_was_handed_on(line: Line) -
     await line.publish(11)
     await eventually(lambda: line.handed_on == list(range(12)))
 
-    assert line.engine.read_from == [10]
+    assert line.engine.broker.read_from == [10]
 
 
 # an engine that fails
@@ -233,7 +233,7 @@ async def test_reach_returns_when_everything_up_to_the_position_was_handed_on(li
     await line.follower.start()
     await line.lose(1, 2)
 
-    await line.follower.reach(await line.engine.position("a"))
+    await line.follower.reach(await line.engine.broker.position("a"))
 
     assert line.handed_on == [1, 2]
 

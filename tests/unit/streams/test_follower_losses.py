@@ -233,7 +233,7 @@ async def test_stream_that_begins_anew_is_lost_once_and_followed(line: Line) -> 
     await line.publish(4)
 
     assert (line.handed_on, line.losses) == ([1, 2, 4], 1)
-    assert line.position == await line.engine.position("a")
+    assert line.position == await line.engine.broker.position("a")
     assert line.position.epoch != epoch
     assert line.engine.calls["renew_epoch"] == 0  # it has a new one already
 
@@ -243,7 +243,7 @@ async def test_gap_that_is_not_kept_any_more_is_a_loss_and_the_stream_is_followe
 ) -> None:
     await line.publish(1)
     await line.lose(2)
-    await line.engine.remove_history("a")
+    await line.engine.broker.remove_history("a")
     await line.publish(3)
     await eventually(lambda: line.losses == 1)
     await eventually(lambda: line.position.offset == 3)
@@ -258,14 +258,14 @@ async def test_stream_that_lost_its_end_gets_a_new_epoch_and_is_followed(line: L
     await line.publish(1, 2, 3)
     epoch = line.position.epoch
     line.follower.interrupt()
-    line.engine.lose_tail("a", 1)
+    line.engine.broker.lose_tail("a", 1)
 
     await resume(line)
     await line.publish(4)
 
     assert (line.handed_on, line.losses) == ([1, 2, 3, 4], 1)
     assert line.engine.calls["renew_epoch"] == 1
-    assert line.position == await line.engine.position("a")
+    assert line.position == await line.engine.broker.position("a")
     assert line.position.epoch != epoch
 
 
@@ -275,7 +275,7 @@ async def test_stream_that_lost_its_end_and_went_on_is_noticed_by_the_id_of_the_
     await line.publish(1, 2, 3)
     epoch = line.position.epoch
     line.follower.interrupt()
-    line.engine.lose_tail("a", 2)
+    line.engine.broker.lose_tail("a", 2)
     await line.lose(4, 5, 6)
 
     await resume(line)
@@ -288,7 +288,7 @@ async def test_stream_that_lost_its_end_and_went_on_is_noticed_by_the_id_of_the_
 
 async def test_stream_that_lost_its_end_is_noticed_by_a_check(line: Line) -> None:
     await line.publish(1, 2)
-    line.engine.lose_tail("a", 1)
+    line.engine.broker.lose_tail("a", 1)
 
     await line.follower.check()
 
@@ -303,7 +303,7 @@ async def test_publication_that_waited_when_the_stream_was_lost_is_a_loss_only_o
     await line.lose(2)
     await line.publish(3)
     await line.engine.reached("history")
-    line.engine.lose_tail("a", 2)
+    line.engine.broker.lose_tail("a", 2)
 
     line.engine.go_on("history")
     await eventually(lambda: line.losses > 0)
@@ -339,7 +339,7 @@ async def test_loss_is_told_when_the_engine_answers_again(
     await line.publish(1, 2)
     line.engine.failing.add(step)
     line.follower.interrupt()
-    line.engine.lose_tail("a", 1)
+    line.engine.broker.lose_tail("a", 1)
     resuming = asyncio.create_task(resume(line))
     await clock.advance(10)
     assert (line.losses, resuming.done()) == (0, False)
@@ -358,9 +358,9 @@ async def test_loss_that_a_gap_showed_is_told_when_the_engine_answers_again(
     await line.publish(1)
     line.engine.failing.add("position")
     await line.lose(2)
-    await line.engine.remove_history("a")
+    await line.engine.broker.remove_history("a")
     await line.publish(3)
-    await line.engine.remove_history("a")
+    await line.engine.broker.remove_history("a")
     await clock.advance(10)
     assert line.losses == 0
 

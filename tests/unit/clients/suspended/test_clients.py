@@ -18,7 +18,7 @@ from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.unit.node.node_parts import EVERYTHING, Connection, publish, stop
 from tests.unit.parts import Clock, eventually, turns
-from tests.unit.suspended_engine import SuspendedEngine
+from tests.unit.suspended_engine import ClusterEngine, SuspendedEngine
 
 SERVER_ERROR = 3004
 UNSUB = {"type": 3, "channel": "a", "data": {}}
@@ -83,7 +83,7 @@ async def test_engine_that_fails_for_the_first_subscriber_fails_for_those_who_wa
 
     assert (first.closes, second.closes) == ([SERVER_ERROR], [SERVER_ERROR])
     assert node.hub.feeds == {}
-    assert await engine.presence("a") == {}
+    assert await engine.presence.get("a") == {}
 
 
 async def test_client_that_is_dropped_while_it_opens_a_channel_takes_nobody_with_it(
@@ -130,7 +130,7 @@ async def test_channel_can_be_subscribed_to_again_after_the_engine_failed(
 # unsubscribed by the server while a subscription is on its way
 
 
-STEPS = ["subscribe", "add_presence", "position"]
+STEPS = ["subscribe", "presence.add", "position"]
 """What the engine is asked while a client subscribes."""
 
 
@@ -157,7 +157,7 @@ async def test_client_unsubscribed_by_the_server_while_it_subscribes_is_not_subs
         connection.reply(2)
     )
     assert connection.client.session.subscriptions == {}
-    assert await engine.presence("a") == {}
+    assert await engine.presence.get("a") == {}
     assert node.hub.feeds == {}
 
 
@@ -178,7 +178,7 @@ async def test_client_unsubscribed_by_the_server_while_it_connects_is_not_subscr
     assert connection.reply(1) is not None
     assert connection.pushes == [UNSUB]
     assert connection.client.session.subscriptions == {}
-    assert await engine.presence("a") == {}
+    assert await engine.presence.get("a") == {}
     assert node.hub.feeds == {}
 
 
@@ -198,7 +198,7 @@ async def test_client_may_subscribe_again_after_it_was_unsubscribed_on_the_way(
     await turns()
 
     assert [push["data"].get("data") for push in connection.pushes] == [None, 1]
-    assert list(await engine.presence("a")) == [connection.client.id]
+    assert list(await engine.presence.get("a")) == [connection.client.id]
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -216,7 +216,7 @@ async def test_client_closed_while_it_subscribes_leaves_nothing(
     await command
     await eventually(lambda: not node._tasks)
 
-    assert await engine.presence("a") == {}
+    assert await engine.presence.get("a") == {}
     assert (node.hub.feeds, node.hub.clients) == ({}, {})
 
 
@@ -226,7 +226,7 @@ async def test_client_closed_while_it_subscribes_leaves_nothing(
 async def test_publication_that_never_had_its_turn_is_let_go_with_its_connection(
     clock: Clock,
 ) -> None:
-    engine = SuspendedEngine(Timers(asyncio.get_running_loop()), shared=True)
+    engine = ClusterEngine(Timers(asyncio.get_running_loop()))
     node = Node(load(EVERYTHING | {"publish": True}), engine)
     await node.start()
     connection = Connection(node)

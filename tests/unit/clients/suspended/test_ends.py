@@ -28,16 +28,16 @@ async def test_client_is_closed_before_an_engine_that_hangs_has_answered(
 ) -> None:
     connection = await connect()
     await connection.subscribe()
-    engine.hold("remove_presence")
+    engine.hold("presence.remove")
 
     await node.disconnect_user("17")
-    await engine.reached("remove_presence")
+    await engine.reached("presence.remove")
     await eventually(lambda: connection.closes == [FORCED])
-    assert await engine.presence("a") != {}
-    engine.go_on("remove_presence")
+    assert await engine.presence.get("a") != {}
+    engine.go_on("presence.remove")
     await eventually(lambda: not node._tasks)
 
-    assert await engine.presence("a") == {}
+    assert await engine.presence.get("a") == {}
     assert (node.hub.feeds, node.hub.clients) == ({}, {})
 
 
@@ -50,9 +50,9 @@ async def test_client_that_is_closing_is_no_connection_of_its_user_any_more(
     token = connection_token("17")
     await first.say(1, 0, token=token)
     await first.subscribe()
-    engine.hold("remove_presence")
+    engine.hold("presence.remove")
     first.client.close(None)
-    await engine.reached("remove_presence")
+    await engine.reached("presence.remove")
 
     await second.say(1, 0, token=token)
 
@@ -60,7 +60,7 @@ async def test_client_that_is_closing_is_no_connection_of_its_user_any_more(
     ((answer,), _) = await node.connections("17")
     assert [report.client for report in answer.connections] == [second.client.id]
     assert answer.total == 1
-    engine.go_on("remove_presence")
+    engine.go_on("presence.remove")
     await node.stop()
 
 
@@ -69,9 +69,9 @@ async def test_closed_client_keeps_nothing_while_an_engine_that_hangs_is_told(
 ) -> None:
     connection = await connect()
     await connection.subscribe()
-    engine.hold("remove_presence")
+    engine.hold("presence.remove")
     connection.client.close(None)
-    await engine.reached("remove_presence")
+    await engine.reached("presence.remove")
     connection.ready = False
 
     await publish(node, node.config.channel, 1)
@@ -80,7 +80,7 @@ async def test_closed_client_keeps_nothing_while_an_engine_that_hangs_is_told(
     await turns()
 
     assert connection.pushes == []
-    engine.go_on("remove_presence")
+    engine.go_on("presence.remove")
 
 
 # presence is renewed while a client leaves
@@ -91,19 +91,19 @@ async def test_renewal_that_comes_after_a_leave_leaves_nobody_present(
 ) -> None:
     connection = await connect()
     await connection.subscribe()
-    engine.hold("add_presence")
+    engine.hold("presence.add")
     await clock.advance(PRESENCE_TICK)
-    await engine.reached("add_presence")
+    await engine.reached("presence.add")
 
     await connection.say(3, 2, channel="a")
-    engine.go_on("add_presence")
+    engine.go_on("presence.add")
     await eventually(lambda: not node._tasks)
 
     assert connection.reply(3) is not None
-    assert await engine.presence("a") == {}
+    assert await engine.presence.get("a") == {}
 
 
-@pytest.mark.parametrize("step", ["remove_presence", "publish_leave"])
+@pytest.mark.parametrize("step", ["presence.remove", "leave"])
 async def test_renewal_in_the_middle_of_a_leave_leaves_nobody_present(
     node: Node, engine: SuspendedEngine, connect: Open, clock: Clock, step: str
 ) -> None:
@@ -120,7 +120,7 @@ async def test_renewal_in_the_middle_of_a_leave_leaves_nobody_present(
     await eventually(lambda: not node._tasks)
 
     assert connection.reply(3) is not None
-    assert await engine.presence("a") == {}
+    assert await engine.presence.get("a") == {}
 
 
 async def test_renewal_beside_a_leave_keeps_those_present_who_stay(
@@ -129,12 +129,12 @@ async def test_renewal_beside_a_leave_keeps_those_present_who_stay(
     leaver, other = await connect(), await connect()
     await leaver.subscribe()
     await other.subscribe()
-    engine.hold("add_presence")
+    engine.hold("presence.add")
     await clock.advance(PRESENCE_TICK)
-    await engine.reached("add_presence")
+    await engine.reached("presence.add")
 
     await leaver.say(3, 2, channel="a")
-    engine.go_on("add_presence")
+    engine.go_on("presence.add")
     await eventually(lambda: not node._tasks)
 
-    assert list(await engine.presence("a")) == [other.client.id]
+    assert list(await engine.presence.get("a")) == [other.client.id]

@@ -17,9 +17,11 @@ from realtime.protocol.messages import Publication, StreamPosition
 from realtime.timers import Timers
 from realtime.transports.emulation import relay_messages
 from realtime.transports.sockjs.application import SockJS
-from tests.unit.cluster.direct_parts import Branch
+from tests.unit.cluster.direct_parts import Branch, BranchBroker
+from tests.unit.memory_cluster import ClusterState
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, eventually, turns
+from tests.unit.suspended_engine import Gate
 from tests.unit.transports.emulation.parts import (
     CONNECT,
     OPEN,
@@ -30,15 +32,11 @@ from tests.unit.transports.emulation.parts import (
 )
 
 
-class OwningBranch(Branch):
-    """Nodes on such engines share who owns what; and letters can be lost."""
+class LossyBroker(BranchBroker):
+    """Loses direct messages, as a test says."""
 
-    def __init__(
-        self, timers: Timers, branches: list[Branch], claims: dict[str, tuple[str, float]]
-    ) -> None:
-        """`claims`: name → owner, and until when; the same for all."""
-        super().__init__(timers, branches)
-        self.claims = claims
+    def __init__(self, timers: Timers, gate: Gate, branches: list[Branch]) -> None:
+        super().__init__(timers, gate, branches)
         self.times: Callable[[relay_messages.RelayMessage | bytes], int]
         """How often what this node writes arrives; an answer is given as its body."""
         self.lose_nothing()
@@ -46,26 +44,6 @@ class OwningBranch(Branch):
         """What this node wrote, in order."""
         self.withheld: list[tuple[str, Publication]] = []
         """What did not arrive."""
-
-    async def claim(self, name: str, owner: str, lifetime: float) -> str:
-        return await self._through("claim", self._claim, name, owner, lifetime)
-
-    async def owner(self, name: str) -> str | None:
-        return await self._through("owner", self._owner, name)
-
-    async def _claim(self, name: str, owner: str, lifetime: float) -> str:
-        present = await self._owner(name)
-        if present not in (None, owner):
-            return present
-        if lifetime:
-            self.claims[name] = owner, self._timers.now() + lifetime
-        else:
-            self.claims.pop(name, None)
-        return owner
-
-    async def _owner(self, name: str) -> str | None:
-        owner, until = self.claims.get(name, (None, 0.0))
-        return owner if until > self._timers.now() else None
 
     async def publish(
         self, channel: str, publication: Publication, options: ChannelOptions
@@ -86,7 +64,7 @@ class OwningBranch(Branch):
         """What was withheld arrives now."""
         withheld, self.withheld = self.withheld, []
         for channel, publication in withheld:
-            await Branch.publish(self, channel, publication, ChannelOptions())
+            await BranchBroker.publish(self, channel, publication, ChannelOptions())
 
     def lose(self, kind: type[relay_messages.RelayMessage], *, times: int = 0) -> None:
         """From now on letters of this kind arrive so many times, others once."""
@@ -105,20 +83,29 @@ class OwningBranch(Branch):
         return sum(isinstance(letter, kind) for letter in self.written)
 
 
+class LossyBranch(Branch):
+    """The engine of one of several nodes, which may lose direct messages."""
+
+    broker: LossyBroker
+
+    def make_broker(self, timers: Timers) -> LossyBroker:
+        return LossyBroker(timers, self, self._branches)
+
+
 class Nodes:
     """Nodes of one service, on one event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self._branches: list[Branch] = []
-        self.claims: dict[str, tuple[str, float]] = {}
+        self.cluster = ClusterState()
         self.nodes: list[Node] = []
-        self.engines: list[OwningBranch] = []
+        self.engines: list[LossyBranch] = []
         self.application = SockJS(None)
         self._visitors = 0
 
     async def add(self) -> Node:
-        engine = OwningBranch(Timers(asyncio.get_running_loop()), self._branches, self.claims)
+        engine = LossyBranch(Timers(asyncio.get_running_loop()), self._branches, self.cluster)
         node = Node(load(dict(OPTIONS)), engine)
         await node.start()
         self.nodes.append(node)
@@ -143,12 +130,12 @@ class Nodes:
         """A node is heard no more, and hears nothing."""
         engine = self.engines[self.nodes.index(node)]
         self._branches.remove(engine)
-        engine.times = lambda letter: 0
+        engine.broker.times = lambda letter: 0
 
 
 def owners(nodes: Nodes) -> list[str]:
     """The nodes that own a session just now."""
-    return [owner for owner, until in nodes.claims.values() if until > nodes.clock.now]
+    return [owner for owner, until in nodes.cluster.claims.values() if until > nodes.clock.now]
 
 
 async def claimed(nodes: Nodes, *expected: Node) -> None:
@@ -173,9 +160,9 @@ async def open_nodes(clock: Clock, number: int = 2) -> AsyncIterator[Nodes]:
 
 async def stream(nodes: Nodes, visitor: Visitor) -> Request:
     """A streaming request at the second node for a session of the first one."""
-    attached = nodes.engines[1].count(relay_messages.Attach)
+    attached = nodes.engines[1].broker.count(relay_messages.Attach)
     request = visitor.receive(nodes.nodes[1])
-    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) > attached)
+    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) > attached)
     await turns(20)
     return request
 

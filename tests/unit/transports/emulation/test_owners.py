@@ -58,7 +58,7 @@ async def test_node_that_is_just_told_that_it_owns_a_session_does_not_deny_it(
     await eventually(lambda: "claim" in nodes.engines[0].waiting)
 
     second = visitor.receive(other)
-    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) == 1)
+    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == 1)
     await turns(20)
     nodes.engines[0].go_on("claim")
 
@@ -98,14 +98,15 @@ async def test_session_its_owner_has_forgotten_begins_anew_where_it_is_asked_for
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
-    [name] = nodes.claims
+    [name] = nodes.cluster.claims
     await nodes.clock.advance(SESSION_TIMEOUT)
-    await eventually(lambda: name not in nodes.claims)
-    await one.engine.claim(name, one.uid, 60)  # as if it had outlived the session
+    await eventually(lambda: name not in nodes.cluster.claims)
+    assert one.cluster is not None
+    await one.cluster.claim(name, one.uid, 60)  # as if it had outlived the session
 
     assert await visitor.poll(other) == OPEN
 
-    assert nodes.claims[name][0] == other.uid
+    assert nodes.cluster.claims[name][0] == other.uid
 
 
 async def test_session_of_an_owner_that_is_dead_is_interrupted_and_its_name_is_free(
@@ -119,7 +120,7 @@ async def test_session_of_an_owner_that_is_dead_is_interrupted_and_its_name_is_f
     assert owners(nodes) == [one.uid]
 
     request = visitor.receive(other)
-    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) == 1)
+    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == 1)
     await clock.advance(ANSWER_TIMEOUT)
 
     assert await request.end() == [INTERRUPTED]
@@ -132,13 +133,13 @@ async def test_client_is_told_once_that_its_session_is_interrupted(
 ) -> None:
     """A polling response that has its frame already takes no second one."""
     one, other = nodes.nodes
-    nodes.engines[0].lose_assent()
+    nodes.engines[0].broker.lose_assent()
     visitor = nodes.visitor()
     await visitor.poll(one)
     assert await visitor.say(one, CONNECT) == 204
 
     request = visitor.receive(other, "xhr")
-    await eventually(lambda: nodes.engines[0].count(relay_messages.Written) == 1)
+    await eventually(lambda: nodes.engines[0].broker.count(relay_messages.Written) == 1)
     await clock.advance(ANSWER_TIMEOUT)
 
     [frame] = await request.end()
@@ -152,13 +153,13 @@ async def test_owner_that_was_only_slow_ends_the_session_others_gave_up(
     visitor = nodes.visitor()
     await visitor.poll(one)
     engine = nodes.engines[1]
-    engine.lose(relay_messages.Attach)
+    engine.broker.lose(relay_messages.Attach)
     request = visitor.receive(other)
-    await eventually(lambda: engine.count(relay_messages.Attach) == 1)
+    await eventually(lambda: engine.broker.count(relay_messages.Attach) == 1)
     await clock.advance(ANSWER_TIMEOUT)
     assert await request.end() == [INTERRUPTED]
 
-    await engine.let_arrive()
+    await engine.broker.let_arrive()
 
     await eventually(lambda: not one._connections)
 
@@ -178,13 +179,13 @@ async def test_letter_nobody_understands_is_no_trouble(
     visitor = nodes.visitor()
     await visitor.poll(one)
     letter = Letter(KIND, other.uid, 1, False, msgspec.Raw(body))
-    written = len(nodes.engines[0].written)
+    written = len(nodes.engines[0].broker.written)
 
     publication = Publication(data(msgspec.json.encode(letter)))
-    nodes.engines[0].hand_over(mailbox(one.uid), publication)
+    nodes.engines[0].broker.receive(mailbox(one.uid), publication)
     await turns(20)
 
-    assert len(nodes.engines[0].written) == written
+    assert len(nodes.engines[0].broker.written) == written
     assert levels(caplog) == set()
     assert await visitor.say(other, CONNECT) == 204
 
@@ -211,7 +212,7 @@ async def test_letter_about_what_is_not_there_is_denied_and_no_trouble(
 
     asking = asyncio.ensure_future(other.post.ask(one.uid, KIND, msgspec.json.encode(letter), 1.0))
     await turns(20)
-    answers = [body for body in nodes.engines[0].written if isinstance(body, bytes)]
+    answers = [body for body in nodes.engines[0].broker.written if isinstance(body, bytes)]
     asking.cancel()
 
     is_question = isinstance(

@@ -136,7 +136,7 @@ async def test_receiver_that_breaks_off_at_the_other_node_ends_the_session(
     visitor = nodes.visitor()
     await visitor.poll(one)
     request = visitor.receive(other, transport)
-    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) == 1)
+    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == 1)
     await turns(20)
 
     await request.leave()
@@ -152,16 +152,16 @@ async def test_receiver_that_breaks_off_before_its_frame_arrives_ends_the_sessio
     one, other = nodes.nodes
     visitor = await nodes.subscriber(one)
     request = visitor.receive(other, "xhr")
-    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) == 1)
+    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == 1)
     await turns(20)
-    nodes.engines[0].lose(relay_messages.Written)
+    nodes.engines[0].broker.lose(relay_messages.Written)
     await publish(one, "a", 1)
-    await eventually(lambda: bool(nodes.engines[0].withheld))
+    await eventually(lambda: bool(nodes.engines[0].broker.withheld))
 
     await request.leave()
     await eventually(lambda: not one._connections)
 
-    nodes.engines[0].lose_nothing()
+    nodes.engines[0].broker.lose_nothing()
     assert await visitor.poll(other) == INTERRUPTED
 
 
@@ -171,9 +171,9 @@ async def test_request_that_is_cancelled_while_it_is_attached_ends_the_session(
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
-    nodes.engines[0].lose_assent()
+    nodes.engines[0].broker.lose_assent()
     request = visitor.receive(other)
-    await eventually(lambda: bool(nodes.engines[0].withheld))
+    await eventually(lambda: bool(nodes.engines[0].broker.withheld))
 
     request.task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -208,7 +208,7 @@ async def test_send_to_a_session_that_ended_is_denied_at_the_other_node(
 
     assert await visitor.say(other, CONNECT) == 404
     await clock.advance(SESSION_TIMEOUT)
-    await eventually(lambda: not nodes.claims)
+    await eventually(lambda: not nodes.cluster.claims)
     assert await visitor.say(other, CONNECT) == 404
 
 

@@ -38,10 +38,10 @@ async def test_stream_whose_letters_are_not_what_was_written_is_interrupted(
     await publish(one, "a", 1)
     await eventually(lambda: data_in(request.frames) == [1])
 
-    nodes.engines[0].lose(relay_messages.Written, times=times)
+    nodes.engines[0].broker.lose(relay_messages.Written, times=times)
     await publish(one, "a", 2)
     await turns(20)
-    nodes.engines[0].lose_nothing()
+    nodes.engines[0].broker.lose_nothing()
     await publish(one, "a", 3)
 
     frames = await request.end()
@@ -56,14 +56,14 @@ async def test_letter_that_comes_after_a_later_one_is_not_taken(nodes: Nodes) ->
     one, _ = nodes.nodes
     request = await stream(nodes, await nodes.subscriber(one))
     engine = nodes.engines[0]
-    engine.lose(relay_messages.Written)
+    engine.broker.lose(relay_messages.Written)
     await publish(one, "a", 1)
-    await eventually(lambda: bool(engine.withheld))
-    engine.lose_nothing()
+    await eventually(lambda: bool(engine.broker.withheld))
+    engine.broker.lose_nothing()
     await publish(one, "a", 2)
     await eventually(request.task.done)
 
-    await engine.let_arrive()
+    await engine.broker.let_arrive()
     await turns(20)
 
     assert await request.end() == [INTERRUPTED]
@@ -85,7 +85,7 @@ async def test_stream_whose_last_letters_are_lost_is_interrupted_when_it_is_look
     one, _ = nodes.nodes
     visitor = await nodes.subscriber(one)
     request = await stream(nodes, visitor)
-    nodes.engines[0].lose(relay_messages.Written)
+    nodes.engines[0].broker.lose(relay_messages.Written)
     await one.disconnect_user("")
     await eventually(lambda: not one._connections)
     assert not request.task.done()
@@ -102,7 +102,7 @@ async def test_receiver_whose_end_nobody_told_is_found_gone_when_the_next_one_co
     visitor = nodes.visitor()
     await visitor.poll(one)
     request = await stream(nodes, visitor)
-    nodes.engines[1].lose(relay_messages.Detach)
+    nodes.engines[1].broker.lose(relay_messages.Detach)
     await request.leave()
     await turns(20)
 
@@ -116,7 +116,7 @@ async def test_receiver_whose_end_nobody_told_is_given_up_in_time(
     visitor = nodes.visitor()
     await visitor.poll(one)
     request = await stream(nodes, visitor)
-    nodes.engines[1].lose(relay_messages.Detach)
+    nodes.engines[1].broker.lose(relay_messages.Detach)
     await request.leave()
 
     await clock.advance(UNWATCHED_TIMEOUT - 0.1)
@@ -139,7 +139,7 @@ async def test_stream_of_a_session_that_lives_is_looked_at_and_goes_on(
     for number in range(1, 20):
         await clock.advance(WATCH_INTERVAL)
         await turns(20)
-        assert nodes.engines[1].count(relay_messages.Watch) == number
+        assert nodes.engines[1].broker.count(relay_messages.Watch) == number
 
     await publish(one, "a", 1)
     await eventually(lambda: 1 in data_in(request.frames))
@@ -155,7 +155,7 @@ async def test_response_that_ended_is_not_looked_at(nodes: Nodes, clock: Clock) 
     await clock.advance(2 * WATCH_INTERVAL)
     await turns(20)
 
-    assert nodes.engines[1].count(relay_messages.Watch) == 0
+    assert nodes.engines[1].broker.count(relay_messages.Watch) == 0
 
 
 async def test_stream_is_interrupted_within_seven_seconds_when_the_owner_dies(
@@ -205,7 +205,7 @@ async def test_session_ends_when_the_acting_node_died_and_nobody_comes(
 
     await eventually(lambda: not one._connections)
     await clock.advance(SESSION_TIMEOUT)
-    await eventually(lambda: not nodes.claims)
+    await eventually(lambda: not nodes.cluster.claims)
     await quiet(nodes, request)
 
 
@@ -231,7 +231,7 @@ async def test_response_of_a_node_that_stops_ends_in_order_and_the_session_goes_
     one, other = nodes.nodes
     visitor = await nodes.subscriber(one)
     request = visitor.receive(other, transport)
-    await eventually(lambda: nodes.engines[1].count(relay_messages.Attach) == 1)
+    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == 1)
     await turns(20)
 
     await stop(other, clock, SHUTDOWN_TIMEOUT)
@@ -292,7 +292,7 @@ async def test_nothing_is_left_of_requests_that_ended(nodes: Nodes, clock: Clock
 
     await clock.advance(UNWATCHED_TIMEOUT)
     await clock.advance(SESSION_TIMEOUT)
-    await eventually(lambda: not nodes.claims)
+    await eventually(lambda: not nodes.cluster.claims)
 
     await eventually(lambda: asyncio.all_tasks() == tasks)
     assert not one._connections

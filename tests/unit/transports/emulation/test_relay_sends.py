@@ -26,9 +26,9 @@ async def test_send_that_is_not_answered_fails_in_time(nodes: Nodes, clock: Cloc
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
-    nodes.engines[1].lose(relay_messages.Deliver)
+    nodes.engines[1].broker.lose(relay_messages.Deliver)
     send = visitor.send(other, CONNECT)
-    await eventually(lambda: bool(nodes.engines[1].withheld))
+    await eventually(lambda: bool(nodes.engines[1].broker.withheld))
 
     await clock.advance(10)
 
@@ -45,7 +45,7 @@ async def test_send_to_a_session_whose_owner_has_died_is_refused_within_four_sec
     await nodes.die(one)
 
     send = visitor.send(other, CONNECT)
-    await eventually(lambda: nodes.engines[1].count(relay_messages.Deliver) == 1)
+    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Deliver) == 1)
     for _ in range(40):
         await clock.advance(0.1)
 
@@ -99,7 +99,9 @@ async def send_large(nodes: Nodes, visitor: Visitor, *numbers: int) -> list[Requ
     sends: list[Request] = []
     for number in numbers:
         sends.append(visitor.send(nodes.nodes[1], LARGE % number))
-        await eventually(lambda: nodes.engines[1].count(relay_messages.Deliver) == len(sends))
+        await eventually(
+            lambda: nodes.engines[1].broker.count(relay_messages.Deliver) == len(sends)
+        )
     return sends
 
 

@@ -146,7 +146,7 @@ async def test_node_owns_the_session_whose_first_request_it_got_until_its_end(
 
     await clock.advance(SESSION_TIMEOUT)
 
-    await eventually(lambda: not nodes.claims)
+    await eventually(lambda: not nodes.cluster.claims)
 
 
 async def test_name_that_is_owned_does_not_tell_the_name_of_the_session(nodes: Nodes) -> None:
@@ -154,7 +154,7 @@ async def test_name_that_is_owned_does_not_tell_the_name_of_the_session(nodes: N
     visitor = nodes.visitor()
     await visitor.poll(nodes.nodes[0])
 
-    [name] = nodes.claims
+    [name] = nodes.cluster.claims
     assert name.startswith("sockjs.")
     assert visitor.name not in name
 

@@ -1,4 +1,4 @@
-"""The contract of `engine.base.Engine`, for every engine there is: delivery and streams."""
+"""The contract of `engine.base.Broker`, for every engine: delivery and streams."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.unit.parts import data, eventually, turns
 
 
 async def test_publication_is_handed_over_to_a_subscribed_node(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     info = ClientInfo("17", "C", data('{"a": 1}'), data("2"))
 
-    await engine.engine.publish(unique, Publication(data('{ "n": 1.0 }'), info), PLAIN)
+    await engine.broker.publish(unique, Publication(data('{ "n": 1.0 }'), info), PLAIN)
 
     assert await engine.received(unique, 1) == [Publication(data('{ "n": 1.0 }'), info)]
     assert engine.receiver.publications[unique][0][1] is None
@@ -31,29 +31,29 @@ async def test_publication_without_history_has_no_position(engine: Bench, unique
 
 
 async def test_publication_with_history_is_numbered_from_1(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     positions = [await engine.publish(unique, value) for value in (1, 2, 3)]
 
-    epoch = (await engine.engine.position(unique)).epoch
+    epoch = (await engine.broker.position(unique)).epoch
     assert positions == [StreamPosition(offset, epoch) for offset in (1, 2, 3)]
     assert [p.offset for p in await engine.received(unique, 3)] == [1, 2, 3]
     assert [position for _, position in engine.receiver.publications[unique]] == positions
 
 
 async def test_publication_handed_over_is_the_one_that_is_kept(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     publication = Publication(data('{ "n": 1.0 }'), ClientInfo("17", "C"), 0, "uid")
 
-    await engine.engine.publish(unique, publication, KEPT)
+    await engine.broker.publish(unique, publication, KEPT)
 
     expected = Publication(data('{ "n": 1.0 }'), ClientInfo("17", "C"), 1, "uid")
     assert await engine.received(unique, 1) == [expected]
-    assert (await engine.engine.history(unique)).publications == (expected,)
+    assert (await engine.broker.history(unique)).publications == (expected,)
 
 
 async def test_nothing_is_handed_over_for_other_channels(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     await engine.publish(f"{unique}-other", 1)
     await engine.publish(unique, 2)
@@ -63,12 +63,12 @@ async def test_nothing_is_handed_over_for_other_channels(engine: Bench, unique: 
 
 
 async def test_nothing_is_handed_over_after_unsubscribing(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
-    await engine.engine.subscribe(f"{unique}-after")
+    await engine.broker.subscribe(unique)
+    await engine.broker.subscribe(f"{unique}-after")
     await engine.publish(unique, 1)
     await engine.received(unique, 1)
 
-    await engine.engine.unsubscribe(unique)
+    await engine.broker.unsubscribe(unique)
     await engine.publish(unique, 2)
     await engine.publish(f"{unique}-after", 3)
 
@@ -77,7 +77,7 @@ async def test_nothing_is_handed_over_after_unsubscribing(engine: Bench, unique:
 
 
 async def test_nothing_is_handed_over_after_the_end(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     await engine.engine.stop()
     with contextlib.suppress(Exception):  # a stopped engine may refuse
@@ -99,21 +99,20 @@ async def test_channels_do_not_share_their_numbers(engine: Bench, unique: str) -
 @pytest.mark.parametrize("name", ["*", "a b", "$p#17,18", ":::", "a/b&c", "x" * 255, "\x00"])
 async def test_any_name_is_a_channel_of_its_own(engine: Bench, unique: str, name: str) -> None:
     channel = f"{unique}{name}"
-    await engine.engine.subscribe(channel)
+    await engine.broker.subscribe(channel)
 
     await engine.publish(channel, 1)
 
     assert len(await engine.received(channel, 1)) == 1
     assert await engine.kept(channel) == [1]
-    assert channel in await engine.engine.channels()
 
 
 async def test_join_and_leave_are_handed_over(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     info = ClientInfo("17", "C", data('{"a":1}'), data("2"))
 
-    await engine.engine.publish_join(unique, info)
-    await engine.engine.publish_leave(unique, info)
+    await engine.broker.join(unique, info)
+    await engine.broker.leave(unique, info)
 
     await eventually(lambda: bool(engine.receiver.leaves[unique]))
     assert engine.receiver.joins[unique] == [info]
@@ -124,7 +123,7 @@ async def test_concurrent_publications_are_numbered_and_handed_over_in_the_same_
     engine: Bench, unique: str
 ) -> None:
     options = ChannelOptions(history_size=100, history_lifetime=100)
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     positions = await asyncio.gather(
         *(engine.publish(unique, value, options=options) for value in range(50))
@@ -133,7 +132,7 @@ async def test_concurrent_publications_are_numbered_and_handed_over_in_the_same_
     received = await engine.received(unique, 50)
     assert sorted(position.offset for position in positions if position) == [*range(1, 51)]
     assert [publication.offset for publication in received] == [*range(1, 51)]
-    assert (await engine.engine.history(unique)).publications == tuple(received)
+    assert (await engine.broker.history(unique)).publications == tuple(received)
 
 
 async def test_reading_history_between_publications_never_misses_one(
@@ -146,14 +145,14 @@ async def test_reading_history_between_publications_never_misses_one(
             position = await engine.publish(unique, value, options=options)
             assert position is not None
             # whoever reads afterwards finds it there
-            history = await engine.engine.history(unique)
+            history = await engine.broker.history(unique)
             assert history.position.offset >= position.offset
             assert history.publications[position.offset - 1].offset == position.offset
             await asyncio.sleep(0)
 
     async def read() -> None:
         for _ in range(50):
-            history = await engine.engine.history(unique)
+            history = await engine.broker.history(unique)
             offsets = [publication.offset for publication in history.publications]
             assert offsets == [*range(1, history.position.offset + 1)]
             await asyncio.sleep(0)
@@ -167,7 +166,7 @@ async def test_reading_history_between_publications_never_misses_one(
 async def test_history_is_trimmed_to_its_size_and_oldest_first(engine: Bench, unique: str) -> None:
     await engine.publish(unique, *range(8))
 
-    history = await engine.engine.history(unique)
+    history = await engine.broker.history(unique)
 
     assert [publication.offset for publication in history.publications] == [4, 5, 6, 7, 8]
     assert [publication.data.json for publication in history.publications] == [
@@ -195,7 +194,7 @@ async def test_history_expires_and_the_position_outlives_it(engine: Bench, uniqu
     assert await engine.kept(unique) == [1, 2]
     await engine.elapse(11)
 
-    history = await engine.engine.history(unique)
+    history = await engine.broker.history(unique)
     assert (history.publications, history.position) == ((), position)
 
 
@@ -212,15 +211,15 @@ async def test_every_publication_restarts_the_lifetime_of_all(engine: Bench, uni
 async def test_removed_history_leaves_the_position(engine: Bench, unique: str) -> None:
     position = await engine.publish(unique, 1, 2)
 
-    await engine.engine.remove_history(unique)
+    await engine.broker.remove_history(unique)
 
-    history = await engine.engine.history(unique)
+    history = await engine.broker.history(unique)
     assert (history.publications, history.position) == ((), position)
 
 
 async def test_numbers_go_on_after_history_was_removed(engine: Bench, unique: str) -> None:
     await engine.publish(unique, 1, 2)
-    await engine.engine.remove_history(unique)
+    await engine.broker.remove_history(unique)
 
     position = await engine.publish(unique, 3)
 
@@ -230,7 +229,7 @@ async def test_numbers_go_on_after_history_was_removed(engine: Bench, unique: st
 
 
 async def test_removing_history_where_there_is_none_is_nothing(engine: Bench, unique: str) -> None:
-    await engine.engine.remove_history(unique)
+    await engine.broker.remove_history(unique)
 
     assert await engine.kept(unique) == []
 
@@ -238,8 +237,8 @@ async def test_removing_history_where_there_is_none_is_nothing(engine: Bench, un
 async def test_position_before_the_first_publication_is_0_in_the_epoch_it_will_have(
     engine: Bench, unique: str
 ) -> None:
-    before = (await engine.engine.history(unique)).position
-    assert await engine.engine.position(unique) == before
+    before = (await engine.broker.history(unique)).position
+    assert await engine.broker.position(unique) == before
 
     after = await engine.publish(unique, 1)
 
@@ -251,9 +250,9 @@ async def test_position_before_the_first_publication_is_0_in_the_epoch_it_will_h
 async def test_position_is_the_one_history_has(engine: Bench, unique: str) -> None:
     await engine.publish(unique, 1, 2, 3)
 
-    position = await engine.engine.position(unique)
+    position = await engine.broker.position(unique)
 
-    assert position == (await engine.engine.history(unique)).position
+    assert position == (await engine.broker.history(unique)).position
     assert position.offset == 3
 
 
@@ -261,8 +260,8 @@ async def test_reading_changes_no_position(engine: Bench, unique: str) -> None:
     published = await engine.publish(unique, 1)
 
     for _ in range(3):
-        await engine.engine.history(unique)
-        assert await engine.engine.position(unique) == published
+        await engine.broker.history(unique)
+        assert await engine.broker.position(unique) == published
 
 
 async def test_position_is_kept_for_ever_without_a_bound(engine: Bench, unique: str) -> None:
@@ -270,7 +269,7 @@ async def test_position_is_kept_for_ever_without_a_bound(engine: Bench, unique: 
 
     await engine.elapse(10_000)
 
-    assert await engine.engine.position(unique) == published
+    assert await engine.broker.position(unique) == published
 
 
 async def test_forgotten_position_begins_again_in_another_epoch(
@@ -281,7 +280,7 @@ async def test_forgotten_position_begins_again_in_another_epoch(
     await forgetful.elapse(META_LIFETIME + 1)
 
     assert published is not None
-    assert (await forgetful.engine.position(unique)).offset == 0
+    assert (await forgetful.broker.position(unique)).offset == 0
     again = await forgetful.publish(unique, 2)
     assert again is not None
     assert again.offset == 1
@@ -297,12 +296,12 @@ async def test_every_use_keeps_the_position_longer(forgetful: Bench, unique: str
         case "publish":
             await forgetful.publish(unique, 2)
         case "history":
-            await forgetful.engine.history(unique)
+            await forgetful.broker.history(unique)
         case "position":
-            await forgetful.engine.position(unique)
+            await forgetful.broker.position(unique)
 
     await forgetful.elapse(META_LIFETIME - 10)
 
-    position = await forgetful.engine.position(unique)
+    position = await forgetful.broker.position(unique)
     assert position.offset == (2 if use == "publish" else 1)
     assert position.epoch == published.epoch

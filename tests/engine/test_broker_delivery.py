@@ -1,4 +1,4 @@
-"""The contract of `engine.base.Engine`, for every engine there is: several at once, and order."""
+"""The contract of `engine.base.Broker`, for every engine: several at once, and order."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ async def test_several_publications_arrive_in_their_order(
 ) -> None:
     names = [f"{unique}-{number}" for number in range(3)]
     for name in names:
-        await engine.engine.subscribe(name)
+        await engine.broker.subscribe(name)
 
-    results = await engine.engine.publish_many(several(names, range(60), options))
+    results = await engine.broker.publish_many(several(names, range(60), options))
 
     assert results == [None] * 60
     for number, name in enumerate(names):
@@ -39,7 +39,7 @@ async def test_several_publications_are_kept_and_numbered_in_their_order(
 ) -> None:
     names = [f"{unique}-{number}" for number in range(3)]
 
-    await engine.engine.publish_many(several(names, range(60), LONG))
+    await engine.broker.publish_many(several(names, range(60), LONG))
 
     for number, name in enumerate(names):
         assert await engine.kept_values(name) == [*range(number, 60, 3)]
@@ -47,16 +47,16 @@ async def test_several_publications_are_kept_and_numbered_in_their_order(
 
 
 async def test_publishing_nothing_is_nothing(engine: Bench) -> None:
-    assert await engine.engine.publish_many([]) == []
+    assert await engine.broker.publish_many([]) == []
 
 
 async def test_with_and_without_history_may_be_published_together(
     engine: Bench, unique: str
 ) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     publications = several([unique], range(3), LONG) + several([unique], range(3, 5), PLAIN)
 
-    assert await engine.engine.publish_many(publications) == [None] * 5
+    assert await engine.broker.publish_many(publications) == [None] * 5
 
     await engine.received(unique, 5)
     assert sorted(engine.values(unique)) == [0, 1, 2, 3, 4]
@@ -64,11 +64,11 @@ async def test_with_and_without_history_may_be_published_together(
 
 
 async def test_each_of_several_publishers_keeps_its_order(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     await asyncio.gather(
         *(
-            engine.engine.publish_many(several([unique], range(start, start + 20), LONG))
+            engine.broker.publish_many(several([unique], range(start, start + 20), LONG))
             for start in (0, 100, 200)
         )
     )
@@ -88,7 +88,7 @@ async def test_nothing_published_after_subscribing_is_missed(engine: Bench, uniq
     names = [f"{unique}-{number}" for number in range(40)]
 
     async def subscribe_and_publish(name: str) -> None:
-        await engine.engine.subscribe(name)
+        await engine.broker.subscribe(name)
         await engine.publish(name, 1, options=PLAIN)
 
     await asyncio.gather(*(subscribe_and_publish(name) for name in names))
@@ -108,11 +108,11 @@ async def test_subscribing_and_unsubscribing_take_effect_in_their_order(
 
     await asyncio.gather(
         *(
-            (engine.engine.subscribe if change else engine.engine.unsubscribe)(unique)
+            (engine.broker.subscribe if change else engine.broker.unsubscribe)(unique)
             for change in changes
         )
     )
-    await engine.engine.subscribe(last)
+    await engine.broker.subscribe(last)
     await engine.publish(unique, 1, options=PLAIN)
     await engine.publish(last, 2, options=PLAIN)
 
@@ -120,7 +120,7 @@ async def test_subscribing_and_unsubscribing_take_effect_in_their_order(
     if subscribed:
         await engine.received(unique, 1)
     assert engine.values(unique) == ([1] if subscribed else [])
-    await comes_true(lambda: _is(engine, unique, subscribed))
+    await comes_true(lambda: _is_occupied(engine, unique, subscribed))
 
 
 @pytest.mark.parametrize("subscribed", [True, False], ids=["subscribed", "unsubscribed"])
@@ -130,16 +130,16 @@ async def test_changes_of_one_channel_that_begin_while_others_are_under_way_come
     chance = random.Random(1)
     under_way = []
     for _ in range(50):
-        change = chance.choice([engine.engine.subscribe, engine.engine.unsubscribe])
+        change = chance.choice([engine.broker.subscribe, engine.broker.unsubscribe])
         under_way.append(asyncio.create_task(change(unique)))
         for _ in range(chance.randrange(4)):
             await asyncio.sleep(0)
 
-    final = engine.engine.subscribe if subscribed else engine.engine.unsubscribe
+    final = engine.broker.subscribe if subscribed else engine.broker.unsubscribe
     await asyncio.gather(*under_way, final(unique))
 
-    await comes_true(lambda: _is(engine, unique, subscribed))
-    await engine.engine.subscribe(f"{unique}-last")
+    await comes_true(lambda: _is_occupied(engine, unique, subscribed))
+    await engine.broker.subscribe(f"{unique}-last")
     await engine.publish(unique, 1, options=PLAIN)
     await engine.publish(f"{unique}-last", 2, options=PLAIN)
     await engine.received(f"{unique}-last", 1)
@@ -148,38 +148,37 @@ async def test_changes_of_one_channel_that_begin_while_others_are_under_way_come
     assert engine.values(unique) == ([1] if subscribed else [])
 
 
-async def _is(engine: Bench, channel: str, listed: bool) -> bool:
-    return await engine.listed(channel) is listed
+async def _is_occupied(engine: Bench, channel: str, expected: bool) -> bool:
+    return engine.receiver.is_occupied(channel) is expected
 
 
 async def test_second_subscribe_changes_nothing(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     await engine.publish(unique, 1, options=PLAIN)
     await engine.publish(unique, 2, options=PLAIN)
 
     await engine.received(unique, 2)
     assert engine.values(unique) == [1, 2]
-    assert (await engine.engine.channels()).count(unique) == 1
 
 
 async def test_unsubscribing_what_was_not_subscribed_is_nothing(engine: Bench, unique: str) -> None:
-    await engine.engine.unsubscribe(unique)
+    await engine.broker.unsubscribe(unique)
 
-    assert not await engine.listed(unique)
+    assert not engine.receiver.is_occupied(unique)
 
 
 async def test_channel_may_be_subscribed_again(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
-    await engine.engine.unsubscribe(unique)
+    await engine.broker.subscribe(unique)
+    await engine.broker.unsubscribe(unique)
 
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     await engine.publish(unique, 1, options=PLAIN)
     await engine.received(unique, 1)
     assert engine.values(unique) == [1]
-    assert await engine.listed(unique)
+    assert engine.receiver.is_occupied(unique)
 
 
 # joins and leaves
@@ -198,29 +197,29 @@ async def test_channel_may_be_subscribed_again(engine: Bench, unique: str) -> No
 async def test_join_leave_and_publication_carry_the_info_as_it_is(
     engine: Bench, unique: str, info: ClientInfo
 ) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
-    await engine.engine.publish_join(unique, info)
-    await engine.engine.publish(unique, Publication(data("1"), info), LONG)
-    await engine.engine.publish_leave(unique, info)
+    await engine.broker.join(unique, info)
+    await engine.broker.publish(unique, Publication(data("1"), info), LONG)
+    await engine.broker.leave(unique, info)
 
     await eventually(lambda: bool(engine.receiver.leaves[unique]))
     assert engine.receiver.joins[unique] == [info]
     assert engine.receiver.leaves[unique] == [info]
     assert [p.info for p in await engine.received(unique, 1)] == [info]
-    assert [p.info for p in (await engine.engine.history(unique)).publications] == [info]
+    assert [p.info for p in (await engine.broker.history(unique)).publications] == [info]
 
 
 async def test_joins_leaves_and_publications_arrive_in_the_order_of_publishing(
     engine: Bench, unique: str
 ) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
     info = ClientInfo("17", "C")
 
     for _ in range(5):
-        await engine.engine.publish_join(unique, info)
+        await engine.broker.join(unique, info)
         await engine.publish(unique, 1, options=PLAIN)
-        await engine.engine.publish_leave(unique, info)
+        await engine.broker.leave(unique, info)
 
     await eventually(lambda: len(engine.receiver.leaves[unique]) == 5)
     assert engine.receiver.events == 5 * [
@@ -231,8 +230,8 @@ async def test_joins_leaves_and_publications_arrive_in_the_order_of_publishing(
 
 
 async def test_joins_are_not_kept(engine: Bench, unique: str) -> None:
-    await engine.engine.publish_join(unique, ClientInfo("17", "C"))
+    await engine.broker.join(unique, ClientInfo("17", "C"))
 
-    history = await engine.engine.history(unique)
+    history = await engine.broker.history(unique)
 
     assert (history.publications, history.position.offset) == ((), 0)

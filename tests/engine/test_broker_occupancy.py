@@ -1,4 +1,4 @@
-"""The contract of `engine.base.Engine`, for every engine there is: occupied and vacated."""
+"""The contract of `engine.base.Broker`, for every engine: occupied and vacated channels."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import asyncio
 import contextlib
 import random
 
-from tests.engine.bench import NODE, Bench
+from tests.engine.bench import Bench
 from tests.unit.parts import eventually, turns
 
 
 async def test_first_subscription_occupies_a_channel_before_it_is_made(
     engine: Bench, unique: str
 ) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     assert engine.receiver.occupied == [unique]
     assert engine.receiver.vacated == []
 
 
 async def test_last_unsubscription_vacates_a_channel(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
-    await engine.engine.unsubscribe(unique)
+    await engine.broker.unsubscribe(unique)
 
     await eventually(lambda: engine.receiver.vacated == [unique])
     assert engine.receiver.occupied == [unique]
@@ -30,25 +30,25 @@ async def test_last_unsubscription_vacates_a_channel(engine: Bench, unique: str)
 
 async def test_channel_can_be_occupied_again(engine: Bench, unique: str) -> None:
     for number in range(1, 4):
-        await engine.engine.subscribe(unique)
+        await engine.broker.subscribe(unique)
         assert engine.receiver.occupied == [unique] * number
-        await engine.engine.unsubscribe(unique)
+        await engine.broker.unsubscribe(unique)
         await eventually(lambda number=number: len(engine.receiver.vacated) == number)  # type: ignore[misc]
 
 
 async def test_subscribing_twice_occupies_once(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
-    await engine.engine.subscribe(unique)
-    await engine.engine.unsubscribe(unique)
+    await engine.broker.subscribe(unique)
+    await engine.broker.subscribe(unique)
+    await engine.broker.unsubscribe(unique)
 
     await eventually(lambda: engine.receiver.vacated == [unique])
     assert engine.receiver.occupied == [unique]
 
 
 async def test_unsubscribing_where_nobody_was_vacates_nothing(engine: Bench, unique: str) -> None:
-    await engine.engine.unsubscribe(unique)
-    await engine.engine.subscribe(f"{unique}-after")
-    await engine.engine.unsubscribe(f"{unique}-after")
+    await engine.broker.unsubscribe(unique)
+    await engine.broker.subscribe(f"{unique}-after")
+    await engine.broker.unsubscribe(f"{unique}-after")
 
     await eventually(lambda: bool(engine.receiver.vacated))
     assert engine.receiver.vacated == [f"{unique}-after"]
@@ -57,41 +57,23 @@ async def test_unsubscribing_where_nobody_was_vacates_nothing(engine: Bench, uni
 async def test_channels_are_occupied_and_vacated_one_by_one(engine: Bench, unique: str) -> None:
     names = [f"{unique}-{number}" for number in range(500)]  # more than one step takes
 
-    await asyncio.gather(*(engine.engine.subscribe(name) for name in names))
-    await asyncio.gather(*(engine.engine.unsubscribe(name) for name in names))
+    await asyncio.gather(*(engine.broker.subscribe(name) for name in names))
+    await asyncio.gather(*(engine.broker.unsubscribe(name) for name in names))
 
     await eventually(lambda: len(engine.receiver.vacated) >= len(names))
     assert sorted(engine.receiver.occupied) == sorted(names)
     assert sorted(engine.receiver.vacated) == sorted(names)
 
 
-async def test_announcing_tells_nothing_anew(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
-
-    for _ in range(3):
-        await engine.engine.announce(NODE, 1000.0)
-
-    assert (engine.receiver.occupied, engine.receiver.vacated) == ([unique], [])
-
-
 async def test_nothing_is_told_after_the_end(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
+    await engine.broker.subscribe(unique)
 
     await engine.engine.stop()
     with contextlib.suppress(Exception):  # a stopped engine may refuse
-        await engine.engine.unsubscribe(unique)
+        await engine.broker.unsubscribe(unique)
     await turns()
 
     assert engine.receiver.vacated == []
-
-
-async def test_what_changed_is_told_before_a_node_withdraws(engine: Bench, unique: str) -> None:
-    await engine.engine.subscribe(unique)
-    await engine.engine.unsubscribe(unique)
-
-    await engine.engine.withdraw(NODE)
-
-    assert engine.receiver.vacated == [unique]
 
 
 async def test_occupied_and_vacated_alternate_however_quickly_a_channel_changes(
@@ -104,10 +86,10 @@ async def test_occupied_and_vacated_alternate_however_quickly_a_channel_changes(
         name = chance.choice(names)
         if name in subscribed:
             subscribed.remove(name)
-            await engine.engine.unsubscribe(name)
+            await engine.broker.unsubscribe(name)
         else:
             subscribed.add(name)
-            await engine.engine.subscribe(name)
+            await engine.broker.subscribe(name)
 
     def told(name: str) -> int:
         return engine.receiver.occupied.count(name) - engine.receiver.vacated.count(name)

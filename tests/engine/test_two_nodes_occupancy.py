@@ -23,12 +23,12 @@ def vacated(pair: Pair) -> Told:
 
 async def settled(bench: Bench, unique: str) -> None:
     """Wait until what a node changed before is written."""
-    await bench.engine.subscribe(f"{unique}-settled")
+    await bench.broker.subscribe(f"{unique}-settled")
 
 
 async def test_second_node_does_not_occupy_a_channel(pair: Pair, unique: str) -> None:
-    await pair.one.engine.subscribe(unique)
-    await pair.other.engine.subscribe(unique)
+    await pair.one.broker.subscribe(unique)
+    await pair.other.broker.subscribe(unique)
 
     assert occupied(pair) == ([unique], [])
 
@@ -39,7 +39,7 @@ async def test_of_nodes_that_subscribe_at_the_same_time_exactly_one_is_told(
     names = [f"{unique}-{number}" for number in range(300)]
 
     await asyncio.gather(
-        *(bench.engine.subscribe(name) for name in names for bench in pair),
+        *(bench.broker.subscribe(name) for name in names for bench in pair),
     )
 
     one, other = occupied(pair)
@@ -48,13 +48,13 @@ async def test_of_nodes_that_subscribe_at_the_same_time_exactly_one_is_told(
 
 async def test_only_the_last_node_that_leaves_vacates_a_channel(pair: Pair, unique: str) -> None:
     for bench in pair:
-        await bench.engine.subscribe(unique)
+        await bench.broker.subscribe(unique)
 
-    await pair.one.engine.unsubscribe(unique)
+    await pair.one.broker.unsubscribe(unique)
     await settled(pair.one, unique)
     assert vacated(pair) == ([], [])
 
-    await pair.other.engine.unsubscribe(unique)
+    await pair.other.broker.unsubscribe(unique)
     await eventually(lambda: vacated(pair) == ([], [unique]))
 
 
@@ -63,9 +63,9 @@ async def test_of_nodes_that_leave_at_the_same_time_exactly_one_is_told(
 ) -> None:
     names = [f"{unique}-{number}" for number in range(300)]
     for bench in pair:
-        await asyncio.gather(*(bench.engine.subscribe(name) for name in names))
+        await asyncio.gather(*(bench.broker.subscribe(name) for name in names))
 
-    await asyncio.gather(*(bench.engine.unsubscribe(name) for name in names for bench in pair))
+    await asyncio.gather(*(bench.broker.unsubscribe(name) for name in names for bench in pair))
 
     for bench in pair:
         await settled(bench, unique)
@@ -76,13 +76,13 @@ async def test_of_nodes_that_leave_at_the_same_time_exactly_one_is_told(
 async def test_channel_that_is_handed_from_node_to_node_is_occupied_all_the_time(
     pair: Pair, unique: str
 ) -> None:
-    await pair.one.engine.subscribe(unique)
+    await pair.one.broker.subscribe(unique)
     for _ in range(3):
-        await pair.other.engine.subscribe(unique)
-        await pair.one.engine.unsubscribe(unique)
+        await pair.other.broker.subscribe(unique)
+        await pair.one.broker.unsubscribe(unique)
         await settled(pair.one, unique)
-        await pair.one.engine.subscribe(unique)
-        await pair.other.engine.unsubscribe(unique)
+        await pair.one.broker.subscribe(unique)
+        await pair.other.broker.unsubscribe(unique)
         await settled(pair.other, unique)
 
     one, other = occupied(pair)
@@ -98,15 +98,15 @@ async def test_occupied_and_vacated_are_balanced_however_nodes_come_and_go(
     subscribed: set[tuple[int, str]] = set()
 
     async def change(number: int) -> None:
-        engine = pair[number].engine
+        broker = pair[number].broker
         for _ in range(200):
             place = number, chance.choice(names)
             if place in subscribed:
                 subscribed.remove(place)
-                await engine.unsubscribe(place[1])
+                await broker.unsubscribe(place[1])
             else:
                 subscribed.add(place)
-                await engine.subscribe(place[1])
+                await broker.subscribe(place[1])
 
     await asyncio.gather(change(0), change(1))
     for bench in pair:
@@ -123,23 +123,23 @@ async def test_occupied_and_vacated_are_balanced_however_nodes_come_and_go(
 
 async def test_node_that_died_does_not_count(pair: Pair, unique: str) -> None:
     for bench in pair:
-        await bench.engine.subscribe(f"{unique}-both")
-    await pair.one.engine.subscribe(f"{unique}-one")
+        await bench.broker.subscribe(f"{unique}-both")
+    await pair.one.broker.subscribe(f"{unique}-one")
     await pair.one.elapse(NODE_LIFETIME + 1)  # the first says nothing any more
-    await pair.other.engine.announce(SECOND_NODE, NODE_LIFETIME)
+    await pair.other.cluster.announce(SECOND_NODE, NODE_LIFETIME)
 
-    await pair.other.engine.subscribe(f"{unique}-one")
-    await pair.other.engine.unsubscribe(f"{unique}-both")
+    await pair.other.broker.subscribe(f"{unique}-one")
+    await pair.other.broker.unsubscribe(f"{unique}-both")
 
     await eventually(lambda: pair.other.receiver.vacated == [f"{unique}-both"])
     assert pair.other.receiver.occupied == [f"{unique}-one"]
 
 
 async def test_node_that_withdrew_does_not_count(pair: Pair, unique: str) -> None:
-    await pair.one.engine.subscribe(unique)
-    await pair.one.engine.withdraw(NODE)
+    await pair.one.broker.subscribe(unique)
+    await pair.one.cluster.withdraw(NODE)
 
-    await pair.other.engine.subscribe(unique)
+    await pair.other.broker.subscribe(unique)
 
     assert pair.other.receiver.occupied == [unique]
 
@@ -147,25 +147,25 @@ async def test_node_that_withdrew_does_not_count(pair: Pair, unique: str) -> Non
 async def test_set_that_redis_lost_is_written_anew_and_nobody_is_told(
     pair: Pair, unique: str
 ) -> None:
-    await pair.one.engine.subscribe(unique)
+    await pair.one.broker.subscribe(unique)
     for server in pair.one.servers:
         with server.client() as client:
-            client.delete(pair.one.engine.keys.channels(NODE.uid))
+            client.delete(pair.one.keys.channels(NODE.uid))
 
-    await pair.one.engine.announce(NODE, NODE_LIFETIME)
+    await pair.one.cluster.announce(NODE, NODE_LIFETIME)
 
-    assert await pair.other.engine.channels() == [unique]
+    assert await pair.other.cluster.channels() == [unique]
     assert occupied(pair) == ([unique], [])
     assert vacated(pair) == ([], [])
 
 
 async def test_channel_left_while_redis_has_lost_it_is_vacated(pair: Pair, unique: str) -> None:
-    await pair.one.engine.subscribe(unique)
+    await pair.one.broker.subscribe(unique)
     for server in pair.one.servers:
         with server.client() as client:
-            client.delete(pair.one.engine.keys.channels(NODE.uid))
+            client.delete(pair.one.keys.channels(NODE.uid))
 
-    await pair.one.engine.unsubscribe(unique)
+    await pair.one.broker.unsubscribe(unique)
 
     await eventually(lambda: pair.one.receiver.vacated == [unique])
 
@@ -177,6 +177,6 @@ async def test_services_with_other_prefixes_occupy_their_own_channels(
     other = await open_redis(prefix=f"{unique}b", node=SECOND_NODE)
 
     for bench in (one, other):
-        await bench.engine.subscribe(unique)
+        await bench.broker.subscribe(unique)
 
     assert occupied(Pair(one, other)) == ([unique], [unique])

@@ -20,10 +20,6 @@ INFO = ClientInfo("17", "C1", data('{ "a": 1.0 }'), data("2"))
 OTHER_INFO = ClientInfo("18", "C2")
 
 
-def test_engines_over_redis_are_shared(pair: Pair) -> None:
-    assert pair.one.engine.shared is True
-
-
 # streams and delivery
 
 
@@ -31,11 +27,11 @@ def test_engines_over_redis_are_shared(pair: Pair) -> None:
 async def test_publication_reaches_every_engine_that_subscribed(
     pair: Pair, unique: str, options: ChannelOptions
 ) -> None:
-    await pair.one.engine.subscribe(unique)
-    await pair.other.engine.subscribe(unique)
+    await pair.one.broker.subscribe(unique)
+    await pair.other.broker.subscribe(unique)
     publication = Publication(data('{ "n": 1.0 }'), INFO, 0, "uid")
 
-    position = await pair.one.engine.publish(unique, publication, options)
+    position = await pair.one.broker.publish(unique, publication, options)
 
     offset = 1 if options.keeps_history else 0
     for bench in pair:
@@ -47,7 +43,7 @@ async def test_publication_reaches_every_engine_that_subscribed(
 
 async def test_engines_number_their_publications_together(pair: Pair, unique: str) -> None:
     for bench in pair:
-        await bench.engine.subscribe(unique)
+        await bench.broker.subscribe(unique)
 
     positions = await asyncio.gather(
         *(pair[value % 2].publish(unique, value, options=LONG) for value in range(60))
@@ -55,7 +51,7 @@ async def test_engines_number_their_publications_together(pair: Pair, unique: st
 
     assert sorted(position.offset for position in positions if position) == [*range(1, 61)]
     assert len({position.epoch for position in positions if position}) == 1
-    history = (await pair.one.engine.history(unique)).publications
+    history = (await pair.one.broker.history(unique)).publications
     assert [publication.offset for publication in history] == [*range(1, 61)]
     for bench in pair:
         received = await bench.received(unique, 60)
@@ -63,7 +59,7 @@ async def test_engines_number_their_publications_together(pair: Pair, unique: st
 
 
 async def test_unused_channel_has_the_same_epoch_everywhere(pair: Pair, unique: str) -> None:
-    positions = [await bench.engine.position(unique) for bench in pair]
+    positions = [await bench.broker.position(unique) for bench in pair]
 
     published = await pair.other.publish(unique, 1)
 
@@ -74,31 +70,31 @@ async def test_unused_channel_has_the_same_epoch_everywhere(pair: Pair, unique: 
 async def test_history_removed_by_one_is_gone_for_the_other(pair: Pair, unique: str) -> None:
     await pair.one.publish(unique, 1, 2)
 
-    await pair.other.engine.remove_history(unique)
+    await pair.other.broker.remove_history(unique)
 
     assert await pair.one.kept(unique) == []
-    assert (await pair.one.engine.position(unique)).offset == 2
+    assert (await pair.one.broker.position(unique)).offset == 2
 
 
 async def test_epoch_that_several_nodes_renew_is_renewed_once(pair: Pair, unique: str) -> None:
     before = await pair.one.publish(unique, 1)
     assert before is not None
 
-    first = asyncio.create_task(pair.one.engine.renew_epoch(unique, before.epoch))
-    second = asyncio.create_task(pair.other.engine.renew_epoch(unique, before.epoch))
+    first = asyncio.create_task(pair.one.broker.renew_epoch(unique, before.epoch))
+    second = asyncio.create_task(pair.other.broker.renew_epoch(unique, before.epoch))
     await asyncio.wait([first, second], return_when=asyncio.FIRST_COMPLETED)
-    renewed = await pair.one.engine.position(unique)
+    renewed = await pair.one.broker.position(unique)
     await asyncio.gather(first, second)
 
     assert renewed.epoch != before.epoch
-    assert [await bench.engine.position(unique) for bench in pair] == [renewed, renewed]
+    assert [await bench.broker.position(unique) for bench in pair] == [renewed, renewed]
 
 
 async def test_join_and_leave_reach_the_other(pair: Pair, unique: str) -> None:
-    await pair.other.engine.subscribe(unique)
+    await pair.other.broker.subscribe(unique)
 
-    await pair.one.engine.publish_join(unique, INFO)
-    await pair.one.engine.publish_leave(unique, OTHER_INFO)
+    await pair.one.broker.join(unique, INFO)
+    await pair.one.broker.leave(unique, OTHER_INFO)
 
     await eventually(lambda: bool(pair.other.receiver.leaves[unique]))
     assert pair.other.receiver.joins[unique] == [INFO]
@@ -111,7 +107,7 @@ async def test_nothing_the_other_publishes_after_subscribing_is_missed(
     names = [f"{unique}-{number}" for number in range(40)]
 
     async def subscribe_and_publish(name: str) -> None:
-        await pair.one.engine.subscribe(name)
+        await pair.one.broker.subscribe(name)
         await pair.other.publish(name, 1, options=PLAIN)
 
     await asyncio.gather(*(subscribe_and_publish(name) for name in names))
@@ -124,44 +120,44 @@ async def test_nothing_the_other_publishes_after_subscribing_is_missed(
 
 
 async def test_presence_is_that_of_all_engines(pair: Pair, unique: str) -> None:
-    await pair.one.engine.add_presence(unique, [INFO], 60)
-    await pair.other.engine.add_presence(unique, [OTHER_INFO], 60)
+    await pair.one.presence.add(unique, [INFO], 60)
+    await pair.other.presence.add(unique, [OTHER_INFO], 60)
 
     for bench in pair:
-        assert dict(await bench.engine.presence(unique)) == {"C1": INFO, "C2": OTHER_INFO}
+        assert dict(await bench.presence.get(unique)) == {"C1": INFO, "C2": OTHER_INFO}
 
 
 async def test_presence_removed_by_one_is_gone_for_the_other(pair: Pair, unique: str) -> None:
-    await pair.one.engine.add_presence(unique, [INFO, OTHER_INFO], 60)
+    await pair.one.presence.add(unique, [INFO, OTHER_INFO], 60)
 
-    await pair.other.engine.remove_presence(unique, "C1")
+    await pair.other.presence.remove(unique, "C1")
 
-    assert set(await pair.one.engine.presence(unique)) == {"C2"}
+    assert set(await pair.one.presence.get(unique)) == {"C2"}
 
 
 # channels and nodes
 
 
 async def test_channels_are_those_of_all_engines(pair: Pair, unique: str) -> None:
-    await pair.one.engine.subscribe(f"{unique}-one")
-    await pair.other.engine.subscribe(f"{unique}-other")
+    await pair.one.broker.subscribe(f"{unique}-one")
+    await pair.other.broker.subscribe(f"{unique}-other")
     for bench in pair:
-        await bench.engine.subscribe(f"{unique}-both")
+        await bench.broker.subscribe(f"{unique}-both")
 
     for bench in pair:
-        names = await bench.engine.channels()
+        names = await bench.cluster.channels()
         assert sorted(names) == [f"{unique}-both", f"{unique}-one", f"{unique}-other"]
 
 
 async def test_channel_is_listed_until_the_last_engine_left_it(pair: Pair, unique: str) -> None:
     for bench in pair:
-        await bench.engine.subscribe(unique)
+        await bench.broker.subscribe(unique)
 
-    await pair.one.engine.unsubscribe(unique)
-    await pair.one.engine.subscribe(f"{unique}-later")  # written after it
+    await pair.one.broker.unsubscribe(unique)
+    await pair.one.broker.subscribe(f"{unique}-later")  # written after it
     assert await pair.one.listed(unique)
 
-    await pair.other.engine.unsubscribe(unique)
+    await pair.other.broker.unsubscribe(unique)
     await comes_true(lambda: _unlisted(pair.one, unique))
 
 
@@ -177,11 +173,11 @@ async def test_channels_of_many_engines_changing_at_once_are_right_in_the_end(
     subscribed: dict[tuple[int, str], bool] = {}
 
     async def change(number: int) -> None:
-        engine = pair[number].engine
+        broker = pair[number].broker
         for _ in range(100):
             name = chance.choice(names)
             subscribed[number, name] = chance.random() < 0.5
-            await (engine.subscribe if subscribed[number, name] else engine.unsubscribe)(name)
+            await (broker.subscribe if subscribed[number, name] else broker.unsubscribe)(name)
 
     await asyncio.gather(change(0), change(1))
 
@@ -189,65 +185,65 @@ async def test_channels_of_many_engines_changing_at_once_are_right_in_the_end(
     assert 0 < len(expected) < len(names)
 
     async def right() -> bool:
-        return set(await pair.one.engine.channels()) == expected
+        return set(await pair.one.cluster.channels()) == expected
 
     await comes_true(right)
 
 
 async def test_nodes_are_described_as_they_announced_themselves(pair: Pair) -> None:
     for bench in pair:
-        nodes = await bench.engine.nodes()
+        nodes = await bench.cluster.nodes()
         assert sorted(nodes, key=lambda node: node.uid) == [NODE, SECOND_NODE]
 
 
 async def test_later_announcement_takes_the_place_of_the_earlier(pair: Pair) -> None:
     later = msgspec.structs.replace(NODE, num_clients=3, num_channels=4, uptime=63)
 
-    await pair.one.engine.announce(later, NODE_LIFETIME)
+    await pair.one.cluster.announce(later, NODE_LIFETIME)
 
-    nodes = await pair.other.engine.nodes()
+    nodes = await pair.other.cluster.nodes()
     assert sorted(nodes, key=lambda node: node.uid) == [later, SECOND_NODE]
 
 
 async def test_silent_node_is_forgotten_with_its_channels(pair: Pair, unique: str) -> None:
-    await pair.one.engine.subscribe(f"{unique}-one")
-    await pair.other.engine.subscribe(f"{unique}-other")
+    await pair.one.broker.subscribe(f"{unique}-one")
+    await pair.other.broker.subscribe(f"{unique}-other")
     await pair.one.elapse(NODE_LIFETIME - 100)
-    await pair.other.engine.announce(SECOND_NODE, NODE_LIFETIME)
-    assert len(await pair.other.engine.nodes()) == 2
+    await pair.other.cluster.announce(SECOND_NODE, NODE_LIFETIME)
+    assert len(await pair.other.cluster.nodes()) == 2
 
     await pair.one.elapse(200)
 
-    assert await pair.other.engine.nodes() == [SECOND_NODE]
-    assert await pair.other.engine.channels() == [f"{unique}-other"]
+    assert await pair.other.cluster.nodes() == [SECOND_NODE]
+    assert await pair.other.cluster.channels() == [f"{unique}-other"]
 
 
 async def test_node_that_was_forgotten_comes_back_with_its_channels(
     pair: Pair, unique: str
 ) -> None:
-    await pair.one.engine.subscribe(unique)
+    await pair.one.broker.subscribe(unique)
     await pair.one.elapse(NODE_LIFETIME + 1)
-    assert await pair.other.engine.nodes() == []
+    assert await pair.other.cluster.nodes() == []
 
-    await pair.one.engine.announce(NODE, NODE_LIFETIME)
+    await pair.one.cluster.announce(NODE, NODE_LIFETIME)
 
-    assert await pair.other.engine.nodes() == [NODE]
-    assert await pair.other.engine.channels() == [unique]
+    assert await pair.other.cluster.nodes() == [NODE]
+    assert await pair.other.cluster.channels() == [unique]
 
 
 async def test_node_that_withdrew_is_gone_with_its_channels(pair: Pair, unique: str) -> None:
-    await pair.one.engine.subscribe(f"{unique}-one")
-    await pair.other.engine.subscribe(f"{unique}-other")
+    await pair.one.broker.subscribe(f"{unique}-one")
+    await pair.other.broker.subscribe(f"{unique}-other")
 
-    await pair.one.engine.withdraw(NODE)
+    await pair.one.cluster.withdraw(NODE)
 
-    assert await pair.other.engine.nodes() == [SECOND_NODE]
-    assert await pair.other.engine.channels() == [f"{unique}-other"]
+    assert await pair.other.cluster.nodes() == [SECOND_NODE]
+    assert await pair.other.cluster.channels() == [f"{unique}-other"]
 
 
 async def test_engine_that_stopped_leaves_the_other_at_work(pair: Pair, unique: str) -> None:
     for bench in pair:
-        await bench.engine.subscribe(unique)
+        await bench.broker.subscribe(unique)
 
     await pair.one.engine.stop()
     await pair.other.publish(unique, 1)
@@ -266,11 +262,11 @@ async def test_services_with_other_prefixes_see_nothing_of_each_other(
     one = await open_redis(kind, prefix=f"{unique}a")
     other = await open_redis(kind, prefix=f"{unique}b", node=SECOND_NODE)
     for bench in (one, other):
-        await bench.engine.subscribe(unique)
+        await bench.broker.subscribe(unique)
 
     await one.publish(unique, 1, 2)
-    await one.engine.add_presence(unique, [INFO], 60)
-    await one.engine.publish_join(unique, INFO)
+    await one.presence.add(unique, [INFO], 60)
+    await one.broker.join(unique, INFO)
     await other.publish(unique, 3)
 
     await one.received(unique, 2)
@@ -278,6 +274,6 @@ async def test_services_with_other_prefixes_see_nothing_of_each_other(
     await eventually(lambda: bool(one.receiver.joins[unique]))
     assert (one.values(unique), other.values(unique)) == ([1, 2], [3])
     assert await other.kept_values(unique) == [3]
-    assert dict(await other.engine.presence(unique)) == {}
+    assert dict(await other.presence.get(unique)) == {}
     assert other.receiver.joins[unique] == []
-    assert (await one.engine.nodes(), await other.engine.nodes()) == ([NODE], [SECOND_NODE])
+    assert (await one.cluster.nodes(), await other.cluster.nodes()) == ([NODE], [SECOND_NODE])

@@ -1,4 +1,4 @@
-"""The contract of `engine.base.Engine`, for every engine there is: parts of streams, epochs."""
+"""The contract of `engine.base.Broker`, for every engine: parts of streams, epochs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_history_is_read_from_an_offset_on(
 ) -> None:
     position = await engine.publish(unique, *range(1, 9))
 
-    history = await engine.engine.history(unique, since)
+    history = await engine.broker.history(unique, since)
 
     assert [publication.offset for publication in history.publications] == offsets
     assert [int(publication.data.raw) for publication in history.publications] == offsets
@@ -48,7 +48,7 @@ async def test_clients_may_ask_from_any_offset_on(
 ) -> None:
     await engine.publish(unique, *range(published))
 
-    history = await engine.engine.history(unique, since)
+    history = await engine.broker.history(unique, since)
 
     assert history.publications == ()
     assert history.position.offset == published
@@ -58,9 +58,9 @@ async def test_history_from_an_offset_on_has_the_position_when_nothing_is_kept(
     engine: Bench, unique: str
 ) -> None:
     position = await engine.publish(unique, 1, 2, 3)
-    await engine.engine.remove_history(unique)
+    await engine.broker.remove_history(unique)
 
-    history = await engine.engine.history(unique, 2)
+    history = await engine.broker.history(unique, 2)
 
     assert (history.publications, history.position) == ((), position)
 
@@ -69,7 +69,7 @@ async def test_offsets_beyond_ten_are_in_the_order_of_numbers(engine: Bench, uni
     options = ChannelOptions(history_size=200, history_lifetime=100)
     await engine.publish(unique, *range(120), options=options)
 
-    history = await engine.engine.history(unique, 9)
+    history = await engine.broker.history(unique, 9)
 
     assert [publication.offset for publication in history.publications] == [*range(9, 121)]
 
@@ -81,11 +81,11 @@ async def test_renewed_epoch_is_another_one_and_is_kept(engine: Bench, unique: s
     before = await engine.publish(unique, 1, 2)
     assert before is not None
 
-    await engine.engine.renew_epoch(unique, before.epoch)
+    await engine.broker.renew_epoch(unique, before.epoch)
 
-    position = await engine.engine.position(unique)
+    position = await engine.broker.position(unique)
     assert position.epoch != before.epoch
-    assert (await engine.engine.history(unique)).position == position
+    assert (await engine.broker.history(unique)).position == position
     after = await engine.publish(unique, 3)
     assert after == StreamPosition(position.offset + 1, position.epoch)
 
@@ -95,20 +95,20 @@ async def test_epoch_is_renewed_once_however_often_the_loss_is_noticed(
 ) -> None:
     before = await engine.publish(unique, 1)
     assert before is not None
-    await engine.engine.renew_epoch(unique, before.epoch)
-    renewed = await engine.engine.position(unique)
+    await engine.broker.renew_epoch(unique, before.epoch)
+    renewed = await engine.broker.position(unique)
 
-    await asyncio.gather(*(engine.engine.renew_epoch(unique, before.epoch) for _ in range(5)))
+    await asyncio.gather(*(engine.broker.renew_epoch(unique, before.epoch) for _ in range(5)))
 
-    assert await engine.engine.position(unique) == renewed
+    assert await engine.broker.position(unique) == renewed
 
 
 async def test_epoch_that_was_not_lost_is_not_renewed(engine: Bench, unique: str) -> None:
     position = await engine.publish(unique, 1)
 
-    await engine.engine.renew_epoch(unique, "another")
+    await engine.broker.renew_epoch(unique, "another")
 
-    assert await engine.engine.position(unique) == position
+    assert await engine.broker.position(unique) == position
 
 
 async def test_renewing_an_epoch_leaves_other_streams_where_they_are(
@@ -118,9 +118,9 @@ async def test_renewing_an_epoch_leaves_other_streams_where_they_are(
     other = await engine.publish(f"{unique}-other", 1)
     assert lost is not None
 
-    await engine.engine.renew_epoch(f"{unique}-lost", lost.epoch)
+    await engine.broker.renew_epoch(f"{unique}-lost", lost.epoch)
 
-    assert await engine.engine.position(f"{unique}-other") == other
+    assert await engine.broker.position(f"{unique}-other") == other
 
 
 @pytest.mark.parametrize("values", [[], [1], [1, 2, 3]], ids=["unused", "one", "three"])
@@ -129,10 +129,10 @@ async def test_epoch_stays_the_same_without_a_reason(
 ) -> None:
     await engine.publish(unique, *values)
 
-    positions = [await engine.engine.position(unique) for _ in range(3)]
-    await engine.engine.remove_history(unique)
+    positions = [await engine.broker.position(unique) for _ in range(3)]
+    await engine.broker.remove_history(unique)
     await engine.publish(f"{unique}-other", 1)
-    positions.append(await engine.engine.position(unique))
+    positions.append(await engine.broker.position(unique))
 
     assert len({position.epoch for position in positions}) == 1
     assert {position.offset for position in positions} == {len(values)}

@@ -1,0 +1,195 @@
+"""The Redis broker: streams and publishing in Redis, delivery by the channel layer.
+
+Each method is one round trip, from any process. A channel's group in the layer belongs to the
+same shard as its stream, so that one script can number, keep, trim and send a publication.
+
+Beyond the spec: the promises are those of Centrifugo 2.8, the keys are our own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from realtime.channel_rules import INTERNAL
+from realtime.config.options import ChannelOptions
+from realtime.engine.base import History, Receiver, new_epoch
+from realtime.engine.redis import records
+from realtime.engine.redis.carriers import Carrier, Receiving
+from realtime.engine.redis.channel_list import ChannelList
+from realtime.engine.redis.layer import Message, Sending, Stream
+from realtime.engine.redis.scripts import READ, RENEW_EPOCH
+from realtime.engine.redis.shards import Shards, decoding
+from realtime.errors import EngineUnavailable
+from realtime.protocol.messages import (
+    UINT64_MAX,
+    ChannelName,
+    ClientInfo,
+    Publication,
+    StreamPosition,
+)
+
+PUBLICATION = "realtime.publication"
+JOIN = "realtime.join"
+LEAVE = "realtime.leave"
+"""Types of messages. Nodes of other versions read them."""
+
+CHANNEL_LIST_TIMEOUT = 0.5
+"""Seconds a subscribe waits until its channel is listed. The list is on one shard; while that is
+away, channels of the other shards must not suffer."""
+
+
+class RedisStreams:
+    """See `engine.base.Streams` for the contract."""
+
+    def __init__(
+        self,
+        shards: Shards,
+        carrier: Carrier,
+        *,
+        meta_lifetime: int = 0,
+        epoch_per_run: bool = False,
+    ) -> None:
+        """
+        Args:
+            carrier: keeps and sends messages.
+            meta_lifetime: seconds the position of an unused channel is kept; 0: forever.
+            epoch_per_run: begin new epochs when Redis was restarted.
+        """
+        self._shards = shards
+        self._keys = shards.keys
+        self._carrier = carrier
+        self._meta_lifetime = meta_lifetime
+        self._epoch_per_run = epoch_per_run
+
+    # publishing
+
+    async def publish(
+        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+    ) -> StreamPosition | None:
+        position = await self._carrier.publish(self._sending(channel, publication, options))
+        return None if position is None else StreamPosition(position.offset, position.epoch)
+
+    async def publish_many(
+        self, publications: Sequence[tuple[ChannelName, Publication, ChannelOptions]]
+    ) -> list[EngineUnavailable | None]:
+        results = await self._carrier.publish_many([self._sending(*p) for p in publications])
+        return [result if isinstance(result, EngineUnavailable) else None for result in results]
+
+    async def join(self, channel: ChannelName, info: ClientInfo) -> None:
+        await self._publish_info(JOIN, channel, info)
+
+    async def leave(self, channel: ChannelName, info: ClientInfo) -> None:
+        await self._publish_info(LEAVE, channel, info)
+
+    def _sending(
+        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+    ) -> Sending:
+        message = {
+            "type": PUBLICATION,
+            "channel": channel,
+            "record": records.of_publication(publication),
+        }
+        stream = None
+        if options.keeps_history:
+            stream = Stream(
+                self._keys.stream(channel),
+                options.history_size,
+                options.history_lifetime,
+                self._meta_lifetime,
+                self._epoch_per_run,
+            )
+        return Sending(self._keys.group(channel), message, stream)
+
+    async def _publish_info(self, kind: str, channel: ChannelName, info: ClientInfo) -> None:
+        message = {"type": kind, "channel": channel, "record": records.of_client(info)}
+        await self._carrier.publish(Sending(self._keys.group(channel), message))
+
+    # streams
+
+    async def history(self, channel: ChannelName, since: int = 0) -> History:
+        position, entries = await self._read(channel, since)
+        publications = []
+        with decoding("a publication"):
+            for entry_id, fields in entries:
+                offset = int(entry_id.partition(b"-")[0])
+                message = self._shards.unpack_message(fields[1])
+                publications.append(records.to_publication(message["record"], offset))
+        return History(tuple(publications), position)
+
+    async def position(self, channel: ChannelName) -> StreamPosition:
+        return (await self._read(channel, None))[0]
+
+    async def remove_history(self, channel: ChannelName) -> None:
+        await self._shards.command(channel, b"DEL", self._keys.stream(channel)[0])
+
+    async def renew_epoch(self, channel: ChannelName, epoch: str) -> None:
+        _, meta, new = self._keys.stream(channel)
+        # what follows a hyphen is the run of the server, which the script does not keep
+        arguments = (epoch.partition("-")[0], new_epoch())
+        await self._shards.run(channel, RENEW_EPOCH, (meta, new), arguments)
+
+    async def _read(
+        self, channel: ChannelName, since: int | None
+    ) -> tuple[StreamPosition, list[Any]]:
+        """Read the top position, and the entries from an offset on; None: no entries."""
+        arguments = (
+            # clients choose it, and the IDs of entries end there
+            "" if since is None else min(max(since, 0), UINT64_MAX),
+            self._meta_lifetime,
+            new_epoch(),
+            int(self._epoch_per_run),
+        )
+        reply = await self._shards.run(channel, READ, self._keys.stream(channel), arguments)
+        with decoding("a position"):
+            offset, epoch, entries = reply
+            return StreamPosition(int(offset), epoch.decode()), entries
+
+
+class RedisBroker(RedisStreams):
+    """See `engine.base.Broker` for the contract."""
+
+    def __init__(
+        self, shards: Shards, carrier: Receiving, channel_list: ChannelList, **options: Any
+    ) -> None:
+        """
+        Args:
+            channel_list: is kept equal to the subscribed channels.
+            options: as `RedisStreams` takes them.
+        """
+        super().__init__(shards, carrier, **options)
+        self._receiving = carrier
+        self._channel_list = channel_list
+
+    async def subscribe(self, channel: ChannelName) -> None:
+        listed = None if channel.startswith(INTERNAL) else self._channel_list.add(channel)
+        with ExitStack() as undo:
+            undo.callback(self._channel_list.discard, channel)
+            await self._receiving.join(self._keys.group(channel))
+            if listed is not None:
+                await asyncio.wait([listed], timeout=CHANNEL_LIST_TIMEOUT)
+            undo.pop_all()
+
+    async def unsubscribe(self, channel: ChannelName) -> None:
+        self._channel_list.discard(channel)
+        await self._receiving.leave(self._keys.group(channel))
+
+
+def deliver(message: Message, receiver: Receiver) -> None:
+    """Hand a message of another node, or of this one, to the receiver.
+
+    Raises:
+        Exception: no node sends such a message.
+    """
+    kind, channel, record = message["type"], message["channel"], message["record"]
+    if kind == PUBLICATION:
+        offset = message.get("offset", 0)
+        position = StreamPosition(offset, message["epoch"]) if offset else None
+        publication = records.to_publication(record, offset)
+        receiver.on_publication(channel, publication, position)
+    elif kind == JOIN:
+        receiver.on_join(channel, records.to_client(record))
+    elif kind == LEAVE:
+        receiver.on_leave(channel, records.to_client(record))

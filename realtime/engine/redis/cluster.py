@@ -1,0 +1,167 @@
+"""The cluster in Redis: nodes, their channel lists, surveys and claims.
+
+All of it is on the shard of the control stream, but for claims, which are spread by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from realtime.channel_rules import CONTROL, QUESTIONS
+from realtime.config.options import ChannelOptions
+from realtime.engine.base import (
+    NODES_REMEMBERED,
+    NodeInfo,
+    NodeStatus,
+    Receiver,
+    Streams,
+    SurveyID,
+)
+from realtime.engine.redis import records
+from realtime.engine.redis.channel_list import ChannelList
+from realtime.engine.redis.scripts import (
+    CLAIM,
+    LIST_CHANNELS,
+    NODES_SEEN,
+    OPEN_SURVEY,
+    REMOVE_PRESENCE,
+)
+from realtime.engine.redis.shards import Shards, decoding
+from realtime.payload import Payload
+from realtime.protocol.messages import ChannelName, Publication
+
+_WITHOUT_HISTORY = ChannelOptions()
+
+
+class RedisCluster:
+    """See `engine.base.Cluster` for the contract."""
+
+    def __init__(
+        self, shards: Shards, streams: Streams, channel_list: ChannelList | None = None
+    ) -> None:
+        """
+        Args:
+            streams: publishes the questions of surveys.
+            channel_list: the channels of this node; None where there is no node.
+        """
+        self._shards = shards
+        self._keys = shards.keys
+        self._streams = streams
+        self._channel_list = channel_list
+
+    # nodes
+
+    async def announce(self, node: NodeInfo, lifetime: float) -> None:
+        entries = [(node.uid, records.of_node(node))]
+        await self._shards.add_entries(CONTROL, self._keys.nodes, entries, lifetime)
+        await self._shards.add_entries(CONTROL, self._keys.seen, entries, NODES_REMEMBERED)
+        if self._channel_list is not None:
+            await self._channel_list.renew(lifetime)
+
+    async def withdraw(self, node: NodeInfo) -> None:
+        if self._channel_list is not None:
+            await self._channel_list.finish()
+        for keys in (self._keys.nodes, self._keys.seen):
+            await self._shards.run(CONTROL, REMOVE_PRESENCE, keys, (node.uid,))
+        await self._shards.command(CONTROL, b"DEL", self._keys.channels(node.uid))
+
+    async def nodes(self) -> list[NodeInfo]:
+        entries = await self._shards.entries(CONTROL, self._keys.nodes)
+        with decoding("a node"):
+            return [records.to_node(record) for _, record in entries]
+
+    async def statuses(self) -> list[NodeStatus]:
+        keys = (*self._keys.seen, self._keys.nodes[1])
+        reply = await self._shards.run(CONTROL, NODES_SEEN, keys)
+        rows = zip(reply[1::4], reply[2::4], reply[3::4], strict=True)
+        with decoding("a node"):
+            return [
+                records.to_status(
+                    self._shards.unpack(value), NODES_REMEMBERED - left / 1000, bool(alive)
+                )
+                for value, left, alive in rows
+            ]
+
+    async def channels(self) -> list[ChannelName]:
+        nodes = await self._shards.entries(CONTROL, self._keys.nodes)
+        if not nodes:
+            return []
+        keys = [self._keys.channels(uid) for uid, _ in nodes]
+        names = await self._shards.command(CONTROL, b"SUNION", *keys)
+        with decoding("a channel name"):
+            return [name.decode() for name in names]
+
+    # surveys
+
+    async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
+        key = self._keys.answers(survey)
+        await self._shards.run(CONTROL, OPEN_SURVEY, (key,), (int(lifetime * 1000),))
+        await self._streams.publish(QUESTIONS, Publication(question), _WITHOUT_HISTORY)
+
+    async def answer(self, survey: SurveyID, answer: bytes) -> None:
+        entry = self._shards.pack([answer.decode()])
+        await self._shards.command(CONTROL, b"RPUSHX", self._keys.answers(survey), entry)
+
+    async def answers(self, survey: SurveyID, start: int) -> list[bytes]:
+        # the first entry only keeps the list alive: see open_survey.lua
+        key = self._keys.answers(survey)
+        entries = await self._shards.command(CONTROL, b"LRANGE", key, start + 1, -1)
+        with decoding("an answer"):
+            return [self._shards.unpack(entry)[0].encode() for entry in entries]
+
+    # claims
+
+    async def claim(self, name: str, owner: str, lifetime: float) -> str:
+        key = self._keys.owner(name)
+        reply = await self._shards.run(name, CLAIM, (key,), (owner, int(lifetime * 1000)))
+        with decoding("an owner"):
+            found: str = reply.decode()
+            return found
+
+    async def owner(self, name: str) -> str | None:
+        reply = await self._shards.command(name, b"GET", self._keys.owner(name))
+        with decoding("an owner"):
+            return None if reply is None else reply.decode()
+
+    async def round_trip(self) -> float:
+        return await self._shards.round_trip()
+
+
+class RedisChannelSet:
+    """See `channel_list.ChannelSet`: the set of one node, whose receiver gets the reports."""
+
+    def __init__(self, shards: Shards, receiver: Receiver) -> None:
+        self._shards = shards
+        self._receiver = receiver
+        self._uid = receiver.uid
+        self._key = shards.keys.channels(receiver.uid)
+
+    async def change(
+        self, added: Sequence[ChannelName], removed: Sequence[ChannelName], *, report: bool
+    ) -> None:
+        if not report:
+            for command, names in ((b"SADD", added), (b"SREM", removed)):
+                if names:
+                    await self._shards.command(CONTROL, command, self._key, *names)
+            return
+        keys = self._shards.keys
+        occupied, vacated = await self._shards.run(
+            CONTROL,
+            LIST_CHANNELS,
+            (self._key, keys.nodes[1]),
+            (self._uid, keys.channels(), len(added), *added, *removed),
+        )
+        for name in occupied:
+            self._receiver.on_occupied(name.decode())
+        for name in vacated:
+            self._receiver.on_vacated(name.decode())
+
+    async def expire(self, lifetime: float) -> None:
+        await self._shards.command(CONTROL, b"PEXPIRE", self._key, int(lifetime * 1000))
+
+    async def size(self) -> int:
+        size: int = await self._shards.command(CONTROL, b"SCARD", self._key)
+        return size
+
+    async def delete(self) -> None:
+        await self._shards.command(CONTROL, b"DEL", self._key)

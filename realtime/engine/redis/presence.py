@@ -1,0 +1,32 @@
+"""Presence in Redis: one hash for each channel, with the expiry of its entries beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from realtime.engine.redis import records
+from realtime.engine.redis.scripts import REMOVE_PRESENCE
+from realtime.engine.redis.shards import Shards, decoding
+from realtime.protocol.messages import ChannelName, ClientID, ClientInfo
+
+
+class RedisPresence:
+    """See `engine.base.Presence` for the contract."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+        self._keys = shards.keys
+
+    async def add(
+        self, channel: ChannelName, clients: Iterable[ClientInfo], lifetime: float
+    ) -> None:
+        entries = [(info.client, records.of_client(info)) for info in clients]
+        await self._shards.add_entries(channel, self._keys.presence(channel), entries, lifetime)
+
+    async def remove(self, channel: ChannelName, client: ClientID) -> None:
+        await self._shards.run(channel, REMOVE_PRESENCE, self._keys.presence(channel), (client,))
+
+    async def get(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:
+        entries = await self._shards.entries(channel, self._keys.presence(channel))
+        with decoding("a presence entry"):
+            return {client: records.to_client(record) for client, record in entries}

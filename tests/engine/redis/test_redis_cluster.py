@@ -1,0 +1,52 @@
+"""What surveys and nodes leave behind in Redis."""
+
+from __future__ import annotations
+
+import pytest
+
+from realtime import payload
+from realtime.engine.base import NODES_REMEMBERED
+from tests.conftest import new_word
+from tests.engine.bench import NODE, SECOND_NODE
+from tests.engine.conftest import OpenRedisBench
+from tests.engine.redis_bench import KINDS, RedisBench
+
+QUESTION = payload.check(b'{"ask":"how do you do"}')
+LIFETIME = 10.0
+
+
+@pytest.fixture(params=KINDS)
+async def redis(request: pytest.FixtureRequest, open_redis: OpenRedisBench) -> RedisBench:
+    """Each kind of engine over Redis."""
+    bench: RedisBench = await open_redis(request.param)
+    return bench
+
+
+def keys_of(bench: RedisBench, survey: str) -> set[str]:
+    """The keys of a survey."""
+    return {key for key in bench.stored_keys() if survey in key}
+
+
+async def test_answer_that_comes_too_late_leaves_nothing(redis: RedisBench) -> None:
+    survey = new_word()
+    await redis.cluster.ask(survey, QUESTION, LIFETIME)
+    assert keys_of(redis, survey)
+
+    await redis.elapse(LIFETIME + 1)
+    await redis.cluster.answer(survey, b"late")
+
+    assert keys_of(redis, survey) == set()
+
+
+async def test_forgotten_node_leaves_nothing_beside_one_that_is_alive(redis: RedisBench) -> None:
+    await redis.cluster.announce(NODE, LIFETIME)
+    await redis.elapse(NODES_REMEMBERED - 1)
+    await redis.cluster.announce(SECOND_NODE, LIFETIME)
+    await redis.elapse(2)
+
+    assert [status.uid for status in await redis.cluster.statuses()] == ["N2"]
+
+    with redis.servers[0].client() as client, redis.servers[-1].client() as other:
+        key = redis.keys.seen[0]
+        entries = [name for each in (client, other) for name in each.hkeys(key)]
+    assert set(entries) == {b"N2"}

@@ -1,0 +1,345 @@
+"""The contract of `engine.base.Cluster`, for every engine that has one: claims."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from realtime.errors import EngineUnavailable
+from tests.engine.bench import Bench, comes_true
+from tests.engine.conftest import OpenRedisBench
+from tests.engine.redis_bench import KINDS, SHARDS, Pair, RedisBench
+from tests.redis_server import RedisServer
+
+NAMES = {
+    "empty": "",
+    "unicode": "ä漢🎉",
+    "spaces": " a  b ",
+    "line break": "a\r\nb",
+    "NUL": "\x00",
+    "braces": "{a}{b",
+    "glob": "*?[a]",
+    "colons": "::owner:",
+    "internal": "§node:N1",
+    "300 characters": "n" * 300,
+    "300 unicode characters": "🎉" * 300,
+}
+odd_names = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+
+
+def value_of(bench: RedisBench, name: str) -> tuple[str, float] | None:
+    """What Redis keeps of a name, by its documented key: the owner, and the seconds it has left."""
+    for server in bench.servers:
+        with server.client() as client:
+            key = f"{bench.prefix}:owner:{name}"
+            if (value := client.get(key)) is not None:
+                return value.decode(), client.pttl(key) / 1000
+    return None
+
+
+# every engine
+
+
+async def test_name_nobody_claimed_has_no_owner(clustered: Bench, unique: str) -> None:
+    assert await clustered.cluster.owner(unique) is None
+
+
+async def test_who_claims_a_free_name_owns_it(clustered: Bench, unique: str) -> None:
+    assert await clustered.cluster.claim(unique, "N1", 60) == "N1"
+
+
+async def test_owner_may_claim_again(clustered: Bench, unique: str) -> None:
+    for _ in range(3):
+        assert await clustered.cluster.claim(unique, "N1", 60) == "N1"
+
+
+async def test_name_that_was_given_up_has_no_owner(clustered: Bench, unique: str) -> None:
+    await clustered.cluster.claim(unique, "N1", 60)
+
+    await clustered.cluster.claim(unique, "N1", 0)
+
+    assert await clustered.cluster.owner(unique) is None
+
+
+async def test_name_that_was_given_up_can_be_claimed_by_another(
+    clustered: Bench, unique: str
+) -> None:
+    await clustered.cluster.claim(unique, "N1", 60)
+    await clustered.cluster.claim(unique, "N1", 0)
+
+    assert await clustered.cluster.claim(unique, "N2", 60) == "N2"
+
+
+async def test_giving_up_a_free_name_is_nothing(clustered: Bench, unique: str) -> None:
+    await clustered.cluster.claim(unique, "N1", 0)
+
+    assert await clustered.cluster.owner(unique) is None
+    assert await clustered.cluster.claim(unique, "N2", 60) == "N2"
+
+
+async def test_ownership_ends_with_its_lifetime(clustered: Bench, unique: str) -> None:
+    await clustered.cluster.claim(unique, "N1", 60)
+
+    await clustered.elapse(61)
+
+    assert await clustered.cluster.owner(unique) is None
+    assert await clustered.cluster.claim(unique, "N2", 60) == "N2"
+
+
+@odd_names
+async def test_anything_may_be_a_name_of_every_engine(
+    clustered: Bench, unique: str, name: str
+) -> None:
+    assert await clustered.cluster.claim(f"{unique}{name}", "N1", 60) == "N1"
+    await clustered.cluster.claim(f"{unique}{name}", "N1", 0)
+
+    assert await clustered.cluster.owner(f"{unique}{name}") is None
+
+
+async def test_owned_name_is_no_channel(clustered: Bench, unique: str) -> None:
+    await clustered.cluster.claim(unique, "N1", 60)
+
+    assert await clustered.cluster.channels() == []
+    assert clustered.receiver.occupied == []
+
+
+# several nodes
+
+
+async def test_first_claim_wins(pair: Pair, unique: str) -> None:
+    await pair.one.cluster.claim(unique, "N1", 60)
+
+    assert await pair.other.cluster.claim(unique, "N2", 60) == "N1"
+
+    for bench in pair:
+        assert await bench.cluster.owner(unique) == "N1"
+
+
+async def test_first_claim_wins_when_many_claim_at_the_same_moment(pair: Pair, unique: str) -> None:
+    claimed = await asyncio.gather(
+        *(pair[number % 2].cluster.claim(unique, f"N{number}", 60) for number in range(50))
+    )
+
+    winner = claimed[0]
+    assert claimed == [winner] * 50
+    assert winner in {f"N{number}" for number in range(50)}
+    for bench in pair:
+        assert await bench.cluster.owner(unique) == winner
+
+
+async def test_two_nodes_that_claim_many_names_agree_on_each_owner(pair: Pair, unique: str) -> None:
+    names = [f"{unique}-{number}" for number in range(50)]
+
+    claims = [
+        asyncio.gather(*(bench.cluster.claim(name, uid, 60) for name in names))
+        for uid, bench in zip(("N1", "N2"), pair, strict=True)
+    ]
+    told = await asyncio.gather(*claims)
+
+    owners = [await pair.one.cluster.owner(name) for name in names]
+    assert told == [owners, owners]
+    assert set(owners) <= {"N1", "N2"}
+
+
+async def test_claim_of_another_does_not_renew_the_owners(pair: Pair, unique: str) -> None:
+    await pair.one.cluster.claim(unique, "N1", 60)
+    await pair.one.elapse(50)
+
+    assert await pair.other.cluster.claim(unique, "N2", 60) == "N1"
+    await pair.one.elapse(11)
+
+    assert await pair.other.cluster.owner(unique) is None
+
+
+async def test_owner_renews_its_lifetime_by_claiming_again(pair: Pair, unique: str) -> None:
+    await pair.one.cluster.claim(unique, "N1", 60)
+    await pair.one.elapse(50)
+
+    assert await pair.one.cluster.claim(unique, "N1", 60) == "N1"
+    await pair.one.elapse(50)
+
+    assert await pair.other.cluster.claim(unique, "N2", 60) == "N1"
+
+
+async def test_lifetime_counts_from_the_last_claim_also_where_it_is_shorter(
+    pair: Pair, unique: str
+) -> None:
+    await pair.one.cluster.claim(unique, "N1", 60)
+    await pair.one.cluster.claim(unique, "N1", 10)
+
+    await pair.one.elapse(11)
+
+    assert await pair.one.cluster.owner(unique) is None
+
+
+async def test_only_the_owner_can_give_up_a_name(pair: Pair, unique: str) -> None:
+    await pair.one.cluster.claim(unique, "N1", 60)
+
+    assert await pair.other.cluster.claim(unique, "N2", 0) == "N1"
+
+    assert await pair.one.cluster.owner(unique) == "N1"
+
+
+async def test_name_given_up_by_one_node_can_be_claimed_by_the_other(
+    pair: Pair, unique: str
+) -> None:
+    await pair.one.cluster.claim(unique, "N1", 60)
+
+    await pair.one.cluster.claim(unique, "N1", 0)
+
+    assert await pair.other.cluster.owner(unique) is None
+    assert await pair.other.cluster.claim(unique, "N2", 60) == "N2"
+    assert await pair.one.cluster.claim(unique, "N1", 60) == "N2"
+
+
+async def test_name_is_free_when_its_owner_was_silent_for_the_lifetime(
+    pair: Pair, unique: str
+) -> None:
+    """In the time of Redis itself, which nobody moves."""
+    await pair.one.cluster.claim(unique, "N1", 0.3)
+
+    async def won() -> bool:
+        return await pair.other.cluster.claim(unique, "N2", 60) == "N2"
+
+    assert not await won()
+    await comes_true(won)
+    assert await pair.one.cluster.owner(unique) == "N2"
+
+
+async def test_names_have_owners_of_their_own(pair: Pair, unique: str) -> None:
+    await pair.one.cluster.claim(f"{unique}-a", "N1", 60)
+    await pair.other.cluster.claim(f"{unique}-b", "N2", 60)
+
+    await pair.one.cluster.claim(f"{unique}-a", "N1", 0)
+
+    assert await pair.one.cluster.owner(f"{unique}-a") is None
+    assert await pair.one.cluster.owner(f"{unique}-b") == "N2"
+
+
+async def test_services_with_other_prefixes_own_names_of_their_own(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    one, other = await open_redis(prefix=f"{unique}a"), await open_redis(prefix=f"{unique}b")
+
+    await one.cluster.claim(unique, "N1", 60)
+
+    assert await other.cluster.owner(unique) is None
+    assert await other.cluster.claim(unique, "N2", 60) == "N2"
+
+
+@odd_names
+async def test_anything_may_be_a_name(pair: Pair, name: str) -> None:
+    assert await pair.one.cluster.claim(name, "N1", 60) == "N1"
+
+    assert await pair.other.cluster.claim(name, "N2", 60) == "N1"
+    assert await pair.other.cluster.owner(name) == "N1"
+    assert await pair.other.cluster.owner(f"{name}x") is None
+
+
+@pytest.mark.parametrize("owner", ["ä 🎉", "a\nb", "{N}", "0", "n" * 300])
+async def test_owner_is_told_as_it_named_itself(pair: Pair, unique: str, owner: str) -> None:
+    assert await pair.one.cluster.claim(unique, owner, 60) == owner
+
+    assert await pair.other.cluster.claim(unique, "N2", 60) == owner
+    assert await pair.other.cluster.owner(unique) == owner
+
+
+# in Redis
+
+
+@odd_names
+async def test_key_of_a_name_begins_with_prefix_and_owner(pair: Pair, name: str) -> None:
+    await pair.one.cluster.claim(name, "N1", 60)
+
+    kept = value_of(pair.other, name)
+
+    assert pair.one.keys.owner(name) == f"{pair.one.prefix}:owner:{name}"
+    assert kept is not None
+    assert kept[0] == "N1"
+    assert 0 < kept[1] <= 60
+
+
+async def test_name_that_was_given_up_leaves_no_key(pair: Pair, unique: str) -> None:
+    before = pair.one.stored_keys()
+    await pair.one.cluster.claim(unique, "N1", 60)
+    assert pair.one.stored_keys() - before == {f"{pair.one.prefix}:owner:{unique}"}
+
+    await pair.one.cluster.claim(unique, "N1", 0)
+
+    assert pair.one.stored_keys() == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_claim_and_owner_are_one_round_trip_each(
+    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str, kind: str
+) -> None:
+    """The script reads and writes the key inside that one."""
+    servers = [own_redis() for _ in range(2 if kind == SHARDS else 1)]
+    bench = await open_redis(kind, servers=servers)
+    cluster = bench.cluster
+    await cluster.claim(unique, "N1", 60)  # brings the script along
+
+    async def commands(call: Callable[[], object]) -> dict[str, int]:
+        for server in servers:
+            server.reset_command_calls()
+        await call()  # type: ignore[misc]
+        total: dict[str, int] = {}
+        for server in servers:
+            for name, calls in server.command_calls().items():
+                total[name] = total.get(name, 0) + calls
+        asking = ("info", "hello", "client", "config", "select")
+        return {name: n for name, n in total.items() if not name.startswith(asking)}
+
+    assert await commands(lambda: cluster.claim(unique, "N1", 60)) == {
+        "evalsha": 1,
+        "get": 1,
+        "set": 1,
+    }
+    assert await commands(lambda: cluster.claim(unique, "N2", 60)) == {"evalsha": 1, "get": 1}
+    assert await commands(lambda: cluster.owner(unique)) == {"get": 1}
+    assert await commands(lambda: cluster.claim(unique, "N1", 0)) == {
+        "evalsha": 1,
+        "get": 1,
+        "del": 1,
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_claim_and_owner_fail_while_redis_is_away_and_work_when_it_is_back(
+    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str, kind: str
+) -> None:
+    servers = [own_redis() for _ in range(2 if kind == SHARDS else 1)]
+    cluster = (await open_redis(kind, servers=servers)).cluster
+    await cluster.claim(unique, "N1", 60)
+    for server in servers:
+        server.kill()
+
+    for call in (
+        cluster.claim(unique, "N1", 60),
+        cluster.claim(unique, "N1", 0),
+        cluster.owner("a"),
+    ):
+        with pytest.raises(EngineUnavailable):
+            await call
+
+    for server in servers:
+        server.start()  # it comes back empty, without scripts
+    assert await cluster.claim(unique, "N2", 60) == "N2"
+    assert await cluster.owner(unique) == "N2"
+
+
+async def test_key_of_another_type_fails_its_name_only(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    bench = await open_redis()
+    with bench.client() as client:
+        client.rpush(f"{bench.prefix}:owner:{unique}", "not mine")
+
+    with pytest.raises(EngineUnavailable):
+        await bench.cluster.claim(unique, "N1", 60)
+    with pytest.raises(EngineUnavailable):
+        await bench.cluster.owner(unique)
+
+    assert await bench.cluster.claim(f"{unique}-other", "N1", 60) == "N1"

@@ -1,0 +1,118 @@
+"""A cluster in the memory of one process: for tests with several nodes on one event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import msgspec
+
+from realtime.channel_rules import INTERNAL, QUESTIONS
+from realtime.config.options import ChannelOptions
+from realtime.engine.base import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
+from realtime.engine.memory import MemoryBroker
+from realtime.payload import Payload
+from realtime.protocol.messages import Publication
+from realtime.timers import Timers
+
+
+class Heartbeat(NamedTuple):
+    """What a node announced."""
+
+    node: NodeInfo
+    lifetime: float
+    at: float
+
+
+class ListedBroker(MemoryBroker):
+    """A broker whose subscribed channels the cluster lists."""
+
+    @property
+    def subscribed(self) -> Collection[str]:
+        return self._subscribed
+
+
+class ClusterState:
+    """What the nodes of one service share."""
+
+    def __init__(self) -> None:
+        self.heartbeats: dict[str, Heartbeat] = {}
+        self.brokers: list[ListedBroker] = []
+        self.claims: dict[str, tuple[str, float]] = {}
+        """Name → owner, and until when."""
+        self.surveys: dict[str, tuple[list[bytes], float]] = {}
+        """Survey → answers, and until when they are taken."""
+
+
+class MemoryCluster:
+    """See `engine.base.Cluster` for the contract; `tests/engine` holds it to that."""
+
+    def __init__(
+        self, timers: Timers, broker: ListedBroker, state: ClusterState | None = None
+    ) -> None:
+        self.state = state or ClusterState()
+        self.state.brokers.append(broker)
+        self._timers = timers
+        self._broker = broker
+
+    async def announce(self, node: NodeInfo, lifetime: float) -> None:
+        self.state.heartbeats[node.uid] = Heartbeat(node, lifetime, self._timers.now())
+
+    async def withdraw(self, node: NodeInfo) -> None:
+        self.state.heartbeats.pop(node.uid, None)
+
+    async def nodes(self) -> list[NodeInfo]:
+        now = self._timers.now()
+        return [
+            NodeInfo(*msgspec.structs.astuple(each.node)[:7])
+            for each in self.state.heartbeats.values()
+            if now < each.at + each.lifetime
+        ]
+
+    async def statuses(self) -> list[NodeStatus]:
+        now = self._timers.now()
+        return [
+            NodeStatus(
+                **msgspec.structs.asdict(each.node)
+                | {"silent_for": now - each.at, "alive": now < each.at + each.lifetime}
+            )
+            for each in self.state.heartbeats.values()
+            if now < each.at + NODES_REMEMBERED
+        ]
+
+    async def channels(self) -> list[str]:
+        names = set[str]().union(*(broker.subscribed for broker in self.state.brokers))
+        return [name for name in names if not name.startswith(INTERNAL)]
+
+    async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
+        self.state.surveys[survey] = [], self._timers.now() + lifetime
+        await self._broker.publish(QUESTIONS, Publication(question), ChannelOptions())
+
+    async def answer(self, survey: SurveyID, answer: bytes) -> None:
+        answers, until = self.state.surveys.get(survey, ([], 0.0))
+        if self._timers.now() < until:
+            answers.append(answer)
+
+    async def answers(self, survey: SurveyID, start: int) -> list[bytes]:
+        answers, until = self.state.surveys.get(survey, ([], 0.0))
+        return answers[start:] if self._timers.now() < until else []
+
+    async def claim(self, name: str, owner: str, lifetime: float) -> str:
+        present = self._owner(name)
+        if present not in (None, owner):
+            return present
+        if lifetime:
+            self.state.claims[name] = owner, self._timers.now() + lifetime
+        else:
+            self.state.claims.pop(name, None)
+        return owner
+
+    async def owner(self, name: str) -> str | None:
+        return self._owner(name)
+
+    def _owner(self, name: str) -> str | None:
+        owner, until = self.state.claims.get(name, ("", 0.0))
+        return owner if self._timers.now() < until else None
+
+    async def round_trip(self) -> float:
+        return 0.0
