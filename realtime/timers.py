@@ -1,7 +1,36 @@
 """One timer of the event loop for all clients of a node.
 
-A heap of deadlines instead of a timer a client: an idle connection costs one small entry
-or none, and moving a deadline later, which is what a refresh does, touches only the entry.
+Every client has deadlines that move: each refresh, and each frame to an emulated client, moves one
+later. So deadlines stand in a heap of our own. An idle client costs one small entry or none, and
+moving a deadline later changes one attribute.
+
+States of a timer, and the attributes that tell them:
+
+                deadline   _queued_at
+    UNSET       None       None         no entry in the heap counts
+    WAITING     d          q <= d       the entry for q counts
+    CLEARED     None       q            the entry for q counts, and will do nothing
+    CANCELLED   None       None         and no callback; final
+
+Events:
+
+    set(d)      UNSET              push an entry for d → WAITING
+                WAITING, CLEARED   d < q: push an entry for d, the one for q is dead → WAITING
+                                   d >= q: nothing is pushed → WAITING
+    set(None)   WAITING → CLEARED
+    cancel      any → CANCELLED; the entry that counted is dead
+    due at q    WAITING, d <= now  → UNSET, then the callback
+                WAITING, d > now   push an entry for d → WAITING
+                CLEARED → UNSET
+
+Invariants:
+
+- At most one entry per timer counts, the one for `_queued_at`. Entries that are dead do nothing;
+  they leave the heap when they are due, or when too many timers were cancelled.
+- `_queued_at <= deadline`, so no callback comes late because its deadline was moved.
+- The callback runs once for each deadline that is reached, never before it, and never after
+  `cancel` or `Timers.close`.
+- While the heap is not empty the loop has one handle, due at its first entry or before it.
 """
 
 from __future__ import annotations
@@ -11,8 +40,8 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 
-DEAD_ALLOWED = 64
-"""Entries of cancelled timers the heap may hold before it is looked at."""
+MAX_DEAD = 64
+"""Entries of cancelled timers that the heap may hold before it is rebuilt."""
 
 
 class Timer:
@@ -28,7 +57,11 @@ class Timer:
         """Loop time in seconds; None: not set."""
 
     def set(self, deadline: float | None) -> None:
-        """Call back at `deadline` (loop time, seconds); None: not at all."""
+        """Move the deadline. Without effect after `cancel`.
+
+        Args:
+            deadline: loop time in seconds; None for no deadline.
+        """
         if self._callback is None:
             return
         self.deadline = deadline
@@ -37,7 +70,7 @@ class Timer:
             self._timers._queue(deadline, self)
 
     def cancel(self) -> None:
-        """Never call back any more, and let go of the callback."""
+        """Never call back again, and drop the reference to the callback."""
         self.deadline = None
         self._callback = None
         if self._queued_at is not None:
@@ -45,12 +78,13 @@ class Timer:
             self._timers._cancelled()
 
     def is_queued_at(self, deadline: float) -> bool:
-        """Whether the heap's entry for this deadline is still the one that counts."""
+        """Return whether the heap's entry for this deadline counts."""
         return self._queued_at == deadline
 
     def _pop(self, queued_at: float, now: float) -> None:
+        """Handle an entry of this timer that is due."""
         if queued_at != self._queued_at:
-            return  # an earlier entry of this timer is, or was, in the heap
+            return
         self._queued_at = None
         if self.deadline is None or self._callback is None:
             return
@@ -68,31 +102,32 @@ class Timers:
         self._loop = loop
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = count()
+        """Second item of entries, so that timers are never compared."""
         self._handle: asyncio.Handle | None = None
         self._wakes_at = 0.0
-        """When the handle is due. uvloop's own do not say it where that is past."""
+        """When the handle is due. uvloop's handles do not know it once it is past."""
         self._dead = 0
+        """Cancelled timers since the heap was rebuilt, which had an entry."""
         self._closed = False
 
     def now(self) -> float:
-        """The loop's clock: monotonic seconds."""
+        """Return the loop's time: monotonic seconds."""
         return self._loop.time()
 
     def timer(self, callback: Callable[[], object]) -> Timer:
-        """A timer that is not set yet. The callback must not raise."""
+        """Return a timer that is not set yet. The callback must not raise."""
         return Timer(self, callback)
 
     def close(self) -> None:
-        """Call back no more timers, those set from now on included."""
+        """Call back no timer any more, including timers that are set later."""
         self._closed = True
         if self._handle is not None:
             self._handle.cancel()
         self._heap.clear()
 
     def _cancelled(self) -> None:
-        """An entry of the heap counts no more; with many of them the heap is made anew."""
         self._dead += 1
-        if self._dead > DEAD_ALLOWED and self._dead > len(self._heap) // 2:
+        if self._dead > MAX_DEAD and self._dead > len(self._heap) // 2:
             self._heap = [entry for entry in self._heap if entry[2].is_queued_at(entry[0])]
             heapq.heapify(self._heap)
             self._dead = 0

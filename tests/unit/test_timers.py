@@ -7,9 +7,11 @@ import gc
 
 import pytest
 import uvloop
+from hypothesis import given
+from hypothesis import strategies as st
 
 from realtime.timers import Timer, Timers
-from tests.unit.parts import Clock
+from tests.unit.parts import Clock, quickly
 
 
 @pytest.fixture
@@ -203,6 +205,81 @@ async def test_timer_set_after_the_timers_were_closed_never_calls_back(
     await clock.advance(20)
 
     assert calls == []
+
+
+# any order of moves
+
+Move = tuple[int, str, int]
+"""Number of a timer, what happens, and seconds."""
+
+moves = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.sampled_from(["set", "set", "set", "clear", "cancel", "wait", "wait"]),
+        st.integers(-5, 30),
+    )
+)
+
+
+class Table:
+    """Timers, and beside them a table of the deadlines that they must keep."""
+
+    def __init__(self, timers: Timers, clock: Clock) -> None:
+        self._timers = timers
+        self._clock = clock
+        self._called: list[int] = []
+        self._timer = [self._make(number) for number in range(3)]
+        self._deadlines: dict[int, float | None] = {0: None, 1: None, 2: None}
+
+    def _make(self, number: int) -> Timer:
+        return self._timers.timer(lambda: self._called.append(number))
+
+    def set(self, number: int, deadline: float | None) -> None:
+        self._timer[number].set(deadline)
+        if number in self._deadlines:
+            self._deadlines[number] = deadline
+
+    def cancel(self, number: int) -> None:
+        self._timer[number].cancel()
+        self._deadlines.pop(number, None)
+
+    async def wait(self, seconds: float) -> None:
+        """Let time pass; the timers that are due call back, each once."""
+        self._called.clear()
+        await self._clock.advance(seconds)
+        due = [
+            number
+            for number, deadline in self._deadlines.items()
+            if deadline is not None and deadline <= self._clock.now
+        ]
+        assert sorted(self._called) == due
+        self._deadlines.update(dict.fromkeys(due))
+
+
+@quickly
+@given(moves)
+async def test_timers_keep_their_deadlines_whatever_the_order_of_moves(
+    sequence: list[Move],
+) -> None:
+    loop = asyncio.get_running_loop()
+    clock = Clock(loop)
+    timers = Timers(loop)
+    table = Table(timers, clock)
+
+    for number, move, seconds in sequence:
+        match move:
+            case "set":
+                table.set(number, clock.now + seconds)
+            case "clear":
+                table.set(number, None)
+            case "cancel":
+                table.cancel(number)
+            case "wait":
+                await table.wait(abs(seconds))
+    await table.wait(100)
+
+    timers.close()
+    del loop.time
 
 
 # what is kept
