@@ -1,1 +1,1 @@
-"""The server HTTP API as a Django app. All the work is in `realtime.server_api`."""
+"""The HTTP API as a Django app. All the work is in `realtime.server_api`."""

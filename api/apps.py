@@ -1,4 +1,4 @@
-"""The Django app of the server HTTP API."""
+"""The Django app of the HTTP API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one URL of the server API: `path("api", include("realtime.api.urls"))`."""
+"""The one URL of the HTTP API: `path("api", include("realtime.api.urls"))`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The server API as a REST framework view: works wherever Django works.
+"""The HTTP API as a view of Django REST framework, for every Django site.
 
-Under `realtime.asgi.application` the same requests are answered in front of Django.
+`realtime.asgi.application` answers the same requests in front of Django.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ logger = logging.getLogger("realtime.api")
 class CommandView(APIView):
     """POST one or more commands; see docs/http-api.md.
 
-    The key is checked in the endpoint, not by an authentication class, because the status
-    of a wrong method comes before that of a wrong key.
+    `server_api.http` checks the key, and not an authentication class: a wrong method is refused
+    before a wrong key.
     """
 
     authentication_classes = ()
@@ -36,7 +36,7 @@ class CommandView(APIView):
     versioning_class = None
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Refuse, or go on to `post`; every verb comes by here."""
+        """Refuse a request, or pass it on to `post`. Called for every HTTP method."""
         refused = http.refuse(
             sources.current(),
             request.method or "",
@@ -50,7 +50,7 @@ class CommandView(APIView):
     def perform_content_negotiation(
         self, request: Request, force: bool = False
     ) -> tuple[BaseRenderer, str]:
-        """There is one form of answer; what the client accepts is not asked."""
+        """Ignore the header Accept: responses have one form."""
         return self.get_renderers()[0], "application/json"
 
     def post(self, request: Request) -> HttpResponse:
@@ -61,17 +61,17 @@ class CommandView(APIView):
             return _response(http.TOO_LARGE)
         content_type = request.headers.get("Content-Type", "")
         try:
-            answer = serving.call(lambda node: http.handle(node, content_type, body))
+            response = serving.call(lambda member: http.handle(member, content_type, body))
         except (NotServing, InternalError) as error:
-            logger.error("A command cannot be served: %s", error)
-            answer = http.UNAVAILABLE
-        return _response(answer)
+            logger.error("Could not run an API command: %s", error)
+            response = http.UNAVAILABLE
+        return _response(response)
 
 
 def _response(response: http.Response) -> HttpResponse:
-    answer = HttpResponse(response.body, status=response.status)
+    converted = HttpResponse(response.body, status=response.status)
     if response.content_type is None:
-        del answer["Content-Type"]
+        del converted["Content-Type"]
     else:
-        answer["Content-Type"] = response.content_type
-    return answer
+        converted["Content-Type"] = response.content_type
+    return converted

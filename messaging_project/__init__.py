@@ -1,1 +1,1 @@
-"""A ready site that runs the whole service: demo page, server API, operators' panel."""
+"""A ready site that runs the whole service: demo page, HTTP API, panel."""

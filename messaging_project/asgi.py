@@ -14,7 +14,7 @@ from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler  # noqa: 
 
 import realtime.asgi  # noqa: E402
 
-# Serves the static files of the demo and the admin too, so that one command is enough.
+# It serves the static files of the demo and the admin, too: one command is enough.
 application = realtime.asgi.application(
     ASGIStaticFilesHandler(django_application), settle_heap=True
 )

@@ -23,7 +23,7 @@ _SESSION_KEY = "demo_user"
 @require_safe
 @never_cache
 def page(request: HttpRequest) -> HttpResponse:
-    """The page. What it needs to connect is written by `{% realtime_config %}`."""
+    """Render the page. `{% realtime_config %}` writes what it needs to connect."""
     user = demo_user(request)
     command = {"method": "publish", "params": {"channel": CHANNEL, "data": {"text": "Hello"}}}
     response = render(
@@ -44,12 +44,12 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def token(request: HttpRequest) -> JsonResponse:
-    """A new token for the same demo user; the page asks before the old one expires."""
+    """Return a new token for the same demo user; the page asks before the old one expires."""
     return JsonResponse({"token": issue_token(demo_user(request))})
 
 
 def demo_user(request: HttpRequest) -> str:
-    """The demo user of this browser session; chosen at its first visit."""
+    """Return the demo user of this session, chosen at its first visit."""
     user: str | None = request.session.get(_SESSION_KEY)
     if user is None:
         user = f"guest-{1000 + secrets.randbelow(9000)}"
@@ -58,13 +58,13 @@ def demo_user(request: HttpRequest) -> str:
 
 
 def issue_token(user: str) -> str:
-    """A connection token; others see the name in it beside what this user publishes."""
+    """Make a connection token with a name that others see beside the user's publications."""
     name = user.replace("guest-", "Guest ")
     return tokens.connection_token(user, ttl=TOKEN_TTL, info={"name": name})
 
 
 def content_security_policy(socket: str) -> str:
-    """Only our own files, and only our own WebSocket: injected markup could do nothing."""
+    """Allow our own files and our own WebSocket only: injected markup can do nothing."""
     return "; ".join(
         (
             "default-src 'none'",

@@ -1,4 +1,4 @@
-"""Secrets of a fresh installation: made once, kept in files only the owner can read."""
+"""Secrets of a new installation: made once, kept in files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from pathlib import Path
 
 
 def secret(directory: Path, name: str) -> str:
-    """The secret called `name`; made and kept at its first use.
+    """Return a secret, made and kept at its first use.
+
+    Args:
+        directory: holds a file for each secret.
+        name: the name of the file.
 
     Raises:
         OSError: the directory cannot be written to.

@@ -1,7 +1,7 @@
-"""Settings of the ready site. Everything an installation changes comes from the environment.
+"""Settings of the ready site. An installation changes them by environment variables.
 
-SERVICE_<OPTION> sets an option of the service, SERVICE_NAMESPACES a JSON array of
-namespaces, SERVICE_CONFIG_FILE names a JSON file of options. DJANGO_SECRET_KEY,
+SERVICE_<OPTION> sets an option of the service. SERVICE_NAMESPACES is a JSON array of
+namespaces. SERVICE_CONFIG_FILE names a JSON file of options. DJANGO_SECRET_KEY,
 DJANGO_DEBUG, DJANGO_ALLOWED_HOSTS, DJANGO_CSRF_TRUSTED_ORIGINS and DJANGO_DATABASE are
 Django's own settings.
 """
@@ -102,8 +102,8 @@ REALTIME = {
     ],
 }
 
-# The channel layer. The service itself needs no more than SERVICE_REDIS_URL; consumers that are
-# added to the site can use this one, too.
+# The channel layer, for consumers that are added to the site. The service itself needs only
+# SERVICE_REDIS_URL.
 REDIS_URL = os.environ.get("SERVICE_REDIS_URL", "")
 CHANNEL_LAYERS: dict[str, dict[str, object]] = {
     "default": {
@@ -114,7 +114,7 @@ CHANNEL_LAYERS: dict[str, dict[str, object]] = {
     else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
 }
 
-# What the panel's sign-in must remember (attempts, sessions that were ended), for all processes.
+# The panel's sign-in keeps attempts and ended sessions here, for all processes.
 CACHES: dict[str, dict[str, object]] = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",

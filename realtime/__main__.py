@@ -1,4 +1,4 @@
-"""`python -m realtime mysite.asgi:application`: daphne, started the way the service wants it."""
+"""`python -m realtime mysite.asgi:application`: start daphne, set up for the service."""
 
 from __future__ import annotations
 

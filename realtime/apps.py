@@ -1,4 +1,4 @@
-"""The Django app: registers the system checks and follows changed settings."""
+"""The Django app: registers the system checks, and follows changed settings."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from django.apps import AppConfig, apps
 
 
 class RealtimeConfig(AppConfig):
-    """The service."""
+    """The Django app of the service."""
 
     name = "realtime"
     label = "realtime"
     verbose_name = "Realtime"
 
     def ready(self) -> None:
-        """Register what has to be registered, and find what the site registers."""
+        """Register checks and signals, and import the modules `realtime` of the site's apps."""
         from django.utils.module_loading import autodiscover_modules
 
         from realtime import checks, logout

@@ -1,5 +1,6 @@
-"""The server HTTP API: bytes and a key in; status, headers and bytes out. No web framework.
+"""The server API: publishing and administering, as Python functions and over HTTP.
 
-`api.views` (Django REST framework) and `realtime.asgi` (plain ASGI) are thin shells over
-`endpoint`.
+`operations` has the rules. `functions` and `overview` are the Python functions. `http` and
+`methods` turn bytes into bytes, without a web framework: `api.views` (Django REST framework) and
+`realtime.asgi` (plain ASGI) are thin shells over `http`.
 """

@@ -1,16 +1,16 @@
 """The server API as plain functions, for Django code: views, signals, tasks, shells.
 
-Each function reaches every process of the service and has a twin whose name begins with
-"a", for coroutines. The plain ones are for threads without an event loop (synchronous
-views, for example); called on an event loop they raise RuntimeError.
+Each function reaches every process of the service. It has an async version, whose name begins with
+"a", for coroutines. The sync functions are for threads without an event loop, such as synchronous
+views; called on an event loop they raise RuntimeError.
 
 All of them raise:
-    Error: what the server API would answer with (its code and message are attributes),
-        for example `NamespaceNotFound`.
+    Error: the service refuses: an instance of one of the classes in `realtime.errors`, such as
+        `NamespaceNotFound`, with the code and message that the HTTP API answers with.
     NotServing: with the memory engine, in a process that serves no clients.
-    EngineUnavailable: Redis did not do it, or did not answer in time.
+    EngineUnavailable: Redis refused the command, or did not answer in time.
 
-Spec: Server HTTP API.
+docs/protocol.md, 6.4.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from realtime.serving import refuse_on_loop, serving
 
 
 class ClientInfo(TypedDict):
-    """Who: user ID, connection ID, and the infos where they exist."""
+    """What others see of a client: user ID, client ID, and the infos where they exist."""
 
     user: str
     client: str
@@ -37,7 +37,7 @@ class ClientInfo(TypedDict):
 
 
 class Publication(TypedDict):
-    """A publication that is kept. `info` only when a client published it."""
+    """A publication in history. `info` is there only if a client published it."""
 
     data: Any
     uid: str
@@ -46,14 +46,14 @@ class Publication(TypedDict):
 
 
 class PresenceStats(TypedDict):
-    """Clients, and distinct users among them."""
+    """The number of clients, and of distinct users among them."""
 
     num_clients: int
     num_users: int
 
 
 class NodeInfo(TypedDict):
-    """One process of the service. `uptime` in seconds."""
+    """One node. `uptime` is in seconds."""
 
     uid: str
     name: str
@@ -67,10 +67,14 @@ class NodeInfo(TypedDict):
 def publish(channel: str, data: object, *, on_commit: bool = True) -> None:
     """Publish JSON-serialisable data into a channel.
 
-    Inside `transaction.atomic()`, of whichever database, it goes out after the commit, and
-    not at all when the transaction is rolled back; `on_commit=False` publishes at once all
-    the same. Channel and data are checked here and now; what fails after the commit is
-    logged, and does not undo anything.
+    Inside `transaction.atomic()`, of any database, the publication goes out after the commit, and
+    not at all when the transaction is rolled back. Channel and data are checked at the call; a
+    failure after the commit is logged and undoes nothing.
+
+    Args:
+        channel: the name of the channel.
+        data: anything that has a JSON form.
+        on_commit: False publishes at once, also inside a transaction.
 
     Raises:
         TypeError: the data have no JSON form.
@@ -79,21 +83,31 @@ def publish(channel: str, data: object, *, on_commit: bool = True) -> None:
 
 
 async def apublish(channel: str, data: object) -> None:
-    """Twin of `publish`, always at once: Django's transactions belong to threads."""
+    """Publish JSON-serialisable data into a channel. Async version of `publish`.
+
+    It publishes at once: Django's transactions belong to threads.
+    """
     await _asend(_encoded([(channel, data)]))
 
 
 def publish_many(publications: Iterable[tuple[str, object]], *, on_commit: bool = True) -> None:
-    """Publish several (channel, data) pairs, with as few round trips as possible; see `publish`.
+    """Publish several (channel, data) pairs, with as few round trips as possible.
 
-    Those into one channel go out in their order. When one of them is refused, none is
-    published; when Redis fails on the way, some may be.
+    Publications into one channel go out in their order. If one of them is refused, none is
+    published. If Redis fails on the way, some may be published. For transactions see `publish`.
+
+    Args:
+        publications: channel and data of each.
+        on_commit: False publishes at once, also inside a transaction.
+
+    Raises:
+        TypeError: some data have no JSON form.
     """
     _send(_encoded(publications), on_commit, "apublish_many")
 
 
 async def apublish_many(publications: Iterable[tuple[str, object]]) -> None:
-    """Twin of `publish_many`, always at once."""
+    """Publish several (channel, data) pairs. Async version of `publish_many`, always at once."""
     await _asend(_encoded(publications))
 
 
@@ -104,7 +118,7 @@ def broadcast(channels: Iterable[str], data: object, *, on_commit: bool = True) 
 
 
 async def abroadcast(channels: Iterable[str], data: object) -> None:
-    """Twin of `broadcast`, at once."""
+    """Publish the same data into several channels. Async version of `broadcast`, always at once."""
     encoded = payload.from_object(data)
     await _asend([(channel, encoded) for channel in channels])
 
@@ -126,41 +140,45 @@ async def _asend(publications: Publications) -> None:
 
 
 def unsubscribe(user: str, channel: str = "") -> None:
-    """Unsubscribe all connections of a user ID from a channel; without one, from all of theirs."""
+    """Unsubscribe all connections of a user from a channel; "" means from all their channels."""
     serving.call(
         lambda member: operations.unsubscribe(member, user, channel), async_name="aunsubscribe"
     )
 
 
 async def aunsubscribe(user: str, channel: str = "") -> None:
-    """Twin of `unsubscribe`."""
+    """Unsubscribe all connections of a user from a channel. Async version of `unsubscribe`."""
     await serving.acall(lambda member: operations.unsubscribe(member, user, channel))
 
 
 def disconnect(user: str) -> None:
-    """Disconnect all connections of a user ID; their clients do not reconnect."""
+    """Disconnect all connections of a user; their clients do not reconnect."""
     serving.call(lambda member: operations.disconnect(member, user), async_name="adisconnect")
 
 
 async def adisconnect(user: str) -> None:
-    """Twin of `disconnect`."""
+    """Disconnect all connections of a user. Async version of `disconnect`."""
     await serving.acall(lambda member: operations.disconnect(member, user))
 
 
 def presence(channel: str) -> dict[str, ClientInfo]:
-    """Who is subscribed to a channel: connection ID → client info."""
+    """Return the clients that are subscribed to a channel.
+
+    Returns:
+        Client ID → client info.
+    """
     return _presence(
         serving.call(lambda member: operations.presence(member, channel), async_name="apresence")
     )
 
 
 async def apresence(channel: str) -> dict[str, ClientInfo]:
-    """Twin of `presence`."""
+    """Return the clients that are subscribed to a channel. Async version of `presence`."""
     return _presence(await serving.acall(lambda member: operations.presence(member, channel)))
 
 
 def presence_stats(channel: str) -> PresenceStats:
-    """How many clients and users are subscribed to a channel."""
+    """Return the numbers of clients and users that are subscribed to a channel."""
     return _presence_stats(
         serving.call(
             lambda member: operations.presence_stats(member, channel), async_name="apresence_stats"
@@ -169,57 +187,60 @@ def presence_stats(channel: str) -> PresenceStats:
 
 
 async def apresence_stats(channel: str) -> PresenceStats:
-    """Twin of `presence_stats`."""
+    """Return the numbers of clients and users that are subscribed to a channel.
+
+    Async version of `presence_stats`.
+    """
     return _presence_stats(
         await serving.acall(lambda member: operations.presence_stats(member, channel))
     )
 
 
 def history(channel: str) -> list[Publication]:
-    """The publications kept in a channel, oldest first."""
+    """Return the history of a channel, oldest publication first."""
     return _history(
         serving.call(lambda member: operations.history(member, channel), async_name="ahistory")
     )
 
 
 async def ahistory(channel: str) -> list[Publication]:
-    """Twin of `history`."""
+    """Return the history of a channel, oldest publication first. Async version of `history`."""
     return _history(await serving.acall(lambda member: operations.history(member, channel)))
 
 
 def history_remove(channel: str) -> None:
-    """Forget the publications kept in a channel; offsets go on counting."""
+    """Remove the history of a channel; offsets continue from where they were."""
     serving.call(
         lambda member: operations.history_remove(member, channel), async_name="ahistory_remove"
     )
 
 
 async def ahistory_remove(channel: str) -> None:
-    """Twin of `history_remove`."""
+    """Remove the history of a channel. Async version of `history_remove`."""
     await serving.acall(lambda member: operations.history_remove(member, channel))
 
 
 def channels() -> list[str]:
-    """The channels that have a subscriber, sorted. Heavy beyond some 10 000 channels."""
+    """Return the channels that have a subscriber, sorted. Slow for more than 10 000 channels."""
     return serving.call(operations.channels, async_name="achannels")
 
 
 async def achannels() -> list[str]:
-    """Twin of `channels`."""
+    """Return the channels that have a subscriber, sorted. Async version of `channels`."""
     return await serving.acall(operations.channels)
 
 
 def info() -> list[NodeInfo]:
-    """The processes of the service."""
+    """Return the nodes of the service."""
     return _info(serving.call(operations.info, async_name="ainfo"))
 
 
 async def ainfo() -> list[NodeInfo]:
-    """Twin of `info`."""
+    """Return the nodes of the service. Async version of `info`."""
     return _info(await serving.acall(operations.info))
 
 
-# results in Python's words
+# results as Python objects
 
 
 def _presence(result: messages.PresenceResult) -> dict[str, ClientInfo]:

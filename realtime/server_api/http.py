@@ -1,7 +1,6 @@
-"""One request of the server API, from bytes to bytes.
+"""One request of the HTTP API, from bytes to bytes.
 
-Spec: Server HTTP API; Authentication, Server HTTP API.
-Beyond the spec: statuses, pipelining and framing follow Centrifugo 2.8.
+docs/protocol.md, 6.1 to 6.3. Statuses, pipelining and framing are those of the reference server.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _WHITE_SPACE = b" \t\r\n"
 
 MAX_QUERY_FIELDS = 100
 COMMANDS_PER_TURN = 64
-"""Commands of one body that run before the event loop gets a turn, or that overlap."""
+"""Commands of one body that run before the event loop gets a turn, or that are pipelined."""
 
 
 class Response(NamedTuple):
-    """What to answer. `content_type` None: no such header."""
+    """An HTTP response. `content_type` None: without that header."""
 
     status: int
     body: bytes = b""
@@ -64,19 +63,23 @@ _decode_command = ObjectDecoder(_Command)
 
 
 def _decode(text: bytes) -> _Command:
-    """One command; JSON null is a command without anything."""
+    """Decode one command; JSON null is a command without fields."""
     if text.strip(_WHITE_SPACE) == b"null":
         return _Command()
     return _decode_command(text)
 
 
 def refuse(config: Config, method: str, authorization: str, query: str) -> Response | None:
-    """Refuse a request before its body is read, or return None.
+    """Check method and key of a request before its body is read.
 
     Args:
+        config: the options in force.
         method: the HTTP method, upper case.
-        authorization: value of the header, "" when absent.
+        authorization: the value of that header, "" if it is missing.
         query: the query string.
+
+    Returns:
+        The response that refuses the request, or None.
     """
     if config.api_disable:
         return NOT_FOUND
@@ -86,7 +89,7 @@ def refuse(config: Config, method: str, authorization: str, query: str) -> Respo
         return None
     if not config.api_key:
         return UNAUTHORIZED
-    # header values are bytes, which servers and Django hand over as Latin-1
+    # header values are bytes, which servers and Django decode as Latin-1
     match authorization.encode("latin-1", "replace").split():
         case [scheme, key] if scheme.lower() == b"apikey" and _same(key, config.api_key):
             return None
@@ -96,7 +99,7 @@ def refuse(config: Config, method: str, authorization: str, query: str) -> Respo
 
 
 def _query_key(query: str) -> str:
-    """The first `api_key` of a query string, "" when there is none."""
+    """Return the first `api_key` of a query string, "" if there is none."""
     try:
         return parse_qs(query, max_num_fields=MAX_QUERY_FIELDS).get("api_key", [""])[0]
     except ValueError:
@@ -109,10 +112,17 @@ def _same(given: bytes, key: str) -> bool:
 
 
 async def handle(member: Member, content_type: str, body: bytes) -> Response:
-    """Run the commands of a body, in order, and answer with one reply a line.
+    """Run the commands of a body, in order.
 
-    A body that is malformed somewhere is answered with 400 although the commands before
-    that place have run.
+    Where a body is malformed, the commands before that place have run.
+
+    Args:
+        member: the member of the service that runs them.
+        content_type: of the request; the response has the same.
+        body: one or more commands in JSON, one after another.
+
+    Returns:
+        One reply a line; 400 for a malformed body, 503 while the member is stopping.
     """
     if member.stopping:
         return UNAVAILABLE
@@ -120,8 +130,8 @@ async def handle(member: Member, content_type: str, body: bytes) -> Response:
         return BAD_REQUEST
     run = _Run(member)
     replies: list[bytes] = []
+    # publications whose replies come after `replies`
     publishing: list[asyncio.Task[bytes]] = []
-    """Publications whose replies come after `replies`."""
     try:
         for command in decode_stream(body, _decode):
             method = method_number(command.method, methods.METHOD_NUMBERS)
@@ -147,8 +157,8 @@ async def handle(member: Member, content_type: str, body: bytes) -> Response:
 class _Run:
     """The run of one body.
 
-    An engine that does not answer fails each command after some seconds; once that time has
-    passed, the commands that are left are not tried any more.
+    While Redis does not answer, each command fails after `redis_read_timeout`. Once that time has
+    passed since the start, the remaining commands fail at once.
     """
 
     def __init__(self, member: Member) -> None:
@@ -157,7 +167,7 @@ class _Run:
         self._away = False
 
     async def reply(self, command: _Command, method: int) -> bytes:
-        """The line that answers a command."""
+        """Run a command and return the line that answers it."""
         if self._away and time.monotonic() >= self._deadline:
             return _line(command, b"error", _error(InternalError()))
         try:
@@ -166,10 +176,10 @@ class _Run:
             return _line(command, b"error", _error(error))
         except EngineUnavailable as error:
             self._away = True
-            logger.error("A command of the server API failed: %s", error)
+            logger.error("API command failed: %s", error)
             return _line(command, b"error", _error(InternalError()))
         except Exception:
-            logger.exception("A command of the server API failed")
+            logger.exception("API command failed")
             return _line(command, b"error", _error(InternalError()))
         return _line(command, b"result", escape(result))
 

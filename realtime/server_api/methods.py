@@ -1,6 +1,6 @@
-"""The API methods: one table, method → number, params, and what to do.
+"""Methods of the server API: one table of name, params and handler.
 
-Spec: Server HTTP API, table of methods.
+docs/protocol.md, 6.4.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Publication(Struct, omit_defaults=True):
 
 
 class Row(NamedTuple, Generic[P]):
-    """One method: the shape of its params (None: not looked at) and its handler."""
+    """One method: its name, the decoder of its params (None: it has none) and its handler."""
 
     name: str
     decode: ObjectDecoder[P] | None
@@ -97,7 +97,9 @@ async def _presence_stats(member: Member, params: _ChannelParams) -> bytes:
 
 async def _history(member: Member, params: _ChannelParams) -> bytes:
     result = await operations.history(member, params.channel or "")
-    return _encode({"publications": [_kept(publication) for publication in result.publications]})
+    return _encode(
+        {"publications": [_publication(publication) for publication in result.publications]}
+    )
 
 
 async def _history_remove(member: Member, params: _ChannelParams) -> bytes:
@@ -135,11 +137,11 @@ def _data(data: Raw) -> Payload:
         raise BadRequest from None
 
 
-def _kept(publication: Publication) -> _Publication:
-    shape = _Publication(publication.uid, raw(publication.data))
+def _publication(publication: Publication) -> _Publication:
+    result = _Publication(publication.uid, raw(publication.data))
     if publication.info is not None:
-        shape.info = client_info(publication.info)
-    return shape
+        result.info = client_info(publication.info)
+    return result
 
 
 METHODS: tuple[Row[Any], ...] = (
@@ -155,20 +157,30 @@ METHODS: tuple[Row[Any], ...] = (
     Row("info", None, _info),
     Row("rpc", ObjectDecoder(_RPCParams), _rpc),
 )
-"""A method's number is its place in this table."""
+"""The number of a method is its index in this table."""
 
 METHOD_NUMBERS = {row.name: number for number, row in enumerate(METHODS)}
 
 PUBLISHING = frozenset((METHOD_NUMBERS["publish"], METHOD_NUMBERS["broadcast"]))
-"""Methods that need not wait for each other, as long as the order of publications is kept."""
+"""Methods that can be pipelined: the engine keeps the order of publications."""
 
 
 async def run(member: Member, method: int, params: bytes) -> bytes:
-    """Run one command; returns its result as JSON.
+    """Run one command.
+
+    Args:
+        member: the member of the service that runs it.
+        method: the number of the method.
+        params: JSON, or nothing.
+
+    Returns:
+        The result as JSON.
 
     Raises:
         MethodNotFound: no method has this number.
-        Error: as the method says.
+        BadRequest: the params have another shape.
+        Error: the method refuses.
+        EngineUnavailable: Redis refused the command, or did not answer in time.
     """
     if not 0 <= method < len(METHODS):
         raise MethodNotFound

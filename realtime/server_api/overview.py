@@ -1,7 +1,7 @@
-"""What operators want to know of the service as a whole, as plain functions.
+"""Overview of the whole service for operators, as plain functions.
 
-They work, and fail, as those of `service` do, and have twins for coroutines too. Where all
-nodes are asked, those that do not answer within a second are named in the result.
+They raise what `server_api.functions` raise, and have async versions, too. Where all nodes are
+asked, the result names those that do not answer within a second.
 """
 
 from __future__ import annotations
@@ -28,60 +28,60 @@ class Connection(msgspec.Struct, frozen=True):
     """One connection of a user."""
 
     client: str
-    """Connection ID."""
+    """Client ID."""
     user: str
     node: str
     """Name of the node that serves it."""
     transport: str
     """"websocket" or "sockjs"."""
     channels: list[str]
-    """What it is subscribed to, by itself or by the server; of very many only the first."""
+    """The first of its subscriptions, client-side or server-side."""
     num_channels: int
-    """How many these are."""
+    """The number of its subscriptions."""
     seconds: float
-    """Since it was opened."""
+    """Seconds since it was opened."""
     info: Any = None
-    """Connection info, if there is any."""
+    """Connection info, if there is one."""
 
 
 class Connections(list[Connection]):
-    """The connections of a user, the oldest first, and who was asked."""
+    """The connections of a user, oldest first, and the nodes that were asked."""
 
     total: int
-    """How many there are, as far as nodes answered."""
+    """The number of connections at the nodes that answered."""
     truncated: bool
-    """Whether some of them, or of their channels, are not told."""
+    """Whether some connections, or some of their channels, are left out."""
     num_nodes: int
-    """Nodes that were asked."""
+    """The number of nodes that were asked."""
     missing: list[str]
-    """Names of those that did not answer."""
+    """Names of the nodes that did not answer."""
 
 
 class Subscribers(dict[str, int]):
-    """Channel → connections that are subscribed, in the order asked for, and who was asked."""
+    """Channel → number of subscribers, in the order asked for, and the nodes that were asked."""
 
     num_nodes: int
-    """Nodes that were asked."""
+    """The number of nodes that were asked."""
     missing: list[str]
-    """Names of those that did not answer; their subscribers are not counted."""
+    """Names of the nodes that did not answer; their subscribers are not counted."""
 
 
 def nodes() -> list[NodeStatus]:
-    """The processes of the service with their counters, those that died not long ago last.
+    """Return the nodes of the service with their counters; those that died come last.
 
-    A process that died without saying so is not alive ten seconds after its last sign of life,
-    and is listed for five minutes more. One that ended in order is not listed.
+    A node that dies counts as dead ten seconds after its last heartbeat, and is listed for five
+    more minutes. A node that was stopped is not listed.
     """
     return serving.call(operations.nodes, async_name="anodes")
 
 
 async def anodes() -> list[NodeStatus]:
-    """Twin of `nodes`."""
+    """Return the nodes of the service with their counters. Async version of `nodes`."""
     return await serving.acall(operations.nodes)
 
 
 def connections(user: str) -> Connections:
-    """The connections of a user ID at every node, 1000 at most. Waits a second for answers."""
+    """Return the connections of a user at every node, 1000 at most. Takes a second at most."""
     return _connections(
         user,
         serving.call(
@@ -91,19 +91,20 @@ def connections(user: str) -> Connections:
 
 
 async def aconnections(user: str) -> Connections:
-    """Twin of `connections`."""
+    """Return the connections of a user at every node. Async version of `connections`."""
     return _connections(
         user, await serving.acall(lambda member: operations.connections(member, user))
     )
 
 
 def subscribers(channels: Iterable[str]) -> Subscribers:
-    """How many connections are subscribed to channels, 1000 channels at most.
+    """Return the numbers of subscribers of channels, observers left out. Takes a second at most.
 
-    Waits a second for the answers of all nodes. Operators who watch are not counted.
+    Args:
+        channels: the names of the channels, 1000 at most.
 
     Raises:
-        LimitExceeded: more channels.
+        LimitExceeded: there are more than 1000 channels.
     """
     names = _distinct(channels)
     return _subscribers(
@@ -115,7 +116,7 @@ def subscribers(channels: Iterable[str]) -> Subscribers:
 
 
 async def asubscribers(channels: Iterable[str]) -> Subscribers:
-    """Twin of `subscribers`."""
+    """Return the numbers of subscribers of channels. Async version of `subscribers`."""
     names = _distinct(channels)
     return _subscribers(
         names, await serving.acall(lambda member: operations.subscribers(member, names))
@@ -123,15 +124,17 @@ async def asubscribers(channels: Iterable[str]) -> Subscribers:
 
 
 def round_trip() -> float | None:
-    """Seconds that a round trip to Redis takes just now; None with the memory engine.
+    """Measure a round trip to Redis.
 
-    The median of three; with several shards that of the slowest one.
+    Returns:
+        Seconds, the median of three; with several shards that of the slowest one. None with the
+        memory engine.
     """
     return serving.call(operations.round_trip, async_name="around_trip")
 
 
 async def around_trip() -> float | None:
-    """Twin of `round_trip`."""
+    """Measure a round trip to Redis. Async version of `round_trip`."""
     return await serving.acall(operations.round_trip)
 
 
@@ -141,24 +144,24 @@ def _distinct(channels: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(channels))
 
 
-# results in Python's words
+# results as Python objects
 
 
 def _connections(user: str, surveyed: Surveyed[ConnectionsAnswer]) -> Connections:
-    found = Connections(
+    result = Connections(
         _connection(report, user, answer.name)
         for answer in surveyed.answers
         for report in answer.connections
     )
-    found.sort(key=lambda connection: -connection.seconds)
-    found.total = sum(answer.total for answer in surveyed.answers)
-    del found[MAX_CONNECTIONS:]
-    found.truncated = found.total > len(found) or any(
-        connection.num_channels > len(connection.channels) for connection in found
+    result.sort(key=lambda connection: -connection.seconds)
+    result.total = sum(answer.total for answer in surveyed.answers)
+    del result[MAX_CONNECTIONS:]
+    result.truncated = result.total > len(result) or any(
+        connection.num_channels > len(connection.channels) for connection in result
     )
-    found.num_nodes = len(surveyed.answers) + len(surveyed.missing)
-    found.missing = surveyed.missing
-    return found
+    result.num_nodes = len(surveyed.answers) + len(surveyed.missing)
+    result.missing = surveyed.missing
+    return result
 
 
 def _connection(report: ClientReport, user: str, node: str) -> Connection:
@@ -175,10 +178,10 @@ def _connection(report: ClientReport, user: str, node: str) -> Connection:
 
 
 def _subscribers(names: Sequence[str], surveyed: Surveyed[SubscribersAnswer]) -> Subscribers:
-    found = Subscribers((name, 0) for name in names)
+    result = Subscribers((name, 0) for name in names)
     for answer in surveyed.answers:
         for name, number in zip(names, answer.numbers, strict=True):
-            found[name] += number
-    found.num_nodes = len(surveyed.answers) + len(surveyed.missing)
-    found.missing = surveyed.missing
-    return found
+            result[name] += number
+    result.num_nodes = len(surveyed.answers) + len(surveyed.missing)
+    result.missing = surveyed.missing
+    return result

@@ -1,4 +1,4 @@
-"""`manage.py serve`: everything a first look needs, then the server itself."""
+"""`manage.py serve`: print what a first look needs, then run the server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ANY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class Command(BaseCommand):
-    """Prints where things are, and becomes daphne: signals reach it directly."""
+    """Prints addresses, and becomes daphne: signals reach it directly."""
 
     help = "Serve the site with daphne; prints addresses, a token and a line to publish with."
 
@@ -55,10 +55,10 @@ class Command(BaseCommand):
 
 
 def check_address(host: str, port: int) -> None:
-    """Fail early and clearly where the server would fail late.
+    """Check that a server can listen there, for a clearer message than the server's.
 
     Raises:
-        CommandError: nothing can listen there.
+        CommandError: the address is in use, or is not one of this machine.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -71,25 +71,28 @@ def check_address(host: str, port: int) -> None:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise CommandError(
-                f"Port {port} of {host} is in use. Stop what uses it, or choose another one,"
-                f" for example: make run PORT={port + 1}"
+                f"Port {port} of {host} is in use. Stop the program that uses it, or choose another"
+                f" port, for example: make run PORT={port + 1}"
             ) from None
         raise CommandError(f"Cannot listen on {host} port {port}: {error.strerror}.") from None
     except OverflowError:
-        raise CommandError(f"{port} is no port; use 1 to 65535.") from None
+        raise CommandError(f"{port} is not a port; use 1 to 65535.") from None
 
 
 def base_url(host: str, port: int) -> str:
-    """The address to open in a browser of this machine."""
+    """Return the address to open in a browser on this machine."""
     host = _ANY_INTERFACE.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def create_operator() -> str | None:
-    """Make a superuser where there is no user at all; returns its password, None otherwise.
+    """Make a superuser if there are no users.
+
+    Returns:
+        Its password; None if there are users already.
 
     Raises:
-        CommandError: there is no database to look into.
+        CommandError: the database has no tables yet.
     """
     users = get_user_model()._default_manager
     try:
@@ -105,20 +108,20 @@ def create_operator() -> str | None:
 
 
 def describe(base: str) -> str:
-    """Where everything is."""
+    """Return the addresses, one a line."""
     socket_url = "ws" + base.removeprefix("http") + sources.current().websocket_handler_prefix
     places = {
         "Demo page": base + reverse("demo"),
         "Admin": base + reverse("admin:index"),
         **({"Panel": base + reverse("realtime_panel:overview")} if sources.current().admin else {}),
         "WebSocket": socket_url,
-        "Server API": base + reverse("realtime_api:commands"),
+        "HTTP API": base + reverse("realtime_api:commands"),
     }
     return "".join(f"{name + ':':<12}{url}\n" for name, url in places.items())
 
 
 def token_lines() -> str:
-    """A token to connect with, ready to copy."""
+    """Return a token to connect with, ready to copy."""
     try:
         token = tokens.connection_token(TOKEN_USER, ttl=TOKEN_DAYS * 86400)
     except ValueError as error:
@@ -127,10 +130,10 @@ def token_lines() -> str:
 
 
 def publish_lines(base: str) -> str:
-    """A command that publishes into the demo's channel, ready to copy into a terminal."""
+    """Return a command that publishes into the demo's channel, ready to copy into a terminal."""
     config = sources.current()
     if not config.api_key and not config.api_insecure:
-        return "The server API is closed: set api_key to use it.\n"
+        return "The HTTP API is closed: set api_key to use it.\n"
     command = {
         "method": "publish",
         "params": {"channel": CHANNEL, "data": {"text": "Hello from the terminal"}},
@@ -143,7 +146,7 @@ def publish_lines(base: str) -> str:
 
 
 def run_daphne(host: str, port: int) -> None:
-    """Replace this process by daphne, so that signals and the exit status are its own."""
+    """Replace this process with daphne: signals and the exit status are those of daphne."""
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(
             filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH")])
