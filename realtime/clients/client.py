@@ -1,10 +1,10 @@
-"""Client: one connection. Owns a session and one timer; sends replies and pushes.
+"""Client: one connection. Owns a session and a timer; sends replies and pushes.
 
     transport ─frame─► dispatch ─► commands ─► reply ─► outbox ─► transport
     hub ─────────────► push ──────────────────────────►┘
 
-Closing may begin anywhere (a timer, the server API, a slow outbox) and then runs beside the
-commands, once; a command that is under way notices afterwards and undoes what it did.
+Anything may begin to close a client: its timer, the server API, a full outbox, the peer. It closes
+once, in a task of its own. A command that is still running notices afterwards and undoes its work.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ from realtime.protocol.messages import (
 )
 
 logger = logging.getLogger("realtime.client")
+
+REFRESH_RETRY = 60.0
+"""Seconds until the site is asked again when it could not answer whether a connection may go on."""
 
 
 class Client:
@@ -87,38 +90,38 @@ class Client:
     # sending
 
     def reply(self, command: Command, result: Result) -> None:
-        """Answer a command."""
+        """Queue the reply of a command that succeeded."""
         if not self._closing:
             self.outbox.append(self.codec.result(command, result))
 
     def reply_error(self, command: Command, error: Error) -> None:
-        """Answer a command that failed; one that wants no answer gets none."""
+        """Queue the reply of a command that failed, unless the command has no reply."""
         if not self._closing and command.id:
             self.outbox.append(self.codec.error(command, error))
 
-    # what others see and do
+    # for node, hooks and signals
 
     @property
     def user(self) -> UserID:
         """User ID; "" before connect and for anonymous users."""
         return self.session.user
 
-    def caller(self) -> Caller:
-        """Who asks, for hooks."""
-        return Caller(self.id, self.session.user, self.handshake)
-
     @property
     def auth_session(self) -> str:
-        """The login session the connection belongs to, if there is one."""
+        """The auth session the connection belongs to; "" for none."""
         return self.session.auth_session
 
+    def caller(self) -> Caller:
+        """Describe the client for hooks."""
+        return Caller(self.id, self.session.user, self.handshake)
+
     def emit(self, kind: str, **details: Any) -> None:
-        """Have receivers of signals hear of something that happened to this client."""
+        """Emit a signal about this client, unless it is an observer."""
         if self.session.visible:
             self.node.events.emit(kind, user=self.user, client=self.id, **details)
 
     def report(self, max_channels: int) -> ClientReport:
-        """What operators want to know of the connection."""
+        """Describe the connection for operators, with `max_channels` of its channels at most."""
         session = self.session
         info = session.conn_info
         return ClientReport(
@@ -131,11 +134,11 @@ class Client:
         )
 
     def info_in(self, channel: ChannelName) -> ClientInfo:
-        """Client info as others in the channel see it."""
+        """Return the client info that others in the channel see."""
         return self.info_with(self.session.subscriptions.get(channel))
 
     def info_with(self, subscription: Subscription | None) -> ClientInfo:
-        """Client info with the channel info of a subscription, if there is one."""
+        """Return the client info, with the channel info of a subscription if there is one."""
         return ClientInfo(
             self.session.user,
             self.id,
@@ -144,30 +147,37 @@ class Client:
         )
 
     def log_refused(self, what: str, why: Exception) -> None:
-        """Log that something the client sent was not accepted. `why` must hold no secret."""
+        """Log that the service refused something the client sent. `why` must hold no secret."""
         logger.info("Client %s: %s refused: %s", self.id, what, why)
 
-    async def unsubscribe(self, channel: ChannelName) -> None:
-        """Unsubscribe on the server's behalf and push "unsub"; "" means from every channel.
+    # unsubscribing
 
-        The push is sent even when the client is not subscribed to the channel.
+    async def unsubscribe(self, channel: ChannelName) -> None:
+        """Unsubscribe on the server's behalf and tell the client; "" means from every channel.
+
+        The client gets the push even if it is not subscribed to the channel. A subscription that
+        is still being made ends as soon as it is made.
         """
         session = self.session
         names = [channel] if channel else [*session.subscriptions, *session.pending]
         for name in names:
             if (pending := session.pending.get(name)) is not None:
-                pending.unsubscribed = True  # as soon as it is made
+                pending.unsubscribed = True
                 continue
-            await self._leave_anyway(name)
+            await self._leave_safely(name)
             if not self._closing:
                 self.push(self.codec.unsub(name))
 
     async def leave(self, channel: ChannelName) -> None:
-        """End a subscription; nothing happens when there is none, or when it is ending."""
+        """End a subscription. Do nothing if there is none, or if it is ending already.
+
+        Raises:
+            EngineUnavailable: the engine failed; the subscription has ended at this node.
+        """
         subscription = self.session.subscriptions.get(channel)
         if subscription is None or subscription.ending:
             return
-        # It stays in the session until it has ended, so that it cannot be made anew meanwhile.
+        # it stays in the session until it has ended, so that the client cannot subscribe meanwhile
         subscription.ending = True
         try:
             await self.node.subscriptions.remove(
@@ -189,11 +199,11 @@ class Client:
     # time
 
     def set_timer(self) -> None:
-        """Look at the session's deadline again; call after anything that may move it."""
+        """Set the timer to the session's deadline. Call it after any change of that."""
         self._timer.set(self.session.deadline())
 
     def expiry_deadline(self, expires_at: float | None) -> float | None:
-        """Unix seconds as the session counts them, monotonic seconds."""
+        """Convert Unix seconds to the monotonic seconds of the session; None stays None."""
         if expires_at is None:
             return None
         return self.node.timers.now() + expires_at - time.time()
@@ -211,35 +221,65 @@ class Client:
         self.set_timer()
 
     def extend(self, expiry_deadline: float | None, info: Payload | None) -> None:
-        """The connection may go on; without info or expiry the old ones stay in force."""
+        """Let the connection go on. Without info or deadline the old ones stay in force."""
         self.session.refreshed(info, expiry_deadline)
         self.set_timer()
 
     async def refresh(self) -> None:
-        """Ask the site whether the connection may go on."""
-        await renew(self)
+        """Ask the site whether the connection may go on; close it if not. Never raises."""
+        try:
+            refresh = await self._ask_site()
+        except Disconnect as disconnect:
+            # its traceback holds frames that hold the client
+            self.close(disconnect.with_traceback(None))
+            return
+        except Exception as error:  # whatever it is, the connection must not be left without expiry
+            logger.warning(
+                "Refresh of client %s failed, retrying in %g s",
+                self.id,
+                REFRESH_RETRY,
+                exc_info=not isinstance(error, InternalError),  # logged where it happened
+            )
+            self.extend(self.node.timers.now() + REFRESH_RETRY, None)
+            return
+        if refresh is None or refresh.expires_at <= time.time():
+            self.close(DisconnectExpired())
+            return
+        self.extend(self.expiry_deadline(refresh.expires_at), refresh.info)
+
+    async def _ask_site(self) -> Refresh | None:
+        try:
+            return await self.node.hooks.refresh(self.caller(), self.session.auth_session)
+        except InternalError:
+            raise
+        except Error:
+            return None
 
     # closing
 
     def is_closing(self) -> bool:
-        """Whether closing has begun: nothing reaches the client any more."""
+        """Return whether closing has begun: nothing reaches the client any more."""
         return self._closing
 
     def close(self, disconnect: Disconnect | None) -> None:
-        """Begin to close, once; None when the peer is gone already. Returns at once."""
+        """Begin to close the connection, once; returns at once.
+
+        Args:
+            disconnect: what the client is told; None if the peer is gone already.
+        """
         if self._closing:
             return
         self._closing = True
         self._timer.cancel()
         if disconnect is not None:
-            logger.info("Client %s is disconnected: %s", self.id, disconnect)
+            logger.info("Disconnecting client %s: %s", self.id, disconnect)
         self.node.spawn(self._close(disconnect))
 
     def _slow(self) -> None:
         self.close(DisconnectSlow())
 
     async def _close(self, disconnect: Disconnect | None) -> None:
-        """Leave every channel, let what is queued go out, close the transport."""
+        """Leave every channel, flush the outbox, close the transport."""
         leaving = asyncio.create_task(self._leave_all())
         try:
             # where the engine answers at once, others know before the client does; where it
@@ -248,7 +288,7 @@ class Client:
             if disconnect is not None:
                 self.outbox.flush()
                 await self.transport.close(disconnect)
-            # while the engine is told, what is published still comes, and is for nobody
+            # publications still come while the client leaves, and nobody reads them
             self.outbox.close()
             await asyncio.wait([leaving])
         finally:
@@ -264,51 +304,16 @@ class Client:
 
     async def _leave_all(self) -> None:
         for channel in list(self.session.subscriptions):
-            await self._leave_anyway(channel)
+            await self._leave_safely(channel)
 
-    async def _leave_anyway(self, channel: ChannelName) -> None:
-        """End a subscription here, also when the engine could not be told."""
+    async def _leave_safely(self, channel: ChannelName) -> None:
+        """End a subscription at this node even if the engine fails."""
         try:
             await self.leave(channel)
-        except Exception as error:  # whatever it is: the others have to be ended, too
-            # an engine that is away fails every one: a line each is enough
+        except Exception as error:  # whatever it is, the other subscriptions have to end too
+            # an engine that is away fails all of them: a line each is enough
             logger.error(
-                "A subscription could not be ended cleanly: %s",
+                "Could not end a subscription cleanly: %s",
                 error,
                 exc_info=not isinstance(error, EngineUnavailable),
             )
-
-
-RENEWAL_RETRY = 60.0
-"""Seconds until the site is asked again whether a connection may go on, when it cannot say."""
-
-
-async def renew(client: Client) -> None:
-    """Ask the site whether the connection may go on; close it if not. Never raises."""
-    try:
-        renewal = await _ask(client)
-    except Disconnect as disconnect:
-        # its traceback holds frames that hold the client
-        client.close(disconnect.with_traceback(None))
-        return
-    except Exception as error:  # whatever it is, the connection must not be left without an expiry
-        logger.warning(
-            "The site cannot say whether client %s may stay; asking later",
-            client.id,
-            exc_info=not isinstance(error, InternalError),  # which was logged where it happened
-        )
-        client.extend(client.node.timers.now() + RENEWAL_RETRY, None)
-        return
-    if renewal is None or renewal.expires_at <= time.time():
-        client.close(DisconnectExpired())
-        return
-    client.extend(client.expiry_deadline(renewal.expires_at), renewal.info)
-
-
-async def _ask(client: Client) -> Refresh | None:
-    try:
-        return await client.node.hooks.refresh(client.caller(), client.session.auth_session)
-    except InternalError:
-        raise
-    except Error:
-        return None

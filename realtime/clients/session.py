@@ -1,17 +1,24 @@
 """Session: the state of one client, without I/O and without a clock.
 
+States:
+
     NEW ──connected()──► CONNECTED ──close()──► CLOSED
      └───────────────────close()───────────────────┘
 
-Rules held here and nowhere else:
-- before `connected()` only a connect command is legal, and after it none (3003);
-- a new session that does not connect in time is stale (3007);
-- an expired connection, or subscription, has a window to be refreshed in (3005, 3006).
+Events: a command (`check`), a subscription about to be made (`check_subscribe`), time (`due`).
+Each may raise the disconnect or the error that is the answer.
 
-Times are seconds on the monotonic clock, handed in as `now`; `deadline()` says when to
-call `due()` next, so a client needs no more than one timer, and none when nothing expires.
+Invariants:
+- before `connected()` only a connect command is legal, and after it no other one;
+- a new session that does not connect in time is stale;
+- an expired connection, or subscription, has a window in which the client refreshes it; where the
+  site refreshes the connection, there is no window;
+- a channel is in `pending` or in `subscriptions`, never in both.
 
-Spec: Connection expiry; Subscription expiry; Client object, rule 3.
+Times are seconds on the monotonic clock. `deadline()` says when `due()` must be called next, so a
+client needs one timer, and none while nothing expires.
+
+docs/protocol.md, 2.6, 3.4 and 3.12.
 """
 
 from __future__ import annotations
@@ -32,7 +39,7 @@ from realtime.protocol.messages import ChannelName, Command, Method, UserID
 
 
 class State(Enum):
-    """Where in its life a session is."""
+    """The states of a session. See the module's docstring."""
 
     NEW = auto()
     CONNECTED = auto()
@@ -61,12 +68,13 @@ class Subscription:
         self.options = options
         self.server_side = server_side
         self.visible = visible
-        """Whether others may know of it; those of observers are hidden."""
+        """False for an observer's: neither counted nor present."""
         self.info = info
+        """The channel info; None for none."""
         self.expiry_deadline = expiry_deadline
         """Monotonic seconds; None: the subscription does not expire."""
         self.ending = False
-        """Whether it is being ended just now."""
+        """Whether the client is leaving the channel now."""
 
 
 class Pending:
@@ -106,22 +114,21 @@ class Session:
         self.expiry_deadline: float | None = None
         """Monotonic seconds; None: the connection does not expire."""
         self.server_side_refresh = False
-        """Whether the site is asked when the connection expires; otherwise the client refreshes."""
+        """Whether the site refreshes the connection when it expires; otherwise the client does."""
         self.auth_session = ""
         """The auth session the connection belongs to; "" for none."""
         self.visible = True
-        """False for an observer, who watches its server-side channels and does nothing else."""
+        """False for an observer, who receives its server-side channels and does nothing else."""
         self.subscriptions: dict[ChannelName, Subscription] = {}
         self.pending: dict[ChannelName, Pending] = {}
-        """Subscriptions that are being made."""
 
     # commands
 
     def check(self, command: Command) -> None:
-        """Is this command legal now?
+        """Check that a command is legal in this state.
 
         Raises:
-            DisconnectBadRequest
+            DisconnectBadRequest: connect is the first command, and only the first.
         """
         connecting = command.method is _CONNECT
         if connecting is (self.state is not _NEW):
@@ -137,7 +144,7 @@ class Session:
         auth_session: str = "",
         visible: bool = True,
     ) -> None:
-        """The connect command succeeded."""
+        """Enter CONNECTED: the connect command succeeded."""
         self.server_side_refresh = server_side_refresh
         self.auth_session = auth_session
         self.visible = visible
@@ -148,18 +155,18 @@ class Session:
         self.expiry_deadline = expiry_deadline
 
     def refreshed(self, info: Payload | None, expiry_deadline: float | None) -> None:
-        """A renewed token came. One without info or expiry leaves the old ones in force."""
+        """Extend the connection. Without info or deadline the old ones stay in force."""
         if info is not None:
             self.conn_info = info
         if expiry_deadline is not None:
             self.expiry_deadline = expiry_deadline
 
     def check_subscribe(self, channel: ChannelName) -> None:
-        """May one more subscription be made?
+        """Check that the client may subscribe to one more channel.
 
         Raises:
-            LimitExceeded: `client_channel_limit` is reached; asked first.
-            AlreadySubscribed
+            LimitExceeded: it has `client_channel_limit` subscriptions; checked first.
+            AlreadySubscribed: it is subscribed to this channel.
         """
         limit = self._config.client_channel_limit
         if 0 < limit <= len(self.subscriptions):
@@ -168,14 +175,14 @@ class Session:
             raise AlreadySubscribed
 
     def close(self) -> None:
-        """End the session."""
+        """Enter CLOSED."""
         self.state = State.CLOSED
         self.subscriptions.clear()
 
     # time
 
     def deadline(self) -> float | None:
-        """When `due` has something to say at the earliest; None: never, as things stand."""
+        """Return when `due` must be called next; None if nothing expires."""
         if self.state is State.NEW:
             return self._stale_at
         if self.state is State.CLOSED:
@@ -183,7 +190,7 @@ class Session:
         config = self._config
         earliest: float | None = None
         if self.expiry_deadline is not None:
-            # no delay where nobody waits for the client
+            # no window where the client has nothing to do
             delay = 0 if self.server_side_refresh else config.client_expired_close_delay
             earliest = self.expiry_deadline + delay
         for subscription in self.subscriptions.values():
@@ -198,10 +205,12 @@ class Session:
         return self.server_side_refresh and deadline is not None and now >= deadline
 
     def due(self, now: float) -> None:
-        """Is anything overdue?
+        """Check what has a deadline.
 
         Raises:
-            DisconnectStale, DisconnectExpired, DisconnectSubscriptionExpired
+            DisconnectStale: the client did not connect in time.
+            DisconnectExpired: it did not refresh its connection in time.
+            DisconnectSubscriptionExpired: it did not refresh a subscription in time.
         """
         if self.state is State.NEW:
             if self._stale_at is not None and now >= self._stale_at:

@@ -24,5 +24,5 @@ SESSION_FILE_PATH = os.path.dirname(os.environ.get("TEST_DATABASE", "")) or None
 TEST_CHECK_INTERVAL = os.environ.get("TEST_CHECK_INTERVAL")
 """Seconds until a login session is looked at again, where tests should not wait a minute."""
 
-TEST_RENEWAL_RETRY = os.environ.get("TEST_RENEWAL_RETRY")
+TEST_REFRESH_RETRY = os.environ.get("TEST_REFRESH_RETRY")
 """Seconds until a refresh hook that failed is asked again."""

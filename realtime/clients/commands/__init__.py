@@ -1,10 +1,10 @@
 """The client methods: one table, method → handler.
 
-A handler decodes its params, asks the rules, does the work and replies. It raises `Error`
-for an error reply and `Disconnect` for a close; anything else it raises is a failure of
-ours, and the row says what the client is told then.
+A handler decodes the params, checks the rules in the order of the protocol, does the work and
+replies. It raises `Error` for an error reply and `Disconnect` to close the connection. Any other
+exception is a failure of the service; the row of the method says what the client is told then.
 
-Spec: Client WebSocket protocol, Commands.
+docs/protocol.md, 3.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Continuation: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Handler(NamedTuple):
-    """How one method is served."""
+    """The handler of one method."""
 
     run: Callable[[Client, Command], Awaitable[Continuation | None]]
     failure: type[Error] | type[Disconnect] = InternalError
-    """What the client is told when the engine, or our code, fails."""
+    """What the client is told when the engine, a hook or the handler itself fails."""
     for_observers: bool = False
-    """Whether observers may use it, who watch and do nothing else."""
+    """Whether observers may use the method."""
 
 
 HANDLERS: Mapping[Method, Handler] = {

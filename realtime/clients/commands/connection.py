@@ -1,6 +1,6 @@
 """connect, refresh, ping.
 
-Spec: Authentication, Client connection; Connection expiry.
+docs/protocol.md, 3.1 to 3.5, 3.13 and 3.17.
 Beyond the spec: the order of checks follows Centrifugo 2.8.
 """
 
@@ -39,79 +39,47 @@ from realtime.protocol.messages import (
     RefreshRequest,
     RefreshResult,
     StreamPosition,
+    SubscribeResult,
+    UserID,
 )
 
 
 async def connect(client: Client, command: Command) -> None:
     """Identify the client, subscribe it to its server-side channels, reply."""
     request = client.codec.params(command, ConnectRequest)
-    config = client.node.config
-    identity = _in_force(await _identify(client, request), client.node)
-    try:
-        wanted = _server_side_channels(identity, config)
-    except Error as error:  # the mistake of whoever named them, not of the client
-        client.log_refused("subscription by the server", error)
-        raise
+    node = client.node
+    identity = _in_force(await _identify(client, request), node)
+    subscriptions = _server_side(client, identity)
     if client.is_closing():
         return
-
-    limit = config.client_user_connection_limit
-    others = client.node.hub.connections(identity.user) if limit > 0 and identity.user else []
-    if 0 < limit <= len(others):
-        raise DisconnectConnectionLimit
-
+    _check_limit(identity.user, node)
     expires_at = identity.expires_at
     if expires_at is not None and expires_at <= time.time():
         raise Expired
-    server_side_refresh = identity.server_side_refresh
-    client.session.connected(
-        identity.user,
-        identity.info,
-        client.expiry_deadline(expires_at),
-        server_side_refresh=server_side_refresh,
-        auth_session=identity.auth_session,
-        visible=identity.visible,
-    )
-    alone = config.user_personal_single_connection and config.user_subscribe_to_personal
-    alone = alone and identity.user != ""
-    if alone:
-        client.node.spare(client)
-    if identity.visible:
-        client.node.hub.add(client)
-    client.emit("connected")
-    client.set_timer()
 
+    single = _is_single(identity, node.config)
+    if single:
+        node.spare(client)
+    _open_session(client, identity)
     async with AsyncExitStack() as stack:
         pending = {
             name: await stack.enter_async_context(
                 Subscribing(client, name, subscription, _since(request, name))
             )
-            for name, subscription in wanted.items()
+            for name, subscription in subscriptions.items()
         }
         if client.is_closing():
             return
         subs = {name: subscribing.complete() for name, subscribing in pending.items()}
-        client.reply(
-            command,
-            ConnectResult(
-                client=client.id,
-                version=client.node.version,
-                expires=expires_at is not None and not server_side_refresh,
-                ttl=0 if server_side_refresh else ttl_of(expires_at),
-                subs=subs or None,
-                data=identity.data,
-            ),
-        )
+        client.reply(command, _result(client, identity, subs))
     for subscribing in pending.values():
         await subscribing.join()
-    if alone and not client.is_closing():
-        await client.node.disconnect_user(
-            identity.user, DisconnectConnectionLimit(), keep=client.id
-        )
+    if single and not client.is_closing():
+        await node.disconnect_user(identity.user, DisconnectConnectionLimit(), keep=client.id)
 
 
 async def _identify(client: Client, request: ConnectRequest) -> Identity:
-    """Who is this? A token is always verified and always wins."""
+    """Identify a client by its token, or by hooks, or as anonymous. A token always decides."""
     config = client.node.config
     if request.token:
         return await _verified(client, request.token, TokenExpired)
@@ -123,83 +91,6 @@ async def _identify(client: Client, request: ConnectRequest) -> Identity:
     if config.client_anonymous or config.client_insecure:
         return Identity("")
     raise DisconnectBadRequest
-
-
-def _server_side_channels(identity: Identity, config: Config) -> dict[ChannelName, Subscription]:
-    """The channels the server subscribes this client to; client-side rules do not apply.
-
-    Raises:
-        BadRequest, LimitExceeded, NamespaceNotFound: a name in the token is not a channel's.
-    """
-    names = list(identity.channels)
-    if config.user_subscribe_to_personal and identity.user:
-        names.append(channel_rules.personal_channel(identity.user, config))
-    wanted: dict[ChannelName, Subscription] = {}
-    for name in names:
-        if not name:
-            raise BadRequest
-        channel_rules.check_characters(name)
-        channel_rules.check_length(name, config)
-        wanted[name] = Subscription(
-            channel_rules.options_of(name, config),
-            server_side=True,
-            visible=identity.visible,
-        )
-    return wanted
-
-
-def _since(request: ConnectRequest, name: ChannelName) -> StreamPosition | None:
-    """Where a reconnecting client wants to continue a server-side subscription."""
-    sub = (request.subs or {}).get(name)
-    return None if sub is None else sub.since
-
-
-async def refresh(client: Client, command: Command) -> None:
-    """Replace the connection's expiry (and info) by those of a renewed token."""
-    request = client.codec.params(command, RefreshRequest)
-    if not request.token or client.session.server_side_refresh:
-        raise DisconnectBadRequest
-    identity = _in_force(await _verified(client, request.token, DisconnectExpired), client.node)
-    session = client.session
-    if identity.visible is not session.visible or not (
-        session.visible or set(identity.channels) == set(session.subscriptions)
-    ):
-        client.log_refused("connection token", InvalidToken("not one of the same kind"))
-        raise DisconnectInvalidToken
-    expires_at = identity.expires_at
-    client.extend(client.expiry_deadline(expires_at), identity.info)
-    client.reply(
-        command,
-        RefreshResult(
-            client=client.id,
-            version=client.node.version,
-            expires=expires_at is not None,
-            ttl=ttl_of(expires_at),
-        ),
-    )
-
-
-async def _verified(
-    client: Client, token: str, when_expired: type[TokenExpired] | type[DisconnectExpired]
-) -> Identity:
-    """Who a verified token says that the client is.
-
-    Raises:
-        DisconnectInvalidToken
-        when_expired
-    """
-    try:
-        verified = await client.node.verifier.identify(token, time.time())
-    except InvalidToken as error:
-        client.log_refused("connection token", error)
-        raise DisconnectInvalidToken from None
-    except ExpiredToken:
-        raise when_expired from None
-    if isinstance(verified, ObserverToken):
-        return Identity(
-            "", channels=verified.channels, expires_at=verified.expires_at, visible=False
-        )
-    return Identity(verified.user, verified.info, verified.channels, verified.expires_at)
 
 
 def _in_force(identity: Identity, node: Node) -> Identity:
@@ -216,7 +107,135 @@ def _in_force(identity: Identity, node: Node) -> Identity:
     )
 
 
+def _server_side(client: Client, identity: Identity) -> dict[ChannelName, Subscription]:
+    """Return the server-side subscriptions of a client. Client-side rules do not apply to them.
+
+    Raises:
+        BadRequest, LimitExceeded, NamespaceNotFound: the token or hook names a wrong channel.
+    """
+    config = client.node.config
+    names = list(identity.channels)
+    if config.user_subscribe_to_personal and identity.user:
+        names.append(channel_rules.personal_channel(identity.user, config))
+    try:
+        return {name: _subscription(name, identity, config) for name in names}
+    except Error as error:  # a mistake of the site, not of the client
+        client.log_refused("server-side subscription", error)
+        raise
+
+
+def _subscription(name: ChannelName, identity: Identity, config: Config) -> Subscription:
+    if not name:
+        raise BadRequest
+    channel_rules.check_characters(name)
+    channel_rules.check_length(name, config)
+    options = channel_rules.options_of(name, config)
+    return Subscription(options, server_side=True, visible=identity.visible)
+
+
+def _since(request: ConnectRequest, name: ChannelName) -> StreamPosition | None:
+    """Return where a reconnecting client wants to continue a server-side subscription."""
+    sub = (request.subs or {}).get(name)
+    return None if sub is None else sub.since
+
+
+def _check_limit(user: UserID, node: Node) -> None:
+    """Check that a user may have one more connection at this node.
+
+    Raises:
+        DisconnectConnectionLimit: it has `client_user_connection_limit` connections.
+    """
+    limit = node.config.client_user_connection_limit
+    if limit > 0 and user and len(node.hub.connections(user)) >= limit:
+        raise DisconnectConnectionLimit
+
+
+def _is_single(identity: Identity, config: Config) -> bool:
+    """Return whether this connection closes the other connections of its user."""
+    return bool(
+        config.user_personal_single_connection
+        and config.user_subscribe_to_personal
+        and identity.user
+    )
+
+
+def _open_session(client: Client, identity: Identity) -> None:
+    client.session.connected(
+        identity.user,
+        identity.info,
+        client.expiry_deadline(identity.expires_at),
+        server_side_refresh=identity.server_side_refresh,
+        auth_session=identity.auth_session,
+        visible=identity.visible,
+    )
+    if identity.visible:
+        client.node.hub.add(client)
+    client.emit("connected")
+    client.set_timer()
+
+
+def _result(
+    client: Client, identity: Identity, subs: dict[ChannelName, SubscribeResult]
+) -> ConnectResult:
+    refreshes = identity.expires_at is not None and not identity.server_side_refresh
+    return ConnectResult(
+        client=client.id,
+        version=client.node.version,
+        expires=refreshes,
+        ttl=ttl_of(identity.expires_at) if refreshes else 0,
+        subs=subs or None,
+        data=identity.data,
+    )
+
+
+async def refresh(client: Client, command: Command) -> None:
+    """Replace the connection's expiry and info with those of a new token."""
+    request = client.codec.params(command, RefreshRequest)
+    session = client.session
+    if not request.token or session.server_side_refresh:
+        raise DisconnectBadRequest
+    identity = _in_force(await _verified(client, request.token, DisconnectExpired), client.node)
+    if identity.visible is not session.visible or not (
+        session.visible or set(identity.channels) == set(session.subscriptions)
+    ):
+        client.log_refused("connection token", InvalidToken("not one of the same kind"))
+        raise DisconnectInvalidToken
+    client.extend(client.expiry_deadline(identity.expires_at), identity.info)
+    client.reply(
+        command,
+        RefreshResult(
+            client=client.id,
+            version=client.node.version,
+            expires=identity.expires_at is not None,
+            ttl=ttl_of(identity.expires_at),
+        ),
+    )
+
+
+async def _verified(
+    client: Client, token: str, when_expired: type[TokenExpired] | type[DisconnectExpired]
+) -> Identity:
+    """Verify a connection token, or one of an observer.
+
+    Raises:
+        DisconnectInvalidToken: the token is malformed, or its signature is wrong.
+        when_expired: the token is expired, or not valid yet.
+    """
+    try:
+        verified = await client.node.verifier.identify(token, time.time())
+    except InvalidToken as error:
+        client.log_refused("connection token", error)
+        raise DisconnectInvalidToken from None
+    except ExpiredToken:
+        raise when_expired from None
+    if isinstance(verified, ObserverToken):
+        return Identity(
+            "", channels=verified.channels, expires_at=verified.expires_at, visible=False
+        )
+    return Identity(verified.user, verified.info, verified.channels, verified.expires_at)
+
+
 async def ping(client: Client, command: Command) -> None:
-    """Reply with the id alone."""
+    """Reply with the ID alone."""
     client.codec.params(command, EmptyRequest)
     client.reply(command, NoResult())

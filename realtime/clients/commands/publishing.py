@@ -1,6 +1,6 @@
 """publish, send, rpc.
 
-Spec: Client WebSocket protocol, Commands; Channel options (publish, subscribe_to_publish).
+docs/protocol.md, 3.15, 3.18 and 3.19.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from realtime.protocol.messages import (
 
 
 async def publish(client: Client, command: Command) -> Callable[[], Awaitable[None]]:
-    """Check a publication of a client, which says who published it.
+    """Check a publication of the client.
 
     Returns:
-        The rest of the work: publish and reply.
+        The rest of the work: publish, with the client info of the publisher, and reply.
     """
     request = client.codec.params(command, PublishRequest)
     channel, raw = request.channel, bytes(request.data)
@@ -60,16 +60,16 @@ async def _publish(
 
 
 async def rpc(client: Client, command: Command) -> None:
-    """Call a method of the site."""
+    """Call an RPC method of the site and reply with what it returns."""
     request = client.codec.params(command, RPCRequest)
     data = await client.node.hooks.rpc(client.caller(), request.method or "", bytes(request.data))
     client.reply(command, RPCResult(data))
 
 
 async def send(client: Client, command: Command) -> None:
-    """A message to the site, which gets no answer, not even when it fails.
+    """Hand a message to the site. It has no reply, even if it fails.
 
-    Where the site wants none, the params are not even decoded.
+    Without a hook for messages the params are not even decoded.
     """
     hooks = client.node.hooks
     if not hooks.wants_messages:

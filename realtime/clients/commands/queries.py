@@ -1,6 +1,6 @@
 """presence, presence_stats, history.
 
-Spec: Client WebSocket protocol, Commands.
+docs/protocol.md, 3.16.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from realtime.protocol.messages import (
 
 
 async def presence(client: Client, command: Command) -> None:
-    """Who is subscribed to a channel of the client's."""
+    """Reply with the clients that are present in a channel."""
     channel, options = _channel(client, command)
     channel_rules.check_presence(options, channel in client.session.subscriptions)
     present = await client.node.presence.get(channel)
@@ -28,7 +28,7 @@ async def presence(client: Client, command: Command) -> None:
 
 
 async def presence_stats(client: Client, command: Command) -> None:
-    """How many clients and users are subscribed to a channel of the client's."""
+    """Reply with the numbers of clients and users that are present in a channel."""
     channel, options = _channel(client, command)
     channel_rules.check_presence(options, channel in client.session.subscriptions)
     present = await client.node.presence.get(channel)
@@ -36,7 +36,7 @@ async def presence_stats(client: Client, command: Command) -> None:
 
 
 async def history(client: Client, command: Command) -> None:
-    """What is kept in a channel of the client's, oldest first."""
+    """Reply with the history of a channel, oldest publication first."""
     channel, options = _channel(client, command)
     channel_rules.check_history(options, channel in client.session.subscriptions)
     stream = await client.node.broker.history(channel)
@@ -44,6 +44,7 @@ async def history(client: Client, command: Command) -> None:
 
 
 def _channel(client: Client, command: Command) -> tuple[ChannelName, ChannelOptions]:
+    """Return the channel a command names, and its options."""
     request = client.codec.params(command, ChannelRequest)
     if not request.channel:
         raise DisconnectBadRequest

@@ -1,13 +1,13 @@
 """Becoming a subscriber: what client-side and server-side subscriptions share.
 
     async with Subscribing(...) as pending:    held in the feed, present, history read
-        result = pending.complete()            kept-back publications merged, live from here
+        result = pending.complete()            buffered publications merged, live from here on
         client.reply(...)                      same turn of the loop: no push comes before it
     await pending.join()
 
-Leaving the block without `complete`, by whatever door, undoes all of it.
+Leaving the block without `complete`, for whatever reason, undoes all of it.
 
-Spec: Subscribe result fields.
+docs/protocol.md, 3.8 to 3.11.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from realtime.streams.recovery import Recovered
 
 
 class Subscribing:
-    """One client on its way into one channel."""
+    """One client that becomes a subscriber of one channel."""
 
     def __init__(
         self,
@@ -38,13 +38,19 @@ class Subscribing:
         subscription: Subscription,
         since: StreamPosition | None,
     ) -> None:
-        """`since`: where the client wants to continue; None: it does not ask for recovery."""
+        """
+        Args:
+            client: who subscribes.
+            channel: the name of the channel.
+            subscription: what the session will remember.
+            since: where the client wants to continue; None if it does not ask for recovery.
+        """
         self._client = client
         self._subscriptions = client.node.subscriptions
         self._channel = channel
         self._subscription = subscription
         self._since = since
-        self._answer: Recovered | None = None
+        self._recovered: Recovered | None = None
         self._completed = False
         self._pending = Pending()
 
@@ -76,18 +82,21 @@ class Subscribing:
             visible=self._subscription.visible,
         )
         if options.history_recover and self._since is not None:
-            self._answer = await self._subscriptions.catch_up(channel, self._since)
+            self._recovered = await self._subscriptions.catch_up(channel, self._since)
 
     def complete(self) -> SubscribeResult:
-        """Make the client a live subscriber. Reply before anything else happens.
+        """Make the client a live subscriber. Reply in the same turn of the loop.
+
+        Returns:
+            What the reply says, but for the expiry.
 
         Raises:
-            DisconnectInsufficientState: what was kept back does not continue history.
+            DisconnectInsufficientState: the buffered publications do not continue history.
         """
         channel = self._channel
         result = SubscribeResult()
         if self._subscription.options.history_recover:
-            result = self._recovered(self._subscriptions.position(channel))
+            result = self._result(self._subscriptions.position(channel))
         self._subscriptions.release(channel, self._client)
         session = self._client.session
         del session.pending[channel]
@@ -96,12 +105,15 @@ class Subscribing:
         self._client.emit("subscribed", channel=channel)
         return result
 
-    def _recovered(self, position: StreamPosition | None) -> SubscribeResult:
-        """From `position` on, the client is served as everybody else in the channel."""
-        if self._answer is None:
+    def _result(self, position: StreamPosition | None) -> SubscribeResult:
+        """Build the result of a recoverable channel.
+
+        `position` is that of all live subscribers, to which the client is about to belong.
+        """
+        if self._recovered is None:
             return SubscribeResult(recoverable=True, position=position)
         held = self._subscriptions.held(self._channel, self._client)
-        merged = recovery.merge(self._answer, held)
+        merged = recovery.merge(self._recovered, held)
         if merged is None or merged.position != position:
             raise DisconnectInsufficientState
         return SubscribeResult(
@@ -112,7 +124,7 @@ class Subscribing:
         )
 
     async def join(self) -> None:
-        """Say in the channel that the client subscribed; then undo it, if the server wants that."""
+        """Publish the join. Then unsubscribe, if the server has asked for that meanwhile."""
         client = self._client
         if client.is_closing():
             return
@@ -135,7 +147,14 @@ class Subscribing:
 
 
 def ttl_of(expires_at: float | None) -> int:
-    """Whole seconds from now to a moment in Unix seconds, as replies carry it; 0 for never."""
+    """Return the time to a moment as replies carry it.
+
+    Args:
+        expires_at: Unix seconds; None for never.
+
+    Returns:
+        Whole seconds, 32 bits at most; 0 for never, and for a moment that has passed.
+    """
     if expires_at is None:
         return 0
     return max(0, min(int(expires_at - time.time()), UINT32_MAX))

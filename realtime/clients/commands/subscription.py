@@ -1,6 +1,6 @@
 """subscribe, unsubscribe, sub_refresh.
 
-Spec: Subscribe result fields; Subscription expiry; Authentication, Client connection.
+docs/protocol.md, 3.6 to 3.8, 3.12 and 3.14.
 Beyond the spec: the order of checks follows Centrifugo 2.8.
 """
 
@@ -35,7 +35,7 @@ from realtime.protocol.messages import (
 
 
 async def subscribe(client: Client, command: Command) -> None:
-    """Subscribe the client to a channel it asked for."""
+    """Subscribe the client to a channel it names."""
     request = client.codec.params(command, SubscribeRequest)
     channel = request.channel
     if not channel:
@@ -48,24 +48,9 @@ async def subscribe(client: Client, command: Command) -> None:
     channel_rules.check_subscribe(channel, options, client.user, config)
 
     subscription = Subscription(options)
-    expires_at: float | None = None
-    if channel_rules.is_private(channel, config):
-        if not request.token:
-            raise PermissionDenied
-        token = await _verified(client, channel, request.token, PermissionDenied)
-        subscription.info = token.info
-        expires_at = token.expires_at
-    elif not channel_rules.is_user_limited(channel, config):
-        hooks = client.node.hooks
-        if hooks.decides(channel, options):
-            subscription.info = await hooks.subscribe(client.caller(), channel, request.token or "")
-            if client.is_closing():
-                return
-    if expires_at is not None:
-        if expires_at <= time.time():
-            raise Expired
-        subscription.expiry_deadline = client.expiry_deadline(expires_at)
-
+    expires_at = await _permit(client, channel, subscription, request.token or "")
+    if client.is_closing():
+        return
     async with Subscribing(client, channel, subscription, request.since) as pending:
         if client.is_closing():
             return
@@ -77,17 +62,48 @@ async def subscribe(client: Client, command: Command) -> None:
     await pending.join()
 
 
+async def _permit(
+    client: Client, channel: ChannelName, subscription: Subscription, token: str
+) -> float | None:
+    """Check the token of a private channel, or ask the hooks about any other channel.
+
+    Fills in the channel info and the expiry of the subscription.
+
+    Returns:
+        When the subscription expires, Unix seconds; None for never.
+
+    Raises:
+        Error: the token is missing, of another client or channel, or expired; or a hook refuses.
+        Disconnect: a hook says so.
+    """
+    config, hooks = client.node.config, client.node.hooks
+    if channel_rules.is_private(channel, config):
+        if not token:
+            raise PermissionDenied
+        verified = await _verified(client, channel, token, PermissionDenied)
+        if verified.expires_at is not None and verified.expires_at <= time.time():
+            raise Expired
+        subscription.info = verified.info
+        subscription.expiry_deadline = client.expiry_deadline(verified.expires_at)
+        return verified.expires_at
+    if not channel_rules.is_user_limited(channel, config) and hooks.decides(
+        channel, subscription.options
+    ):
+        subscription.info = await hooks.subscribe(client.caller(), channel, token)
+    return None
+
+
 async def _verified(
     client: Client,
     channel: ChannelName,
     token: str,
     refusal: type[PermissionDenied] | type[DisconnectInvalidToken],
 ) -> SubscribeToken:
-    """The verified subscription token of this client for this channel.
+    """Verify the subscription token of this client for this channel.
 
     Raises:
-        refusal: invalid, or for another client or channel.
-        TokenExpired
+        refusal: the token is invalid, or of another client or channel.
+        TokenExpired: the token is expired, or not valid yet.
     """
     try:
         verified = await client.node.verifier.subscribe(token, time.time())
@@ -102,7 +118,7 @@ async def _verified(
 
 
 async def unsubscribe(client: Client, command: Command) -> None:
-    """End a subscription; succeeds also when there is none."""
+    """End a subscription. Succeeds even if there is none."""
     request = client.codec.params(command, ChannelRequest)
     if not request.channel:
         raise DisconnectBadRequest
@@ -111,7 +127,7 @@ async def unsubscribe(client: Client, command: Command) -> None:
 
 
 async def sub_refresh(client: Client, command: Command) -> None:
-    """Replace the subscription's expiry and channel info by those of a renewed token.
+    """Replace the subscription's expiry and channel info with those of a new token.
 
     Beyond the spec: an expired token is error 109; Centrifugo 2.8 lifts the expiry then.
     """

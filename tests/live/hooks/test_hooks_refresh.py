@@ -19,7 +19,7 @@ EXPIRED = (3005, '{"reason":"expired","reconnect":true}')
 @pytest.fixture(scope="module")
 def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
     """The site whose hooks do what users are called; a failed hook is asked again soon."""
-    made = environment(tmp_path_factory, "strange") | {"TEST_RENEWAL_RETRY": "0.2"}
+    made = environment(tmp_path_factory, "strange") | {"TEST_REFRESH_RETRY": "0.2"}
     return serve(environment=made, **OPTIONS)
 
 

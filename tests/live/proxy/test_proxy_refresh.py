@@ -308,7 +308,7 @@ async def test_base64_that_is_none_fails_the_call(
 
 async def known_to_ask_later(server: Server, client: ProtocolClient) -> None:
     """Wait until the server says that it will ask again."""
-    line = f"The site cannot say whether client {client.client} may stay; asking later"
+    line = f"Refresh of client {client.client} failed, retrying in 60 s"
     await asyncio.to_thread(wait_until, lambda: line in server.log)
 
 

@@ -20,5 +20,5 @@ class ChatConfig(AppConfig):
         # the settings of this site have them
         if interval := settings.TEST_CHECK_INTERVAL:  # type: ignore[misc]
             login.CHECK_INTERVAL = float(interval)
-        if retry := settings.TEST_RENEWAL_RETRY:  # type: ignore[misc]
-            clients.RENEWAL_RETRY = float(retry)
+        if retry := settings.TEST_REFRESH_RETRY:  # type: ignore[misc]
+            clients.REFRESH_RETRY = float(retry)
