@@ -1,20 +1,38 @@
 """BlockingRedis: commands of threads that have no event loop.
 
 For WSGI workers, task queues and shells: no event loop and no thread is made for a command.
-The pool is redis-py's: it replaces connections that Redis closed while they were idle, and
-those that a forked process inherited.
+Connections and their pool are redis-py's. The pool replaces connections that Redis closed while
+they were idle, and those that a forked process inherited.
+
+    pool ── get ──► borrowed ── every reply was read ──► keep ──► pool
+                       └────── anything else ──► close, its place is free again
+
+A signal handler may raise an exception between any two lines: for the time limit of a task, or to
+shut down. So a connection is kept only after the last reply was read, and closed otherwise: the
+reply that it still owes would be taken for that of the next command.
 """
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import redis
+from redis.backoff import NoBackoff
+from redis.connection import (
+    AbstractConnection,
+    BlockingConnectionPool,
+    Connection,
+    ConnectionInterface,
+    SSLConnection,
+    UnixDomainSocketConnection,
+)
 from redis.exceptions import BusyLoadingError, MasterDownError, NoScriptError, ReadOnlyError
+from redis.retry import Retry
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
 from realtime.redis.link import Argument, NoScript, Reply, master_is_elsewhere
 from realtime.redis.script import Script
 
@@ -42,7 +60,16 @@ class BlockingRedis:
         self._host = host
         self._timeouts = timeouts
         self._max_connections = max_connections
-        self._client = host.blocking(timeouts, max_connections)
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> _Pool:
+        kind, options = _connection(self._host, self._timeouts)
+        return _Pool(
+            connection_class=kind,
+            max_connections=self._max_connections,
+            timeout=self._timeouts.connect,
+            **options,
+        )
 
     def execute(self, *args: Argument) -> Reply:
         """Send a command and wait for its reply.
@@ -51,17 +78,7 @@ class BlockingRedis:
             EngineUnavailable: Redis is away, too slow, or refused; with an error anywhere in
                 the reply, too. If there was no answer, the command may have been done.
         """
-        pool = self._client.connection_pool
-        try:
-            connection = pool.get_connection()
-            try:  # as the client does, without its repetitions, callbacks and events
-                connection.send_command(*args, check_health=False)
-                reply = connection.read_response()
-            finally:
-                pool.release(connection)
-        except (redis.RedisError, OSError) as error:
-            raise self._unavailable(error) from None
-        return self._checked(reply)
+        return self._checked(self._exchange([args])[0])
 
     def run(self, script: Script, keys: Sequence[Argument], args: Sequence[Argument]) -> Reply:
         """Run a script. Errors as with `execute`."""
@@ -79,16 +96,10 @@ class BlockingRedis:
         Raises:
             EngineUnavailable: some answers, or all, did not come; the steps may have been done.
         """
-        pipeline = self._client.pipeline(transaction=False)
         known: set[str] = set()
-        for step in steps:
-            pipeline.execute_command(*_command(step, known))
-        try:
-            replies = pipeline.execute(raise_on_error=False)
-        except (redis.RedisError, OSError) as error:
-            raise self._unavailable(error) from None
+        commands = [_command(step, known) for step in steps]
         results = []
-        for reply in replies:
+        for reply in self._exchange(commands) if commands else ():
             try:
                 results.append(self._checked(reply))
             except EngineUnavailable as error:
@@ -97,7 +108,27 @@ class BlockingRedis:
 
     def close(self) -> None:
         """Close the connections, also those that are in use."""
-        self._client.connection_pool.disconnect()
+        self._pool.disconnect()
+
+    def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
+        """Send commands together and read a reply for each; errors of Redis are replies.
+
+        Nothing is sent twice, because a repeated publish is published twice.
+        """
+        pool = self._pool
+        try:
+            connection = pool.get_connection()
+            settled = False
+            try:
+                packed = connection.pack_commands(commands)
+                connection.send_packed_command(packed, check_health=False)
+                replies = [_read(connection) for _ in commands]
+                settled = True
+            finally:
+                (pool.keep if settled else pool.release)(connection)
+        except (redis.RedisError, OSError, ValueError) as error:  # also: a wrong TLS file
+            raise self._unavailable(error) from None
+        return replies
 
     def _checked(self, reply: Reply) -> Reply:
         if (error := _first_error(reply)) is not None:
@@ -110,8 +141,103 @@ class BlockingRedis:
             return NoScript(str(unavailable))
         if isinstance(error, _ELSEWHERE) or master_is_elsewhere(str(error)):
             # other threads finish with the old pool, which goes when the last of them has
-            self._client = self._host.blocking(self._timeouts, self._max_connections)
+            self._pool = self._new_pool()
         return unavailable
+
+
+class _Pool(BlockingConnectionPool):
+    """redis-py's pool; keeps no connection of which anything is left to read."""
+
+    def release(self, connection: ConnectionInterface) -> None:
+        """Close a connection and free its place.
+
+        The pool itself calls this when it could not open one: it may be half open.
+        """
+        connection.disconnect()
+        super().release(connection)
+
+    def keep(self, connection: ConnectionInterface) -> None:
+        """Take back a connection whose replies were all read."""
+        super().release(connection)
+
+
+class _ToMaster(Connection):
+    """Connects to the place that the Sentinels name at that moment."""
+
+    _connected = False
+
+    def __init__(self, *, sentinel_host: Host, connect_timeout: float, **options: Any) -> None:
+        super().__init__(**options)
+        self._sentinel_host = sentinel_host
+        self._connect_timeout = connect_timeout
+
+    def connect(self) -> None:
+        if not self._connected:
+            self.host, self.port = _find_master(self._sentinel_host, self._connect_timeout)
+        super().connect()
+        self._connected = True
+
+    def disconnect(self, *args: Any, **options: Any) -> None:
+        self._connected = False
+        super().disconnect(*args, **options)
+
+
+class _ToMasterOverTls(_ToMaster, SSLConnection):
+    pass
+
+
+def _connection(host: Host, timeouts: Timeouts) -> tuple[type[AbstractConnection], dict[str, Any]]:
+    """Return the class of a host's connections and the arguments to make one."""
+    options: dict[str, Any] = {
+        "db": host.db,
+        "username": host.username or None,
+        "password": host.password or None,
+        "protocol": 2,
+        "socket_connect_timeout": timeouts.connect,
+        "socket_timeout": timeouts.answer,
+        "retry": Retry(NoBackoff(), 0),
+    }
+    if host.path is not None:
+        return UnixDomainSocketConnection, options | {"path": host.path}
+    options |= {"socket_keepalive": True} | (host.tls or {})
+    if host.sentinels:
+        options |= {"sentinel_host": host, "connect_timeout": timeouts.connect}
+        return (_ToMaster if host.tls is None else _ToMasterOverTls), options
+    options["host"], options["port"] = host.place
+    return (Connection if host.tls is None else SSLConnection), options
+
+
+def _find_master(host: Host, timeout: float) -> tuple[str, int]:
+    """As `link._find_master`; a connection to a Sentinel serves one question.
+
+    Raises:
+        redis.ConnectionError: no Sentinel answered in time, or none knows the master.
+    """
+    share = host.sentinel_timeout(timeout)
+    reasons = []
+    for sentinel in host.sentinels:
+        kind, options = _connection(sentinel, Timeouts(share, share))
+        connection = kind(**options)
+        try:
+            connection.connect()
+            connection.send_command(*host.master_query(), check_health=False)
+            reply = connection.read_response()
+        except (redis.RedisError, OSError, ValueError) as error:
+            reasons.append(str(sentinel.unavailable(error)))
+            continue
+        finally:
+            connection.disconnect()
+        if (place := master_place(reply)) is not None:
+            return place
+        reasons.append(str(sentinel.unavailable(NAME_UNKNOWN)))
+    raise redis.ConnectionError(f"no master found; {'; '.join(reasons)}")
+
+
+def _read(connection: AbstractConnection) -> Reply:
+    try:
+        return connection.read_response()
+    except redis.ResponseError as error:
+        return error
 
 
 def _command(step: Step, known: set[str]) -> Command:

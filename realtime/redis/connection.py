@@ -93,7 +93,7 @@ class Connection:
             raise self._host.unavailable("closed here")
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.append((waiting, send))
-        if self._attempt is None:
+        if self._attempt is None or self._attempt.done():
             self._attempt = asyncio.create_task(self._open())
         sent: asyncio.Future[Reply] = await waiting
         return sent

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 import hiredis
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.hosts import Host, Timeouts, master_place
+from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
 
 Argument = bytes | str | int
+L = TypeVar("L", bound="Link")
 Reply = Any
 """What Redis answers: bytes, an int, None, or a list of those."""
 
@@ -34,6 +36,12 @@ PENDING_LIMIT_BYTES = 16 * 1024 * 1024
 
 CLOSE_TIMEOUT = 1.0
 """Seconds to wait until a transport that was aborted is gone."""
+
+KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""Seconds until a silent connection is probed, seconds between probes, probes until it is lost."""
+
+INTERRUPTED = "interrupted"
+"""Why a link is lost in which an exception was raised from outside, by a signal handler."""
 
 MASTER_ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN")
 """Errors of a server that is not the master now: who connects anew may find the one that is."""
@@ -79,12 +87,15 @@ class Link(asyncio.Protocol):
         Raises:
             EngineUnavailable
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeouts.connect
-        place = await _find_master(host, timeouts.connect) if host.sentinels else None
-        _, link = await host.open(
-            lambda: cls(host, timeouts), max(0.0, deadline - loop.time()), place
-        )
+        deadline = asyncio.get_running_loop().time() + timeouts.connect
+        place = await _find_master(host, timeouts.connect) if host.sentinels else host.place
+        try:
+            async with asyncio.timeout_at(deadline):
+                link = await _connect(host, place, lambda: cls(host, timeouts))
+        except TimeoutError:
+            raise host.unavailable(f"no connection within {timeouts.connect:g} s") from None
+        except (OSError, ValueError, TypeError) as error:  # also: a wrong host name or TLS file
+            raise host.unavailable(f"no connection: {error}") from error
         try:
             async with asyncio.timeout_at(deadline):
                 await link._shake_hands()
@@ -120,10 +131,14 @@ class Link(asyncio.Protocol):
             return future
         if self._pending_bytes > PENDING_LIMIT_BYTES:
             raise self._host.unavailable("too many commands wait for answers")
-        self._write(command)
-        size = len(command)
-        self._pending.append((future, size, self._sent_at))
-        self._pending_bytes += size
+        try:
+            self._write(command)
+            size = len(command)
+            self._pending.append((future, size, self._sent_at))
+            self._pending_bytes += size
+        except BaseException:
+            self.abort(INTERRUPTED)
+            raise
         return future
 
     def _write(self, command: bytes) -> None:
@@ -133,13 +148,17 @@ class Link(asyncio.Protocol):
         self._unsent.append(command)
 
     def _flush(self) -> None:
-        unsent, self._unsent = self._unsent, []
-        if self._transport is not None and unsent:
-            self._transport.write(b"".join(unsent))
-            if self._timer is None and self._pending:
-                self._timer = self._loop.call_at(
-                    self._pending[0][2] + self._answer_timeout, self._look_for_late_answer
-                )
+        try:
+            unsent, self._unsent = self._unsent, []
+            if self._transport is not None and unsent:
+                self._transport.write(b"".join(unsent))
+                if self._timer is None and self._pending:
+                    self._timer = self._loop.call_at(
+                        self._pending[0][2] + self._answer_timeout, self._look_for_late_answer
+                    )
+        except BaseException:
+            self.abort(INTERRUPTED)
+            raise
 
     def _look_for_late_answer(self) -> None:
         self._timer = None
@@ -190,6 +209,9 @@ class Link(asyncio.Protocol):
                     future.set_result(reply)
         except (hiredis.HiredisError, IndexError) as error:
             self.abort(f"not a reply of Redis: {error}")
+        except BaseException:
+            self.abort(INTERRUPTED)
+            raise
         if elsewhere is not None:
             self.abort(elsewhere)
 
@@ -215,21 +237,38 @@ def _note(errors: list[str], text: str) -> Exception:
     return hiredis.ReplyError(text)
 
 
+async def _connect(host: Host, place: tuple[str, int], make: Callable[[], L]) -> L:
+    """Open a connection, without its handshake."""
+    loop = asyncio.get_running_loop()
+    if host.path is not None:
+        return (await loop.create_unix_connection(make, host.path))[1]
+    transport, link = await loop.create_connection(make, *place, ssl=host.tls_context)
+    connection: socket.socket = transport.get_extra_info("socket")
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEP_ALIVE.items():
+        if hasattr(socket, name):  # not all systems have all of them
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return link
+
+
 async def _find_master(host: Host, timeout: float) -> tuple[str, int]:
-    """Ask the Sentinels where the master is at this moment.
+    """Ask the Sentinels for the place of the master.
+
+    They are always asked in the same order: during a failover the first one may answer
+    differently from one call to the next.
 
     Raises:
-        EngineUnavailable
+        EngineUnavailable: no Sentinel answered within `timeout` seconds, or none knows it.
     """
-    share = host.sentinel_share(timeout)
-    question = encode(("SENTINEL", "GET-MASTER-ADDR-BY-NAME", host.master_name))
+    share = host.sentinel_timeout(timeout)
     reasons = []
     for sentinel in host.sentinels:
         try:
             async with asyncio.timeout(share):
                 link = await Link.open(sentinel, Timeouts(share, share))
                 try:
-                    reply = await link.send(question)
+                    reply = await link.send(encode(host.master_query()))
                 finally:
                     await link.close("closed here")
         except TimeoutError:
@@ -239,6 +278,6 @@ async def _find_master(host: Host, timeout: float) -> tuple[str, int]:
         if (place := master_place(reply)) is not None:
             return place
         if not isinstance(reply, EngineUnavailable):
-            reply = sentinel.unavailable("it does not know this name")
+            reply = sentinel.unavailable(NAME_UNKNOWN)
         reasons.append(str(reply))
-    raise host.unavailable(f"no master found; {'; '.join(reasons)}")
+    raise host.no_master(reasons)

@@ -22,7 +22,7 @@ import hiredis
 
 from realtime.errors import EngineUnavailable
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.link import Link, encode
+from realtime.redis.link import INTERRUPTED, Link, encode
 
 logger = logging.getLogger("realtime.redis")
 
@@ -285,8 +285,12 @@ class _Feed(Link):
         self._command(("UNSUBSCRIBE", name), _Expected(1, (), None))
 
     def _command(self, command: tuple[str, ...], expected: _Expected) -> None:
-        self._write(encode(command))
-        self._expected.append(expected)
+        try:
+            self._write(encode(command))
+            self._expected.append(expected)
+        except BaseException:
+            self.abort(INTERRUPTED)
+            raise
 
     def _look_for_life(self) -> None:
         now = self._loop.time()
@@ -329,6 +333,9 @@ class _Feed(Link):
                     self._confirmed(errors.pop() if errors else None)
         except (hiredis.HiredisError, IndexError) as error:
             self.abort(f"not a reply of Redis: {error}")
+        except BaseException:
+            self.abort(INTERRUPTED)
+            raise
 
     def _confirmed(self, error: str | None) -> None:
         """The oldest command has a reply: an error ends it, others are counted."""

@@ -35,6 +35,8 @@ class ScriptedServer:
         self._connections: set[asyncio.Task[None]] = set()
         self.commands: list[list[bytes]] = []
         """Everything that was asked, over all connections."""
+        self.askers: list[int] = []
+        """On which connection each command arrived, counted from 1."""
         self.chunks: list[bytes] = []
         """What each read gave."""
         self.connections = 0
@@ -69,24 +71,28 @@ class ScriptedServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        number = self.connections
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
         try:
-            await self._talk(reader, writer)
+            await self._talk(number, reader, writer)
         except ConnectionError:
             pass
         finally:
             writer.transport.abort()
             self._connections.discard(task)
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _talk(
+        self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         commands = hiredis.Reader()  # a command is an array, as a reply may be
         while data := await reader.read(1 << 20):
             self.chunks.append(data)
             commands.feed(data)
             while (command := commands.gets()) is not False:
                 self.commands.append(command)
+                self.askers.append(number)
                 async with self._asked:
                     self._asked.notify_all()
                 reply = self._answer(command)
