@@ -1,19 +1,19 @@
-"""Tally: what a node published and delivered since its start."""
+"""Counters of one process, since its start."""
 
 from __future__ import annotations
 
 
-class Tally:
-    """Two numbers that only grow.
+class Counters:
+    """Numbers that only grow.
 
-    Threads of the process may count at once, without a lock: a publication that is not counted
-    is nothing against what a lock would cost each of them.
+    Threads count without a lock, which would cost every publication more than a count that is
+    sometimes lost.
     """
 
     __slots__ = ("delivered", "published")
 
     def __init__(self) -> None:
         self.published = 0
-        """Publications that this process published."""
+        """Publications made in this process."""
         self.delivered = 0
-        """Publications pushed to clients, each counted once for every client."""
+        """Publications pushed to clients, counted once for each client."""

@@ -130,7 +130,7 @@ class Serving:
                 del self._nodes[closed]
             self._nodes[loop] = node
             if self._member is not None:  # what other threads publish is counted as this node's
-                self._member.tally = node.tally
+                self._member.counters = node.counters
         return node
 
     def _make_node(self, connections: Connections) -> Node:
@@ -253,7 +253,7 @@ class Serving:
             if self._member is None or self._member.config is not config:
                 self._member = Member(config, self._engines.blocking_store(config))
                 for node in self._nodes.values():
-                    self._member.tally = node.tally
+                    self._member.counters = node.counters
             return self._member
 
     def storage_layer(self, config: Config) -> RedisChannelLayer:

@@ -30,7 +30,7 @@ from realtime.cluster.survey import (
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import NodeInfo, NodeStatus, Store
 from realtime.errors import Disconnect, DisconnectForced, EngineUnavailable
-from realtime.metrics import Tally
+from realtime.metrics import Counters
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, ClientInfo, Publication, UserID
 
@@ -61,7 +61,7 @@ class Member:
         self.presence = store.presence
         self.cluster = store.cluster
         self.uid = str(uuid.uuid4())
-        self.tally = Tally()
+        self.counters = Counters()
         self._publications = count(1)
         self._uid_prefix = self.uid.replace("-", "")[:20]
 
@@ -74,7 +74,7 @@ class Member:
     ) -> None:
         """Publish to a channel's subscribers in every process. `info`: of a publishing client."""
         await self.broker.publish(channel, self._publication(data, options, info), options)
-        self.tally.published += 1
+        self.counters.published += 1
 
     async def publish_many(
         self, publications: Sequence[tuple[ChannelName, Payload, ChannelOptions]]
@@ -86,7 +86,7 @@ class Member:
                 for name, data, options in publications
             ]
         )
-        self.tally.published += failures.count(None)
+        self.counters.published += failures.count(None)
         return failures
 
     def _publication(
@@ -97,19 +97,21 @@ class Member:
 
     async def unsubscribe_user(self, user: UserID, channel: ChannelName) -> None:
         """Unsubscribe a user's connections from a channel; "" means from all their channels."""
-        await self._command(Unsubscribe(user, channel))
+        await self._send_control(Unsubscribe(user, channel))
 
     async def disconnect_user(
         self, user: UserID, disconnect: Disconnect | None = None, *, keep: ClientID = ""
     ) -> None:
         """Close a user's connections in every process, but for the one called `keep`."""
-        await self._command(DisconnectUser(user, (disconnect or DisconnectForced()).code, keep))
+        await self._send_control(
+            DisconnectUser(user, (disconnect or DisconnectForced()).code, keep)
+        )
 
     async def end_logins(
         self, user: UserID, login: str, disconnect: Disconnect | None = None
     ) -> None:
         """Close a user's connections of one login session; "" looks again at all of theirs."""
-        await self._command(EndLogins(user, login, (disconnect or DisconnectForced()).code))
+        await self._send_control(EndLogins(user, login, (disconnect or DisconnectForced()).code))
 
     async def nodes(self) -> list[NodeInfo]:
         """Every node that is alive, by name."""
@@ -125,10 +127,10 @@ class Member:
         """Return the channels that have a subscriber at any node, in no order."""
         return [] if self.cluster is None else await self.cluster.channels()
 
-    async def _command(self, command: Control) -> None:
-        """Tell every node to do something."""
-        command = msgspec.structs.replace(command, origin=self.uid)
-        publication = self._publication(control.encode(command), CONTROL_OPTIONS)
+    async def _send_control(self, message: Control) -> None:
+        """Send a control message to every node."""
+        message = msgspec.structs.replace(message, origin=self.uid)
+        publication = self._publication(control.encode(message), CONTROL_OPTIONS)
         await self.broker.publish(CONTROL, publication, CONTROL_OPTIONS)
 
     # surveys

@@ -41,7 +41,7 @@ from typing import Protocol
 from realtime.cluster.survey import ClientReport
 from realtime.config.options import ChannelOptions
 from realtime.errors import Disconnect, EngineUnavailable
-from realtime.metrics import Tally
+from realtime.metrics import Counters
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
     ChannelName,
@@ -125,7 +125,7 @@ class Feed:
     )
 
     def __init__(
-        self, channel: ChannelName, options: ChannelOptions, counters: Tally | None = None
+        self, channel: ChannelName, options: ChannelOptions, counters: Counters | None = None
     ) -> None:
         """
         Args:
@@ -135,7 +135,7 @@ class Feed:
         """
         self.channel = channel
         self.options = options
-        self._counters = counters or Tally()
+        self._counters = counters or Counters()
         self._live: dict[Codec, dict[Subscriber, None]] = {}
         self._held: dict[Subscriber, list[Publication]] = {}
         self._hidden: set[Subscriber] = set()

@@ -6,7 +6,7 @@ Everything here is synchronous and of this process only; `node` joins the proces
 from __future__ import annotations
 
 from realtime.config.options import ChannelOptions
-from realtime.metrics import Tally
+from realtime.metrics import Counters
 from realtime.node.feed import Feed, Subscriber
 from realtime.protocol.messages import ChannelName, ClientID, UserID
 
@@ -14,7 +14,7 @@ from realtime.protocol.messages import ChannelName, ClientID, UserID
 class Hub:
     """The clients and feeds of this process."""
 
-    def __init__(self, counters: Tally | None = None) -> None:
+    def __init__(self, counters: Counters | None = None) -> None:
         """`counters`: count the deliveries."""
         self._counters = counters
         self.clients: dict[ClientID, Subscriber] = {}

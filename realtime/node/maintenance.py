@@ -1,8 +1,8 @@
-"""Upkeep of feeds: presence is renewed, positions are checked, streams are caught up with.
+"""Maintenance of feeds: refresh presence, check positions, catch up after an interruption.
 
-Each feed has one timer: it renews the presence of its local subscribers and compares the
-position with the engine's, so that a loss at the end of a stream is noticed without a further
-publication. After an interruption of the engine all of it is done at once.
+Each feed has one timer. When it is due, the presence of the feed's subscribers is refreshed, and
+its position is compared with the engine's: so a loss at the end of a stream is noticed although no
+publication follows. After an interruption of the engine all feeds are maintained at once.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
 
-RESUMED_AT_ONCE = 100
+CATCH_UP_AT_ONCE = 100
 """Feeds that catch up side by side after an interruption."""
-RESUME_PATIENCE = 1.0
-"""Seconds these have before the next ones begin: a stream that cannot be read holds up nobody."""
+CATCH_UP_TIMEOUT = 1.0
+"""Seconds until the next feeds begin: a stream that cannot be read does not delay the others."""
 
 
 class Maintenance:
@@ -43,8 +43,8 @@ class Maintenance:
         self._presence = presence
         self._timers = timers
         self._spawn = spawn
-        self._neglecting = False
-        """Whether the last feed whose turn it was could not be seen to."""
+        self._failing = False
+        """Whether the last feed could not be maintained."""
 
     def opened(self, feed: Feed) -> None:
         """Open a feed, and maintain it from now on until it is closed."""
@@ -58,31 +58,33 @@ class Maintenance:
     def _schedule(self, feed: Feed) -> None:
         feed.schedule(self._timers.now() + self._config.client_presence_ping_interval)
 
-    async def renew(self, feeds: Sequence[Feed]) -> None:
-        """Be present again, where Redis forgot."""
+    async def refresh_presence(self, feeds: Sequence[Feed]) -> None:
+        """Refresh presence at once: Redis may have lost it."""
         for feed in feeds:
             if feed.options.presence and feed:
                 try:
-                    await self._renew_presence(feed)
+                    await self._refresh_presence(feed)
                 except EngineUnavailable as error:
-                    logger.warning("Presence cannot be renewed yet: %s", error)
-                    return  # each feed's own timer sees to it
+                    logger.warning("Could not refresh presence, will retry: %s", error)
+                    return  # each feed's own timer tries again
 
     async def _maintain(self, feed: Feed) -> None:
         try:
             if feed.options.presence:
-                await self._renew_presence(feed)
+                await self._refresh_presence(feed)
             if feed.options.history_recover:
                 await self._check_position(feed)
-            self._neglecting = False
+            self._failing = False
         except EngineUnavailable as error:
-            if not self._neglecting:  # all feeds fail together: one line for them
-                logger.warning("Presence and positions cannot be seen to yet: %s", error)
-            self._neglecting = True
+            if not self._failing:  # all feeds fail together: one line is enough
+                logger.warning(
+                    "Could not refresh presence or check positions, will retry: %s", error
+                )
+            self._failing = True
         finally:
             self._schedule(feed)
 
-    async def _renew_presence(self, feed: Feed) -> None:
+    async def _refresh_presence(self, feed: Feed) -> None:
         clients = feed.present()
         if not clients:
             return
@@ -100,7 +102,7 @@ class Maintenance:
         if delay <= 0 or self._timers.now() - feed.checked_at < delay:
             return
         if feed.follower is not None and feed.follower.position is not None:
-            # a stream that cannot be read must not keep presence from being renewed
+            # a stream that cannot be read must not keep presence from being refreshed
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._config.client_presence_ping_interval):
                     await feed.follower.check()
@@ -108,19 +110,20 @@ class Maintenance:
 
 
 async def catch_up(interrupted: list[tuple[ChannelName, StreamFollower, int]]) -> None:
-    """Catch up in every channel after an interruption; what arrives in one meanwhile waits.
+    """Catch up in channels after an interruption; publications that arrive meanwhile wait.
 
-    `interrupted`: channels, their followers, and how often these were interrupted.
+    Args:
+        interrupted: channels, their followers, and the `interruptions` of each.
     """
     loop = asyncio.get_running_loop()
-    for start in range(0, len(interrupted), RESUMED_AT_ONCE):
-        part = interrupted[start : start + RESUMED_AT_ONCE]
+    for start in range(0, len(interrupted), CATCH_UP_AT_ONCE):
+        part = interrupted[start : start + CATCH_UP_AT_ONCE]
         resuming = {
             loop.create_task(follower.resume(number)): channel for channel, follower, number in part
         }
-        done, late = await asyncio.wait(resuming, timeout=RESUME_PATIENCE)
+        done, late = await asyncio.wait(resuming, timeout=CATCH_UP_TIMEOUT)
         for task in late:
-            task.cancel()  # ends the wait; the channel's own reader goes on trying
+            task.cancel()  # ends the wait; the follower's own reader tries on
         for task in done:  # a channel that ended meanwhile cancels its task
             if not task.cancelled() and (error := task.exception()) is not None:
-                logger.error("Catching up failed in channel %r", resuming[task], exc_info=error)
+                logger.error("Could not catch up in channel %r", resuming[task], exc_info=error)

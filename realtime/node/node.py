@@ -1,8 +1,9 @@
-"""Node: this process among others. Joins hub and engine; one per event loop.
+"""Node: a process that serves clients. Joins hub, engine and cluster; one per event loop.
 
-What the engine receives it hands to the feed of the channel; in recoverable channels by way of
-the feed's `StreamFollower`, so order and completeness are kept once per channel and not once per
-client. What the other nodes say it obeys. Its life is that of the process: `start`, `stop`.
+Publications from the engine go to the feed of their channel; in recoverable channels by way of
+the feed's `StreamFollower`, which keeps order and completeness once for all subscribers. Control
+messages of other nodes are applied to the clients of this one. `start` and `stop` are those of the
+process.
 """
 
 from __future__ import annotations
@@ -57,30 +58,31 @@ from realtime.timers import Timers
 logger = logging.getLogger("realtime.node")
 
 SHUTDOWN_TIMEOUT = 6.0
-"""Seconds from `begin_stop` to the end of `stop` at most, whatever hangs."""
-FAREWELL_TIMEOUT = 1.0
-"""Seconds that are left for the engine, when clients took too long or `stop` came late."""
+"""Seconds from `begin_stop` to the end of `stop` at most, even if something hangs."""
+ENGINE_STOP_TIMEOUT = 1.0
+"""Seconds kept for the engine's stop if closing the clients takes too long, or `stop` came late."""
 
 CLOSE_AT_ONCE = 20
+"""Clients that a stopping node closes at once."""
 CLOSE_INTERVAL = 0.05
 CLOSE_SPREAD = 2.0
-"""A node that stops closes so many clients at once, and the others within so many seconds, in
-slices: those that come back to another node come back one after another."""
+"""Seconds between two slices of clients that are closed, and in which all are: clients reconnect
+to another node one after another."""
 
 
 class Connection(Protocol):
-    """What a node has to close before it ends."""
+    """What a node closes before it ends: a client, or a relayed request of one."""
 
     id: ClientID
-    """"" where it is of a client of another node."""
+    """Client ID; "" for a client of another node."""
 
     def close(self, disconnect: Disconnect | None) -> None:
-        """Begin to close it; returns at once."""
+        """Begin to close the connection. Returns at once."""
         ...
 
 
 class Node(Member):
-    """This process among others. Belongs to the event loop it was made on."""
+    """See the module. Belongs to the event loop on which it was made."""
 
     broker: Broker
 
@@ -94,13 +96,17 @@ class Node(Member):
         *,
         version: str = "",
     ) -> None:
-        """`engine` defaults to the memory engine, and without `hooks` the options decide.
-
-        `observer_keys`: verify tokens of observers; without any there are no observers.
-        `version`: of this package, as clients and other nodes see it.
+        """
+        Args:
+            config: the options in force.
+            engine: None for a memory engine of its own.
+            hooks: what the site decides; None: the options decide.
+            events: signals to the site; None: there are none.
+            observer_keys: verify tokens of observers; without keys there are no observers.
+            version: of this package, as clients and other nodes see it.
 
         Raises:
-            InvalidKey: a token key in the options is not one.
+            InvalidKey: the options have a token key that cannot be used.
         """
         self.loop = asyncio.get_running_loop()
         self.version = version
@@ -112,7 +118,7 @@ class Node(Member):
         self.hooks: Hooks = hooks or NoHooks()
         self.events: Events = events or NoEvents()
         self.pipelines_publishes = self.cluster is not None
-        self.hub = Hub(self.tally)
+        self.hub = Hub(self.counters)
         self.flusher = Flusher(self.loop)
         self.verifier = Verifier(config, observer_keys)
         self.codecs = Codecs(config.v3_use_offset)
@@ -131,7 +137,7 @@ class Node(Member):
                 self.timers,
                 self.spawn,
                 describe=self.status,
-                on_control=self._on_command,
+                on_control=self._on_control,
                 answer=self._answer,
             )
         self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn)
@@ -158,7 +164,7 @@ class Node(Member):
             undo.pop_all()
 
     def begin_stop(self) -> None:
-        """Begin to tell every client to come back elsewhere. Returns at once."""
+        """Begin to close every client, which reconnects to another node. Returns at once."""
         if self.stopping:
             return
         self.stopping = True
@@ -174,18 +180,18 @@ class Node(Member):
             self.loop.call_later(CLOSE_INTERVAL, self._close_next, rest, number)
 
     async def stop(self) -> None:
-        """Tell every client to come back elsewhere, and release everything. Bounded in time."""
+        """Close every client, and release everything. Takes SHUTDOWN_TIMEOUT at most."""
         self.begin_stop()
-        deadline = max(self._stopped_by, self.loop.time() + FAREWELL_TIMEOUT)
+        deadline = max(self._stopped_by, self.loop.time() + ENGINE_STOP_TIMEOUT)
         if self._peers is not None:
             self._peers.begin_stop()
         while self._connections or self._tasks:
-            patience = deadline - FAREWELL_TIMEOUT - self.loop.time()
-            if patience <= 0:
+            timeout = deadline - ENGINE_STOP_TIMEOUT - self.loop.time()
+            if timeout <= 0:
                 break
-            # without tasks, clients are still to be closed
+            # no tasks, but clients: the next slice of them is not closed yet
             waiting = self._tasks or {self.loop.create_task(asyncio.sleep(CLOSE_INTERVAL))}
-            await asyncio.wait(waiting, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         for task in self._tasks:
             task.cancel()
         for feed in self.hub.feeds.values():
@@ -200,13 +206,13 @@ class Node(Member):
         """Withdraw from the cluster and stop the engine."""
         if self._peers is not None and (error := await _failure(self._peers.stop(), deadline)):
             logger.warning("The node could not withdraw: %r", error)
-        hearing = self.loop.create_task(self.events.close())  # channels were vacated until here
+        draining = self.loop.create_task(self.events.close())  # channels were vacated until here
         if error := await _failure(self._engine.stop(), deadline):
             logger.warning("The engine did not stop: %r", error)
-        await _failure(hearing, deadline)  # which it logs itself
+        await _failure(draining, deadline)  # it logs its own failure
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a coroutine beside the caller; an exception is logged, `stop` waits for it."""
+        """Run a coroutine in the background. An exception is logged; `stop` waits for the end."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -215,23 +221,28 @@ class Node(Member):
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("Work beside a client failed", exc_info=error)
+            logger.error("Background task failed", exc_info=error)
+
+    async def idle(self) -> None:
+        """Wait until no background task is left."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     def opened(self, connection: Connection) -> None:
-        """A connection was opened. `stop` will close it."""
+        """Add a connection, for `stop` to close."""
         self._connections[connection] = None
         if self.stopping:
             connection.close(DisconnectShutdown())
 
     def closed(self, connection: Connection) -> None:
-        """A connection is closed."""
+        """Remove a connection that was closed."""
         self._newest.discard(connection.id)
         self._connections.pop(connection, None)
 
     # among the other nodes
 
     def describe(self) -> NodeInfo:
-        """What this node says of itself."""
+        """Describe this node to clients and other nodes."""
         return NodeInfo(
             uid=self.uid,
             name=self.config.name or f"{socket.gethostname()}_{os.getpid()}",
@@ -243,11 +254,11 @@ class Node(Member):
         )
 
     def status(self) -> NodeStatus:
-        """What it says besides, for operators."""
+        """Describe this node to operators."""
         return NodeStatus(
             **msgspec.structs.asdict(self.describe()),
-            messages_published=self.tally.published,
-            messages_delivered=self.tally.delivered,
+            messages_published=self.counters.published,
+            messages_delivered=self.counters.delivered,
         )
 
     async def statuses(self) -> list[NodeStatus]:
@@ -264,28 +275,28 @@ class Node(Member):
         await asyncio.sleep(seconds)
 
     async def nodes(self) -> list[NodeInfo]:
-        """Every node that is alive, this one first, as it is just now."""
+        """Return the nodes that are alive, this one first with its figures of this moment."""
         others = await super().nodes()
         return [self.describe(), *(node for node in others if node.uid != self.uid)]
 
     async def channels(self) -> list[ChannelName]:
         return list(self.hub.feeds) if self.cluster is None else await super().channels()
 
-    async def _command(self, command: Control) -> None:
-        """Do it here at once, and have the other nodes do it."""
-        if self.cluster is None or not _is_ordered(command):
-            await self._obey(command)
+    async def _send_control(self, message: Control) -> None:
+        """Apply a control message here, and send it to the other nodes."""
+        if self.cluster is None or not _is_ordered(message):
+            await self._apply(message)
         if self.cluster is not None:
-            await super()._command(command)
+            await super()._send_control(message)
 
-    async def _obey(self, command: Control) -> None:
-        """Do here what every node is to do."""
-        match command:
+    async def _apply(self, message: Control) -> None:
+        """Apply a control message to the clients of this node."""
+        match message:
             case Unsubscribe(user, channel):
                 connections = self.hub.connections(user)
                 await asyncio.gather(*(client.unsubscribe(channel) for client in connections))
             case DisconnectUser():
-                self._disconnect(command)
+                self._apply_disconnect(message)
             case EndLogins(user=user, login=login, code=code):
                 self.hooks.login_ended(user, login)
                 disconnect = _DISCONNECTS.get(code, DisconnectForced)
@@ -295,11 +306,11 @@ class Node(Member):
                     elif client.auth_session and not login:
                         self.spawn(client.refresh())
 
-    def _disconnect(self, command: DisconnectUser) -> None:
-        disconnect = _DISCONNECTS.get(command.code, DisconnectForced)
-        self._newest.discard(command.keep)
-        for client in self.hub.connections(command.user):
-            if client.id == command.keep or (command.keep and client.id in self._newest):
+    def _apply_disconnect(self, message: DisconnectUser) -> None:
+        disconnect = _DISCONNECTS.get(message.code, DisconnectForced)
+        self._newest.discard(message.keep)
+        for client in self.hub.connections(message.user):
+            if client.id == message.keep or (message.keep and client.id in self._newest):
                 continue
             client.close(disconnect())
 
@@ -311,15 +322,15 @@ class Node(Member):
         """
         self._newest.add(client.id)
 
-    def _on_command(self, command: Control) -> None:
-        """What a node commanded, this one included, in the order that is the same everywhere."""
-        if isinstance(command, DisconnectUser):
-            if command.origin != self.uid or _is_ordered(command):
-                self._disconnect(command)  # at once, for the order matters
-        elif command.origin != self.uid:
-            self.spawn(self._obey(command))
+    def _on_control(self, message: Control) -> None:
+        """Apply a control message of the stream. Every node gets them in the same order."""
+        if isinstance(message, DisconnectUser):
+            if message.origin != self.uid or _is_ordered(message):
+                self._apply_disconnect(message)  # at once, for the order matters
+        elif message.origin != self.uid:
+            self.spawn(self._apply(message))
 
-    # what the engine hands over: this process only
+    # from the engine: see `engine.base.Receiver`
 
     def on_publication(
         self, channel: ChannelName, publication: Publication, position: StreamPosition | None
@@ -353,7 +364,7 @@ class Node(Member):
         self.events.emit("channel_vacated", channel=channel)
 
     def on_interrupted(self, affects: Affects) -> None:
-        logger.warning("The engine is interrupted: what is published now may come late")
+        logger.warning("The engine is interrupted: publications may come late")
         for channel, follower in self._followers():
             if affects(channel):
                 follower.interrupt()
@@ -365,7 +376,7 @@ class Node(Member):
         followers = [each for each in self._followers() if affects(each[0])]
         self.spawn(maintenance.catch_up([(*each, each[1].interruptions) for each in followers]))
         feeds = [feed for feed in self.hub.feeds.values() if affects(feed.channel)]
-        self.spawn(self._maintenance.renew(feeds))
+        self.spawn(self._maintenance.refresh_presence(feeds))
 
     def _followers(self) -> Iterator[tuple[ChannelName, StreamFollower]]:
         if self._peers is not None:
@@ -385,9 +396,9 @@ async def _failure(ending: Awaitable[None], deadline: float) -> OSError | None:
     return None
 
 
-def _is_ordered(command: Control) -> bool:
-    """Whether every node obeys it in its place among the others, the one it comes from too."""
-    return isinstance(command, DisconnectUser) and command.keep != ""
+def _is_ordered(message: Control) -> bool:
+    """Return whether every node, the sender too, applies a message in its place in the stream."""
+    return isinstance(message, DisconnectUser) and message.keep != ""
 
 
 _DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}

@@ -150,13 +150,13 @@ class Subscriptions:
         self._hub.feeds[channel].release(client)
 
     async def join(self, channel: ChannelName, info: ClientInfo, options: ChannelOptions) -> None:
-        """Say in the channel that a client subscribed. The subscription holds if this fails."""
+        """Publish a join, if the channel has join_leave. A failure is logged."""
         if not options.join_leave:
             return
         try:
             await self._broker.join(channel, info)
         except EngineUnavailable as error:  # the client has its reply
-            logger.error("A join could not be published: %s", error)
+            logger.error("Could not publish a join: %s", error)
 
     # leaving
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from realtime.node.maintenance import RESUMED_AT_ONCE
+from realtime.node.maintenance import CATCH_UP_AT_ONCE
 from tests.conftest import connection_token
 from tests.live.clusters import DAPHNE_TO_UVICORN, SERVICE, Cluster, OwnRedis, TwoNodes
 from tests.live.configurations import Connect, info_of
@@ -235,8 +235,8 @@ async def test_channels_go_on_though_others_end_while_pubsub_is_coming_back(
 
     for number in range(3):
         # more than are caught up with side by side; those that end are the first in line
-        ending = [f"long:{unique}{number}ending{n}" for n in range(2 * RESUMED_AT_ONCE)]
-        staying = [f"long:{unique}{number}staying{n}" for n in range(2 * RESUMED_AT_ONCE)]
+        ending = [f"long:{unique}{number}ending{n}" for n in range(2 * CATCH_UP_AT_ONCE)]
+        staying = [f"long:{unique}{number}staying{n}" for n in range(2 * CATCH_UP_AT_ONCE)]
         for client, names in ((leaver, ending), (stayer, staying)):
             calls = [("subscribe", {"channel": name}) for name in names]
             for reply_id in await client.send_together(*calls):

@@ -93,8 +93,7 @@ async def test_closed_clients_are_freed_at_once(node: Node, ends: str) -> None:
             await connection.task
             del connection
         async with asyncio.timeout(5):
-            while node._tasks:
-                await asyncio.sleep(0)
+            await node.idle()
 
         assert (node.hub.clients, node.hub.feeds, node._connections) == ({}, {}, {})
         assert clients() <= 1, "only the variables of the loop above may hold one"
@@ -141,8 +140,7 @@ async def test_clients_whose_command_failed_in_the_engine_are_freed_at_once(
             codes.append(event["code"])
             del connection
         async with asyncio.timeout(5):
-            while node._tasks:
-                await asyncio.sleep(0)
+            await node.idle()
 
         assert codes == [3004] * 20
         assert (node.hub.clients, node.hub.feeds, node._connections) == ({}, {}, {})

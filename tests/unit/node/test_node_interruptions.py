@@ -9,7 +9,7 @@ import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
-from realtime.node.maintenance import RESUMED_AT_ONCE
+from realtime.node.maintenance import CATCH_UP_AT_ONCE
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.unit.node.node_parts import (
@@ -128,7 +128,7 @@ async def test_streams_that_were_lost_meanwhile_close_with_3010(
 
 
 async def test_however_many_channels_catch_up(node: Node) -> None:
-    clients = {f"a{number}": RecordingClient() for number in range(2 * RESUMED_AT_ONCE + 1)}
+    clients = {f"a{number}": RecordingClient() for number in range(2 * CATCH_UP_AT_ONCE + 1)}
     for channel, client in clients.items():
         await subscribe(node, client, RECOVERABLE, channel)
 
@@ -143,7 +143,7 @@ async def test_however_many_channels_catch_up(node: Node) -> None:
 async def test_channels_catch_up_side_by_side_and_only_so_many(
     node: Node, engine: SuspendedEngine
 ) -> None:
-    for number in range(RESUMED_AT_ONCE + 1):
+    for number in range(CATCH_UP_AT_ONCE + 1):
         await subscribe(node, RecordingClient(), RECOVERABLE, f"a{number}")
     node.on_interrupted(everything)
     engine.hold("history")
@@ -151,7 +151,7 @@ async def test_channels_catch_up_side_by_side_and_only_so_many(
     node.on_resumed(everything)
     await turns(20)
 
-    assert len(engine.waiting) == RESUMED_AT_ONCE
+    assert len(engine.waiting) == CATCH_UP_AT_ONCE
     engine.go_on("history")
 
 
@@ -159,7 +159,7 @@ async def test_channels_catch_up_side_by_side_and_only_so_many(
 async def test_channel_that_ends_while_it_catches_up_does_not_keep_the_others_from_it(
     node: Node, engine: SuspendedEngine, turn: str
 ) -> None:
-    clients = {f"a{number}": RecordingClient() for number in range(2 * RESUMED_AT_ONCE)}
+    clients = {f"a{number}": RecordingClient() for number in range(2 * CATCH_UP_AT_ONCE)}
     for channel, client in clients.items():
         await subscribe(node, client, RECOVERABLE, channel)
     node.on_interrupted(everything)
@@ -169,7 +169,7 @@ async def test_channel_that_ends_while_it_catches_up_does_not_keep_the_others_fr
     node.on_resumed(everything)
     await engine.reached("history")
 
-    ending = "a1" if turn == "in its turn" else f"a{2 * RESUMED_AT_ONCE - 3}"
+    ending = "a1" if turn == "in its turn" else f"a{2 * CATCH_UP_AT_ONCE - 3}"
     gone = clients.pop(ending)
     await node.subscriptions.remove(ending, gone, RECOVERABLE, leave=None)
     await turns()
@@ -188,7 +188,7 @@ async def test_channel_that_is_opened_during_an_interruption_keeps_nobody_from_c
     opening = asyncio.create_task(subscribe(node, opened, RECOVERABLE, "a"))
     await engine.reached(step)
     opens = engine.held.pop(step)  # only that one waits
-    clients = {f"b{number}": RecordingClient() for number in range(2 * RESUMED_AT_ONCE)}
+    clients = {f"b{number}": RecordingClient() for number in range(2 * CATCH_UP_AT_ONCE)}
     for channel, client in clients.items():
         await subscribe(node, client, RECOVERABLE, channel)
 
@@ -238,6 +238,6 @@ async def test_subscribers_are_present_again_where_the_engine_forgot(
     engine.lose_everything()
     assert await engine.presence.get("a") == {}
     node.on_resumed(everything)
-    await eventually(lambda: not node._tasks)
+    await node.idle()
 
     assert set(await engine.presence.get("a")) == {"C1"}

@@ -14,7 +14,7 @@ from realtime.node.node import (
     CLOSE_AT_ONCE,
     CLOSE_INTERVAL,
     CLOSE_SPREAD,
-    FAREWELL_TIMEOUT,
+    ENGINE_STOP_TIMEOUT,
     SHUTDOWN_TIMEOUT,
     Node,
 )
@@ -213,7 +213,7 @@ async def test_node_that_is_stopped_late_still_says_farewell(clock: Clock) -> No
     node.begin_stop()
     await clock.advance(2 * SHUTDOWN_TIMEOUT)
 
-    await stop(node, clock, FAREWELL_TIMEOUT)
+    await stop(node, clock, ENGINE_STOP_TIMEOUT)
 
     assert engine.calls["withdraw"] == 1
 
@@ -226,7 +226,7 @@ async def test_node_that_is_stopped_late_does_not_wait_long_for_an_engine_that_h
     node.begin_stop()
     await clock.advance(2 * SHUTDOWN_TIMEOUT)
 
-    await stop(node, clock, FAREWELL_TIMEOUT)
+    await stop(node, clock, ENGINE_STOP_TIMEOUT)
 
 
 async def test_client_is_told_at_once_also_where_the_engine_hangs(clock: Clock) -> None:

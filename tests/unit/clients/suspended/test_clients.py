@@ -79,7 +79,7 @@ async def test_engine_that_fails_for_the_first_subscriber_fails_for_those_who_wa
 
     engine.go_on("subscribe")
     await asyncio.gather(*commands)
-    await eventually(lambda: not node._tasks)
+    await node.idle()
 
     assert (first.closes, second.closes) == ([SERVER_ERROR], [SERVER_ERROR])
     assert node.hub.feeds == {}
@@ -214,7 +214,7 @@ async def test_client_closed_while_it_subscribes_leaves_nothing(
     await turns()
     engine.go_on(step)
     await command
-    await eventually(lambda: not node._tasks)
+    await node.idle()
 
     assert await engine.presence.get("a") == {}
     assert (node.hub.feeds, node.hub.clients) == ({}, {})

@@ -35,7 +35,7 @@ async def test_client_is_closed_before_an_engine_that_hangs_has_answered(
     await eventually(lambda: connection.closes == [FORCED])
     assert await engine.presence.get("a") != {}
     engine.go_on("presence.remove")
-    await eventually(lambda: not node._tasks)
+    await node.idle()
 
     assert await engine.presence.get("a") == {}
     assert (node.hub.feeds, node.hub.clients) == ({}, {})
@@ -97,7 +97,7 @@ async def test_renewal_that_comes_after_a_leave_leaves_nobody_present(
 
     await connection.say(3, 2, channel="a")
     engine.go_on("presence.add")
-    await eventually(lambda: not node._tasks)
+    await node.idle()
 
     assert connection.reply(3) is not None
     assert await engine.presence.get("a") == {}
@@ -117,7 +117,7 @@ async def test_renewal_in_the_middle_of_a_leave_leaves_nobody_present(
     await turns(20)
     engine.go_on(step)
     await command
-    await eventually(lambda: not node._tasks)
+    await node.idle()
 
     assert connection.reply(3) is not None
     assert await engine.presence.get("a") == {}
@@ -135,6 +135,6 @@ async def test_renewal_beside_a_leave_keeps_those_present_who_stay(
 
     await leaver.say(3, 2, channel="a")
     engine.go_on("presence.add")
-    await eventually(lambda: not node._tasks)
+    await node.idle()
 
     assert list(await engine.presence.get("a")) == [other.client.id]
