@@ -11,19 +11,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.functional import Promise
 
 from .operators import Operator
 
-if TYPE_CHECKING:
-    from .shell import Visit
-
-View: TypeAlias = "Callable[[Visit], HttpResponse]"
+View: TypeAlias = "Callable[[PageRequest], HttpResponse]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +87,51 @@ class Panel(ABC):
     def listed_for(self, operator: Operator) -> list[Page]:
         """The pages of the tab bar that an operator may open."""
         return [page for page in self.pages if page.listed and page.allowed(operator)]
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A request to a page: the argument of its view."""
+
+    http: HttpRequest
+    panel: Panel
+    page: Page
+    operator: Operator
+
+    def url(self, name: str, **query: object) -> str:
+        """The URL of a page; see `Panel.url`."""
+        return self.panel.url(name, **query)
+
+    def redirect(self, name: str, **query: object) -> HttpResponse:
+        """Send the browser to a page."""
+        return redirect(self.url(name, **query))
+
+    def render(self, template: str, *, status: int = 200, **context: object) -> HttpResponse:
+        """The page, from a template that extends `admin_panel/base.html`."""
+        surroundings = self.panel.context(self.http) | self._context()
+        return TemplateResponse(
+            self.http, f"admin_panel/{template}", surroundings | context, status=status
+        )
+
+    def fragment(self, template: str, **context: object) -> str:
+        """A piece of the page, from a template that extends nothing."""
+        return render_to_string(
+            f"admin_panel/{template}", self._context() | context, request=self.http
+        )
+
+    def success(self, text: str | Promise) -> None:
+        """Say on the next page that something was done."""
+        messages.success(self.http, str(text))
+
+    def warning(self, text: str | Promise) -> None:
+        """Say on the next page what the operator should mind."""
+        messages.warning(self.http, str(text))
+
+    def _context(self) -> dict[str, Any]:
+        return {
+            "panel": self.panel,
+            "page": self.page,
+            "operator": self.operator,
+            "tabs": self.panel.listed_for(self.operator),
+            "title": self.page.label,
+        }

@@ -1,8 +1,11 @@
-"""The service, as the panel sees it: all that pages read and do goes through here.
+"""Everything that the panel reads from the service and does with it.
 
-What keeps the service from answering (Redis is away, a time limit passed, this process serves
-nobody) becomes one exception, `Unavailable`, which pages show as a state and not as a crash.
-A refusal of the service stays what it is, `realtime.Error`.
+An error that keeps the service from answering (Redis is away, a time limit has passed, this
+process serves no clients) is turned into one exception, `Unavailable`, which pages show as a
+state. A refusal of the service stays `realtime.Error`.
+
+Other modules of the panel import of the service only its ground: `config`, `channel_rules`,
+`errors` and `payload`.
 """
 
 from __future__ import annotations
@@ -10,25 +13,36 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
+from django.core import checks
+from django.http import HttpRequest
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 import realtime
-from realtime import channel_rules
+from realtime import page_config
+from realtime.channel_rules import check_channel
+from realtime.checks import TAG
+from realtime.cluster.survey import ClientReport, ConnectionsAnswer, Surveyed
 from realtime.config import sources
-from realtime.errors import EngineUnavailable, InternalError, NotAvailable, NotServing
+from realtime.config.options import ChannelOptions
+from realtime.engine.base import NodeStatus
+from realtime.errors import EngineUnavailable, InternalError, NotServing
+from realtime.protocol.json_stream import Malformed
+from realtime.protocol.messages import ClientInfo, Publication
 from realtime.server_api import http, methods, operations
+from realtime.server_api.overview import Subscribers
 from realtime.serving import serving
 
-if TYPE_CHECKING:
-    from realtime.cluster.member import Member
-    from realtime.cluster.survey import ConnectionsAnswer, Surveyed
-    from realtime.config.options import ChannelOptions
-    from realtime.engine.base import NodeStatus
-    from realtime.protocol.messages import ClientInfo, Publication
-    from realtime.server_api.overview import Subscribers
+__all__ = [
+    "ClientInfo",
+    "ClientReport",
+    "NodeStatus",
+    "Publication",
+    "Unavailable",
+]
+"""Types that other modules of the panel import from here."""
 
 logger = logging.getLogger("realtime.admin_panel")
 
@@ -105,12 +119,12 @@ def channels() -> list[str]:
 
 
 def options_of(channel: str) -> ChannelOptions:
-    """The options in force for a channel that is to be published into; nobody is asked.
+    """Return the options of a channel, from this process' configuration.
 
     Raises:
-        Error: code 102 or 107, as publishing would.
+        Error: code 102 or 107, the name is not that of a channel.
     """
-    return channel_rules.check_channel(channel, sources.current())
+    return check_channel(channel, sources.current())
 
 
 def subscribers(channels: Sequence[str]) -> Subscribers:
@@ -139,61 +153,56 @@ def connections(user: str) -> Surveyed[ConnectionsAnswer]:
         )
 
 
-def presence(channel: str) -> dict[str, ClientInfo]:
-    """Connection ID → who is in a channel. The infos are JSON as it was given: a page shows few.
+def presence(channel: str, options: ChannelOptions) -> dict[str, ClientInfo]:
+    """Return the clients in a channel by connection ID.
+
+    The infos stay JSON, because a page shows few of them.
 
     Raises:
-        Unavailable
-        Error: code 108 where presence is off.
+        Unavailable: the service does not answer.
+        Error: code 108, the channel has no presence.
     """
     with answering():
-        found = serving.call(
-            lambda member: operations.presence(member, channel), async_name="apresence"
+        result = serving.call(
+            lambda member: operations.presence(member, channel, options=options),
+            async_name="apresence",
         )
-    return dict(found.presence)
+    return dict(result.presence)
 
 
-def history(channel: str, newest: int) -> list[Publication]:
-    """The newest publications a channel keeps, so many at most, oldest first.
+def history(channel: str, options: ChannelOptions, newest: int) -> list[Publication]:
+    """Return the newest publications that a channel keeps, oldest first.
 
-    The data are JSON as it was published.
+    The data stay JSON, as they were published.
+
+    Args:
+        newest: how many at most.
 
     Raises:
-        Unavailable
-        Error: code 108 where history is off.
+        Unavailable: the service does not answer.
+        Error: code 108, the channel keeps no history.
     """
-
-    async def read(member: Member) -> Sequence[Publication]:
-        _check_history(member, channel)
-        # what is published between the two reads comes on top
-        top = (await member.broker.position(channel)).offset
-        kept = await member.broker.history(channel, max(top - newest + 1, 0))
-        return kept.publications[-newest:]
-
     with answering():
-        return list(serving.call(read, async_name="ahistory"))
+        result = serving.call(
+            lambda member: operations.history(member, channel, limit=newest, options=options),
+            async_name="ahistory",
+        )
+    return list(result.publications)
 
 
 def publication(channel: str, offset: int) -> Publication | None:
-    """A publication that a channel keeps; None where it is kept no longer.
+    """Return a publication that a channel keeps; None if it keeps it no longer.
 
     Raises:
-        Unavailable
-        Error: code 108 where history is off.
+        Unavailable: the service does not answer.
+        Error: code 102 or 107, the name is not that of a channel; 108, it keeps no history.
     """
-
-    async def read(member: Member) -> Sequence[Publication]:
-        _check_history(member, channel)
-        return (await member.broker.history(channel, offset)).publications[:1]
-
     with answering():
-        found = serving.call(read, async_name="ahistory")
-    return found[0] if found and found[0].offset == offset else None
-
-
-def _check_history(member: Member, channel: str) -> None:
-    if not channel_rules.check_channel(channel, member.config).keeps_history:
-        raise NotAvailable
+        result = serving.call(
+            lambda member: operations.history(member, channel, limit=1, since=offset),
+            async_name="ahistory",
+        )
+    return next((each for each in result.publications if each.offset == offset), None)
 
 
 def observer_token(channel: str, ttl: float) -> str:
@@ -231,15 +240,6 @@ def remove_history(channel: str) -> None:
         realtime.history_remove(channel)
 
 
-def run_commands(content_type: str, body: bytes) -> http.Response:
-    """Answer one request of the server API, whose sender may use it. Failures are answers, too."""
-    try:
-        return serving.call(lambda member: http.handle(member, content_type, body))
-    except NotServing as error:
-        logger.error("A command cannot be served: %s", error)
-        return http.UNAVAILABLE
-
-
 def disconnect(user: str) -> None:
     """Disconnect a user's connections at every node; their clients do not come back.
 
@@ -262,7 +262,21 @@ def unsubscribe(user: str, channel: str = "") -> None:
         realtime.unsubscribe(user, channel)
 
 
-# any command
+# commands of the server API
+
+
+def decode_params(method: str, params: bytes) -> Any:
+    """Return the params of a command as the server API reads them; None if it refuses them.
+
+    Args:
+        method: a name of `methods.METHODS`.
+        params: JSON text, or nothing.
+    """
+    decode = methods.METHODS[methods.METHOD_NUMBERS[method]].decode
+    try:
+        return None if decode is None else decode(params)
+    except Malformed:
+        return None
 
 
 def run_command(method: str, params: bytes) -> bytes:
@@ -279,3 +293,25 @@ def run_command(method: str, params: bytes) -> bytes:
     number = methods.METHOD_NUMBERS[method]
     with answering():
         return serving.call(lambda member: methods.run(member, number, params))
+
+
+def run_commands(content_type: str, body: bytes) -> http.Response:
+    """Answer one request of the server API, whose sender may use it. Failures are answers, too."""
+    try:
+        return serving.call(lambda member: http.handle(member, content_type, body))
+    except NotServing as error:
+        logger.error("A command cannot be served: %s", error)
+        return http.UNAVAILABLE
+
+
+# the site
+
+
+def endpoint(request: HttpRequest) -> str:
+    """Return the URL of the WebSocket, on the host of the request."""
+    return page_config.endpoint(request)
+
+
+def check_messages() -> list[checks.CheckMessage]:
+    """Run the system checks of the service and return those of their messages to be shown."""
+    return [message for message in checks.run_checks(tags=[TAG]) if not message.is_silenced()]

@@ -6,7 +6,7 @@ from Redis, so only the newest publications are read, and many clients only when
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page as ListPage
@@ -14,21 +14,17 @@ from django.http import HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
 
-import realtime
-from realtime import page_config
 from realtime.channel_rules import namespace_of
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
-from realtime.errors import NamespaceNotFound
+from realtime.errors import Error, NamespaceNotFound
 
 from .. import audit, service
 from ..json_text import JSONText, json_text
 from ..paging import page_of
-from ..shell import Visit
+from ..panel import PageRequest
+from ..service import ClientInfo, Publication
 from ..words import kinds_of, words_of
-
-if TYPE_CHECKING:
-    from realtime.protocol.messages import ClientInfo, Publication
 
 PRESENCE_PAGE_SIZE = 50
 HISTORY_PAGE_SIZE = 20
@@ -82,16 +78,16 @@ class State(NamedTuple):
         return not self.subscribers and not any(part.paginator.count for part in lists)
 
 
-def show(visit: Visit) -> HttpResponse:
+def show(request: PageRequest) -> HttpResponse:
     """The channel that the query names; without one, a field to name it."""
-    channel = visit.request.GET.get("channel", "")
+    channel = request.http.GET.get("channel", "")
     if not channel:
-        return visit.render("channel.html")
+        return request.render("channel.html")
     config = sources.current()
     try:
         options = service.options_of(channel)
-    except realtime.Error as error:
-        return visit.render(
+    except Error as error:
+        return request.render(
             "channel.html",
             status=404,
             channel=channel,
@@ -107,16 +103,16 @@ def show(visit: Visit) -> HttpResponse:
         "options": options,
         "kinds": kinds_of(channel, config),
         "words": words_of(options),
-        "endpoint": page_config.endpoint(visit.request),
+        "endpoint": service.endpoint(request.http),
     }
     try:
-        state = read(visit, channel, options)
+        state = read(request, channel, options)
     except service.Unavailable as unavailable:
-        return visit.render("channel.html", status=503, unavailable=unavailable, **context)
-    return visit.render("channel.html", state=state, **context)
+        return request.render("channel.html", status=503, unavailable=unavailable, **context)
+    return request.render("channel.html", state=state, **context)
 
 
-def read(visit: Visit, channel: str, options: ChannelOptions) -> State:
+def read(request: PageRequest, channel: str, options: ChannelOptions) -> State:
     """Ask the service.
 
     Raises:
@@ -125,20 +121,20 @@ def read(visit: Visit, channel: str, options: ChannelOptions) -> State:
     subscribers = service.subscribers([channel])
     present = kept = num_users = None
     is_cut = False
-    number = visit.request.GET.get("clients")
+    number = request.http.GET.get("clients")
     is_crowded = options.presence and is_too_much(subscribers[channel], number)
     if options.presence and not is_crowded:
         clients = sorted(
-            service.presence(channel).values(), key=lambda info: (info.user, info.client)
+            service.presence(channel, options).values(), key=lambda info: (info.user, info.client)
         )
         num_users = len({info.user for info in clients})
         present = page_of(clients, PRESENCE_PAGE_SIZE, number)
         present.object_list = [_present(info) for info in present]
     if options.keeps_history:
-        publications = service.history(channel, HISTORY_READ + 1)[::-1]
+        publications = service.history(channel, options, HISTORY_READ + 1)[::-1]
         is_cut = len(publications) > HISTORY_READ
         del publications[HISTORY_READ:]
-        kept = page_of(publications, HISTORY_PAGE_SIZE, visit.request.GET.get("kept"))
+        kept = page_of(publications, HISTORY_PAGE_SIZE, request.http.GET.get("kept"))
         kept.object_list = [_kept(publication) for publication in kept]
     return State(
         subscribers[channel], subscribers.missing, num_users, present, kept, is_crowded, is_cut
@@ -151,51 +147,52 @@ def is_too_much(subscribers: int, asked: str | None) -> bool:
 
 
 @sensitive_variables("token")
-def token(visit: Visit) -> HttpResponse:
+def token(request: PageRequest) -> HttpResponse:
     """A token with which the page's script looks on; it comes again before one expires."""
     try:
-        token = service.observer_token(visit.request.GET.get("channel", ""), TOKEN_TTL)
-    except realtime.Error as error:
+        token = service.observer_token(request.http.GET.get("channel", ""), TOKEN_TTL)
+    except Error as error:
         return JsonResponse({"code": error.code, "message": error.message}, status=404)
     return JsonResponse({"token": token})
 
 
-def data(visit: Visit) -> HttpResponse:
+def data(request: PageRequest) -> HttpResponse:
     """The data of one publication as they were published, however long they are."""
-    channel = visit.request.GET.get("channel", "")
-    offset = visit.request.GET.get("offset", "")
+    channel = request.http.GET.get("channel", "")
+    offset = request.http.GET.get("offset", "")
     try:
         publication = service.publication(channel, int(offset))
-    except (realtime.Error, ValueError):
+    except (Error, ValueError):
         publication = None
     if publication is not None:
         return HttpResponse(publication.data.raw, content_type="application/json")
-    visit.warning(_("This publication is not kept any longer."))
-    return visit.redirect("channel", channel=channel)
+    request.warning(_("This publication is not kept any longer."))
+    return request.redirect("channel", channel=channel)
 
 
-def remove(visit: Visit) -> HttpResponse:
+def remove(request: PageRequest) -> HttpResponse:
     """Ask whether to remove the history of a channel; do it, log it, and go back."""
-    if not visit.operator.may_remove_history:
+    if not request.operator.may_remove_history:
         raise PermissionDenied
-    channel = visit.request.GET.get("channel", "")
+    channel = request.http.GET.get("channel", "")
     try:
-        if visit.request.method == "POST":
-            with visit.operator.logged(audit.REMOVE_HISTORY, channel):
+        if request.http.method == "POST":
+            with request.operator.logged(audit.REMOVE_HISTORY, channel):
                 service.remove_history(channel)
-            visit.success(_("The history of %(channel)s was removed.") % {"channel": channel})
+            request.success(_("The history of %(channel)s was removed.") % {"channel": channel})
         else:
-            kept = len(service.history(channel, HISTORY_READ + 1))
-            return visit.render(
+            options = service.options_of(channel)
+            kept = len(service.history(channel, options, HISTORY_READ + 1))
+            return request.render(
                 "channel_remove.html",
                 title=_("Remove history"),
                 channel=channel,
                 kept=min(kept, HISTORY_READ),
                 is_cut=kept > HISTORY_READ,
             )
-    except realtime.Error:
-        visit.warning(_("The channel keeps no history."))
-    return visit.redirect("channel", channel=channel)
+    except Error:
+        request.warning(_("The channel keeps no history."))
+    return request.redirect("channel", channel=channel)
 
 
 def _present(info: ClientInfo) -> Present:

@@ -12,7 +12,7 @@ from realtime.config import sources
 
 from .. import service
 from ..paging import page_of
-from ..shell import Visit
+from ..panel import PageRequest
 
 PAGE_SIZE = 50
 LISTED = 10_000
@@ -21,15 +21,15 @@ LISTED = 10_000
 _GLOB = re.compile(r"[*?\[]")
 
 
-def show(visit: Visit) -> HttpResponse:
+def show(request: PageRequest) -> HttpResponse:
     """The channels a search finds, a page of them."""
-    search = visit.request.GET.get("q", "").strip()
+    search = request.http.GET.get("q", "").strip()
     channels = service.channels()
     found = find(channels, search)
-    page = page_of(found[:LISTED], PAGE_SIZE, visit.request.GET.get("page"))
+    page = page_of(found[:LISTED], PAGE_SIZE, request.http.GET.get("page"))
     counts = service.subscribers(list(page))
     config = sources.current()
-    return visit.render(
+    return request.render(
         "channels.html",
         search=search,
         is_pattern=_GLOB.search(search) is not None,

@@ -22,12 +22,12 @@ from django.http import HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-import realtime
+from realtime.errors import Error
 from realtime.payload import mend_surrogates
 
 from .. import service
+from ..panel import PageRequest
 from ..publishing.forms import check_json, check_number, text_area
-from ..shell import Visit
 from .console_methods import BY_NAME, METHODS, Command, command
 
 LONGEST = 200_000
@@ -93,65 +93,67 @@ class ConsoleForm(forms.Form):
         return given
 
 
-def show(visit: Visit) -> HttpResponse:
+def show(request: PageRequest) -> HttpResponse:
     """The form, and what it answered without JavaScript."""
-    if visit.request.method != "POST":
-        method = BY_NAME.get(visit.request.GET.get("method", ""), METHODS[0])
+    if request.http.method != "POST":
+        method = BY_NAME.get(request.http.GET.get("method", ""), METHODS[0])
         values = {"method": method.name, "params": method.example}
-        kept = _take(visit)
+        kept = _take(request)
         if kept is None:
-            return _page(visit, ConsoleForm(initial=values))
+            return _page(request, ConsoleForm(initial=values))
         values = {"method": kept["method"], "params": kept.pop("params")}
-        return _page(visit, ConsoleForm(initial=values), answer=Answer(**kept))
-    form = ConsoleForm(visit.request.POST)
+        return _page(request, ConsoleForm(initial=values), answer=Answer(**kept))
+    form = ConsoleForm(request.http.POST)
     if not form.is_valid():
-        return _page(visit, form)
+        return _page(request, form)
     wanted: Command = form.cleaned_data["command"]
     try:
-        answer = execute(visit, wanted)
+        answer = execute(request, wanted)
     except PermissionDenied:
         form.add_error("method", _refusal(wanted))
-        return _page(visit, form, status=403)
+        return _page(request, form, status=403)
     except service.Unavailable as unavailable:
-        return _page(visit, form, status=503, unavailable=unavailable)
+        return _page(request, form, status=503, unavailable=unavailable)
     if wanted.method.change is None:
-        return _page(visit, form, answer=answer)
+        return _page(request, form, answer=answer)
     if answer.ok:
-        visit.success(_("%(method)s was run.") % {"method": wanted.method.name})
+        request.success(_("%(method)s was run.") % {"method": wanted.method.name})
     else:
-        visit.warning(_("%(method)s was answered with an error.") % {"method": wanted.method.name})
-    _keep(visit, answer, wanted.params)
-    return visit.redirect("console", method=wanted.method.name)
+        request.warning(
+            _("%(method)s was answered with an error.") % {"method": wanted.method.name}
+        )
+    _keep(request, answer, wanted.params)
+    return request.redirect("console", method=wanted.method.name)
 
 
-def run(visit: Visit) -> HttpResponse:
+def run(request: PageRequest) -> HttpResponse:
     """For the page's script: run the form's command; JSON that holds HTML to show."""
-    if visit.request.method != "POST":
+    if request.http.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    form = ConsoleForm(visit.request.POST)
+    form = ConsoleForm(request.http.POST)
     if not form.is_valid():
         errors = {name: messages[0] for name, messages in form.errors.items()}
         return JsonResponse({"errors": errors})
     wanted: Command = form.cleaned_data["command"]
     try:
-        answer = execute(visit, wanted)
+        answer = execute(request, wanted)
     except PermissionDenied:
         return JsonResponse({"errors": {"method": _refusal(wanted)}}, status=403)
     except service.Unavailable as unavailable:
-        html = visit.fragment("_unavailable.html", unavailable=unavailable)
+        html = request.fragment("_unavailable.html", unavailable=unavailable)
         return JsonResponse({"html": html}, status=503)
-    html = visit.fragment("_console_answer.html", answer=answer)
+    html = request.fragment("_console_answer.html", answer=answer)
     return JsonResponse({"html": html, "ok": answer.ok})
 
 
-def execute(visit: Visit, wanted: Command) -> Answer:
+def execute(request: PageRequest, wanted: Command) -> Answer:
     """Run a command as /api would, and log what it changes.
 
     Raises:
         PermissionDenied
         Unavailable
     """
-    if not wanted.is_allowed(visit.operator):
+    if not wanted.is_allowed(request.operator):
         raise PermissionDenied
     started = time.perf_counter()
     ok, response = True, b""
@@ -161,14 +163,14 @@ def execute(visit: Visit, wanted: Command) -> Answer:
             response = _run(wanted)
         else:
             targets = reached(wanted)
-            with visit.operator.logged(change.kind, *targets, detail=wanted.detail):
+            with request.operator.logged(change.kind, *targets, detail=wanted.detail):
                 try:
                     response = _run(wanted)
-                except realtime.Error as error:
+                except Error as error:
                     if len(targets) in (0, len(wanted.targets)):
                         raise  # nothing was done
                     ok, response = False, _error(error)
-    except realtime.Error as error:
+    except Error as error:
         ok, response = False, _error(error)
     milliseconds = (time.perf_counter() - started) * 1000
     text = laid_out(response)
@@ -191,7 +193,7 @@ def reached(wanted: Command) -> list[str]:
     for channel in wanted.targets:
         try:
             service.options_of(channel)
-        except realtime.Error:
+        except Error:
             break
         found.append(channel)
     return found
@@ -224,7 +226,7 @@ def _run(wanted: Command) -> bytes:
     return b'{"result":%b}' % result
 
 
-def _error(error: realtime.Error) -> bytes:
+def _error(error: Error) -> bytes:
     return msgspec.json.encode({"error": {"code": error.code, "message": error.message}})
 
 
@@ -237,24 +239,26 @@ def _refusal(wanted: Command) -> str:
     return _("You may not run this %(method)s.") % {"method": wanted.method.name}
 
 
-def _page(visit: Visit, form: ConsoleForm, *, status: int = 200, **context: Any) -> HttpResponse:
-    methods = [method for method in METHODS if method.may(visit.operator)]
-    return visit.render("console.html", status=status, form=form, methods=methods, **context)
+def _page(
+    request: PageRequest, form: ConsoleForm, *, status: int = 200, **context: Any
+) -> HttpResponse:
+    methods = [method for method in METHODS if method.may(request.operator)]
+    return request.render("console.html", status=status, form=form, methods=methods, **context)
 
 
 # over a redirect
 
 
-def _keep(visit: Visit, answer: Answer, params: str) -> None:
+def _keep(request: PageRequest, answer: Answer, params: str) -> None:
     """Show the answer on the next page, if the session can hold it."""
-    session = getattr(visit.request, "session", None)
+    session = getattr(request.http, "session", None)
     kept = answer._asdict() | {"params": params}
     if session is not None and sum(len(str(value)) for value in kept.values()) <= FLASH_MAX_LENGTH:
         session[FLASH] = kept
 
 
-def _take(visit: Visit) -> dict[str, Any] | None:
+def _take(request: PageRequest) -> dict[str, Any] | None:
     """The answer that was kept for this page, once; not one that another release kept."""
-    session = getattr(visit.request, "session", None)
+    session = getattr(request.http, "session", None)
     kept: dict[str, Any] = {} if session is None else session.pop(FLASH, {})
     return kept if kept.keys() == {*Answer._fields, "params"} else None

@@ -17,10 +17,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from msgspec import Struct
 
-from realtime.protocol.json_stream import Malformed
-from realtime.server_api import methods
-
-from .. import audit
+from .. import audit, service
 from ..operators import Operator
 
 
@@ -71,12 +68,10 @@ class Command(NamedTuple):
 
 def command(method: Method, params: str) -> Command:
     """Look at a command. One that the API would refuse has no targets: it changes nothing."""
-    decode = methods.METHODS[methods.METHOD_NUMBERS[method.name]].decode
-    if method.change is None or decode is None:
+    if method.change is None:
         return Command(method, params, [])
-    try:
-        decoded = decode(params.encode())
-    except Malformed:
+    decoded = service.decode_params(method.name, params.encode())
+    if decoded is None:
         return Command(method, params, [])
     # an empty name in a broadcast is refused where it stands, so it keeps its place
     targets = [name or "" for name in method.change.targets(decoded)]

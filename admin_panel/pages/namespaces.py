@@ -7,18 +7,17 @@ from dataclasses import Field
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from django.core import checks
 from django.http import HttpResponse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from realtime.checks import TAG
 from realtime.config import sources as config_sources
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, ChannelOptions
 from realtime.config.reader import read
 
-from ..shell import Visit
+from .. import service
+from ..panel import PageRequest
 
 ORIGINS: Mapping[str, str | Promise] = {
     "environment": gettext_lazy("environment"),
@@ -89,16 +88,16 @@ class Finding(NamedTuple):
     is_serious: bool
 
 
-def show(visit: Visit) -> HttpResponse:
+def show(request: PageRequest) -> HttpResponse:
     """The page; `?set=1` leaves out what nobody set."""
-    only_set = "set" in visit.request.GET
+    only_set = "set" in request.http.GET
     config = config_sources.current()
     sources = config_sources.gather()
     groups = [
         Group(title, [option for option in options if not only_set or option.value.origin])
         for title, options in _groups(sources.origins)
     ]
-    return visit.render(
+    return request.render(
         "namespaces.html",
         namespaces=list(config.namespaces),
         channel_options=[
@@ -117,8 +116,7 @@ def show(visit: Visit) -> HttpResponse:
 
 def findings() -> list[Finding]:
     """What the system checks have to say of the options, the serious things first."""
-    found = [message for message in checks.run_checks(tags=[TAG]) if not message.is_silenced()]
-    found.sort(key=lambda message: -message.level)
+    found = sorted(service.check_messages(), key=lambda message: -message.level)
     return [
         Finding(message.id or "", message.msg, message.hint or "", message.is_serious())
         for message in found

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.http import HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from .. import service
-from ..shell import Visit
+from ..panel import PageRequest
+from ..service import NodeStatus
 from ..words import duration
-
-if TYPE_CHECKING:
-    from realtime.engine.base import NodeStatus
 
 SLOW_ROUND_TRIP = 0.05
 """Seconds a round trip to Redis may take before it is worth a warning."""
@@ -37,22 +35,22 @@ class State(NamedTuple):
     warnings: list[str]
 
 
-def show(visit: Visit) -> HttpResponse:
+def show(request: PageRequest) -> HttpResponse:
     """The page; it works without JavaScript, too."""
     try:
         state = read()
     except service.Unavailable as unavailable:
         # the page goes on asking, so it comes back by itself
-        return visit.render("overview.html", status=503, unavailable=unavailable)
-    return visit.render("overview.html", state=state)
+        return request.render("overview.html", status=503, unavailable=unavailable)
+    return request.render("overview.html", state=state)
 
 
-def data(visit: Visit) -> HttpResponse:
+def data(request: PageRequest) -> HttpResponse:
     """What the page asks for every two seconds: its live part anew, and the counters."""
     try:
         state = read()
     except service.Unavailable as unavailable:
-        html = visit.fragment("_overview_live.html", unavailable=unavailable)
+        html = request.fragment("_overview_live.html", unavailable=unavailable)
         return JsonResponse({"available": False, "html": html, "nodes": []})
     counters = [
         {
@@ -64,7 +62,7 @@ def data(visit: Visit) -> HttpResponse:
         for node in state.nodes
         if node.alive
     ]
-    html = visit.fragment("_overview_live.html", state=state)
+    html = request.fragment("_overview_live.html", state=state)
     return JsonResponse({"available": True, "html": html, "nodes": counters})
 
 

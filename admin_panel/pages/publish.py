@@ -30,11 +30,11 @@ from realtime.config import sources
 
 from .. import service
 from ..operators import Operator
+from ..panel import PageRequest
 from ..publishing import channel_names, recent
 from ..publishing.forms import ChannelsField, PublishForm
 from ..publishing.reach import Reach, Target, check, count
 from ..publishing.send import Sent, send
-from ..shell import Visit
 from .channels import find
 
 SUGGESTED = 20
@@ -49,45 +49,45 @@ QUERY_MAX_LENGTH = 4000
 _DRAFT = re.compile(r"[0-9a-zA-Z-]{1,64}")
 
 
-def show(visit: Visit) -> HttpResponse:
+def show(request: PageRequest) -> HttpResponse:
     """Show the form, or do what its button says."""
-    post = visit.request.POST
-    if visit.request.method != "POST":
-        return _page(visit, PublishForm(initial=_from_query(visit)))
+    post = request.http.POST
+    if request.http.method != "POST":
+        return _page(request, PublishForm(initial=_from_query(request)))
     if "edit" in post or "check" in post:
         values = {"channel": post.get("channel", ""), "data": post.get("data", "")}
-        context = reached(visit.operator, values["channel"]) if "check" in post else {}
-        return _page(visit, PublishForm(initial=values), **context)
+        context = reached(request.operator, values["channel"]) if "check" in post else {}
+        return _page(request, PublishForm(initial=values), **context)
     form = PublishForm(post)
     if not form.is_valid():
-        return _page(visit, form)
-    return _publish(visit, form)
+        return _page(request, form)
+    return _publish(request, form)
 
 
-def reach(visit: Visit) -> HttpResponse:
+def reach(request: PageRequest) -> HttpResponse:
     """For the page's script: what the channels in the form would reach, and whether to ask."""
-    if visit.request.method != "POST":
+    if request.http.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    context = reached(visit.operator, visit.request.POST.get("channel", ""))
+    context = reached(request.operator, request.http.POST.get("channel", ""))
     found: Reach | None = context.get("reach")
     return JsonResponse(
         {
-            "html": visit.fragment("_publish_reach.html", **context),
+            "html": request.fragment("_publish_reach.html", **context),
             "confirm": found is not None and not found.refused and found.needs_confirmation,
         }
     )
 
 
-def channels(visit: Visit) -> HttpResponse:
+def channels(request: PageRequest) -> HttpResponse:
     """For the page's script: channels that have a subscriber and contain a text."""
     try:
         known = service.channels()
     except service.Unavailable:
         return JsonResponse({"channels": []})  # suggestions only: what matters says it loudly
-    found = find(known, visit.request.GET.get("q", "").strip())
+    found = find(known, request.http.GET.get("q", "").strip())
     suggested: list[str] = []
     for channel in found:
-        if visit.operator.may_publish(channel):
+        if request.operator.may_publish(channel):
             suggested.append(channel)
             if len(suggested) == SUGGESTED:
                 break
@@ -106,28 +106,28 @@ def reached(operator: Operator, text: str) -> dict[str, Any]:
         return {"asked": True, "unavailable": unavailable}
 
 
-def _publish(visit: Visit, form: PublishForm) -> HttpResponse:
-    targets = check(visit.operator, form.cleaned_data["channel"])
+def _publish(request: PageRequest, form: PublishForm) -> HttpResponse:
+    targets = check(request.operator, form.cleaned_data["channel"])
     if any(target.problem for target in targets):
         _refuse(form, targets)
         forbidden = any(target.forbidden for target in targets)
-        return _page(visit, form, status=403 if forbidden else 200)
+        return _page(request, form, status=403 if forbidden else 200)
     try:
-        if "confirmed" not in visit.request.POST:
+        if "confirmed" not in request.http.POST:
             found = count(targets)
             if found.needs_confirmation:
-                return _ask(visit, found)
-        sent = send(visit.operator, form.cleaned_data["channel"], form.cleaned_data["data"])
+                return _ask(request, found)
+        sent = send(request.operator, form.cleaned_data["channel"], form.cleaned_data["data"])
     except service.Unavailable as unavailable:
         form.add_error("channel", f"{unavailable.title}. {unavailable.advice}")
-        return _page(visit, form)
+        return _page(request, form)
     except ValueError:
         form.add_error("data", _("The service does not accept this as JSON."))
-        return _page(visit, form)
+        return _page(request, form)
     if sent.failed:
-        return _page_of_failure(visit, form, sent)
-    visit.success(_done(sent.published))
-    return HttpResponseRedirect(_after(visit, sent.published))
+        return _page_of_failure(request, form, sent)
+    request.success(_done(sent.published))
+    return HttpResponseRedirect(_after(request, sent.published))
 
 
 def _refuse(form: PublishForm, targets: list[Target]) -> None:
@@ -146,25 +146,25 @@ def _refuse(form: PublishForm, targets: list[Target]) -> None:
         form.add_error("channel", text % {"count": more})
 
 
-def _ask(visit: Visit, found: Reach) -> HttpResponse:
-    return visit.render(
+def _ask(request: PageRequest, found: Reach) -> HttpResponse:
+    return request.render(
         "publish_confirm.html",
         title=_("Publish to so many?"),
-        channel=visit.request.POST["channel"],
-        data=visit.request.POST["data"],
-        draft=_draft(visit.request),
+        channel=request.http.POST["channel"],
+        data=request.http.POST["data"],
+        draft=_draft(request.http),
         reach=found,
         asked=True,
     )
 
 
-def _page_of_failure(visit: Visit, form: PublishForm, sent: Sent) -> HttpResponse:
+def _page_of_failure(request: PageRequest, form: PublishForm, sent: Sent) -> HttpResponse:
     """Not everything went out: the form keeps the channels that do not have it."""
     if sent.published:
         values = {"channel": channel_names.join(sent.failed), "data": form.cleaned_data["data"]}
         # unbound: what is left in it has no mistake, it may be sent again
         return _page(
-            visit,
+            request,
             PublishForm(initial=values),
             sent=sent,
             outcomes=sorted(sent.outcomes, key=lambda outcome: not outcome.problem)[:100],
@@ -174,17 +174,19 @@ def _page_of_failure(visit: Visit, form: PublishForm, sent: Sent) -> HttpRespons
     else:
         problems = (Target(each.channel, None, each.problem) for each in sent.outcomes)
         _refuse(form, list(problems))
-    return _page(visit, form)
+    return _page(request, form)
 
 
-def _page(visit: Visit, form: PublishForm, *, status: int = 200, **context: object) -> HttpResponse:
-    publishable = namespaces_of(visit.operator)
-    return visit.render(
+def _page(
+    request: PageRequest, form: PublishForm, *, status: int = 200, **context: object
+) -> HttpResponse:
+    publishable = namespaces_of(request.operator)
+    return request.render(
         "publish.html",
         status=status,
         form=form,
-        draft=_draft(visit.request),
-        publications=recent.publications(visit.operator),
+        draft=_draft(request.http),
+        publications=recent.publications(request.operator),
         namespaces=publishable,
         boundary=sources.current().channel_namespace_boundary,
         **context,
@@ -200,28 +202,28 @@ def namespaces_of(operator: Operator) -> list[str] | None:
     return [name for name in config.namespaces if operator.may_publish(f"{name}{boundary}")]
 
 
-def _from_query(visit: Visit) -> dict[str, str]:
+def _from_query(request: PageRequest) -> dict[str, str]:
     """What the form begins with: `?channel=a&channel=b`, or `?use=<a publication of the list>`."""
-    query = visit.request.GET
+    query = request.http.GET
     use = query.get("use")
     if use is None:
         return {"channel": channel_names.join(name for name in query.getlist("channel") if name)}
-    for publication in recent.publications(visit.operator):
+    for publication in recent.publications(request.operator):
         if str(publication.pk) == use:
             return publication.form_values
-    visit.warning(_("This publication is not listed any more."))
+    request.warning(_("This publication is not listed any more."))
     return {}
 
 
-def _after(visit: Visit, published: list[str]) -> str:
+def _after(request: PageRequest, published: list[str]) -> str:
     """Where to go when all is done: the form for the next publication into these channels."""
     query = [("channel", name) for name in published]
     if len(urlencode(query)) > QUERY_MAX_LENGTH:
         query = []
-    draft = _draft(visit.request)
+    draft = _draft(request.http)
     if draft:
         query.append(("sent", draft))
-    url = visit.url("publish")
+    url = request.url("publish")
     return f"{url}?{urlencode(query)}" if query else url
 
 

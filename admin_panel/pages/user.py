@@ -15,14 +15,14 @@ from django.core.paginator import Page as ListPage
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
 
-import realtime
 from realtime import payload
-from realtime.cluster.survey import ClientReport
+from realtime.errors import Error
 
 from .. import audit, service
 from ..json_text import JSONText, json_text
 from ..paging import page_of
-from ..shell import Visit
+from ..panel import PageRequest
+from ..service import ClientReport
 
 CONNECTIONS_PAGE_SIZE = 50
 CHANNELS_PAGE_SIZE = 50
@@ -89,19 +89,19 @@ class State(NamedTuple):
         return not (self.missing or self.is_cut or self.channels_are_cut)
 
 
-def show(visit: Visit) -> HttpResponse:
+def show(request: PageRequest) -> HttpResponse:
     """The user that the query names; without one, a field to name one."""
-    user = _user(visit)
+    user = _user(request)
     if not user:
-        return visit.render("user.html", is_anonymous="user" in visit.request.GET)
+        return request.render("user.html", is_anonymous="user" in request.http.GET)
     try:
-        state = read(visit, user)
+        state = read(request, user)
     except service.Unavailable as unavailable:
-        return visit.render("user.html", status=503, user_id=user, unavailable=unavailable)
-    return visit.render("user.html", user_id=user, state=state)
+        return request.render("user.html", status=503, user_id=user, unavailable=unavailable)
+    return request.render("user.html", user_id=user, state=state)
 
 
-def read(visit: Visit, user: str) -> State:
+def read(request: PageRequest, user: str) -> State:
     """Ask every node.
 
     Raises:
@@ -112,11 +112,11 @@ def read(visit: Visit, user: str) -> State:
     lists = ([(report, each.name) for report in each.connections] for each in surveyed.answers)
     told = list(merge(*lists, key=lambda entry: -entry[0].seconds))
     names = Counter(channel for report, _node in told for channel in report.channels)
-    rows = page_of(told, CONNECTIONS_PAGE_SIZE, visit.request.GET.get("page"))
+    rows = page_of(told, CONNECTIONS_PAGE_SIZE, request.http.GET.get("page"))
     rows.object_list = [_row(report, node) for report, node in rows]
     return State(
         rows,
-        page_of(sorted(names.items()), CHANNELS_PAGE_SIZE, visit.request.GET.get("channels")),
+        page_of(sorted(names.items()), CHANNELS_PAGE_SIZE, request.http.GET.get("channels")),
         total=sum(answer.total for answer in surveyed.answers),
         told=len(told),
         channels_are_cut=any(report.num_channels > len(report.channels) for report, _node in told),
@@ -125,59 +125,59 @@ def read(visit: Visit, user: str) -> State:
     )
 
 
-def disconnect(visit: Visit) -> HttpResponse:
+def disconnect(request: PageRequest) -> HttpResponse:
     """Ask whether to disconnect a user; do it, log it, and go back."""
-    if not visit.operator.may_disconnect:
+    if not request.operator.may_disconnect:
         raise PermissionDenied
-    user = _user(visit)
+    user = _user(request)
     if not user:
-        return visit.redirect("user", user="")
-    if visit.request.method != "POST":
-        state = read(visit, user)
-        return visit.render(
+        return request.redirect("user", user="")
+    if request.http.method != "POST":
+        state = read(request, user)
+        return request.render(
             "user_disconnect.html", title=_("Disconnect user"), user_id=user, state=state
         )
-    with visit.operator.logged(audit.DISCONNECT, user):
+    with request.operator.logged(audit.DISCONNECT, user):
         service.disconnect(user)
-    visit.success(_("All connections of %(user)s were told to disconnect.") % {"user": user})
-    return visit.redirect("user", user=user)
+    request.success(_("All connections of %(user)s were told to disconnect.") % {"user": user})
+    return request.redirect("user", user=user)
 
 
-def unsubscribe(visit: Visit) -> HttpResponse:
+def unsubscribe(request: PageRequest) -> HttpResponse:
     """Ask whether to unsubscribe a user from a channel, or from all; do it, log it, go back."""
-    if not visit.operator.may_unsubscribe:
+    if not request.operator.may_unsubscribe:
         raise PermissionDenied
-    user = _user(visit)
+    user = _user(request)
     if not user:
-        return visit.redirect("user", user="")
-    channel = visit.request.GET.get("channel", "")
-    if not channel and "all" not in visit.request.GET:
+        return request.redirect("user", user="")
+    channel = request.http.GET.get("channel", "")
+    if not channel and "all" not in request.http.GET:
         # never taken for "all": an empty field is more likely a slip
-        visit.warning(_("No channel was named, so nothing was done."))
-        return visit.redirect("user", user=user)
-    if visit.request.method != "POST":
-        return visit.render(
+        request.warning(_("No channel was named, so nothing was done."))
+        return request.redirect("user", user=user)
+    if request.http.method != "POST":
+        return request.render(
             "user_unsubscribe.html", title=_("Unsubscribe user"), user_id=user, channel=channel
         )
     try:
-        with visit.operator.logged(audit.UNSUBSCRIBE, user, detail=channel):
+        with request.operator.logged(audit.UNSUBSCRIBE, user, detail=channel):
             service.unsubscribe(user, channel)
-    except realtime.Error as error:
-        visit.warning(
+    except Error as error:
+        request.warning(
             _("Nothing was done. Error %(code)d: %(message)s.")
             % {"code": error.code, "message": error.message}
         )
-        return visit.redirect("user", user=user)
+        return request.redirect("user", user=user)
     if channel:
         text = _("All connections of %(user)s were unsubscribed from %(channel)s.")
     else:
         text = _("All connections of %(user)s were unsubscribed from all channels.")
-    visit.success(text % {"user": user, "channel": channel})
-    return visit.redirect("user", user=user)
+    request.success(text % {"user": user, "channel": channel})
+    return request.redirect("user", user=user)
 
 
-def _user(visit: Visit) -> str:
-    return visit.request.GET.get("user", "")
+def _user(request: PageRequest) -> str:
+    return request.http.GET.get("user", "")
 
 
 def _row(report: ClientReport, node: str) -> Row:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.utils.translation import gettext as _
 
-import realtime
+from realtime.config.options import ChannelOptions
+from realtime.errors import Error
 
 from .. import service
 from ..operators import Operator
 from .threshold import threshold
-
-if TYPE_CHECKING:
-    from realtime.config.options import ChannelOptions
 
 SHOWN = 100
 """Channels that are listed; of more, those that are refused come first."""
@@ -97,7 +95,7 @@ def _check(operator: Operator, channel: str) -> Target:
         return Target(channel, None, _("You may not publish into this channel."), True)
     try:
         options = service.options_of(channel)
-    except realtime.Error as error:
+    except Error as error:
         text = _("Error %(code)d: %(message)s.") % {"code": error.code, "message": error.message}
         return Target(channel, None, text)
     return Target(channel, options)

@@ -99,13 +99,19 @@ async def disconnect(member: Member, user: UserID) -> None:
     await member.disconnect_user(user)
 
 
-async def presence(member: Member, channel: ChannelName) -> PresenceResult:
-    """Who is subscribed.
+async def presence(
+    member: Member, channel: ChannelName, *, options: ChannelOptions | None = None
+) -> PresenceResult:
+    """Return the clients that are subscribed.
+
+    Args:
+        options: those of the channel, if the caller has looked them up already.
 
     Raises:
-        BadRequest, NamespaceNotFound, NotAvailable
+        BadRequest, NamespaceNotFound: the name is not that of a channel.
+        NotAvailable: the channel has no presence.
     """
-    if not _options(member, channel).presence:
+    if not (options or _options(member, channel)).presence:
         raise NotAvailable
     return PresenceResult(dict(await member.presence.get(channel)))
 
@@ -119,15 +125,34 @@ async def presence_stats(member: Member, channel: ChannelName) -> PresenceStatsR
     return PresenceStatsResult.of((await presence(member, channel)).presence)
 
 
-async def history(member: Member, channel: ChannelName) -> HistoryResult:
-    """What is kept, oldest first.
+async def history(
+    member: Member,
+    channel: ChannelName,
+    *,
+    limit: int | None = None,
+    since: int | None = None,
+    options: ChannelOptions | None = None,
+) -> HistoryResult:
+    """Return the publications that a channel keeps, oldest first.
+
+    Args:
+        limit: how many at most: the first ones from `since`, or the newest ones without it.
+        since: offset to begin at; without it they begin with the oldest.
+        options: those of the channel, if the caller has looked them up already.
 
     Raises:
-        BadRequest, NamespaceNotFound, NotAvailable
+        BadRequest, NamespaceNotFound: the name is not that of a channel.
+        NotAvailable: the channel keeps no history.
     """
-    if not _options(member, channel).keeps_history:
+    if not (options or _options(member, channel)).keeps_history:
         raise NotAvailable
-    return HistoryResult((await member.broker.history(channel)).publications)
+    if limit is None or since is not None:
+        publications = (await member.broker.history(channel, since or 0)).publications
+        return HistoryResult(publications[:limit])
+    top = (await member.broker.position(channel)).offset
+    # what is published between the two reads comes on top
+    publications = (await member.broker.history(channel, max(top - limit + 1, 0))).publications
+    return HistoryResult(publications[max(len(publications) - limit, 0) :])
 
 
 async def history_remove(member: Member, channel: ChannelName) -> None:
