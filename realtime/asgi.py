@@ -2,9 +2,9 @@
 
     application = realtime.asgi.application(get_asgi_application())
 
-Paths that belong to the service are answered here: the WebSocket endpoint, and the server
-API wherever the site's URLconf has `realtime.api.urls` (Django and REST framework would
-cost many times the work of a command). Everything else goes to the site, untouched.
+The service answers its own paths: the WebSocket endpoint, SockJS, and the server API where the
+site's URLconf has `realtime.api.urls` (through Django and REST framework a command would cost many
+times as much). Everything else goes to the site unchanged.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ from realtime.transports.websocket import WebSocketConsumer, deny
 
 logger = logging.getLogger("realtime.asgi")
 
-START_PATIENCE = 2.0
-START_QUIET = 1.0
-"""Seconds a request waits for the node to start, and until it is tried again. Once it failed
-only clients wait: an engine that is away must not make the whole site slow."""
+START_TIMEOUT = 2.0
+"""Seconds a request waits for the node to start. After a failure only WebSocket requests wait: an
+unavailable engine must not make the whole site slow."""
+START_RETRY_DELAY = 1.0
+"""Seconds after a failed start until the next attempt."""
 
 API_URL_NAME = "realtime_api:commands"
 
@@ -57,17 +58,17 @@ def application(
     api: bool = True,
     settle_heap: bool = False,
 ) -> ASGIApplication:
-    """The site's ASGI application with the service in front of it.
+    """Return the site's ASGI application with the service in front of it.
 
     Args:
-        django_application: what `get_asgi_application()` returns, or a router of Channels
-            (`ProtocolTypeRouter`) that the site has already.
-        websocket: the site's own WebSocket routes, for every path but ours. Those of a router
-            are found there.
-        api: answer the server API here rather than in the REST framework view. Turn it
-            off when middleware of the site must see those requests.
-        settle_heap: call `realtime.serving.freeze_gc` when serving begins; for processes that do
-            nothing but serve. `python -m realtime` does it by itself.
+        django_application: the result of `get_asgi_application()`, or the site's router of
+            Channels (`ProtocolTypeRouter`).
+        websocket: the site's own WebSocket routes, for every path that is not ours. Default: those
+            of the router.
+        api: answer the server API here instead of in the REST framework view. Turn it off if
+            middleware of the site must see those requests.
+        settle_heap: call `realtime.serving.freeze_gc` when serving begins; for processes that only
+            serve. `python -m realtime` does it by itself.
     """
     if websocket is None:
         websocket = getattr(django_application, "application_mapping", {}).get("websocket")
@@ -92,7 +93,7 @@ class _Application:
         self._settle_heap = settle_heap
         self._api_path: str | None = None
         self._failed = False
-        self._quiet_until = 0.0
+        self._retry_at = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -137,7 +138,7 @@ class _Application:
             await deny(scope, send, 404, b"Not Found\n")
 
     def _find_consumer(self, path: str, config: Config) -> ASGIApplication | None:
-        """Our application for a WebSocket with this path; None when the path is not ours."""
+        """Return our application for a WebSocket with this path; None if the path is not ours."""
         if path == config.websocket_handler_prefix and not config.websocket_disable:
             return self._consumer
         if _is_sockjs(path, config) and _SOCKJS_SOCKET.fullmatch(
@@ -147,9 +148,15 @@ class _Application:
         return None
 
     async def _start(self, *, wait: bool = True) -> Node | None:
-        """The node. A broken configuration must not take the rest of the site down.
+        """Return the node, and start it if needed.
 
-        `wait`: for a node that is not started yet; otherwise the next request may find it.
+        A broken configuration must not take the rest of the site down.
+
+        Args:
+            wait: wait for the start; otherwise only begin it, for later requests.
+
+        Returns:
+            None if there is no node yet.
         """
         if self._settle_heap:
             self._settle_heap = False
@@ -158,20 +165,20 @@ class _Application:
         if node is not None:
             self._failed = False
             return node
-        if time.monotonic() < self._quiet_until:
+        if time.monotonic() < self._retry_at:
             return None
         if not wait:
-            self._quiet_until = time.monotonic() + START_QUIET
+            self._retry_at = time.monotonic() + START_RETRY_DELAY
             serving.begin_start()
             return None
         try:
-            async with asyncio.timeout(START_PATIENCE):
+            async with asyncio.timeout(START_TIMEOUT):
                 node = await serving.start()
         except Exception:
-            self._quiet_until = time.monotonic() + START_QUIET
+            self._retry_at = time.monotonic() + START_RETRY_DELAY
             if not self._failed:
                 self._failed = True
-                logger.exception("The real-time service could not be started")
+                logger.exception("Could not start the real-time service")
             return None
         self._failed = False
         return node
@@ -189,7 +196,7 @@ class _Application:
                 return
 
     def _find_api(self) -> str | None:
-        """The path of the server API, from the site's URLconf."""
+        """Return the path of the server API in the site's URLconf; None if it is not there."""
         if self._api_path is None:
             try:
                 self._api_path = reverse(API_URL_NAME)

@@ -1,18 +1,18 @@
-"""Outbox: what waits to be sent to one client, and the flusher that empties all of them.
+"""Outbox: the messages that wait for one client, and the flusher that sends those of all clients.
 
     push ─► outbox.append ─► flusher (once per turn of the loop) ─► one frame ─► transport
 
-Messages that come in the same turn leave in one frame, which is what makes a busy node
-fast: a frame costs the same however many messages it holds.
+Messages of the same turn leave in one frame. That makes a busy node fast, because a frame costs
+the same however many messages it holds.
 
-What waits is a `Batch`, and batches are shared. A batch knows the batch it becomes with one
-more message, so a thousand clients that are sent the same messages walk the same few
-batches: per client that is moving one reference, and the joined frame is built once, when
-the first of them is flushed.
+An outbox holds a `Batch`, and batches are shared. A batch refers to the batch that it becomes with
+one more message. So a thousand clients that get the same messages follow the same few batches: a
+message costs each of them one reference, and the frame is built once, when the first of them is
+flushed.
 
-An outbox is bounded in bytes; past the bound its client is disconnected as slow. While a
-transport is busy (its server's `send` waits for the peer) the messages stay here, so no
-client waits for another.
+An outbox is bounded in bytes; a client whose outbox overflows is disconnected as slow. While a
+transport is not ready (its server's `send` waits for the peer) messages stay here, so no client
+waits for another.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ logger = logging.getLogger("realtime.outbox")
 
 
 class Batch:
-    """Messages that wait, in order: an earlier batch and one more message. Shared by outboxes."""
+    """Waiting messages in order: an earlier batch and one more message. Shared by outboxes."""
 
-    __slots__ = ("_before", "_frame", "following", "message", "size")
+    __slots__ = ("_before", "_frame", "message", "next", "size")
 
     def __init__(self, before: Batch | None, message: bytes) -> None:
         self._before = before
@@ -40,14 +40,14 @@ class Batch:
         self._frame: Frame | None = None
         self.size: int = len(message) + (0 if before is None else before.size)
         """Bytes of all messages."""
-        self.following: Batch | None = None
-        """The batch made of this one last, for the next outbox that is sent the same message.
+        self.next: Batch | None = None
+        """The last batch made of this one, for other outboxes that get the same message.
 
-        The flusher clears it, because it makes a cycle.
+        The flusher clears it after each turn, because it closes a reference cycle.
         """
 
     def frame(self, binary: bool) -> Frame:
-        """All messages in one frame; built once."""
+        """Return all messages in one frame; built once."""
         if self._frame is None:
             messages: list[bytes] = []
             batch: Batch | None = self
@@ -67,7 +67,7 @@ class Transport(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether `send` may be called: the server has taken the frame before."""
+        """Return whether `send` may be called: the server has taken the frame before."""
         ...
 
     def send(self, frame: Frame) -> int:
@@ -88,7 +88,7 @@ class Transport(Protocol):
 
 
 class Outbox:
-    """The waiting messages of one client, each with its own framing."""
+    """The waiting messages of one client."""
 
     __slots__ = ("_batch", "_binary", "_flusher", "_limit", "_overflow", "_queued", "_transport")
 
@@ -101,7 +101,12 @@ class Outbox:
         limit_bytes: int,
         overflow: Callable[[], None],
     ) -> None:
-        """`limit_bytes`: 0 for no limit. `overflow` is called when it is passed."""
+        """
+        Args:
+            binary: whether frames are binary.
+            limit_bytes: unsent bytes after which the client is slow; 0 for no limit.
+            overflow: called once, when the limit is exceeded.
+        """
         self._transport = transport
         self._flusher = flusher
         self._binary = binary
@@ -111,8 +116,8 @@ class Outbox:
         self._queued = False
 
     def append(self, message: bytes) -> None:
-        """Queue one encoded message; it leaves in this turn of the loop if it can."""
-        batch = self._batch.following
+        """Queue one encoded message, to be sent in this turn of the loop or when possible."""
+        batch = self._batch.next
         if batch is None or batch.message is not message:
             batch = self._flusher.add(self._batch, message)
         self._batch = batch
@@ -123,13 +128,13 @@ class Outbox:
             self._overrun()
 
     def ready(self) -> None:
-        """The transport can send again."""
+        """Flush soon: the transport can send again."""
         if not self._queued:
             self._queued = True
             self._flusher.queue(self)
 
     def flush(self) -> None:
-        """Send everything in one frame, if the transport can."""
+        """Send everything in one frame, if the transport is ready."""
         self._queued = False
         batch = self._batch
         if batch.size and self._transport.ready:
@@ -138,14 +143,14 @@ class Outbox:
                 self._overrun()
 
     def close(self) -> None:
-        """Drop what waits and whatever comes, and let go of the client."""
+        """Drop all messages, also those that are queued later, and the reference to the client."""
         self._batch = self._flusher.empty
         self._limit = 0
         self._overflow = None
 
     def _overrun(self) -> None:
         overflow = self._overflow
-        # whoever gets a later publication never asks for those before it: nothing follows
+        # Send nothing more: a client that gets a later publication never recovers the dropped ones.
         self.close()
         if overflow is not None:
             overflow()
@@ -157,16 +162,17 @@ class Flusher:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: list[Outbox] = []
-        self._followed: list[Batch] = []
+        self._extended: list[Batch] = []
+        """Batches whose `next` is set."""
         self.empty = Batch(None, b"")
-        """The batch of an outbox in which nothing waits."""
+        """The batch of an outbox without messages."""
 
     def add(self, batch: Batch, message: bytes) -> Batch:
-        """The batch that `batch` becomes with one more message; remembered until the flush."""
-        following = Batch(None if batch is self.empty else batch, message)
-        batch.following = following
-        self._followed.append(batch)
-        return following
+        """Return what `batch` becomes with one more message; shared until the flush."""
+        extended = Batch(None if batch is self.empty else batch, message)
+        batch.next = extended
+        self._extended.append(batch)
+        return extended
 
     def queue(self, outbox: Outbox) -> None:
         """Flush this outbox in this turn of the loop."""
@@ -176,11 +182,11 @@ class Flusher:
 
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
-        followed, self._followed = self._followed, []
+        extended, self._extended = self._extended, []
         for outbox in waiting:
             try:
                 outbox.flush()
-            except Exception:  # what goes wrong for one client must not reach the others
-                logger.exception("An outbox could not be flushed")
-        for batch in followed:
-            batch.following = None
+            except Exception:  # the failure of one client must not reach the others
+                logger.exception("Could not flush an outbox")
+        for batch in extended:
+            batch.next = None

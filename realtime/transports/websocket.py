@@ -5,7 +5,7 @@ it does not use Channels' dispatch. So a socket has no mailbox on the channel la
 needs neither a task nor a thread. Sockets of this service do not use the database, so there is no
 database connection to close between frames.
 
-Spec: Client WebSocket protocol; Disconnect advice.
+See docs/protocol.md, 2.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ Invariants:
 - A session ends once, and its last frame never changes.
 - A session that ends closes its client; a client that closes ends its session.
 
-Outside the wire protocol. See SockJS protocol 0.3.4 and Centrifugo 2.8.
+See docs/protocol.md, 8, for the timeouts and close codes.
 """
 
 from __future__ import annotations

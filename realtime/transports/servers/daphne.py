@@ -81,7 +81,7 @@ def _live_with_reactor() -> None:
 
 def _started(starting: asyncio.Future[Any]) -> None:
     if not starting.cancelled() and (error := starting.exception()) is not None:
-        logger.warning("The real-time service did not start with the server: %s", error)
+        logger.warning("Could not start with daphne, retrying at the first request: %s", error)
 
 
 def transport(

@@ -1,8 +1,8 @@
-"""SockJS: the same clients over HTTP, for browsers and networks without WebSocket.
+"""SockJS: clients over HTTP, for browsers and networks without WebSocket.
 
-application  which request is what
-framing      SockJS' frames
-formats      a frame in the form of each transport
-iframe       the page for libraries that need our origin
+application  routes: what each request does
+framing      SockJS frames
+formats      how frames stand in requests and responses
+iframe       the page for browsers that need our origin
 websocket    SockJS over WebSocket
 """

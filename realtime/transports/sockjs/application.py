@@ -1,4 +1,4 @@
-"""SockJS over plain ASGI: which request is what.
+"""SockJS over plain ASGI: what each request does.
 
     GET  /                        a greeting
     GET  /info                    what this server can do
@@ -9,7 +9,7 @@
 
 <sess> alone names a session; <srv> is for load balancers.
 
-Outside the wire protocol. See SockJS protocol 0.3.4 and Centrifugo 2.8.
+See docs/protocol.md, 8, and SockJS protocol 0.3.4.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@
     xhr_send        the body
     jsonp_send      the field `d` of a form, or the body
 
-See SockJS protocol 0.3.4.
+See docs/protocol.md, 8, and SockJS protocol 0.3.4.
 """
 
 from __future__ import annotations

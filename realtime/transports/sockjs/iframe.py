@@ -1,4 +1,4 @@
-"""The page in which the browser's library runs when it needs our origin for its requests."""
+"""The page in an iframe, from which the SockJS library sends its requests with our origin."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ _PAGE = """<!doctype html>
 
 @lru_cache(maxsize=4)
 def page(sockjs_url: str) -> tuple[bytes, bytes]:
-    """The page and its entity tag."""
+    """Return the page and its entity tag."""
     text = _PAGE.format(url=html.escape(sockjs_url, quote=True)).encode()
     return text, b'"%s"' % hashlib.blake2b(text, digest_size=16).hexdigest().encode()

@@ -1,6 +1,6 @@
-"""SockJS over WebSocket: the frames of SockJS around those of the protocol.
+"""SockJS over WebSocket: SockJS frames around frames of the protocol.
 
-Each socket is a session of its own, whatever its path calls it.
+Each socket is a session of its own, whatever name is in its path.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class SockJSTransport:
         self._heartbeat_delay = node.config.sockjs_heartbeat_delay
         self._heartbeat = node.timers.timer(self._beat)
         carrier.send(_OPEN)
-        self._beat_later()
+        self._set_heartbeat()
 
     @property
     def ready(self) -> bool:
-        """As the carrier."""
+        """Return whether the WebSocket is ready."""
         return self._carrier.ready
 
     def send(self, frame: Frame) -> int:
-        self._beat_later()
+        self._set_heartbeat()
         return self._carrier.send(frame.form(_wrapped))
 
     async def close(self, disconnect: Disconnect) -> None:
@@ -54,16 +54,16 @@ class SockJSTransport:
         await self._carrier.close(disconnect, last)
 
     def closed(self) -> None:
-        """The connection is gone."""
+        """Send nothing more: the connection is lost."""
         self._heartbeat.cancel()
         self._carrier.closed()
 
     def _beat(self) -> None:
         if self._carrier.ready:
             self._carrier.send(_HEARTBEAT)
-        self._beat_later()
+        self._set_heartbeat()
 
-    def _beat_later(self) -> None:
+    def _set_heartbeat(self) -> None:
         if self._heartbeat_delay > 0:
             self._heartbeat.set(self._timers.now() + self._heartbeat_delay)
 
@@ -71,10 +71,13 @@ class SockJSTransport:
 class SockJSConsumer(WebSocketConsumer):
     """One SockJS session over WebSocket."""
 
-    refusal = 200, b""  # what clients of the reference server see, where the server can
+    refusal = 200, b""  # as the reference server
 
     def __init__(self, size_limit: int | None = None) -> None:
-        """`size_limit`: of what a client sends at once, bytes; None: no limit."""
+        """
+        Args:
+            size_limit: largest WebSocket message in bytes; None for no limit.
+        """
         super().__init__()
         self._size_limit = size_limit
 

@@ -178,7 +178,7 @@ async def test_broken_options_are_logged_and_leave_the_site_s_pages_alone(
     assert await refusal(server.socket) in (403, 500, 503)
     assert post(server, line("info")).status in (500, 503)
 
-    assert server.log.count("The real-time service could not be started") == 1
+    assert server.log.count("Could not start the real-time service") == 1
     assert post(server, method="GET", path="/hello", headers={}).status == 200
 
 
@@ -196,7 +196,7 @@ async def test_broken_options_leave_the_site_s_websocket_routes_alone(
             await own.send("hi")
             assert await own.recv() == "hi"
 
-    assert server.log.count("The real-time service could not be started") == 1
+    assert server.log.count("Could not start the real-time service") == 1
     assert server.log.count("Traceback") == 1
 
 
@@ -210,7 +210,7 @@ async def test_bad_origin_pattern_is_told_once_and_not_at_every_handshake(
         assert await refusal(server.socket, origin="https://a") in (403, 404, 503)
 
     assert "https://[abc" in server.log
-    assert server.log.count("The real-time service could not be started") == 1
+    assert server.log.count("Could not start the real-time service") == 1
     assert server.log.count("Traceback") == 1
 
 
