@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Iterable
@@ -13,6 +14,9 @@ from realtime import channel_rules, payload
 from realtime.errors import PermissionDenied
 from realtime.node.hooks import Identity, Refresh
 from realtime.payload import Payload
+from realtime.protocol.messages import UserID
+
+logger = logging.getLogger("realtime.hooks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +72,12 @@ def identity(answer: Any) -> Identity | None:
     return answer.identity()
 
 
-def renewal(answer: Any) -> Refresh | None:
-    """What an answer of a refresh hook means: until when a connection goes on, or None.
+def renewal(answer: Any, user: UserID) -> Refresh | None:
+    """Return what a refresh hook's answer means: the new expiry, or None to end the connection.
+
+    Args:
+        answer: of the hook.
+        user: of the connection, which no answer can change: for another user, the result is None.
 
     Raises:
         TypeError, ValueError: it is neither.
@@ -78,6 +86,9 @@ def renewal(answer: Any) -> Refresh | None:
         return None
     if isinstance(answer, Connected):
         renewed = answer.identity()
+        if answer.user != "" and renewed.user != user:
+            logger.info("A refresh hook answered with another user than the connection's")
+            return None
         if renewed.expires_at is None:
             raise TypeError("Connected needs a ttl here")
         return Refresh(renewed.expires_at, renewed.info)

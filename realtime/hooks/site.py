@@ -92,7 +92,10 @@ class SiteHooks:
         function = self._registry.single.get("refresh")
         if function is None:
             return None
-        return await self._ask(function, RefreshRequest(**_of(caller)), answers.renewal)
+        request = RefreshRequest(**_of(caller))
+        return await self._ask(
+            function, request, lambda answer: answers.renewal(answer, caller.user)
+        )
 
     def login_ended(self, user: UserID, auth_session: str) -> None:
         if self._logins is not None:

@@ -189,12 +189,19 @@ def _result(
 
 
 async def refresh(client: Client, command: Command) -> None:
-    """Replace the connection's expiry and info with those of a new token."""
+    """Replace the connection's expiry and info with those of a new token of the same user.
+
+    Beyond the spec: Centrifugo 2.8 accepts a token of any user. Then a user who gets no tokens any
+    more could stay with those of another.
+    """
     request = client.codec.params(command, RefreshRequest)
     session = client.session
     if not request.token or session.server_side_refresh:
         raise DisconnectBadRequest
     identity = _in_force(await _verified(client, request.token, DisconnectExpired), client.node)
+    if identity.user != session.user:
+        client.log_refused("connection token", InvalidToken("of another user"))
+        raise DisconnectInvalidToken
     if identity.visible is not session.visible or not (
         session.visible or set(identity.channels) == set(session.subscriptions)
     ):

@@ -62,10 +62,11 @@ async def until_asked(client: Any, user: str, times: int) -> None:
         await asyncio.sleep(0.05)
 
 
+@pytest.mark.parametrize("answer", ["stays", "same"])
 async def test_connection_is_renewed_time_and_again_and_gets_new_info(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Callable[..., Any], unique: str, format_name: str, answer: str
 ) -> None:
-    user = f"stays-{unique}"
+    user = f"{answer}-{unique}"
     client = await connect_for(connect, server, user)
     await subscribe(client, user)
     assert await conn_info(client, user) == {"name": "Ann"}
@@ -73,7 +74,7 @@ async def test_connection_is_renewed_time_and_again_and_gets_new_info(
     await until_asked(client, user, 2)
 
 
-@pytest.mark.parametrize("answer", ["none", "past", "error"])
+@pytest.mark.parametrize("answer", ["none", "past", "error", "another"])
 async def test_connection_that_may_not_go_on_has_expired(
     server: Server, connect: Callable[..., Any], unique: str, answer: str
 ) -> None:

@@ -70,7 +70,7 @@ async def test_refresh_shortens_the_life_of_a_connection_too(
 ) -> None:
     client = await connect(serve(**MAIN), token=connection_token("17", ttl=300))
 
-    await client.result("refresh", {"token": sign({"exp": time.time() + 0.5})})
+    await client.result("refresh", {"token": sign({"sub": "17", "exp": time.time() + 0.5})})
 
     assert await client.closed() == EXPIRED
 
@@ -132,10 +132,10 @@ async def test_refresh_by_a_bad_token_closes_the_connection(
 
 @pytest.mark.parametrize(
     ("claims", "conn_info"),
-    [({"sub": "18", "info": {"new": 1}}, {"new": 1}), ({"sub": "18"}, {"old": 1})],
+    [({"sub": "17", "info": {"new": 1}}, {"new": 1}), ({"sub": "17"}, {"old": 1})],
     ids=["info is replaced", "without info the old one stays"],
 )
-async def test_refresh_replaces_the_info_but_never_the_user(
+async def test_refresh_replaces_the_info(
     serve: Serve,
     connect: Connect,
     unique: str,
@@ -152,6 +152,27 @@ async def test_refresh_replaces_the_info_but_never_the_user(
     await client.result("publish", {"channel": channel, "data": 1})
     info = {"user": "17", "client": client.client, "conn_info": conn_info}
     assert await client.publication() == {"data": 1, "info": info}
+
+
+@pytest.mark.parametrize(
+    ("first", "renewed"),
+    [({"sub": "17"}, {"sub": "18"}), ({"sub": "17"}, {}), ({}, {"sub": "17"})],
+    ids=["another user", "no user", "a user for an anonymous client"],
+)
+@pytest.mark.parametrize("options", [MAIN, INSECURE], ids=["strict", "insecure"])
+async def test_refresh_by_a_token_of_another_user_closes_the_connection(
+    serve: Serve,
+    connect: Connect,
+    format_name: str,
+    options: dict[str, Any],
+    first: dict[str, Any],
+    renewed: dict[str, Any],
+) -> None:
+    client = await connect(serve(**options), token=sign({**first, "exp": time.time() + 60}))
+
+    await client.send("refresh", {"token": sign({**renewed, "exp": time.time() + 300})})
+
+    assert await client.closed() == INVALID_TOKEN
 
 
 async def test_refresh_of_an_insecure_connection_sets_no_expiry(

@@ -115,6 +115,10 @@ async def refresh(request: hooks.RefreshRequest) -> Any:
             return Connected(ttl=1, info={"asked": asked[request.user]})
         case "moment":
             return time.time() + 1000
+        case "same":
+            return Connected(user=request.user, ttl=1, info={"asked": asked[request.user]})
+        case "another":
+            return Connected(user="18", ttl=1000)
         case "past":
             return time.time() - 1
         case "error":
