@@ -1,22 +1,24 @@
 """The published JavaScript client, driven from Python: what it does is told in events.
 
-    driver = await Driver.start(node)
-    client = await driver.client(build, server.socket, token=...)
-    await client.connect()
-    await client.subscribe("news")
-    await client.publication("news")
+    async with open_driver(node) as driver:
+        client = await driver.client(build, server.socket, token=...)
+        await client.connect()
+        await client.subscribe("news")
+        await client.publication("news")
 
-A Node process (`js/driver.mjs`) holds the clients. When one of them wants a token it asks
-a question, and the test answers it: `await (await client.question("refresh")).answer(...)`.
-Everything waits for what is announced; nothing sleeps.
+A Node process (`js/driver.mjs`), one for many tests, holds the clients. When one of them wants a
+token it asks a question, and the test answers it: `await (await
+client.question("refresh")).answer(...)`. Everything waits for what is announced; nothing sleeps.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,32 +97,83 @@ class Question:
         await self.client.call("answer", number=self.number, response={"status": 200, "data": data})
 
 
-class Driver:
-    """The Node process and its clients."""
+class NodeProcess:
+    """A Node process that holds clients, each conversation its own."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
+    def __init__(self, node: str, *, as_in_browsers: bool) -> None:
+        """`node`: the path of the executable."""
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # `stop` closes it
+        self._process = subprocess.Popen(
+            [
+                node,
+                str(DIRECTORY / "driver.mjs"),
+                *(["--as-in-browsers"] if as_in_browsers else []),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        assert self._process.stdout is not None
+        announced = self._process.stdout.readline()
+        assert announced, self.failure()
+        self.port = int(announced)
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def failure(self) -> str:
+        """Return what the process wrote at its end."""
+        status = self._process.wait(TIMEOUT)
+        self._errors.seek(0)
+        return f"Node ended with status {status}:\n{self._errors.read().decode()}"
+
+    def stop(self) -> None:
+        self._process.communicate(timeout=TIMEOUT)  # it ends with its stdin
+        self._errors.close()
+
+
+class Nodes:
+    """The Node processes of a test worker, started when they are needed."""
+
+    def __init__(self) -> None:
+        self._running: dict[bool, NodeProcess] = {}
+
+    def find(self, node: str, *, as_in_browsers: bool) -> NodeProcess:
+        """Return a process that runs; one that ended, and failed its test by that, is replaced."""
+        found = self._running.get(as_in_browsers)
+        if found is None or not found.runs:
+            if found is not None:
+                found.stop()
+            found = NodeProcess(node, as_in_browsers=as_in_browsers)
+            self._running[as_in_browsers] = found
+        return found
+
+    def stop(self) -> None:
+        for process in self._running.values():
+            process.stop()
+
+
+class Driver:
+    """A conversation with a Node process about clients of its own."""
+
+    def __init__(
+        self, node: NodeProcess, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._node = node
         self._clients: dict[str, JsClient] = {}
         self._replies: dict[int, asyncio.Future[Any]] = {}
         self._next_id = 1
         self._changed = asyncio.Condition()
         self._failure = ""
-        self._reader = asyncio.create_task(self._read())
+        self._writer = writer
+        self._reading = asyncio.create_task(self._read(reader))
 
     @classmethod
-    async def start(cls, node: str, *, as_in_browsers: bool = False) -> Driver:
-        """Start the process; `node` is the path of the Node executable."""
-        return cls(
-            await asyncio.create_subprocess_exec(
-                node,
-                str(DIRECTORY / "driver.mjs"),
-                *(["--as-in-browsers"] if as_in_browsers else []),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                limit=LINE_LIMIT_BYTES,
-            )
-        )
+    async def open(cls, node: NodeProcess) -> Driver:
+        """Begin a conversation."""
+        streams = await asyncio.open_connection("127.0.0.1", node.port, limit=LINE_LIMIT_BYTES)
+        return cls(node, *streams)
 
     async def client(
         self,
@@ -160,8 +213,7 @@ class Driver:
         self._next_id += 1
         reply = self._replies[command_id] = asyncio.get_running_loop().create_future()
         command = {"id": command_id, "client": client, "action": action, "params": params}
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(command).encode() + b"\n")
+        self._writer.write(json.dumps(command).encode() + b"\n")
         async with asyncio.timeout(TIMEOUT):
             return await reply
 
@@ -174,31 +226,23 @@ class Driver:
             raise AssertionError(what()) from None
         assert not self._failure, self._failure
 
-    async def stop(self) -> None:
-        """End the process, which must not have failed."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            async with asyncio.timeout(TIMEOUT):
-                await self._reader
-                status = await self._process.wait()
-        except TimeoutError:
-            self._process.kill()
-            await self._process.wait()
-            raise
-        assert status == 0, self._failure
+    async def close(self) -> None:
+        """End the conversation. The process must not have failed."""
+        self._reading.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._reading
+        self._writer.close()
+        with suppress(OSError):
+            await self._writer.wait_closed()
+        assert not self._failure, self._failure
 
-    async def _read(self) -> None:
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        errors = asyncio.create_task(self._process.stderr.read())
-        async for line in self._process.stdout:
-            self._take(json.loads(line))
-            async with self._changed:
-                self._changed.notify_all()
-        text = (await errors).decode()
-        if await self._process.wait() != 0:
-            self._failure = f"the driver ended:\n{text}"
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        with suppress(ConnectionError):
+            async for line in reader:
+                self._take(json.loads(line))
+                async with self._changed:
+                    self._changed.notify_all()
+        self._failure = await asyncio.to_thread(self._node.failure)
         for reply in self._replies.values():
             reply.set_exception(RuntimeError(self._failure))
         async with self._changed:
@@ -376,15 +420,18 @@ class JsClient:
         assert await self.call("publish", channel=channel, data=data) == {}
 
 
+FindNode = Callable[[Build], NodeProcess]
+"""As the fixture `node`."""
+
 NewClient = Callable[..., Awaitable[JsClient]]
 """As the fixtures `new_client` and `connect_js`."""
 
 
 @asynccontextmanager
-async def open_driver(node: str, build: Build) -> AsyncIterator[Driver]:
-    """A driver process for one build, ended when the block ends."""
-    driver = await Driver.start(node, as_in_browsers=build.as_in_browsers)
+async def open_driver(node: NodeProcess) -> AsyncIterator[Driver]:
+    """A conversation with a Node process, ended when the block ends."""
+    driver = await Driver.open(node)
     try:
         yield driver
     finally:
-        await driver.stop()
+        await driver.close()

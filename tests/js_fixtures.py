@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.conftest import connection_token, require
 from tests.js_builds import USUAL, Build, require_packages
-from tests.js_client import OPTIONS, Driver, JsClient, NewClient, open_driver
+from tests.js_client import (
+    OPTIONS,
+    Driver,
+    FindNode,
+    JsClient,
+    NewClient,
+    NodeProcess,
+    Nodes,
+    open_driver,
+)
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -46,17 +55,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         find_node()
 
 
-@pytest.fixture
-def node() -> str:
-    """The path of Node."""
-    return find_node()
+@pytest.fixture(scope="session")
+def node() -> Iterator[FindNode]:
+    """Find the Node process for a build, shared by all tests: `node(build)`."""
+    path = find_node()
+    nodes = Nodes()
+
+    def find(build: Build) -> NodeProcess:
+        return nodes.find(path, as_in_browsers=build.as_in_browsers)
+
+    yield find
+    nodes.stop()
 
 
 @pytest.fixture
-async def driver(node: str, build: Build) -> AsyncIterator[Driver]:
-    """A Node process for this test's clients."""
-    async with open_driver(node, build) as started:
-        yield started
+async def driver(node: FindNode, build: Build) -> AsyncIterator[Driver]:
+    """Holds this test's clients."""
+    async with open_driver(node(build)) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -1,13 +1,17 @@
 // Drives published client builds for tests/js_client.py, which documents the conversation.
 //
-// Reads one JSON command a line from stdin, writes one JSON object a line to stdout:
+// Listens on a port of this host, which it prints. Each connection is a conversation about clients
+// of its own, which are disconnected when it ends. One JSON command a line comes in, one JSON object
+// a line goes out:
 //   {"reply": id, "result": ...} or {"reply": id, "error": {code, message}}  to every command
 //   {"client": name, "event": ..., "channel"?: ..., "context": ...}          an event
 //   {"client": name, "question": "refresh" | "private", "number": n, "data": ...}
 //       the client wants a token; answered by the command "answer"
+// The process ends with its stdin.
 
 import http from 'node:http';
 import Module, { createRequire } from 'node:module';
+import net from 'node:net';
 import { createInterface } from 'node:readline';
 
 import { WebSocket } from 'ws';
@@ -28,15 +32,13 @@ if (process.argv.includes('--as-in-browsers')) {
 // a connection for each request of SockJS, so that a proxy can count them
 http.globalAgent = new http.Agent({ keepAlive: false });
 
-// stdout belongs to the conversation
+// stdout is for the port
 console.log = console.info = console.debug = console.error;
 
 const CLIENT_EVENTS = [
   'connect', 'disconnect', 'subscribe', 'unsubscribe', 'publish', 'join', 'leave', 'message',
 ];
 const SUBSCRIPTION_EVENTS = ['subscribe', 'error', 'unsubscribe', 'publish', 'join', 'leave'];
-
-const write = (object) => process.stdout.write(JSON.stringify(object) + '\n');
 
 // Protobuf payloads are bytes of JSON, and 64 bit integers are objects.
 function plain(value) {
@@ -56,8 +58,9 @@ function plain(value) {
 }
 
 class Driven {
-  constructor(name, { module, sockjs, url, token, page, options }) {
+  constructor(name, write, { module, sockjs, url, token, page, options }) {
     this.name = name;
+    this.write = write;
     this.binary = module.endsWith('.protobuf.js');
     this.subscriptions = new Map();
     this.questions = new Map();
@@ -82,13 +85,13 @@ class Driven {
   }
 
   report(event, channel, context) {
-    write({ client: this.name, event, channel, context: plain(context) });
+    this.write({ client: this.name, event, channel, context: plain(context) });
   }
 
   ask(question, data, answer) {
     const number = this.questions.size + 1;
     this.questions.set(number, answer);
-    write({ client: this.name, question, number, data });
+    this.write({ client: this.name, question, number, data });
   }
 
   payload(data) {
@@ -186,25 +189,49 @@ const ACTIONS = {
   answer: (client, { number, response }) => client.questions.get(number)(response),
 };
 
-const clients = new Map();
+class Conversation {
+  constructor(socket) {
+    this.clients = new Map();
+    this.socket = socket;
+    const lines = createInterface({ input: socket });
+    lines.on('line', (line) => this.run(JSON.parse(line)));
+    lines.on('close', () => this.end());
+    lines.on('error', () => this.end()); // the test is over, whatever it left unread
+    socket.on('error', () => this.end());
+  }
 
-async function run({ id, client, action, params }) {
-  try {
-    if (action === 'create') {
-      clients.set(client, new Driven(client, params));
-      write({ reply: id, result: null });
-      return;
+  write = (object) => {
+    if (this.socket.writable) {
+      this.socket.write(JSON.stringify(object) + '\n');
     }
-    const result = await ACTIONS[action](clients.get(client), params);
-    write({ reply: id, result: plain(result) ?? null });
-  } catch (error) {
-    if (error instanceof Error) {
-      throw error; // a mistake of ours or the client's: end loudly
+  };
+
+  async run({ id, client, action, params }) {
+    try {
+      if (action === 'create') {
+        this.clients.set(client, new Driven(client, this.write, params));
+        this.write({ reply: id, result: null });
+        return;
+      }
+      const result = await ACTIONS[action](this.clients.get(client), params);
+      this.write({ reply: id, result: plain(result) ?? null });
+    } catch (error) {
+      if (error instanceof Error) {
+        throw error; // a mistake of ours or the client's: end loudly
+      }
+      this.write({ reply: id, error: { code: error.code, message: error.message } });
     }
-    write({ reply: id, error: { code: error.code, message: error.message } });
+  }
+
+  end() {
+    this.socket.destroy();
+    for (const { centrifuge } of this.clients.values()) {
+      centrifuge.disconnect();
+    }
+    this.clients.clear();
   }
 }
 
-const lines = createInterface({ input: process.stdin });
-lines.on('line', (line) => run(JSON.parse(line)));
-lines.on('close', () => process.exit(0));
+const server = net.createServer((socket) => new Conversation(socket));
+server.listen(0, '127.0.0.1', () => process.stdout.write(`${server.address().port}\n`));
+process.stdin.on('end', () => process.exit(0)).resume();

@@ -20,7 +20,7 @@ from tests.js_builds import (
     over_every_transport,
     over_websocket,
 )
-from tests.js_client import JsClient, NewClient, open_driver
+from tests.js_client import FindNode, JsClient, NewClient, open_driver
 from tests.live.conftest import NewProxy
 from tests.server import Server, wait_until
 from tests.tcp_proxy import TcpProxy
@@ -38,9 +38,8 @@ async def assert_stays_away(
     """It does not come back while another client with its settings does so thrice."""
     connections = way.connections
     for _ in range(3):
-        other_way.cut()
-        await other.event("disconnect")
-        await other.connected()
+        async with other.away(other_way):
+            pass
     assert way.connections == connections
     assert client.events == []
 
@@ -60,7 +59,7 @@ def restartable(tmp_path: Path, options: dict[str, Any]) -> Iterator[Callable[[i
 
 
 @pytest.fixture
-async def crowd(node: str, build: Build) -> AsyncIterator[Crowd]:
+async def crowd(node: FindNode, build: Build) -> AsyncIterator[Crowd]:
     """Connect a client of every build that reads positions as this one: `await crowd(server)`.
 
     Further arguments are options of the clients.
@@ -70,7 +69,7 @@ async def crowd(node: str, build: Build) -> AsyncIterator[Crowd]:
         async def crowd(server: Server, **client_options: Any) -> list[JsClient]:
             clients = []
             for each in (each for each in EVERY if each.use_offset == build.use_offset):
-                driver = await stack.enter_async_context(open_driver(node, each))
+                driver = await stack.enter_async_context(open_driver(node(each)))
                 token = connection_token("17")
                 client = await driver.client(each, server.socket, token=token, **client_options)
                 await client.connect()
