@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import os
 import shutil
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -23,6 +25,11 @@ from tests.redis_server import RedisServer
 from tests.server import SECRET, Server
 
 CONFIG = load({"token_hmac_secret_key": SECRET})
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # so it is for what a shell runs in the background, and would be for every server started here
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 TEARDOWN_TIMEOUT = 90
@@ -46,6 +53,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return next((place for place in ONE_WORKER if file.startswith(place)), file)
 
     return Scheduling(config, log)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect tests without the garbage collector: there are many and all of them stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
