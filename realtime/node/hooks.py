@@ -1,12 +1,11 @@
-"""What the service asks the site: the contract between commands and hooks.
+"""The contract of hooks: what the site decides, and the signals that it gets.
 
-Two parts answer: the functions a site registered (`realtime.hooks`), and HTTP endpoints of an
-application elsewhere. Both are asked through `Hooks`, so a command does not know which.
+Commands call `Hooks` and do not know who answers: a function that the site registered
+(`realtime.hooks`), or an HTTP endpoint of an application elsewhere (`realtime.proxy`).
 
-A hook refuses with `Error` or `Disconnect`; any other exception is a failure of its own.
+A hook refuses by raising `Error` or `Disconnect`. Any other exception is a failure of the hook.
 
-Spec: Application callbacks (proxy options). Beyond the spec: protocol-v2 of the reference
-server decides what an answer means.
+docs/protocol.md, 7.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from realtime.protocol.messages import ChannelName, ClientID, UserID
 
 
 class Handshake(Struct, frozen=True, gc=False):
-    """What a connection began with, as far as hooks want to know."""
+    """The HTTP request that opened a connection, as hooks see it."""
 
     headers: Mapping[str, str] = {}
-    """Lower-case names; only those in `FORWARDED_HEADERS` and configured ones."""
+    """Lower-case name → value, of FORWARDED_HEADERS and configured headers only."""
     host: str = ""
-    """The header Host: with an origin of another host it was another site that connected."""
+    """The header Host. An origin with another host means that a page of another site connected."""
     protocol: str = "json"
     """"json" or "protobuf"."""
     encoding: str = "json"
@@ -41,7 +40,7 @@ class Handshake(Struct, frozen=True, gc=False):
 
 
 NO_HANDSHAKE = Handshake()
-"""Where nobody wants to know."""
+"""For connections of which no hook sees the handshake."""
 
 FORWARDED_HEADERS = (
     "origin",
@@ -52,11 +51,11 @@ FORWARDED_HEADERS = (
     "x-real-ip",
     "x-request-id",
 )
-"""The headers of a handshake that hooks see."""
+"""The headers of a handshake that hooks see without configuration."""
 
 
 class Caller(Struct, frozen=True, gc=False):
-    """Who asks: a client, and how it is connected."""
+    """The client that sent a command, and how it is connected."""
 
     client: ClientID
     user: UserID
@@ -64,107 +63,122 @@ class Caller(Struct, frozen=True, gc=False):
 
 
 class Identity(Struct, frozen=True, gc=False):
-    """Who a client without a token is. `expires_at` in Unix seconds, None for never."""
+    """The user of a client. `expires_at`: Unix seconds, None for never."""
 
     user: UserID
     info: Payload | None = None
     channels: tuple[ChannelName, ...] = ()
     expires_at: float | None = None
     data: Payload | None = None
-    """For the client, in the connect reply."""
+    """Goes to the client in the connect reply."""
     auth_session: str = ""
     """The auth session it belongs to; "" for none. See `hooks.login`."""
     server_side_refresh: bool = False
-    """Whether `refresh` is asked when it expires; otherwise the client has to refresh."""
+    """Whether `Hooks.refresh` is called at the expiry; otherwise the client refreshes."""
     visible: bool = True
     """False for an observer, who watches the channels and does nothing else."""
 
 
 class Refresh(Struct, frozen=True, gc=False):
-    """A connection goes on. `expires_at` in Unix seconds."""
+    """The new expiry of a connection. `expires_at`: Unix seconds."""
 
     expires_at: float
     info: Payload | None = None
-    """Replaces the connection info, when given."""
+    """Replaces the connection info, unless None."""
 
 
 class Hooks(Protocol):
-    """What commands ask. Every coroutine is bounded in time."""
+    """Decisions of the site. Every coroutine is bounded in time."""
 
     refreshes: bool
-    """Whether connections are refreshed here, and not by tokens of the client."""
+    """Whether `refresh` decides about all connections, and not tokens of the client."""
     wants_handshake: bool
-    """Whether anything is asked at all: otherwise connections need not remember headers."""
+    """Whether any hook exists; otherwise connections do not keep the headers."""
     wants_messages: bool
-    """Whether `message` does anything."""
+    """Whether there is a hook for messages."""
 
     async def connect(
         self, caller: Caller, data: bytes, name: str, version: str
     ) -> Identity | None:
-        """Who is a client that brings no token? None: nobody knows."""
+        """Identify a client without a token; None if no hook knows it.
+
+        Args:
+            caller: the client; its user is "".
+            data: JSON or bytes that the client sent along.
+            name: of the client library.
+            version: of the client library.
+
+        Raises:
+            Error, Disconnect: the site refuses the client.
+        """
         ...
 
     async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
-        """May an expiring connection go on? None: it has expired.
+        """Return the new expiry of an expiring connection; None if it has expired.
 
-        `auth_session`: the one it belongs to, "" for none.
+        Args:
+            caller: the client.
+            auth_session: the one that the connection belongs to, "" for none.
 
         Raises:
-            Disconnect: it may not, and is to be closed so.
-            InternalError: nobody can tell just now.
-            Error: it may not.
+            Disconnect: the connection must be closed with this disconnect.
+            InternalError: the hook failed; ask again later.
+            Error: the connection must be closed as expired.
         """
         ...
 
     def login_ended(self, user: UserID, auth_session: str) -> None:
-        """An auth session of a user ended; "" means that something changed about the user.
+        """Refuse clients whose `connect` is under way if they belong to an ended auth session.
 
-        Clients that are being identified just now must not slip through.
+        Args:
+            user: the user ID.
+            auth_session: the one that ended; "" means that the user changed.
         """
         ...
 
     def decides(self, channel: ChannelName, options: ChannelOptions) -> bool:
-        """Whether `subscribe` has to be asked about a channel."""
+        """Return whether `subscribe` must be called for a channel."""
         ...
 
     async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Payload | None:
-        """May a client subscribe? Returns its channel info.
+        """Let a client subscribe to a channel, and return its channel info.
 
         Raises:
-            Error, Disconnect: it may not.
+            Error, Disconnect: the client may not subscribe.
         """
         ...
 
     async def publish(
         self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload
     ) -> Payload:
-        """May a client publish? Returns what is published.
+        """Let a client publish, and return the data to publish.
 
         Raises:
-            Error, Disconnect: it may not.
+            Error, Disconnect: the client may not publish.
         """
         ...
 
     async def rpc(self, caller: Caller, method: str, data: bytes) -> Payload | None:
-        """Call a method of the site; None: it has nothing to say.
+        """Call a method of the site, and return its result, if it has one.
 
         Raises:
-            NotAvailable: nobody answers.
-            Error, Disconnect
+            NotAvailable: there is neither a method nor an endpoint.
+            MethodNotFound: there are methods, but not this one.
+            Error, Disconnect: the method raised it.
         """
         ...
 
     async def message(self, caller: Caller, data: bytes) -> None:
-        """A client sent something and wants no answer."""
+        """Pass on a message from a client, to which there is no reply."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything. Bounded in time."""
+        """Release threads and connections. Bounded in time."""
         ...
 
 
 class NoHooks:
-    """The site has nothing to say: the options decide."""
+    """A site without hooks: the options decide."""
 
     refreshes = False
     wants_handshake = False

@@ -1,6 +1,6 @@
 """Hub: the clients of this process by ID and user, and the feeds of their channels.
 
-Everything here is synchronous and of this process only; `node` joins the processes.
+Everything here is synchronous and of this process only; `node` connects the processes.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Hub:
                 del self.users[client.user]
 
     def connections(self, user: UserID) -> list[Subscriber]:
-        """The clients of a user in this process, but for those that are closing already.
+        """Return the clients of a user in this process, those that are closing left out.
 
-        They are in the hub until all of their subscriptions have ended, which takes as long as
-        the engine does, and must neither be counted nor shown meanwhile.
+        A closing client is in the hub until all of its subscriptions have ended, for as long as the
+        engine takes, and must neither be counted nor shown.
         """
         return [client for client in self.users.get(user, ()) if not client.is_closing()]
 
@@ -52,7 +52,7 @@ class Hub:
         *,
         visible: bool = True,
     ) -> Feed:
-        """Add a client to a channel, held; returns its feed, made for the first subscriber."""
+        """Add a client to a channel, held, and return its feed, made for the first subscriber."""
         feed = self.feeds.get(channel)
         if feed is None:
             feed = self.feeds[channel] = Feed(channel, options, self._counters)
@@ -60,7 +60,7 @@ class Hub:
         return feed
 
     def remove_subscription(self, channel: ChannelName, client: Subscriber) -> Feed | None:
-        """Remove a client from a channel; returns the feed if it was the last one here."""
+        """Remove a client from a channel; return the feed if that was its last subscriber."""
         feed = self.feeds.get(channel)
         if feed is None:
             return None

@@ -1,9 +1,14 @@
-"""The server API as coroutines on a member of the service: what each method checks, and does.
+"""Rules of the server API: one coroutine for each method, on a member of the service.
 
-Data are payloads here, and results are messages; `server_api` speaks bytes above this and
-`service` Python objects, so both obey the same rules.
+Data are payloads, and results are messages. `methods` speaks bytes above this, and `functions`
+Python objects: both obey the same rules.
 
-Spec: Server HTTP API.
+All of them raise:
+    BadRequest: a name of a channel or user is missing, or is not one.
+    NamespaceNotFound: the channel is in no namespace of the configuration.
+    EngineUnavailable: Redis refused the command, or did not answer in time.
+
+docs/protocol.md, 6.4.
 """
 
 from __future__ import annotations
@@ -26,34 +31,26 @@ from realtime.protocol.messages import (
 )
 
 MAX_SURVEYED_CHANNELS = 1000
-"""Channels that can be asked about at once."""
+"""Channels of one survey."""
 
 
 async def publish(member: Member, channel: ChannelName, data: Payload) -> None:
-    """Publish into a channel.
-
-    Raises:
-        BadRequest, NamespaceNotFound
-    """
-    await member.publish(channel, data, _options(member, channel))
+    """Publish into a channel."""
+    await member.publish(channel, data, check_channel(channel, member.config))
 
 
 async def broadcast(member: Member, channels: Sequence[ChannelName], data: Payload) -> None:
-    """Publish the same data into several channels; see `publish_many`.
-
-    Raises:
-        BadRequest, NamespaceNotFound
-    """
+    """Publish the same data into several channels; see `publish_many`."""
     await publish_many(member, [(channel, data) for channel in channels])
 
 
 async def publish_many(member: Member, publications: Sequence[tuple[ChannelName, Payload]]) -> None:
     """Publish into several channels.
 
-    Not atomic: the channels before one that is refused have their publication.
+    Not atomic: the channels before one that is refused get their publication.
 
     Raises:
-        BadRequest, NamespaceNotFound
+        BadRequest: there are no publications, or a name is not one of a channel.
     """
     if not publications:
         raise BadRequest
@@ -64,7 +61,7 @@ async def publish_many(member: Member, publications: Sequence[tuple[ChannelName,
     refused: Error | None = None
     for channel, data in publications:
         try:
-            ready.append((channel, data, _options(member, channel)))
+            ready.append((channel, data, check_channel(channel, member.config)))
         except Error as error:
             refused = error
             break
@@ -76,24 +73,16 @@ async def publish_many(member: Member, publications: Sequence[tuple[ChannelName,
 
 
 async def unsubscribe(member: Member, user: UserID, channel: ChannelName) -> None:
-    """Unsubscribe a user's connections from a channel, or from all their channels ("").
-
-    Raises:
-        BadRequest, NamespaceNotFound
-    """
+    """Unsubscribe a user's connections from a channel; "" means from all their channels."""
     if not user:
         raise BadRequest
     if channel:
-        _options(member, channel)
+        check_channel(channel, member.config)
     await member.unsubscribe_user(user, channel)
 
 
 async def disconnect(member: Member, user: UserID) -> None:
-    """Disconnect a user's connections; they are told not to come back.
-
-    Raises:
-        BadRequest
-    """
+    """Disconnect a user's connections; their clients do not reconnect."""
     if not user:
         raise BadRequest
     await member.disconnect_user(user)
@@ -102,25 +91,26 @@ async def disconnect(member: Member, user: UserID) -> None:
 async def presence(
     member: Member, channel: ChannelName, *, options: ChannelOptions | None = None
 ) -> PresenceResult:
-    """Return the clients that are subscribed.
+    """Return the clients that are subscribed to a channel.
 
     Args:
+        member: the member of the service that this process is.
+        channel: the name of the channel.
         options: those of the channel, if the caller has looked them up already.
 
     Raises:
-        BadRequest, NamespaceNotFound: the name is not that of a channel.
         NotAvailable: the channel has no presence.
     """
-    if not (options or _options(member, channel)).presence:
+    if not (options or check_channel(channel, member.config)).presence:
         raise NotAvailable
     return PresenceResult(dict(await member.presence.get(channel)))
 
 
 async def presence_stats(member: Member, channel: ChannelName) -> PresenceStatsResult:
-    """How many are subscribed.
+    """Return the numbers of clients and users that are subscribed to a channel.
 
     Raises:
-        BadRequest, NamespaceNotFound, NotAvailable
+        NotAvailable: the channel has no presence.
     """
     return PresenceStatsResult.of((await presence(member, channel)).presence)
 
@@ -133,18 +123,20 @@ async def history(
     since: int | None = None,
     options: ChannelOptions | None = None,
 ) -> HistoryResult:
-    """Return the publications that a channel keeps, oldest first.
+    """Return the history of a channel, oldest publication first.
 
     Args:
-        limit: how many at most: the first ones from `since`, or the newest ones without it.
-        since: offset to begin at; without it they begin with the oldest.
+        member: the member of the service that this process is.
+        channel: the name of the channel.
+        limit: the number of publications at most: the first ones from `since`, or the newest ones
+            without it.
+        since: the offset to begin at; without it the oldest publication comes first.
         options: those of the channel, if the caller has looked them up already.
 
     Raises:
-        BadRequest, NamespaceNotFound: the name is not that of a channel.
-        NotAvailable: the channel keeps no history.
+        NotAvailable: the channel has no history.
     """
-    if not (options or _options(member, channel)).keeps_history:
+    if not (options or check_channel(channel, member.config)).keeps_history:
         raise NotAvailable
     if limit is None or since is not None:
         publications = (await member.broker.history(channel, since or 0)).publications
@@ -156,33 +148,33 @@ async def history(
 
 
 async def history_remove(member: Member, channel: ChannelName) -> None:
-    """Forget what is kept; offsets go on counting.
+    """Remove the history of a channel; offsets continue from where they were.
 
     Raises:
-        BadRequest, NamespaceNotFound, NotAvailable
+        NotAvailable: the channel has no history.
     """
-    if not _options(member, channel).keeps_history:
+    if not check_channel(channel, member.config).keeps_history:
         raise NotAvailable
     await member.broker.remove_history(channel)
 
 
 async def channels(member: Member) -> list[ChannelName]:
-    """Channels with at least one subscriber, sorted."""
+    """Return the channels that have a subscriber, sorted."""
     return sorted(await member.channels())
 
 
 async def info(member: Member) -> list[NodeInfo]:
-    """The nodes that are alive."""
+    """Return the nodes that are alive."""
     return await member.nodes()
 
 
 async def nodes(member: Member) -> list[NodeStatus]:
-    """The nodes that are alive, by name, and then those that died not long ago."""
+    """Return the nodes that are alive, by name, and then those that died recently."""
     return sorted(await member.statuses(), key=lambda node: (not node.alive, node.name, node.uid))
 
 
 async def connections(member: Member, user: UserID) -> Surveyed[ConnectionsAnswer]:
-    """A user's connections at every node.
+    """Return a user's connections at every node.
 
     Raises:
         BadRequest: anonymous clients have no user ID.
@@ -195,10 +187,10 @@ async def connections(member: Member, user: UserID) -> Surveyed[ConnectionsAnswe
 async def subscribers(
     member: Member, channels: Sequence[ChannelName]
 ) -> Surveyed[SubscribersAnswer]:
-    """How many subscribers of channels every node has.
+    """Return the numbers of subscribers of channels at every node.
 
     Raises:
-        LimitExceeded: more than `MAX_SURVEYED_CHANNELS`.
+        LimitExceeded: there are more than `MAX_SURVEYED_CHANNELS` channels.
     """
     if len(channels) > MAX_SURVEYED_CHANNELS:
         raise LimitExceeded
@@ -206,9 +198,5 @@ async def subscribers(
 
 
 async def round_trip(member: Member) -> float | None:
-    """Seconds that a round trip to Redis takes just now; None with the memory engine."""
+    """Measure a round trip to Redis, in seconds; None with the memory engine."""
     return None if member.cluster is None else await member.cluster.round_trip()
-
-
-def _options(member: Member, channel: ChannelName) -> ChannelOptions:
-    return check_channel(channel, member.config)
