@@ -1,17 +1,15 @@
-"""Read a channel name: is it valid, which options does it have, who is it for.
+"""Rules of channels: which names are valid, which options they have, who may do what.
 
-Names are never changed: no trimming, no case folding. The markers (private prefix,
-namespace boundary, user boundary, user separator) are options; an empty marker turns its
-feature off.
+Names are never changed: no trimming, no case folding. The markers (private prefix, namespace
+boundary, user boundary, user separator) are options; an empty marker turns its feature off.
 
-Spec: Channel.
+docs/protocol.md, 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from realtime import channel_rules
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
     BadRequest,
@@ -20,16 +18,31 @@ from realtime.errors import (
     NotAvailable,
     PermissionDenied,
 )
-from realtime.protocol.messages import (
-    ChannelName,
-)
+from realtime.protocol.messages import ChannelName
+
+INTERNAL = "§"
+"""First character of the service's own channels. Channels of clients are ASCII."""
+
+CONTROL: ChannelName = f"{INTERNAL}control"
+"""The stream of control messages."""
+
+QUESTIONS: ChannelName = f"{INTERNAL}questions"
+"""The channel of surveys: questions to all nodes."""
+
+
+def inbox(node: str) -> ChannelName:
+    """Return the channel of direct messages to one node, by its UID."""
+    return f"{INTERNAL}node:{node}"
+
+
+# names
 
 
 def check_characters(channel: str) -> None:
     """Refuse a name that is not ASCII.
 
     Raises:
-        BadRequest: the specification allows ASCII only.
+        BadRequest: it is not.
     """
     if not channel.isascii():
         raise BadRequest
@@ -39,30 +52,30 @@ def check_length(channel: str, config: Config) -> None:
     """Refuse a name longer than `channel_max_length`.
 
     Raises:
-        LimitExceeded
+        LimitExceeded: it is longer.
     """
     if config.channel_max_length > 0 and len(channel) > config.channel_max_length:
         raise LimitExceeded
 
 
 def namespace_of(channel: str, config: Config) -> str:
-    """The namespace a channel names, known or not; "" for a channel of the top level.
+    """Return the namespace a channel names, known or not; "" for a channel of the top level.
 
-    ":a" has an empty name in front of its boundary, so it is of the top level, too.
+    ":a" names the empty namespace, so it belongs to the top level too.
     """
     boundary = config.channel_namespace_boundary
     if not boundary or boundary not in channel:
         return ""
-    # with the prefix a boundary may go, too: "p:chat" is of the top level where "p:" is the prefix
+    # the prefix may contain the boundary: with the prefix "p:", "p:chat" is of the top level
     namespace, found, _ = channel.removeprefix(config.channel_private_prefix).partition(boundary)
     return namespace if found else ""
 
 
 def options_of(channel: str, config: Config) -> ChannelOptions:
-    """The options in force for a channel.
+    """Return the options of a channel.
 
     Raises:
-        NamespaceNotFound: the name has a namespace that is not configured.
+        NamespaceNotFound: the channel names a namespace that is not configured.
     """
     options = config.options_of_namespace(namespace_of(channel, config))
     if options is None:
@@ -71,19 +84,23 @@ def options_of(channel: str, config: Config) -> ChannelOptions:
 
 
 def is_private(channel: str, config: Config) -> bool:
-    """Whether a subscription needs a token of the application."""
+    """Return whether a subscription needs a subscription token."""
     prefix = config.channel_private_prefix
     return bool(prefix) and channel.startswith(prefix)
 
 
 def is_user_limited(channel: str, config: Config) -> bool:
-    """Whether only the users named in the channel may subscribe."""
+    """Return whether only the users that the name lists may subscribe."""
     boundary = config.channel_user_boundary
     return bool(boundary) and boundary in channel
 
 
 def allows_user(channel: str, user: str, config: Config) -> bool:
-    """Whether the name leaves this user in. Only what follows its last user boundary counts."""
+    """Return whether the name admits a user.
+
+    A name without user boundary admits everybody; otherwise the users are listed after its last
+    user boundary.
+    """
     if not is_user_limited(channel, config):
         return True
     users = channel.rpartition(config.channel_user_boundary)[2]
@@ -92,63 +109,48 @@ def allows_user(channel: str, user: str, config: Config) -> bool:
 
 
 def personal_channel(user: str, config: Config) -> str:
-    """The name of a user's personal channel, for example "pp:#17" or "#17"."""
+    """Return the name of a user's personal channel, for example "pp:#17" or "#17"."""
     namespace = config.user_personal_channel_namespace
     prefix = f"{namespace}{config.channel_namespace_boundary}" if namespace else ""
     return f"{prefix}{config.channel_user_boundary}{user}"
 
 
 def names(channels: Iterable[str]) -> list[str]:
-    """The names in a list of channels, as the site's code hands it over.
+    """Check a list of channel names that the site's code passes.
 
     Raises:
-        TypeError: it is one name, or something in it is no text.
+        TypeError: it is a string, or one of its items is not a string.
     """
     if isinstance(channels, str):
-        raise TypeError("channels is a list of names, not one name")
-    found = list(channels)
-    for name in found:
+        raise TypeError("channels must be a list of names, not one name")
+    listed = list(channels)
+    for name in listed:
         if not isinstance(name, str):
-            raise TypeError(f"a channel has a name, not {type(name).__name__}")
-    return found
+            raise TypeError(f"a channel name must be a string, not {type(name).__name__}")
+    return listed
 
 
-INTERNAL = "§"
-"""Begins the channels of the service itself. No client can name them: channel names are ASCII."""
-
-
-CONTROL: ChannelName = f"{INTERNAL}control"
-"""The stream that tells every node what to do."""
-
-
-QUESTIONS: ChannelName = f"{INTERNAL}questions"
-"""The channel of what is asked of every node."""
-
-
-def mailbox(node: str) -> ChannelName:
-    """The channel of what others say to one node alone."""
-    return f"{INTERNAL}node:{node}"
+# permissions
 
 
 def check_channel(channel: ChannelName, config: Config) -> ChannelOptions:
-    """The options of a channel the server API names.
+    """Return the options of a channel that the server API names.
 
     Raises:
-        BadRequest, NamespaceNotFound
+        BadRequest: the name is empty or not ASCII.
+        NamespaceNotFound: it names a namespace that is not configured.
     """
     if not channel:
         raise BadRequest
-    channel_rules.check_characters(channel)
-    return channel_rules.options_of(channel, config)
+    check_characters(channel)
+    return options_of(channel, config)
 
 
 def check_subscribe(channel: str, options: ChannelOptions, user: str, config: Config) -> None:
-    """May this user subscribe, as far as options and name tell?
-
-    Tokens of private channels and hooks are asked afterwards.
+    """Check that options and name let a user subscribe. Tokens and hooks are checked after this.
 
     Raises:
-        PermissionDenied
+        PermissionDenied: the channel is for server-side subscriptions, or not for this user.
     """
     if options.server_side:
         raise PermissionDenied
@@ -159,12 +161,12 @@ def check_subscribe(channel: str, options: ChannelOptions, user: str, config: Co
 
 
 def check_publish(options: ChannelOptions, subscribed: bool, config: Config) -> None:
-    """May a client publish into the channel?
+    """Check that a client may publish into a channel.
 
     Beyond the spec: private and user-limited names do not restrict publishing.
 
     Raises:
-        PermissionDenied
+        PermissionDenied: clients may not publish, or only subscribers may.
     """
     if not (options.publish or config.client_insecure):
         raise PermissionDenied
@@ -173,7 +175,7 @@ def check_publish(options: ChannelOptions, subscribed: bool, config: Config) -> 
 
 
 def check_presence(options: ChannelOptions, subscribed: bool) -> None:
-    """May a client read presence and presence_stats?
+    """Check that a client may read presence and presence_stats.
 
     Raises:
         NotAvailable: presence is off, or off for clients.
@@ -186,10 +188,10 @@ def check_presence(options: ChannelOptions, subscribed: bool) -> None:
 
 
 def check_history(options: ChannelOptions, subscribed: bool) -> None:
-    """May a client read history?
+    """Check that a client may read history.
 
     Raises:
-        NotAvailable: there is no history, or not for clients.
+        NotAvailable: the channel has no history, or none for clients.
         PermissionDenied: the client is not subscribed.
     """
     if not options.keeps_history or options.history_disable_for_client:

@@ -1,21 +1,21 @@
-"""Error and Disconnect: everything the service can refuse, in two tables.
+"""Errors and disconnects: how the service refuses, in two tables.
 
 Exception
-├── Error                        a failed command; the connection stays open
+├── Error                        a command failed; the connection stays open
 │   └── one class per code (table `ERRORS`)
-├── Disconnect                   a closed connection, with advice for the client
+├── Disconnect                   the connection is closed, with advice for the client
 │   └── one class per code (table `DISCONNECTS`)
-├── NotServing                   this process has no clients to reach
-└── EngineUnavailable            Redis did not do what was asked of it
+├── NotServing                   this process serves no clients, so it cannot reach any
+└── EngineUnavailable            Redis is away, too slow, or refuses
 
-A handler raises; one place per surface decides what that means: `client.py` turns an
-`Error` into a reply and a `Disconnect` into a close, `server_api` turns an `Error` into
-the field `error` of a reply with HTTP status 200.
+Handlers raise them. One place per surface decides what that means: `clients.dispatch` turns an
+`Error` into a reply and a `Disconnect` into a close; `server_api` turns an `Error` into the field
+`error` of a reply with HTTP status 200.
 
-Classes rather than shared instances, because raising the same instance twice would keep
-the frames of both tracebacks alive.
+There is a class per code, and no shared instances: an instance raised twice would keep the frames
+of both tracebacks alive.
 
-Spec: Errors; Disconnect advice.
+docs/protocol.md, 5.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from __future__ import annotations
 import json
 
 CLOSE_REASON_MAX_BYTES = 123
-"""Room for the reason in a WebSocket close frame (RFC 6455, 5.5)."""
+"""Bytes a reason may have in a WebSocket close frame (RFC 6455, 5.5)."""
 
 
 class Error(Exception):
     """A command failed. `code` is an integer, `message` a short English text.
 
-    Raise a subclass for the codes of the specification; construct `Error` itself only for
-    codes of the application (1000 and above).
+    Raise a subclass for the codes of the protocol. Construct `Error` itself for codes of a site,
+    which begin at 1000.
     """
 
     code: int = 100
@@ -39,17 +39,18 @@ class Error(Exception):
     def __init__(self, code: int | None = None, message: str | None = None) -> None:
         """
         Raises:
-            TypeError, ValueError: code or message could not be sent.
+            TypeError: the code is not an integer, or the message is not a string.
+            ValueError: the code is not between 0 and 4294967295.
         """
         if code is not None:
             if not isinstance(code, int):
-                raise TypeError(f"the code of an error is an integer, not {code!r}")
+                raise TypeError(f"error code must be an integer, not {code!r}")
             if not 0 <= code < 2**32:
-                raise ValueError(f"{code} is no code of an error")
+                raise ValueError(f"error code must be between 0 and 4294967295, not {code}")
             self.code = code
         if message is not None:
             if not isinstance(message, str):
-                raise TypeError(f"the message of an error is text, not {message!r}")
+                raise TypeError(f"error message must be a string, not {message!r}")
             self.message = message
         super().__init__(self.code, self.message)
 
@@ -58,7 +59,7 @@ class Error(Exception):
 
 
 class InternalError(Error):
-    """The engine, or code of the site, failed. The log has the traceback."""
+    """The engine or code of the site failed. The log has the traceback."""
 
     code, message = 100, "internal server error"
 
@@ -70,13 +71,13 @@ class NamespaceNotFound(Error):
 
 
 class PermissionDenied(Error):
-    """The channel's options or the user's identity do not allow this."""
+    """The channel's options do not allow this, or not to this user."""
 
     code, message = 103, "permission denied"
 
 
 class MethodNotFound(Error):
-    """The command's method is an integer outside the table of methods."""
+    """The command names a method that does not exist."""
 
     code, message = 104, "method not found"
 
@@ -94,19 +95,19 @@ class LimitExceeded(Error):
 
 
 class BadRequest(Error):
-    """Parameters are missing or malformed, where that is no reason to disconnect."""
+    """Params are missing or malformed, where that is not a reason to disconnect."""
 
     code, message = 107, "bad request"
 
 
 class NotAvailable(Error):
-    """The feature is off for this channel (or for clients)."""
+    """The feature is off for this channel, or for clients."""
 
     code, message = 108, "not available"
 
 
 class TokenExpired(Error):
-    """`exp` or `nbf` of a token is not satisfied. The client fetches a new one."""
+    """The token is expired, or not valid yet. The client fetches a new one."""
 
     code, message = 109, "token expired"
 
@@ -132,13 +133,12 @@ ERRORS: tuple[type[Error], ...] = (
 
 
 class Disconnect(Exception):
-    """The connection is closed with `code`; `advice` travels in the close reason.
+    """The connection is closed with `code`. The close reason carries `advice`.
 
-    `reconnect` tells the client whether trying again makes sense.
+    `reconnect` advises the client whether to connect again.
 
-    Raise a subclass for the codes of the specification; construct `Disconnect` itself only
-    for codes of the application (4000 to 4999).
-    Spec: Disconnect advice.
+    Raise a subclass for the codes of the protocol. Construct `Disconnect` itself for codes of a
+    site, which are 4000 to 4999.
     """
 
     code: int = 3000
@@ -150,14 +150,15 @@ class Disconnect(Exception):
         cls.advice = _advice(cls.reason, cls.reconnect)
 
     def __init__(self, code: int | None = None, reason: str = "", reconnect: bool = False) -> None:
-        """Args are for codes of the application; subclasses know theirs.
+        """Give arguments for the codes of a site. Subclasses know theirs.
 
         Raises:
-            ValueError: the code is none a close frame may carry, or the reason is too long.
+            ValueError: the code is not between 3000 and 4999, or the reason does not fit into a
+                close frame.
         """
         if code is not None:
             if not 3000 <= code <= 4999:
-                raise ValueError(f"{code} is no close code of an application (4000 to 4999)")
+                raise ValueError(f"close codes of a site are 4000 to 4999, not {code}")
             self.code, self.reason, self.reconnect = code, reason, reconnect
             self.advice = _advice(reason, reconnect)
         super().__init__(self.code, self.reason)
@@ -167,7 +168,11 @@ class Disconnect(Exception):
 
 
 def _advice(reason: str, reconnect: bool) -> str:
-    """The close reason: compact JSON, keys in this order, short enough for a close frame."""
+    """Return the close reason: compact JSON with the keys in this order.
+
+    Raises:
+        ValueError: it does not fit into a close frame.
+    """
     text = json.dumps({"reason": reason, "reconnect": reconnect}, separators=(",", ":"))
     if len(text.encode()) > CLOSE_REASON_MAX_BYTES:
         raise ValueError(f"close reason {reason!r} does not fit a close frame")
@@ -178,7 +183,7 @@ Disconnect.advice = _advice(Disconnect.reason, Disconnect.reconnect)
 
 
 class DisconnectInvalidToken(Disconnect):
-    """A token is not a token, is signed wrongly, or names another client or channel."""
+    """A token is malformed, has a wrong signature, or names another client or channel."""
 
     code, reason, reconnect = 3002, "invalid token", False
 
@@ -220,19 +225,19 @@ class DisconnectSlow(Disconnect):
 
 
 class DisconnectInsufficientState(Disconnect):
-    """A publication is missing and history cannot give it; the client recovers by reconnecting."""
+    """A publication is missing that history cannot give. The client reconnects and recovers."""
 
     code, reason, reconnect = 3010, "insufficient state", True
 
 
 class DisconnectForced(Disconnect):
-    """The server API asked for this user to be disconnected."""
+    """The server API disconnected this user."""
 
     code, reason, reconnect = 3012, "force disconnect", False
 
 
 class DisconnectConnectionLimit(Disconnect):
-    """The user has another connection, or too many of them."""
+    """The user has too many connections, or a newer one where only one is allowed."""
 
     code, reason, reconnect = 3013, "connection limit", False
 
@@ -247,7 +252,7 @@ DisconnectMessageTooBig.advice = ""
 
 
 class DisconnectShutdown(Disconnect):
-    """The node stops; another one (or the same after its restart) will answer."""
+    """The node stops. Another one accepts the client, or this one after its restart."""
 
     code, reason, reconnect = 3001, "shutdown", True
 
@@ -269,16 +274,15 @@ DISCONNECTS: tuple[type[Disconnect], ...] = (
 
 
 class NotServing(RuntimeError):
-    """No node of this service can be reached from here.
+    """This process serves no clients, and the memory engine reaches no other process.
 
-    With the memory engine, clients are known only to the process that serves them. Publish
-    from that process, or send the command to its `/api`.
+    Publish from the process that serves them, or send the command to its `/api`.
     """
 
 
 class EngineUnavailable(ConnectionError):
-    """Redis did not do what was asked of it: away, too slow, or refusing.
+    """Redis is away, too slow, or refuses.
 
-    What was asked for may have happened all the same when the answer did not come in time.
-    The text names the server and the reason, never a password.
+    If only the reply was late, Redis may have run the command all the same. The text names the
+    server and the reason, never a password.
     """

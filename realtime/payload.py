@@ -1,12 +1,14 @@
 """Payload: one JSON value as bytes, checked once where it enters.
 
-`data`, `conn_info` and `chan_info` stay bytes from the moment they enter the service to
-the socket; nobody parses or rewrites them on the way. Two spellings exist: `raw`, as it
-entered, for Protobuf connections; and `json`, which is spliced into JSON frames: compact
-(so it holds no line break, which would end the frame's line) and with `<`, `>`, `&`,
-U+2028 and U+2029 escaped. Number spelling, key order and duplicate keys are kept.
+`data`, `conn_info` and `chan_info` stay bytes from the moment they enter the service until the
+socket. The service does not parse or rewrite them on the way. A payload has two spellings:
 
-Beyond the spec: Centrifugo 2.8 splices in the same way.
+- `raw`, as it entered, for Protobuf connections;
+- `json`, for JSON frames: compact, so that it holds no line break (which would end the line of the
+  frame), and with `<`, `>`, `&`, U+2028 and U+2029 escaped. Spelling of numbers, order of keys and
+  duplicate keys stay as they are.
+
+docs/protocol.md, 2.11. Beyond the spec: Centrifugo 2.8 writes JSON in the same way.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ _ESCAPES = {
 }
 
 _ESCAPE = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
-    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"  # half of one
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a surrogate pair
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"  # a lone surrogate
     rb"|\\."
 )
-_HALF_BYTES = 6
+_LONE_BYTES = 6
 _REPLACEMENT = rb"\ufffd"
 
 
@@ -45,32 +47,31 @@ class Payload(msgspec.Struct, frozen=True, gc=False):
 def escape(text: bytes) -> bytes:
     """Escape the five characters that are not safe inside HTML or JavaScript.
 
-    In JSON text they can stand only inside strings, so replacing them anywhere is right.
+    JSON text has them only inside strings, so it is right to replace them anywhere.
     """
     if _MUST_ESCAPE.search(text) is None:
         return text
     return _MUST_ESCAPE.sub(lambda match: _ESCAPES[match[0]], text)
 
 
-def mend_surrogates(text: bytes) -> bytes:
-    """Replace halves of surrogate pairs in escapes, such as `\\ud83d` alone, by U+FFFD.
+def replace_lone_surrogates(text: bytes) -> bytes:
+    """Replace lone surrogate escapes (`\\ud83d`) with U+FFFD.
 
-    Browsers write them for text that was cut in the middle of an emoji. JSON's grammar
-    allows them, but they are no characters, and strict decoders refuse the whole value.
+    Browsers write them for text that was cut in the middle of an emoji. The grammar of JSON
+    allows them, but they are not characters, and strict decoders refuse the whole value.
     """
 
-    def mend(escape: re.Match[bytes]) -> bytes:
-        return _REPLACEMENT if len(escape[0]) == _HALF_BYTES else escape[0]
+    def replace(escape: re.Match[bytes]) -> bytes:
+        return _REPLACEMENT if len(escape[0]) == _LONE_BYTES else escape[0]
 
-    return _ESCAPE.sub(mend, text)
+    return _ESCAPE.sub(replace, text)
 
 
 def check(raw: bytes) -> Payload:
-    """Accept `raw` as a payload.
+    """Make a payload of bytes that claim to be JSON.
 
     Raises:
-        ValueError: not one well-formed JSON value in UTF-8, or nested too deeply to be
-            handled safely.
+        ValueError: they are not one well-formed JSON value in UTF-8, or it is nested too deeply.
     """
     try:
         if not raw.isascii():
@@ -83,17 +84,17 @@ def check(raw: bytes) -> Payload:
 
 
 def from_object(value: object) -> Payload:
-    """Encode a Python object once.
+    """Make a payload of a Python object.
 
     Raises:
-        TypeError: the object, or something in it, has no JSON form: an unknown type, NaN or
-            infinity, half of a surrogate pair.
-        ValueError: nested too deeply.
+        TypeError: the object, or a part of it, has no JSON form: an unknown type, NaN, infinity or
+            a lone surrogate.
+        ValueError: it is nested too deeply.
     """
     try:
         text = msgspec.json.encode(value)
         if b"null" in text:
-            # msgspec writes null for NaN and infinity, which would be a silent loss
+            # msgspec writes null for NaN and infinity, which would lose them silently
             plain = msgspec.to_builtins(value, enc_hook=_ready_made)
             json.dumps(plain, allow_nan=False)
     except RecursionError:
@@ -107,19 +108,19 @@ def _compact(raw: bytes) -> bytes:
     try:
         return msgspec.json.format(raw, indent=-1)
     except msgspec.MsgspecError:
-        return msgspec.json.format(mend_surrogates(raw), indent=-1)
+        return msgspec.json.format(replace_lone_surrogates(raw), indent=-1)
 
 
 def _ready_made(value: object) -> None:
-    """Stands in for `msgspec.Raw`, which is JSON already."""
+    """Pass `msgspec.Raw`, which is JSON already, and refuse other types."""
     if not isinstance(value, msgspec.Raw):
         raise TypeError(f"objects of type {type(value).__name__}")
 
 
 def value(text: bytes | str) -> Any:
-    """The `json` of a payload as Python has it.
+    """Decode the `json` of a payload.
 
-    JSON's numbers may be of any size: those too large for a float are infinite here.
+    Numbers of JSON may have any size. One that is too large for a float becomes infinity.
     """
     try:
         return msgspec.json.decode(text)

@@ -464,6 +464,8 @@ def circles(graph: dict[str, set[str]]) -> list[set[str]]:
     found: list[set[str]] = []
     for module in sorted(graph):
         circle = {other for other in reached[module] if module in reached.get(other, ())}
+        if module in graph[module]:
+            circle.add(module)
         if circle and not any(module in one for one in found):
             found.append(circle | {module})
     return found

@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from realtime.errors import Error
-from realtime.payload import mend_surrogates
+from realtime.payload import replace_lone_surrogates
 
 from .. import service
 from ..panel import PageRequest
@@ -202,7 +202,7 @@ def reached(wanted: Command) -> list[str]:
 def laid_out(text: bytes) -> str:
     """JSON as it is shown: indented, if that does not blow it up."""
     indent = 2 if len(text) <= INDENTED or _depth(text) <= INDENTED_DEPTH else 0
-    for spelling in (text, mend_surrogates(text)):  # half of a surrogate pair is mended
+    for spelling in (text, replace_lone_surrogates(text)):
         try:
             return msgspec.json.format(spelling, indent=indent).decode()
         except (msgspec.MsgspecError, RecursionError):

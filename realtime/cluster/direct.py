@@ -1,6 +1,6 @@
 """Post: what one node says to another one alone.
 
-A letter goes to the mailbox of a node, an internal channel that it alone subscribes to, so it
+A letter goes to the inbox of a node, an internal channel that it alone subscribes to, so it
 travels as publications do. Letters may get lost (Redis is away, the node has died): who has to
 know asks, and an answer that does not come in time is an answer, too.
 """
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from realtime import payload
-from realtime.channel_rules import mailbox
+from realtime.channel_rules import inbox
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Broker
 from realtime.errors import EngineUnavailable
@@ -60,7 +60,7 @@ class Post:
     ) -> None:
         self._broker = broker
         self._uid = uid
-        self.mailbox = mailbox(uid)
+        self.inbox = inbox(uid)
         """The channel in which letters to this node come."""
         self._spawn = spawn
         self._handlers: dict[str, Handler] = {}
@@ -69,14 +69,14 @@ class Post:
         self._opening: asyncio.Future[None] | None = None
 
     async def open(self) -> None:
-        """Begin to receive, once. Nodes that have nothing to say to each other have no mailbox.
+        """Begin to receive, once. Nodes that have nothing to say to each other have no inbox.
 
         Raises:
             EngineUnavailable: the next call tries again.
         """
         opening = self._opening
         if opening is None or _failed(opening):
-            opening = asyncio.ensure_future(self._broker.subscribe(self.mailbox))
+            opening = asyncio.ensure_future(self._broker.subscribe(self.inbox))
             self._opening = opening
         await asyncio.shield(opening)
 
@@ -143,14 +143,14 @@ class Post:
 
     async def _send(self, to: NodeID, letter: Letter) -> None:
         data = payload.check(msgspec.json.encode(letter))
-        await self._broker.publish(mailbox(to), Publication(data), _OPTIONS)
+        await self._broker.publish(inbox(to), Publication(data), _OPTIONS)
 
 
 def _decode(text: bytes) -> Letter:
     try:
         return _decoder.decode(text)
     except msgspec.DecodeError:  # perhaps of half a surrogate pair; looking for it costs more
-        return _decoder.decode(payload.mend_surrogates(text))
+        return _decoder.decode(payload.replace_lone_surrogates(text))
 
 
 def _failed(opening: asyncio.Future[None]) -> bool:

@@ -337,7 +337,7 @@ class Node(Member):
     ) -> None:
         feed = self.hub.feeds.get(channel)
         if feed is None:
-            if channel == self.post.mailbox:
+            if channel == self.post.inbox:
                 self.post.arrived(publication.data)
             elif self._peers is not None:
                 self._peers.on_publication(channel, publication, position)

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from realtime.payload import mend_surrogates
+from realtime.payload import replace_lone_surrogates
 
 T = TypeVar("T", bound=msgspec.Struct)
 V = TypeVar("V")
@@ -55,7 +55,7 @@ class ObjectDecoder(Generic[T]):
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass
         try:
-            return self._decode(_fold(mend_surrogates(text), self._fields))
+            return self._decode(_fold(replace_lone_surrogates(text), self._fields))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise Malformed("not the expected object") from None
 

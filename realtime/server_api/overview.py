@@ -140,7 +140,7 @@ async def around_trip() -> float | None:
 
 def _distinct(channels: Iterable[str]) -> list[str]:
     if isinstance(channels, str):
-        raise TypeError("channels is a list of names, not one name")
+        raise TypeError("channels must be a list of names, not one name")
     return list(dict.fromkeys(channels))
 
 

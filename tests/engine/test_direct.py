@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from realtime.channel_rules import mailbox
+from realtime.channel_rules import inbox
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication
@@ -176,7 +176,7 @@ async def test_what_is_no_letter_is_logged_and_the_next_letter_arrives(
     one, other = nodes
     bodies = read(other)
 
-    await one.broker.publish(mailbox(other.uid), Publication(data(text)), PLAIN)
+    await one.broker.publish(inbox(other.uid), Publication(data(text)), PLAIN)
     await one.post.send(other.uid, "s", b"2")
 
     await eventually(lambda: bool(bodies))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from channels.layers import InMemoryChannelLayer
 
-from realtime.channel_rules import mailbox
+from realtime.channel_rules import inbox
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from tests.engine.bench import comes_true
@@ -163,7 +163,7 @@ async def test_node_that_stopped_leaves_nothing_of_its_letters(
     kept = set[str]().union(*(server.keys() for server in servers))
     engine: Any = one._engine
     keys = engine.shards.keys
-    group = keys.group(mailbox(one.uid)), keys.group(mailbox(other.uid))
+    group = keys.group(inbox(one.uid)), keys.group(inbox(other.uid))
     assert {key for key in kept if "node:" in key or any(name in key for name in group)} == set()
     for server in servers:
         assert server.pubsub_channels() == set()

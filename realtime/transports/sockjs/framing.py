@@ -14,7 +14,7 @@ import re
 
 import msgspec
 
-from realtime.payload import mend_surrogates
+from realtime.payload import replace_lone_surrogates
 from realtime.protocol.frames import Frame
 from realtime.transports.emulation.framing import Framing
 
@@ -71,7 +71,7 @@ def decode(body: bytes) -> list[bytes]:
         try:
             content = _text_decoder.decode(body)
         except msgspec.DecodeError:
-            content = _text_decoder.decode(mend_surrogates(body))
+            content = _text_decoder.decode(replace_lone_surrogates(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ValueError("neither strings nor a string in JSON") from None
     return [text.encode() for text in ([content] if isinstance(content, str) else content)]

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import pytest
 
-from realtime.channel_rules import mailbox
+from realtime.channel_rules import inbox
 from realtime.cluster.direct import Letter
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
@@ -131,8 +131,8 @@ async def echo(body: bytes) -> bytes:
 
 
 async def put(pair: Pair, text: str) -> None:
-    """Put something into the mailbox of the other node, whatever it is."""
-    await pair.engine.broker.publish(mailbox(pair.other.uid), Publication(data(text)), PLAIN)
+    """Put something into the inbox of the other node, whatever it is."""
+    await pair.engine.broker.publish(inbox(pair.other.uid), Publication(data(text)), PLAIN)
 
 
 async def answer_of(asking: asyncio.Future[T]) -> T:

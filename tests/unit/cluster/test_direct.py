@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from realtime.channel_rules import mailbox
+from realtime.channel_rules import inbox
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import Publication
 from tests.unit.cluster.direct_parts import (
@@ -218,7 +218,7 @@ async def test_what_a_handler_returns_for_a_letter_is_not_sent(pair: Pair) -> No
     assert pair.other_engine.calls["publish"] == published
 
 
-SILENCE = ["no node", "no mailbox", "no reader", "no answer", "a slow answer"]
+SILENCE = ["no node", "no inbox", "no reader", "no answer", "a slow answer"]
 
 
 @pytest.mark.parametrize("silence", SILENCE)
@@ -226,7 +226,7 @@ async def test_answer_that_does_not_come_in_time_fails_the_question(
     closed: Pair, clock: Clock, silence: str
 ) -> None:
     addressee = "nobody" if silence == "no node" else closed.other.uid
-    if silence != "no mailbox":
+    if silence != "no inbox":
         await closed.other.post.open()
     if silence == "no answer":
         Reader(closed.other, "s")
@@ -293,7 +293,7 @@ async def test_answer_that_comes_twice_counts_once(
 
     for body in (b'"first"', b'"second"'):  # in one turn, before the one that asked wakes up
         answer = Publication(data(answer_to(1, body)))
-        pair.other_engine.broker.receive(mailbox(pair.other.uid), answer)
+        pair.other_engine.broker.receive(inbox(pair.other.uid), answer)
 
     assert await answer_of(asking) == b'"first"'
     assert levels(caplog) == set()

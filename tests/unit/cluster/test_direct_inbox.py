@@ -1,4 +1,4 @@
-"""The mailbox of a node: opening it, what is no letter, and the end."""
+"""The inbox of a node: opening it, what is no letter, and the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import msgspec
 import pytest
 
-from realtime.channel_rules import mailbox
+from realtime.channel_rules import inbox
 from realtime.cluster.direct import Letter
 from realtime.errors import EngineUnavailable
 from realtime.node.node import SHUTDOWN_TIMEOUT
@@ -65,7 +65,7 @@ async def test_letter_of_a_newer_node_that_says_more_is_read(pair: Pair) -> None
     assert reader.letters == [("s", "node", b'{"a":1}')]
 
 
-# the mailbox
+# the inbox
 
 
 async def test_mailbox_is_opened_once(closed: Pair) -> None:
@@ -169,7 +169,7 @@ async def test_opening_that_failed_when_nobody_waited_is_tried_again(closed: Pai
 
     await post.open()
 
-    assert mailbox(closed.other.uid) in engine.broker.subscribed
+    assert inbox(closed.other.uid) in engine.broker.subscribed
 
 
 # the end

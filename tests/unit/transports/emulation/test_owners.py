@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from realtime.channel_rules import mailbox
+from realtime.channel_rules import inbox
 from realtime.cluster.direct import Letter
 from realtime.protocol.messages import Publication
 from realtime.transports.emulation import relay_messages
@@ -182,7 +182,7 @@ async def test_letter_nobody_understands_is_no_trouble(
     written = len(nodes.engines[0].broker.written)
 
     publication = Publication(data(msgspec.json.encode(letter)))
-    nodes.engines[0].broker.receive(mailbox(one.uid), publication)
+    nodes.engines[0].broker.receive(inbox(one.uid), publication)
     await turns(20)
 
     assert len(nodes.engines[0].broker.written) == written
