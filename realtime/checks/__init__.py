@@ -1,15 +1,15 @@
-"""System checks: mistakes in the configuration surface at start, each with its own id.
+"""System checks: they report mistakes in the configuration at start, each kind with its own id.
 
-    options  what cannot be used, has no effect, or is misspelt
-    access   what strangers may do, and whose pages may connect
-    tokens   keys, and the views that make tokens
+    options  mistakes in single options, options without effect, misspelt variables
+    access   what anyone may do, and which pages may connect
+    tokens   keys, and the views that sign tokens
     engine   engine and channel layer
-    hooks    who is asked
-    server   the server that runs the service
-    panel    the operators' panel by itself
+    hooks    hooks that are missing, or never called
+    server   the ASGI server
+    panel    the standalone panel
 
-The rules of single options are in `options_reader` and `redis_options` (pure), `conf` and
-`tokens.keys`; here they get ids.
+The rules of single options are in `config`; here they get their ids. The docstring of a check
+says what each of its ids reports: the table in docs/options.md is made from it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.core import checks
+from django.core.checks import CheckMessage
 
 from realtime.checks import access, engine, hooks, options, panel, server, tokens
-from realtime.checks.base import Messages
 from realtime.config import sources
-from realtime.config.sources import Given
+from realtime.config.sources import Report
 
 TAG = "realtime"
 
-CHECKS: Sequence[Callable[[Given], Messages]] = (
+CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     options.check_options,
     tokens.check_token_keys,
     access.check_origins,
@@ -46,7 +46,7 @@ CHECKS: Sequence[Callable[[Given], Messages]] = (
     hooks.check_patterns,
     hooks.check_threads,
     access.check_login_sessions,
-    access.check_believed_origins,
+    access.check_origins_of_sessions,
     access.check_origins_of_endpoint,
     tokens.check_secret_length,
     panel.check_insecure_panel,
@@ -54,15 +54,15 @@ CHECKS: Sequence[Callable[[Given], Messages]] = (
     panel.check_panel_secrets,
     panel.check_panel_urls,
 )
-"""All of them, in the order in which their messages are told."""
+"""All checks, in the order of their messages."""
 
 
 def register() -> None:
-    """Register them, as one check that reads the configuration once."""
+    """Register all of them as one check, which reads the configuration once."""
     checks.register(run, TAG)
 
 
-def run(app_configs: Sequence[AppConfig] | None = None, **_: Any) -> Messages:
-    """Every message about the configuration as it is given just now."""
-    given = sources.examine()
-    return [message for check in CHECKS for message in check(given)]
+def run(app_configs: Sequence[AppConfig] | None = None, **_: Any) -> list[CheckMessage]:
+    """Return every message about the configuration as it is now."""
+    report = sources.examine()
+    return [message for check in CHECKS for message in check(report)]

@@ -1,4 +1,4 @@
-"""Whether those who are to be asked are there, and those who are there are asked."""
+"""Checks that every hook the options call for exists, and that every hook can be called."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 from importlib.metadata import version
 
 from django.core import checks
+from django.core.checks import CheckMessage
 
 from realtime import page_config
-from realtime.checks.base import Messages
 from realtime.config.options import Config
-from realtime.config.sources import Given
+from realtime.config.sources import Report
 from realtime.hooks.registry import registry
 from realtime.hooks.runner import threads_can_be_chosen
 
 
-def check_proxies(given: Given) -> Messages:
+def check_proxies(report: Report) -> list[CheckMessage]:
     """W010: `proxy_subscribe` or `proxy_publish` is on without an endpoint and without a hook."""
-    config = given.config
-    messages: list[checks.CheckMessage] = []
-    for kind, endpoint, functions in (
+    config = report.config
+    messages: list[CheckMessage] = []
+    for kind, endpoint, entries in (
         ("subscribe", config.proxy_subscribe_endpoint, registry.subscribe),
         ("publish", config.proxy_publish_endpoint, registry.publish),
     ):
@@ -27,9 +27,10 @@ def check_proxies(given: Given) -> Messages:
             continue
         messages.extend(
             checks.Warning(
-                f"proxy_{kind} is on in {place}, and nobody can be asked: clients get error 108.",
+                f"proxy_{kind} is on in {place}, but there is neither an endpoint nor a hook:"
+                " clients get error 108.",
                 hint=f"Set proxy_{kind}_endpoint, or register a function with @hooks.{kind} in"
-                " a module realtime.py of an app.",
+                " the module realtime.py of an app.",
                 id="realtime.W010",
             )
             for place, name, options in (
@@ -37,20 +38,21 @@ def check_proxies(given: Given) -> Messages:
                 *((f"namespace {n!r}", n, options) for n, options in config.namespaces.items()),
             )
             if getattr(options, f"proxy_{kind}")
-            and not any(_may_match(pattern.text, name, config) for pattern, _ in functions)
+            and not any(_may_match(pattern.text, name, config) for pattern, _ in entries)
         )
     return messages
 
 
-def check_private_channels(given: Given) -> Messages:
+def check_private_channels(report: Report) -> list[CheckMessage]:
     """W021: a hook for private channels is never called."""
-    prefix = given.config.channel_private_prefix
+    prefix = report.config.channel_private_prefix
     if not prefix or page_config.find_view("subscribe") is not None:
         return []
     return [
         checks.Warning(
-            f"Nobody asks the function for the private channels {pattern.text!r}.",
-            hint='Include the views that do: path("centrifuge/", include("realtime.urls")).',
+            f"The hook for private channels {pattern.text!r} is never called: realtime.urls is not"
+            " included.",
+            hint='Include it: path("centrifuge/", include("realtime.urls")).',
             id="realtime.W021",
         )
         for pattern, _ in registry.subscribe
@@ -58,14 +60,14 @@ def check_private_channels(given: Given) -> Messages:
     ]
 
 
-def check_patterns(given: Given) -> Messages:
+def check_patterns(report: Report) -> list[CheckMessage]:
     """W022: a hook's pattern names a namespace that is not configured."""
-    config = given.config
+    config = report.config
     texts = dict.fromkeys(pattern.text for pattern, _ in (*registry.subscribe, *registry.publish))
     return [
         checks.Warning(
-            f"No channel matches the pattern {text!r} of a function: its namespace is unknown.",
-            hint="Add the namespace to namespaces, or correct the pattern.",
+            f"The pattern {text!r} of a hook matches no channel: its namespace is not configured.",
+            hint="Add the namespace to the option namespaces, or correct the pattern.",
             id="realtime.W022",
         )
         for text in texts
@@ -73,7 +75,7 @@ def check_patterns(given: Given) -> Messages:
     ]
 
 
-def check_threads(given: Given) -> Messages:
+def check_threads(report: Report) -> list[CheckMessage]:
     """W023: with this asgiref, coroutine hooks share one thread for the database."""
     if not registry or threads_can_be_chosen():
         return []
@@ -88,7 +90,7 @@ def check_threads(given: Given) -> Messages:
 
 
 def _may_match(pattern: str, namespace: str, config: Config) -> bool:
-    """Whether a pattern may match a channel of a namespace, judged by how it begins."""
+    """Return whether a pattern may match a channel of a namespace, judged by its beginning."""
     literal = re.split(r"[*{]", pattern, maxsplit=1)[0]
     beginning = literal.removeprefix(config.channel_private_prefix)
     boundary = config.channel_namespace_boundary

@@ -1,14 +1,14 @@
-"""Options that are mistakes, without an effect here, or misspelt."""
+"""Checks of single options: mistakes, options without effect, misspelt variables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from django.core import checks
+from django.core.checks import CheckMessage
 
-from realtime.checks.base import Messages
 from realtime.config.options import NOT_USED
-from realtime.config.sources import Given
+from realtime.config.sources import Report
 
 OPTION_ERRORS: Mapping[str, str] = {
     "source": "realtime.E001",
@@ -31,10 +31,10 @@ OPTION_ERRORS: Mapping[str, str] = {
     "layer": "realtime.E019",
     "proxy_endpoint": "realtime.E020",
 }
-"""Rule of a `Problem` → id of the check."""
+"""Rule of a `Problem` → id of the check that reports it."""
 
 
-def check_options(given: Given) -> Messages:
+def check_options(report: Report) -> list[CheckMessage]:
     """Return the mistakes in single options.
 
     E001: settings, environment or file cannot be read as options.
@@ -59,29 +59,29 @@ def check_options(given: Given) -> Messages:
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])
-        for problem in given.problems
+        for problem in report.problems
     ]
 
 
-def check_unused(given: Given) -> Messages:
-    """W001: an option has no effect here."""
+def check_unused(report: Report) -> list[CheckMessage]:
+    """W001: an option has no effect."""
     return [
         checks.Warning(
-            f"Option {name!r} is not used: {NOT_USED[name]}.",
+            f"Option {name!r} has no effect: {NOT_USED[name]}.",
             hint="Remove it, or silence realtime.W001.",
             id="realtime.W001",
         )
-        for name in sorted(NOT_USED.keys() & given.sources.options.keys())
+        for name in sorted(NOT_USED.keys() & report.sources.options.keys())
     ]
 
 
-def check_environment(given: Given) -> Messages:
-    """W002: an environment variable with the prefix of the service names no option."""
+def check_environment(report: Report) -> list[CheckMessage]:
+    """W002: an environment variable with the prefix of the service is not an option."""
     return [
         checks.Warning(
-            f"The environment variable {variable} names no option.",
-            hint="Correct the name, or change REALTIME_ENV_PREFIX if it is not meant for us.",
+            f"The environment variable {variable} is not an option.",
+            hint="Correct its name, or change REALTIME_ENV_PREFIX if it is not for this service.",
             id="realtime.W002",
         )
-        for variable in given.sources.unknown_variables
+        for variable in report.sources.unknown_variables
     ]

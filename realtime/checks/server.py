@@ -1,22 +1,22 @@
-"""The server that runs the service."""
+"""Checks of the ASGI server."""
 
 from __future__ import annotations
 
 from django.core import checks
+from django.core.checks import CheckMessage
 
-from realtime.checks.base import Messages
-from realtime.config.sources import Given
+from realtime.config.sources import Report
 from realtime.transports.servers import daphne
 
 
-def check_daphne(given: Given) -> Messages:
+def check_daphne(report: Report) -> list[CheckMessage]:
     """W005: unknown version of daphne; clients get no disconnect advice."""
     if not daphne.is_loaded() or (reason := daphne.problem()) is None:
         return []
     return [
         checks.Warning(
-            f"Clients of this daphne get no disconnect advice: {reason}.",
-            hint="Use a daphne version this package was tested with, see requirements.txt.",
+            f"This version of daphne sends clients no disconnect advice: {reason}.",
+            hint="Use a version that this package is tested with, see requirements.txt.",
             id="realtime.W005",
         )
     ]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 
 class Problem(NamedTuple):
-    """One mistake in the options. `rule` names the kind, and thereby the system check's id."""
+    """A mistake in the options. `rule` names its kind, which has one system check id."""
 
     rule: str
     message: str
@@ -62,25 +62,25 @@ def _as_comma_list(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class ChannelOptions:
-    """The options in force for one channel: the top-level ones, or those of its namespace."""
+    """The options of one channel: those of the top level, or those of its namespace."""
 
     publish: bool = _option(False, "Clients may publish into the channel directly.")
     subscribe_to_publish: bool = _option(
         False, "With publish: only clients subscribed to the channel may publish into it."
     )
     anonymous: bool = _option(False, "Clients without a user ID may subscribe.")
-    presence: bool = _option(False, "Keep who is subscribed now.")
-    presence_disable_for_client: bool = _option(False, "Presence is for the server API only.")
+    presence: bool = _option(False, "Keep the clients that are subscribed now.")
+    presence_disable_for_client: bool = _option(False, "Only the server API may read presence.")
     join_leave: bool = _option(
         False, "Tell subscribers when another client subscribes or unsubscribes."
     )
     history_size: int = _option(0, "Publications kept per channel; 0: none.")
-    history_lifetime: int = _option(0, "Seconds publications are kept; 0: none.")
+    history_lifetime: int = _option(0, "Seconds for which publications are kept; 0: none.")
     history_recover: bool = _option(
-        False, "Give clients what they missed while they were away. Needs history."
+        False, "Give clients that reconnect the publications they missed. Needs history."
     )
     history_disable_for_client: bool = _option(
-        False, "Reading history is for the server API only; recovery still works."
+        False, "Only the server API may read history; recovery still works."
     )
     server_side: bool = _option(
         False, "Only the server subscribes clients; a client's own subscribe is refused."
@@ -112,7 +112,7 @@ class Config:
     )
     user_personal_channel_namespace: str = _option("", "Namespace of the personal channels.")
     user_personal_single_connection: bool = _option(
-        False, "Close a user's other connections when a new one comes. Needs presence."
+        False, "Close the other connections of a user who opens a new one. Needs presence."
     )
 
     # client connections
@@ -126,10 +126,10 @@ class Config:
         10485760, "Unsent bytes after which a client is disconnected as slow; 0: no limit."
     )
     client_presence_ping_interval: int = _option(
-        25, "Seconds between renewals of presence and checks of subscriptions.", least=1
+        25, "Seconds between refreshes of presence and checks of subscriptions.", least=1
     )
     client_presence_expire_interval: int = _option(
-        60, "Seconds after which presence that is not renewed is forgotten.", least=1
+        60, "Seconds after which presence expires unless it is refreshed.", least=1
     )
     client_expired_close_delay: int = _option(
         25, "Seconds a client has to refresh its expired connection."
@@ -156,13 +156,13 @@ class Config:
     )
     api_key: str = _option("", "Protects the server API.", secret=True)
     api_insecure: bool = _option(False, "The server API needs no key.")
-    admin: bool = _option(False, "Serve the panel by itself, too, with /admin/auth and /admin/api.")
+    admin: bool = _option(False, "Serve the standalone panel, /admin/auth and /admin/api.")
     admin_password: str = _option("", "The password that all operators share.", secret=True)
-    admin_secret: str = _option("", "Signs the sessions that begin with it.", secret=True)
-    admin_insecure: bool = _option(False, "Development: no password needed; holds with DEBUG only.")
-    admin_insecure_in_production: bool = _option(False, "Have admin_insecure hold without DEBUG.")
+    admin_secret: str = _option("", "Signs the sessions of the shared password.", secret=True)
+    admin_insecure: bool = _option(False, "Development: no password needed; with DEBUG only.")
+    admin_insecure_in_production: bool = _option(False, "Let admin_insecure work without DEBUG.")
     admin_trusted_proxies: int = _option(
-        0, "Proxies in front that append to X-Forwarded-For; 0: that header is not believed."
+        0, "Reverse proxies that append to X-Forwarded-For; 0: that header is not trusted."
     )
 
     # engine
@@ -187,42 +187,42 @@ class Config:
     )
     redis_sentinel_password: str = _option("", "Password of the Sentinels.", secret=True)
     redis_prefix: str = _option(
-        "", "Begins every name in Redis; empty: made from Django's SECRET_KEY."
+        "", "Prefix of every key in Redis; empty: made from Django's SECRET_KEY."
     )
     redis_history_meta_ttl: int = _option(
         0, "Seconds the offset of an unused channel is remembered; 0: for ever."
     )
-    redis_connect_timeout: int = _option(
-        1, "Seconds until a connection to Redis must stand.", least=1
-    )
-    redis_read_timeout: int = _option(5, "Seconds until Redis must have answered.", least=1)
+    redis_connect_timeout: int = _option(1, "Seconds that connecting to Redis may take.", least=1)
+    redis_read_timeout: int = _option(5, "Seconds that a reply of Redis may take.", least=1)
     redis_epoch_per_run: bool = _option(
         False,
         "Begin new epochs after a restart or failover of Redis, because it may have lost the"
         " last publications.",
     )
     channel_layer: str = _option(
-        "", "Alias in CHANNEL_LAYERS of the layer that delivers; empty: one of our own."
+        "", "Alias in CHANNEL_LAYERS of the layer that delivers; empty: a layer of the service."
     )
 
     # the site
     session_authentication: bool = _option(
-        False, "A client without a token is who its Django session says."
+        False, "Identify a client without a token by its Django session."
     )
-    hook_timeout: float = _option(5.0, "Seconds a function of the site may take.", least=0.1)
-    hook_workers: int = _option(8, "Threads for synchronous functions of the site.", least=1)
-    proxy_connect_endpoint: str = _option("", "URL that says who a client without a token is.")
-    proxy_refresh_endpoint: str = _option("", "URL that says whether a connection may go on.")
-    proxy_subscribe_endpoint: str = _option("", "URL that decides with proxy_subscribe.")
-    proxy_publish_endpoint: str = _option("", "URL that decides with proxy_publish.")
-    proxy_rpc_endpoint: str = _option("", "URL that answers rpc.")
-    proxy_connect_timeout: float = _option(1.0, "Seconds that URL may take; 0: no limit.")
-    proxy_refresh_timeout: float = _option(1.0, "Seconds that URL may take; 0: no limit.")
-    proxy_subscribe_timeout: float = _option(1.0, "Seconds that URL may take; 0: no limit.")
-    proxy_publish_timeout: float = _option(1.0, "Seconds that URL may take; 0: no limit.")
-    proxy_rpc_timeout: float = _option(1.0, "Seconds that URL may take; 0: no limit.")
+    hook_timeout: float = _option(5.0, "Seconds that a hook may take.", least=0.1)
+    hook_workers: int = _option(8, "Threads for synchronous hooks.", least=1)
+    proxy_connect_endpoint: str = _option("", "URL that identifies a client without a token.")
+    proxy_refresh_endpoint: str = _option("", "URL that decides whether a connection may continue.")
+    proxy_subscribe_endpoint: str = _option(
+        "", "URL that decides in channels with proxy_subscribe."
+    )
+    proxy_publish_endpoint: str = _option("", "URL that decides in channels with proxy_publish.")
+    proxy_rpc_endpoint: str = _option("", "URL that answers RPC calls.")
+    proxy_connect_timeout: float = _option(1.0, "Seconds that this URL may take; 0: no limit.")
+    proxy_refresh_timeout: float = _option(1.0, "Seconds that this URL may take; 0: no limit.")
+    proxy_subscribe_timeout: float = _option(1.0, "Seconds that this URL may take; 0: no limit.")
+    proxy_publish_timeout: float = _option(1.0, "Seconds that this URL may take; 0: no limit.")
+    proxy_rpc_timeout: float = _option(1.0, "Seconds that this URL may take; 0: no limit.")
     proxy_extra_http_headers: tuple[str, ...] | None = _option(
-        None, "More headers of the handshake that are passed on to these URLs."
+        None, "More headers of the handshake that are forwarded to these URLs."
     )
 
     # transports and process
@@ -236,11 +236,11 @@ class Config:
         "Largest frame a client may send, bytes; 0: 65536; negative: no limit.",
         least=-math.inf,
     )
-    sockjs_handler_prefix: str = _option("/connection/sockjs", "Begins the paths of SockJS.")
+    sockjs_handler_prefix: str = _option("/connection/sockjs", "Prefix of the SockJS paths.")
     sockjs_disable: bool = _option(False, "Do not serve SockJS.")
     sockjs_url: str = _option(
         "https://cdn.jsdelivr.net/npm/sockjs-client@1/dist/sockjs.min.js",
-        "Where the iframe page of SockJS finds the browser's library.",
+        "URL of the SockJS library, for the iframe page.",
     )
     sockjs_heartbeat_delay: int = _option(
         25, "Seconds without messages after which a SockJS client gets a heartbeat; 0: never."
@@ -249,14 +249,14 @@ class Config:
     name: str = _option("", "Name of this node; default: host name and process ID.")
 
     def options_of_namespace(self, name: str) -> ChannelOptions | None:
-        """The options of a namespace, of the top level for the empty name; None if unknown."""
+        """Return the options of a namespace, or of the top level for ""; None if it is unknown."""
         if not name:
             return self.channel
         return self.namespaces.get(name)
 
     @property
     def message_size_limit_bytes(self) -> int | None:
-        """Largest incoming frame in bytes, None for no limit."""
+        """The largest incoming frame in bytes, None for no limit."""
         if self.websocket_message_size_limit < 0:
             return None
         return self.websocket_message_size_limit or 65536
@@ -278,13 +278,13 @@ KIND_WORDS = {
 
 
 def kind_of(option: Field[Any]) -> str:
-    """The kind of an option's value: "bool", "int", "float", "str" or "list"."""
+    """Return the kind of an option's value: "bool", "int", "float", "str" or "list"."""
     annotation = str(option.type)
     return annotation if annotation in KIND_WORDS else "list"
 
 
 ALIASES: Mapping[str, str] = {"secret": "token_hmac_secret_key"}
-"""Older names that are still read, when the newer one is not given."""
+"""Older name → newer name. The older one counts where the newer one is not set."""
 
 SERVER_DECIDES = "the ASGI server decides"
 
@@ -325,7 +325,7 @@ _ELSEWHERE: Mapping[str, str] = {
 NOT_USED: Mapping[str, str] = {
     name: reason for reason, names in _ELSEWHERE.items() for name in names.split()
 }
-"""Options of the reference server that are read and not used → why. Not a mistake."""
+"""Options of the reference server that have no effect → why. They are not mistakes."""
 
 
 def find_option(name: str) -> Field[Any] | None:

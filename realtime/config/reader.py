@@ -268,7 +268,7 @@ def _check_presence_intervals(config: Config) -> Iterator[Problem]:
         yield Problem(
             "presence_intervals",
             "client_presence_expire_interval must be more than client_presence_ping_interval.",
-            "Otherwise clients vanish from presence before they are renewed.",
+            "Otherwise presence expires before the service refreshes it.",
         )
 
 
@@ -292,7 +292,7 @@ def _check_endpoints(config: Config) -> Iterator[Problem]:
             # the URL itself stays out of the message: it may hold a password
             yield Problem(
                 "proxy_endpoint",
-                f"{name} is no http(s) URL.",
+                f"{name} is not an http or https URL.",
                 f"For example https://app.example.org/realtime/{kind}.",
             )
 

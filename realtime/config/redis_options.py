@@ -1,10 +1,10 @@
-"""The options that name Redis: what they mean together, and their mistakes.
+"""The options that name Redis: their meaning together, and their mistakes.
 
-Pure: no connection is made here. No message shows a value that may hold a password; URLs
-and addresses are told by their number.
+Pure: makes no connection. Messages show no value that may hold a password; they number URLs
+and addresses instead.
 
-Beyond the spec: as Centrifugo 2.8, but without Redis Cluster; and where Centrifugo takes
-one host with several ports, we ask for as many hosts.
+Beyond the spec: as Centrifugo 2.8, but without Redis Cluster; and where Centrifugo takes one
+host with several ports, this service wants as many hosts as ports.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from realtime.config.options import Config, Problem
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 6379
 META_TTL_MIN = 60
-"""Seconds; clients that were away for a moment must find the epoch they know."""
+"""Seconds. A client that was away for a moment must find the epoch that it knows."""
 
 ENGINES = ("", "memory", "redis")
 
@@ -29,9 +29,10 @@ _HOST = re.compile(r"[^\s/@:\[\]]+|[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,}")
 
 
 def uses_redis(config: Config) -> bool:
-    """Whether the engine is Redis: chosen by `engine`, otherwise by what is named.
+    """Return whether the engine is Redis.
 
-    A channel layer counts as naming one: it is there for several processes.
+    Without the option `engine` it is if the options name a Redis, or a channel layer, which
+    only several processes need.
     """
     if config.engine:
         return config.engine == "redis"
@@ -39,15 +40,15 @@ def uses_redis(config: Config) -> bool:
 
 
 def names_redis(config: Config) -> bool:
-    """Whether the options say where Redis is, instead of leaving it at the default."""
+    """Return whether the options say where Redis is."""
     return bool(config.redis_url or config.redis_host or config.redis_sentinels)
 
 
 def hosts(config: Config) -> list[dict[str, object]]:
-    """The shards, each as an entry of channels_redis' `hosts`; at least one.
+    """Return the shards, each as an entry of channels_redis' `hosts`; at least one.
 
-    The config must have no `problems`. URLs win over hosts; what a URL says wins over
-    `redis_password` and `redis_db`.
+    The config must have no `problems`. URLs take precedence over hosts, and the parts of a URL
+    over `redis_password` and `redis_db`.
     """
     if config.redis_url:
         return [_url_entry(url, config) for url in _items(config.redis_url)]
@@ -72,17 +73,17 @@ def hosts(config: Config) -> list[dict[str, object]]:
 
 
 def problems(config: Config) -> Iterator[Problem]:
-    """Every mistake in the options of the engine."""
+    """Yield every mistake in the options of the engine."""
     if config.engine not in ENGINES:
         yield Problem(
             "engine",
-            f"There is no engine {config.engine!r}.",
-            "Write memory or redis; empty: redis if a Redis is named, otherwise memory.",
+            f"Unknown engine {config.engine!r}.",
+            "Write memory or redis, or leave it empty: redis if the options name one, else memory.",
         )
     if config.engine == "memory" and config.channel_layer:
         yield Problem(
             "layer_without_redis",
-            "channel_layer has no use with the memory engine.",
+            "channel_layer has no effect with the memory engine.",
             "Set engine to redis, or remove channel_layer.",
         )
     yield from _url_problems(config)
@@ -117,7 +118,7 @@ def _url_mistake(url: str) -> str | None:
     if not parts.hostname:
         return "names no host"
     if not re.fullmatch(r"(/[0-9]*)?", parts.path):
-        return "has a path that is no number of a database"
+        return "has a path that is not the number of a database"
     return None
 
 
@@ -151,20 +152,20 @@ def _sentinel_problems(config: Config) -> Iterator[Problem]:
         yield Problem(
             "redis_sentinels",
             "redis_sentinels needs redis_master_name.",
-            "Give the name under which the Sentinels watch the master.",
+            "Set it to the name under which the Sentinels watch the master.",
         )
     if config.redis_master_name and not config.redis_sentinels:
         yield Problem(
             "redis_sentinels",
             "redis_master_name needs redis_sentinels.",
-            "Give the addresses of the Sentinels, or remove the name.",
+            "Set it to the addresses of the Sentinels, or remove redis_master_name.",
         )
     if config.redis_url and config.redis_sentinels:
-        # one of them would be passed over in silence
+        # one of them would have no effect, without a warning
         yield Problem(
             "redis_sentinels",
-            "Redis is named twice, by redis_url and by redis_sentinels.",
-            "Remove one; with Sentinels use redis_password and redis_db.",
+            "Both redis_url and redis_sentinels name a Redis.",
+            "Remove one. With Sentinels, use redis_password and redis_db.",
         )
     for number, item in enumerate(_items(config.redis_sentinels), 1):
         try:
@@ -198,12 +199,12 @@ def _meta_ttl_problems(config: Config) -> Iterator[Problem]:
             "redis_meta_ttl",
             f"redis_history_meta_ttl must be at least {META_TTL_MIN} and more than every"
             " history_lifetime, or 0.",
-            "Otherwise the offset of a channel is forgotten before its publications are.",
+            "Otherwise the service forgets the offset of a channel before its publications expire.",
         )
 
 
 def _items(text: str) -> list[str]:
-    """The items of a comma list; none if it is empty. An empty item stays, as a mistake."""
+    """Return the items of a comma list, empty items too: they are mistakes."""
     return [item.strip() for item in text.split(",")] if text else []
 
 
@@ -212,7 +213,11 @@ def _is_port(text: str) -> bool:
 
 
 def _address(text: str) -> tuple[str, int]:
-    """Host and port of "host:port"; ValueError if it is something else."""
+    """Return host and port of "host:port".
+
+    Raises:
+        ValueError: the text has another form.
+    """
     name, colon, port = text.rpartition(":")
     if name.startswith("[") and name.endswith("]"):
         name = name[1:-1]

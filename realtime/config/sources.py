@@ -3,10 +3,10 @@
     environment SERVICE_<OPTION>   >   settings.REALTIME   >   config file
 
 - The prefix of the environment variables is `settings.REALTIME_ENV_PREFIX`.
-- The file is a JSON object of options, as the reference server's `config.json` is; it is
-  named by SERVICE_CONFIG_FILE in the environment or `settings.REALTIME_CONFIG_FILE`.
+- The file is a JSON object of options, like the `config.json` of the reference server. Its path
+  is in SERVICE_CONFIG_FILE in the environment, or in `settings.REALTIME_CONFIG_FILE`.
 
-Read late and cached; changed settings (in tests) are seen at once.
+The sources are read at the first use and again when settings change, as in tests.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ Origin: TypeAlias = Literal["environment", "settings", "file", "override"]
 
 
 class Sources(NamedTuple):
-    """The options given, merged, and what was wrong with where they came from."""
+    """The options of all sources, merged, and the problems of the sources themselves."""
 
     options: dict[str, object]
     problems: list[Problem]
     unknown_variables: list[str]
-    """Environment variables with our prefix that name no option."""
+    """Environment variables with the prefix that are not options."""
     origins: dict[str, Origin]
-    """Option → where its value is from."""
+    """Option → the source of its value."""
 
 
-class Given(NamedTuple):
-    """The configuration as it is given, with its mistakes."""
+class Report(NamedTuple):
+    """The configuration as it is now, with its mistakes."""
 
     sources: Sources
     config: Config
-    """What can be used of it."""
+    """Without the options that are wrong."""
     problems: list[Problem]
-    """Every mistake, of the sources, the options and the layer."""
+    """Every mistake in the sources, the options and the channel layer."""
 
 
 class Configuration:
@@ -84,21 +84,21 @@ class Configuration:
         return config
 
     def _load(self) -> Config:
-        given = self.examine()
-        if given.problems:
-            raise InvalidOptions(given.problems)
-        return given.config
+        report = self.examine()
+        if report.problems:
+            raise InvalidOptions(report.problems)
+        return report.config
 
     def gather(self) -> Sources:
         """Read and merge the sources; validate only the sources themselves."""
         return _gather(self._overrides)
 
-    def examine(self) -> Given:
+    def examine(self) -> Report:
         """Read, merge and validate the sources."""
         sources = self.gather()
         config, problems = read(sources.options)
         problems = problems or _url_problems(config)
-        return Given(sources, config, [*sources.problems, *problems, *layer_problems(config)])
+        return Report(sources, config, [*sources.problems, *problems, *layer_problems(config)])
 
     def override(self, **options: object) -> None:
         """Override options in tests. Replaces earlier overrides."""
@@ -154,9 +154,9 @@ def redis_prefix(config: Config) -> str:
 
 
 def observer_keys() -> list[bytes]:
-    """The keys of observers' tokens, for them alone: the first one signs, any of them verifies.
+    """Return the keys of observer tokens: the first one signs, any of them verifies.
 
-    Made from SECRET_KEY and SECRET_KEY_FALLBACKS.
+    They are made from SECRET_KEY and SECRET_KEY_FALLBACKS, and used for nothing else.
     """
     secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     return [
@@ -166,7 +166,7 @@ def observer_keys() -> list[bytes]:
 
 
 def channel_layers() -> dict[str, str]:
-    """The site's channel layers: alias → dotted path of the backend, "" if it names none."""
+    """Return the site's channel layers: alias → dotted path of the backend, or ""."""
     layers = getattr(settings, "CHANNEL_LAYERS", {})
     if not isinstance(layers, Mapping):
         return {}
@@ -177,9 +177,9 @@ def channel_layers() -> dict[str, str]:
 
 
 def layer_problems(config: Config) -> list[Problem]:
-    """Why the layer that `channel_layer` names cannot deliver; empty if it can.
+    """Return why the layer that `channel_layer` names cannot deliver; empty if it can.
 
-    Nothing with the memory engine, for which any layer is a mistake of the options.
+    Empty also with the memory engine, with which any layer is a mistake in the options.
     """
     alias = config.channel_layer
     if not alias or config.engine == "memory":
@@ -190,24 +190,24 @@ def layer_problems(config: Config) -> list[Problem]:
             Problem(
                 "layer",
                 f"channel_layer {alias!r} is not in CHANNEL_LAYERS.",
-                "Add it to that setting, or leave channel_layer empty for a layer of our own.",
+                "Add it there, or leave channel_layer empty to use a layer of the service.",
             )
         ]
     if backend == IN_MEMORY_LAYER:
         return [
             Problem(
                 "layer",
-                f"The channel layer {alias!r} is the in-memory one, which reaches no other"
-                " process.",
+                f"The channel layer {alias!r} is the in-memory one, which does not reach other"
+                " processes.",
                 f"Use {OUR_LAYER}, or leave channel_layer empty.",
             )
         ]
     if backend != OUR_LAYER and not config.engine and not names_redis(config):
-        # only a layer of ours tells the engine where its Redis is
+        # the engine can take the address of Redis from our layer only
         return [
             Problem(
                 "layer_without_redis",
-                f"channel_layer is {alias!r} and no Redis is named for the engine.",
+                f"channel_layer is {alias!r}, but no option names a Redis for the engine.",
                 f"Set redis_url, or use {OUR_LAYER}.",
             )
         ]
@@ -215,7 +215,7 @@ def layer_problems(config: Config) -> list[Problem]:
 
 
 def _url_problems(config: Config) -> list[Problem]:
-    """Why no connection can be made of a URL of Redis that looks like one."""
+    """Return the Redis URLs of which redis-py can make no connection."""
     if not config.redis_url or not uses_redis(config):
         return []
     # imports redis-py, which not every site needs
@@ -225,12 +225,12 @@ def _url_problems(config: Config) -> list[Problem]:
     for number, entry in enumerate(hosts(config), 1):
         try:
             Host(entry)
-        except ValueError as error:  # it tells no password
+        except ValueError as error:  # its text holds no password
             problems.append(
                 Problem(
                     "redis_url",
                     f"URL {number} of redis_url: {error}.",
-                    "Parameters of the URL are options of connections, such as ssl_ca_certs.",
+                    "Parameters of a URL are options of connections, such as ssl_ca_certs.",
                 )
             )
     return problems
@@ -249,7 +249,7 @@ def _read_environment(prefix: str) -> tuple[dict[str, str], list[str]]:
         if name == "namespaces" or find_option(name) or reason not in (None, SERVER_DECIDES):
             strings[name] = value
         elif reason is None:
-            # the others are for the server, such as SERVICE_PORT of container platforms
+            # not those of the ASGI server, such as SERVICE_PORT of container platforms
             unknown.append(variable)
     return strings, sorted(unknown)
 
@@ -263,19 +263,19 @@ def _read_file(prefix: str, problems: list[Problem]) -> Mapping[str, Any]:
             content = json.load(file)
     except (OSError, ValueError, RecursionError) as error:
         problems.append(
-            Problem("source", f"The config file {path} cannot be read: {error}.", "It is JSON.")
+            Problem("source", f"The config file {path} cannot be read: {error}.", "Write JSON.")
         )
         return {}
     if not isinstance(content, dict):
         problems.append(
-            Problem("source", f"The config file {path} holds no JSON object.", "Use {...}.")
+            Problem("source", f"The config file {path} is not a JSON object.", "Use {...}.")
         )
         return {}
     return content
 
 
 configuration = Configuration()
-"""That of this process."""
+"""The configuration of this process."""
 
 current = configuration.current
 examine = configuration.examine
