@@ -8,13 +8,13 @@
 //   lobby.on("publish", ({ data }) => console.log(data));
 //   client.connect();
 //
-// What it does by itself: reconnects with a growing delay, restores subscriptions and recovers
-// what they missed, renews tokens, notices dead connections, and goes by HTTP where something
-// on the way blocks WebSocket.
+// It reconnects with a growing delay, restores subscriptions and recovers the publications that
+// they missed, refreshes tokens, notices dead connections, and uses HTTP where the network blocks
+// WebSocket.
 //
-// Replies come to functions inside, and become promises only for callers: one frame may hold
-// several messages, and a reply has to be handled before the pushes that follow it. Commands of
-// one turn of the event loop leave in one frame.
+// Inside, replies are given to functions; only callers get promises. One frame may hold several
+// messages, and a reply must be handled before the pushes that follow it. Commands of one turn of
+// the event loop leave in one frame.
 
 const METHOD = {
   connect: 0,
@@ -32,15 +32,15 @@ const METHOD = {
 };
 const PUSH = { publication: 0, join: 1, leave: 2, unsub: 3, message: 4, sub: 5 };
 
-/** Codes from 100 on are the server's, and those of the site's functions from 1000 on. */
+/** Codes from 100 on come from the server, those from 1000 on from functions of the site. */
 export const ErrorCode = Object.freeze({
-  /** No answer in time. A publication may have arrived all the same. */
+  /** No reply in time. A publication may have been published all the same. */
   TIMEOUT: 1,
-  /** The connection was lost before the answer came. */
+  /** The connection was lost before the reply came. */
   CONNECTION_LOST: 2,
-  /** The client is disconnected and does not try to connect. */
+  /** The client is disconnected and does not try to reconnect. */
   DISCONNECTED: 3,
-  /** The subscription ended, or was not made. */
+  /** The subscription ended, or does not exist. */
   UNSUBSCRIBED: 4,
   /** A loop over a subscription is too far behind. */
   OVERFLOW: 5,
@@ -54,11 +54,11 @@ export const ErrorCode = Object.freeze({
   EXPIRED: 110,
 });
 
-/** @type {number[]} The second: it was good when it was read, and nothing was left of its time. */
+/** @type {number[]} EXPIRED: the token expired while the server handled the command. */
 const EXPIRED_TOKEN = [ErrorCode.TOKEN_EXPIRED, ErrorCode.EXPIRED];
 const DISCONNECT_EXPIRED = 3005;
 const DISCONNECT_INSUFFICIENT_STATE = 3010;
-/** Closed for good, where a server or proxy has dropped the reason that says so. */
+/** Final, also when an ASGI server or a reverse proxy has dropped the advice in the reason. */
 const FINAL_DISCONNECTS = [3002, 3003, 3007, 3012, 3013];
 
 // milliseconds
@@ -70,14 +70,14 @@ const DEFAULTS = {
   privateChannelPrefix: "$",
 };
 const LONGEST_TIMER = 2 ** 31 - 1;
-/** So long a fallback that works is kept before WebSocket is tried first again. */
+/** Milliseconds for which a fallback that works is preferred to WebSocket. */
 const FALLBACK_KEPT = 300_000;
 
-/** Attempts in a row in which WebSocket did not open, until the fallback is tried. */
+/** Failed attempts in a row to open a WebSocket, after which the fallback is tried. */
 const FALLBACK_AFTER = 2;
-/** A frame larger than 65536 bytes is refused; a character has three bytes at most. */
+/** The server refuses frames above 65536 bytes; a character has three bytes at most. */
 const FRAME_CHARACTERS = 20_000;
-/** Publications that wait for a slow loop. */
+/** Largest number of publications that wait for a slow loop. */
 const LOOP_LIMIT = 1000;
 
 /**
@@ -86,7 +86,7 @@ const LOOP_LIMIT = 1000;
  * @typedef {"websocket" | "eventsource"} TransportName
  *
  * @typedef {object} Position a place in a channel
- * @property {number} offset of the last publication seen; 0: none
+ * @property {number} offset of the last publication received; 0: none
  * @property {string} epoch
  *
  * @typedef {object} ClientInfo
@@ -101,14 +101,14 @@ const LOOP_LIMIT = 1000;
  * @property {ClientInfo} [info] the publisher, when it is a client
  * @property {number} [offset] in channels with history
  * @property {string} [uid]
- * @property {boolean} recovered missed, and received after a reconnect
+ * @property {boolean} recovered whether it was missed and received after a reconnect
  *
  * @typedef {{ client: string, version: string, data: any, transport: TransportName }} ConnectContext
  * @typedef {{ code: number, reason: string, reconnect: boolean }} DisconnectContext
  *
  * @typedef {object} StateContext
  * @property {State} state
- * @property {boolean} reconnecting whether the client tries to get a lost connection back
+ * @property {boolean} reconnecting whether the client tries to reconnect
  * @property {string} reason why it is disconnected; else ""
  * @property {number | null} delay milliseconds until the next attempt; null: none is planned
  *
@@ -116,8 +116,8 @@ const LOOP_LIMIT = 1000;
  * @property {string} channel
  * @property {boolean} isResubscribe restored after a reconnect
  * @property {boolean} recoverable
- * @property {boolean} recovered everything missed is in `publications`
- * @property {Publication[]} publications oldest first; each is told as event `publish` too
+ * @property {boolean} recovered whether all missed publications are in `publications`
+ * @property {Publication[]} publications oldest first; each is an event `publish`, too
  *
  * @typedef {{ channel: string }} UnsubscribeContext
  * @typedef {{ channel: string, info: ClientInfo }} MemberContext
@@ -128,7 +128,7 @@ const LOOP_LIMIT = 1000;
  * @property {DisconnectContext} disconnect
  * @property {RealtimeError} error
  * @property {{ data: any }} message
- * @property {Publication} publish of channels the server subscribed the client to, as below
+ * @property {Publication} publish of server-side subscriptions, as are the following
  * @property {MemberContext} join
  * @property {MemberContext} leave
  * @property {SubscribeContext} subscribe
@@ -142,39 +142,39 @@ const LOOP_LIMIT = 1000;
  * @property {UnsubscribeContext} unsubscribe
  * @property {RealtimeError} error
  *
- * @typedef {() => Promise<string | null> | string | null} GetToken empty: nobody may connect
+ * @typedef {() => Promise<string | null> | string | null} GetToken empty: stop connecting
  *
  * @callback GetChannelToken
  * @param {{ client: string, channels: string[] }} asked connection ID and private channels
- * @returns {Promise<Record<string, string>>} tokens by channel; one left out is denied
+ * @returns {Promise<Record<string, string>>} tokens by channel; a missing one means denied
  *
  * @callback GetSubscriptionToken
  * @param {{ client: string, channel: string }} asked
- * @returns {Promise<string | null> | string | null} empty: denied
+ * @returns {Promise<string | null> | string | null} empty means denied
  *
  * @typedef {object} Options
- * @property {string | null} [token] connection token; "": none is needed, the server knows the
- *   visitor. Left out, `getToken` is asked first
- * @property {GetToken} [getToken] gives a connection token, at first and when one expires
- * @property {GetChannelToken} [getChannelToken] gives tokens of private channels, many at once
- * @property {any} [data] for the site's function that is asked about connections
- * @property {string} [name] of this client, for the same
+ * @property {string | null} [token] connection token; "" if the server knows the visitor without
+ *   one. Default: `getToken` is called first
+ * @property {GetToken} [getToken] returns a connection token, at first and when one expires
+ * @property {GetChannelToken} [getChannelToken] returns tokens of several private channels
+ * @property {any} [data] for the site's connect hook
+ * @property {string} [name] of this client, for the same hook
  * @property {string} [version]
  * @property {Partial<typeof TIMEOUTS>} [timeouts] milliseconds: `open` a transport, `command`,
  *   `ping`, `token` (the application's functions)
  * @property {number} [minDelay] milliseconds before the first attempt to reconnect
  * @property {number} [maxDelay]
  * @property {number} [pingInterval] milliseconds of silence, then the connection is tested
- * @property {boolean | string} [fallback] the SockJS address; true: beside that of WebSocket
- * @property {TransportName[]} [transports] those that may be used
+ * @property {boolean | string} [fallback] the SockJS URL; true: next to that of the WebSocket
+ * @property {TransportName[]} [transports] the transports that may be used
  * @property {string} [privateChannelPrefix]
  *
  * @typedef {object} SubscriptionOptions
  * @property {GetSubscriptionToken} [getToken] instead of the client's `getChannelToken`
- * @property {Position} [since] recover what came after it
+ * @property {Position} [since] recover the publications after this position
  * @property {any} [data]
  *
- * @typedef {object} Listener what a transport tells
+ * @typedef {object} Listener functions that a transport calls
  * @property {() => void} onopen
  * @property {(frame: string) => void} onframe "" for a heartbeat
  * @property {(code: number, reason: string) => void} onclose never after `close()`
@@ -206,13 +206,13 @@ export class RealtimeError extends Error {
     this.name = "RealtimeError";
     this.code = code;
     this.channel = channel;
-    /** Whether the client tries again by itself. */
+    /** Whether the client retries by itself. */
     this.temporary = temporary;
   }
 }
 
 /**
- * Functions that get tokens from views of the site, those of `realtime.urls` for example.
+ * Returns functions that get tokens from views of the site, such as those of `realtime.urls`.
  *
  * @param {object} urls
  * @param {string} [urls.refresh] for connection tokens
@@ -226,7 +226,7 @@ export function tokensFrom({ refresh, subscribe, headers = {} }) {
     const response = await fetch(url, {
       method: "POST",
       credentials: "include",
-      // the views refuse what a foreign page could send without being allowed to
+      // the views refuse requests that a page of another origin can send without permission
       headers: {
         "Content-Type": "application/json",
         "X-Requested-With": "XMLHttpRequest",
@@ -256,12 +256,12 @@ class Emitter {
   #handlers = new Map();
 
   /**
-   * Have a function called with every event of a name.
+   * Call a function for every event of a name.
    *
    * @template {keyof Events} Name
    * @param {Name} name
    * @param {(context: Events[Name]) => void} handler
-   * @returns {() => void} ends it
+   * @returns {() => void} stops it
    */
   on(name, handler) {
     const handlers = this.#handlers.get(name) ?? new Set();
@@ -282,7 +282,7 @@ class Emitter {
       try {
         handler(context);
       } catch (error) {
-        // a mistake of the page: told to its console and window.onerror, and nobody else's
+        // an error of the page goes to its console and window.onerror, and stops nothing here
         queueMicrotask(() => {
           throw error;
         });
@@ -292,7 +292,7 @@ class Emitter {
 }
 
 /**
- * A connection that comes back, and its channels.
+ * A connection that is restored when it is lost, and its channels.
  *
  * @extends {Emitter<ClientEvents>}
  */
@@ -302,16 +302,16 @@ export class Client extends Emitter {
   #url;
   /** @type {string | null} */
   #fallback;
-  /** @type {string | null | undefined} undefined: `getToken` has to be asked */
+  /** @type {string | null | undefined} undefined: call `getToken` */
   #token;
   /** @type {State} */
   #state = "disconnected";
   #reconnecting = false;
-  /** @internal Whether a connection has ended for good, and `connect()` was not called since. */
+  /** @internal Whether the last connection was final, and `connect()` was not called since. */
   _stayingAway = false;
   #id = "";
 
-  /** Another object for every attempt: what began in an earlier one has to be dropped. */
+  /** A new object for each attempt: results of work that began in an earlier one are dropped. */
   #life = {};
   /** @type {Transport | null} */
   #transport = null;
@@ -326,7 +326,7 @@ export class Client extends Emitter {
   #waiting = new Waiting();
   /** @type {string[]} */
   #outgoing = [];
-  /** @type {string[]} Messages, of which so many are handled; shift() is slow in long arrays. */
+  /** @type {string[]} Messages, the first `#handled` done; shift() is slow in long arrays. */
   #inbox = [];
   #handled = 0;
   #answered = false;
@@ -352,7 +352,7 @@ export class Client extends Emitter {
   #refreshTimer;
 
   /**
-   * @param {string | URL} [url] of the WebSocket; a path belongs to the page's host
+   * @param {string | URL} [url] of the WebSocket; a path is on the page's host
    * @param {Options} [options]
    */
   constructor(url = "/connection/websocket", options = {}) {
@@ -365,7 +365,7 @@ export class Client extends Emitter {
     const sockjs = new URL(beside, socket.href.replace("ws", "http"));
     this.#fallback =
       fallback && transports.includes("eventsource") ? sockjs.href.replace(/\/$/, "") : null;
-    if (!this.#url && !this.#fallback) throw new TypeError("no transport is left");
+    if (!this.#url && !this.#fallback) throw new TypeError("options allow no transport");
     this._options = { ...DEFAULTS, ...options, timeouts: { ...TIMEOUTS, ...options.timeouts } };
     this.#token = options.token ?? undefined;
     this.#backOff = new BackOff(this._options);
@@ -373,9 +373,9 @@ export class Client extends Emitter {
   }
 
   /**
-   * A client for a page with `{% realtime_config %}`, which says where to connect and as whom.
+   * Returns a client with the URL and the token in the page's `{% realtime_config %}`.
    *
-   * @param {Options} [options] what they say goes before what the page says
+   * @param {Options} [options] override those of the page
    */
   static fromPage(options = {}) {
     const element = document.getElementById("realtime-config");
@@ -391,7 +391,7 @@ export class Client extends Emitter {
     return this.#state;
   }
 
-  /** Whether the client tries to get a lost connection back. */
+  /** Whether the client tries to reconnect. */
   get reconnecting() {
     return this.#reconnecting;
   }
@@ -401,12 +401,12 @@ export class Client extends Emitter {
     return this.#id;
   }
 
-  /** What carries the connection; null while there is none. */
+  /** The transport in use; null while there is no connection. */
   get transport() {
     return this.#state === "connected" ? this.#using : null;
   }
 
-  /** Connect, and stay connected. While the client waits to reconnect, try at once. */
+  /** Connect, and reconnect when the connection is lost. While waiting to reconnect: try now. */
   connect() {
     if (this.#state !== "disconnected") return;
     globalThis.addEventListener?.("online", this.#networkChanged);
@@ -415,7 +415,7 @@ export class Client extends Emitter {
     this.#attempt();
   }
 
-  /** End the connection, and do not come back until `connect()` is called. */
+  /** Close the connection, and do not reconnect until `connect()` is called. */
   disconnect() {
     if (this.#state === "disconnected" && !this.#reconnecting) return;
     this.#flush();
@@ -433,10 +433,10 @@ export class Client extends Emitter {
   }
 
   /**
-   * Subscribe to a channel, on every connection that is made from now on.
+   * Subscribe to a channel, on this connection and on all later ones.
    *
    * @param {string} channel
-   * @param {SubscriptionOptions} [options] not looked at if the client has the channel already
+   * @param {SubscriptionOptions} [options] ignored if the client has the channel already
    */
   subscribe(channel, options = {}) {
     const subscription =
@@ -447,11 +447,11 @@ export class Client extends Emitter {
 
   /** @param {string} channel @param {any} data @returns {Promise<void>} */
   async publish(channel, data) {
-    if (data === undefined) throw new TypeError("undefined is no data");
+    if (data === undefined) throw new TypeError("data must not be undefined");
     await this.#request(METHOD.publish, { channel: checked(channel), data });
   }
 
-  /** Who is there, by connection ID. @param {string} channel */
+  /** Returns the subscribers, by connection ID. @param {string} channel */
   async presence(channel) {
     const { presence } = await this.#request(METHOD.presence, { channel: checked(channel) });
     return /** @type {Record<string, ClientInfo>} */ (presence);
@@ -462,7 +462,7 @@ export class Client extends Emitter {
     return this.#request(METHOD.presence_stats, { channel: checked(channel) });
   }
 
-  /** What is kept, oldest first. @param {string} channel @returns {Promise<Publication[]>} */
+  /** Returns history, oldest first. @param {string} channel @returns {Promise<Publication[]>} */
   async history(channel) {
     const result = await this.#request(METHOD.history, { channel: checked(channel) });
     return result.publications.map((/** @type {any} */ each) => toPublication(channel, each));
@@ -473,7 +473,7 @@ export class Client extends Emitter {
     return (await this.#request(METHOD.rpc, { method, data })).data;
   }
 
-  /** Send something that is not answered; lost with the connection. @param {any} data */
+  /** Send a message without a reply; it may be lost with the connection. @param {any} data */
   send(data) {
     if (this.#state !== "connected") throw disconnected();
     this.#queue({ method: METHOD.send, params: { data } });
@@ -526,11 +526,11 @@ export class Client extends Emitter {
   }
 
   /**
-   * The transport failed. One that has never worked may be blocked, so try the other: at once,
-   * because a server that answers there, and only there, is not simply away.
+   * The transport failed. A WebSocket that never worked may be blocked, so try the fallback at
+   * once: a server that is reached only there is not simply down.
    *
    * @param {DisconnectContext} lost
-   * @param {boolean} [hung] nothing came at all
+   * @param {boolean} [hung] nothing was received at all
    */
   #broken(lost, hung = false) {
     if (this.#worked || lost.code >= 3000) {
@@ -601,7 +601,7 @@ export class Client extends Emitter {
 
   /** @type {boolean} */
   get #renewable() {
-    // whoever connects without a token is known otherwise
+    // a visitor who connects without a token is known by other means
     return this._options.getToken !== undefined && this.#token !== "";
   }
 
@@ -609,7 +609,7 @@ export class Client extends Emitter {
    * Get a connection token from the application.
    *
    * @param {(error: RealtimeError) => void} onFailure
-   * @returns {Promise<boolean>} whether to go on
+   * @returns {Promise<boolean>} whether there is a token
    */
   async #renewToken(onFailure) {
     const life = this.#life;
@@ -638,7 +638,7 @@ export class Client extends Emitter {
     }
   }
 
-  /** A refresh that fails is tried again. Whether to close is the server's decision. */
+  /** Refresh the connection, and retry after a failure. The server decides whether to close. */
   async #refresh() {
     const life = this.#life;
     const retry = (/** @type {RealtimeError} */ error) => {
@@ -657,7 +657,7 @@ export class Client extends Emitter {
   // losing the connection
 
   /**
-   * Everything that belongs to the connection ends; then the page is told.
+   * End everything that belongs to the connection, then emit events.
    *
    * @internal
    * @param {DisconnectContext} lost
@@ -687,7 +687,7 @@ export class Client extends Emitter {
     if (!announced) this._emit("disconnect", { code, reason, reconnect });
   }
 
-  /** Drop the transport and what was sent through it. */
+  /** Drop the transport and the commands sent through it. */
   #drop() {
     clearTimeout(this.#openTimer);
     clearTimeout(this.#pingTimer);
@@ -708,7 +708,7 @@ export class Client extends Emitter {
 
   /**
    * @param {State} state
-   * @param {() => void} [first] what to do in this state before anybody is told
+   * @param {() => void} [first] called in this state, before the event
    * @param {{ reason: string, delay: number | null }} [why]
    */
   #become(state, first, { reason, delay } = { reason: "", delay: null }) {
@@ -725,7 +725,7 @@ export class Client extends Emitter {
   // commands
 
   /**
-   * Run a command for a caller. It waits for the connection while there is hope.
+   * Run a command for a caller. It waits for a connection while the client reconnects.
    *
    * @param {number} method
    * @param {object} params
@@ -785,7 +785,7 @@ export class Client extends Emitter {
     call.onReply(error, result);
   }
 
-  // what comes in
+  // messages of the server
 
   /** @param {string} frame */
   #receive(frame) {
@@ -796,7 +796,7 @@ export class Client extends Emitter {
     if (!this.#paused) this.#handle();
   }
 
-  /** Handle what came, in order. A caller who got a reply goes on before what came after it. */
+  /** Handle messages in order. A caller that got a reply runs before the next message. */
   #handle(pausing = true) {
     while (this.#handled < this.#inbox.length) {
       const line = this.#inbox[this.#handled++] ?? "";
@@ -807,7 +807,7 @@ export class Client extends Emitter {
         else if (error) this.#answer(id, new RealtimeError(error.code, error.message), null);
         else this.#answer(id, null, result ?? {});
       } catch (error) {
-        this._lose(advice(`not understood: ${error}`));
+        this._lose(advice(`unreadable message: ${error}`));
       }
       if (this.#answered && pausing && this.#handled < this.#inbox.length) {
         const life = this.#life;
@@ -888,7 +888,7 @@ export class Client extends Emitter {
   }
 
   /**
-   * A token for a private channel. Those that are wanted in one turn are asked for at once.
+   * Returns a token for a private channel. Calls of one turn share one request.
    *
    * @internal
    * @param {string} channel
@@ -915,7 +915,7 @@ export class Client extends Emitter {
 }
 
 /**
- * One channel of a client. `client.subscribe(channel)` makes it.
+ * One channel of a client, returned by `client.subscribe(channel)`.
  *
  * @extends {Emitter<SubscriptionEvents>}
  */
@@ -925,7 +925,7 @@ export class Subscription extends Emitter {
   /** @type {SubscriptionState} */
   #state = "unsubscribed";
   #stream = new Stream();
-  /** @type {object | null} The subscribe of this connection; what an earlier one got is dropped. */
+  /** @type {object | null} The subscribe of this connection; results of others are dropped. */
   #request = null;
   #backOff;
   /** @type {Timer} */
@@ -951,17 +951,17 @@ export class Subscription extends Emitter {
     this.#backOff = new BackOff(client._options);
   }
 
-  /** "subscribing" also while there is no connection. */
+  /** It is "subscribing" also while there is no connection. */
   get state() {
     return this.#state;
   }
 
-  /** The last publication seen, in channels with recovery; null elsewhere. */
+  /** Position of the last publication, in channels with recovery; else null. */
   get position() {
     return this.#stream.position;
   }
 
-  /** Subscribe again after `unsubscribe()` or an error; nothing is recovered then. */
+  /** Subscribe again after `unsubscribe()` or an error, without recovery. */
   subscribe() {
     if (this.#state !== "unsubscribed") return;
     this.#client._add(this);
@@ -969,7 +969,7 @@ export class Subscription extends Emitter {
     if (this.#client.state === "connected") this._start();
   }
 
-  /** Unsubscribe at once. What still comes for the channel is ignored. */
+  /** Unsubscribe at once. Later pushes of the channel are ignored. */
   unsubscribe() {
     if (this.#state === "unsubscribed") return;
     if (this.#request) {
@@ -1005,12 +1005,12 @@ export class Subscription extends Emitter {
   }
 
   /**
-   * Loop over the publications from now on. The loop ends with the subscription or with
-   * `client.disconnect()`, goes on over reconnects, and throws when the subscription fails.
+   * Loop over the publications from now on. The loop goes on over reconnects, ends with the
+   * subscription or with `client.disconnect()`, and throws when the subscription fails.
    *
    * @param {object} [options]
-   * @param {number} [options.limit] so many wait for a slow loop; one more, and the loop throws
-   *   an error with the code OVERFLOW once it has got them
+   * @param {number} [options.limit] publications that may wait for a slow loop. After one more the
+   *   loop gets those that wait, then throws an error with the code OVERFLOW
    */
   publications({ limit = LOOP_LIMIT } = {}) {
     const ended = this.#state === "unsubscribed";
@@ -1069,7 +1069,7 @@ export class Subscription extends Emitter {
    * The connection is lost; returns whether the channel was subscribed.
    *
    * @internal
-   * @param {boolean} final nobody comes back by itself
+   * @param {boolean} final whether the client does not reconnect
    */
   _lost(final) {
     const active = this.#state === "subscribed";
@@ -1086,7 +1086,7 @@ export class Subscription extends Emitter {
     if (type === PUSH.join) this._emit("join", { channel, info: data.info });
     else if (type === PUSH.leave) this._emit("leave", { channel, info: data.info });
     else if (type === PUSH.unsub) {
-      // it was about an earlier subscription, and this one may be made all the same
+      // it is about an earlier subscription, and the server may still confirm this one
       if (this.#state === "subscribing") this.unsubscribe();
       else this.#end();
     } else if (type === PUSH.publication) {
@@ -1109,7 +1109,7 @@ export class Subscription extends Emitter {
     this.#waiting.end();
     this._emit("subscribe", context);
     for (const publication of context.publications) {
-      // told even after a loss, because the position is behind them; not after unsubscribe()
+      // deliver even after a loss, because the position is already behind; not after unsubscribe()
       if (stream !== this.#stream) return;
       this.#deliver(publication);
     }
@@ -1121,7 +1121,7 @@ export class Subscription extends Emitter {
     if (error.code === ErrorCode.TIMEOUT) {
       this.#client._lose(advice(error.message));
     } else if (error.code === ErrorCode.INTERNAL) {
-      // the specification wants a new connection; the delay spares the other channels
+      // the protocol demands a new connection; the delay spares the other channels
       this.#retry(request, error, () => this.#client._lose(advice(error.message)));
     } else if (EXPIRED_TOKEN.includes(error.code) && this.#hasToken) {
       this.#retry(request, error, () => this._start());
@@ -1246,7 +1246,7 @@ export class Subscription extends Emitter {
   }
 }
 
-/** Those who wait for one thing. Who has waited long enough is forgotten. */
+/** Promises of callers that wait for one event, each for a limited time. */
 class Waiting {
   /** @type {Set<Waiter>} */
   #waiters = new Set();
@@ -1265,7 +1265,7 @@ class Waiting {
     });
   }
 
-  /** @param {RealtimeError} [error] why it will not come */
+  /** @param {RealtimeError} [error] why the event will not come */
   end(error) {
     for (const { resolve, reject, timer } of this.#waiters) {
       clearTimeout(timer);
@@ -1276,15 +1276,15 @@ class Waiting {
   }
 }
 
-/** How far a channel has been seen. */
+/** The position in a channel. */
 class Stream {
-  /** @type {Position | null} null where nothing can be recovered */
+  /** @type {Position | null} null in channels without recovery */
   position = null;
   #begun = false;
   #active = false;
 
   /**
-   * A subscription begins, or begins again.
+   * Take over the result of a subscribe.
    *
    * @param {string} channel
    * @param {any} result
@@ -1299,13 +1299,13 @@ class Stream {
     const publications = (result.publications ?? []).map((/** @type {any} */ each) =>
       toPublication(channel, each, true),
     );
-    // where positions are seq and gen, the newest one comes first
+    // with seq and gen instead of offset, the server sends the newest one first
     publications.sort((a, b) => (a.offset ?? 0) - (b.offset ?? 0));
     const recovered = result.recovered === true;
     return { channel, isResubscribe, recoverable, recovered, publications };
   }
 
-  /** The connection is lost; returns whether the channel was subscribed. */
+  /** End with the connection; returns whether the channel was subscribed. */
   end() {
     const active = this.#active;
     this.#active = false;
@@ -1313,7 +1313,7 @@ class Stream {
   }
 
   /**
-   * A publication comes; without gaps, or something got lost on the way.
+   * Compare a publication with the position, and move the position if it is the next one.
    *
    * @param {Publication} publication
    * @returns {"next" | "seen" | "gap"}
@@ -1334,7 +1334,7 @@ class WebSocketTransport {
   constructor(url, listener) {
     const socket = new WebSocket(url);
     socket.onopen = listener.onopen;
-    // a binary frame is not from this service, and not understood either
+    // a binary frame is not from this service; as text it is unreadable
     socket.onmessage = ({ data }) => listener.onframe(String(data));
     socket.onclose = ({ code, reason }) => listener.onclose(code, reason);
     this.#socket = socket;
@@ -1353,7 +1353,7 @@ class WebSocketTransport {
 }
 
 /**
- * SockJS: server-sent events one way, POST requests the other.
+ * SockJS: server-sent events from the server, POST requests to it.
  *
  * @implements {Transport}
  */
@@ -1392,19 +1392,19 @@ class EventSourceTransport {
 
   #attach() {
     const source = new EventSource(`${this.#url}/eventsource`, { withCredentials: true });
-    let heard = false;
+    let received = false;
     source.onmessage = ({ data }) => {
-      heard = true;
+      received = true;
       try {
         this.#take(data);
       } catch (error) {
-        this.#end(0, `not understood: ${error}`);
+        this.#end(0, `unreadable message: ${error}`);
       }
     };
     source.onerror = () => {
       source.close();
-      // a response ends after some time, and the session goes on in the next one
-      if (heard && this.#listener) this.#attach();
+      // the server ends each response after some time; the session goes on in the next one
+      if (received && this.#listener) this.#attach();
       else this.#end(0, "");
     };
     this.#source = source;
@@ -1414,7 +1414,7 @@ class EventSourceTransport {
   #take(frame) {
     const content = frame.slice(1);
     if (frame[0] === "o") {
-      // a second time: the server has forgotten the session
+      // for the second time: the server has forgotten the session
       if (this.#opened) this.#end(0, "");
       else this.#listener?.onopen();
       this.#opened = true;
@@ -1428,7 +1428,7 @@ class EventSourceTransport {
     }
   }
 
-  /** One request after the other, for the order. */
+  /** Send one request after another, to keep the order. */
   async #post() {
     this.#sending = true;
     try {
@@ -1455,7 +1455,7 @@ class EventSourceTransport {
   }
 }
 
-/** Delays that grow; the random half keeps many clients from coming back at once. */
+/** Delays that grow. Half of each is random, so that clients do not reconnect all at once. */
 class BackOff {
   #failures = 0;
   #options;
@@ -1485,7 +1485,7 @@ function advice(reason) {
 }
 
 /**
- * The disconnect advice in the reason of a close; without one, come back.
+ * Returns the disconnect advice in a close reason. Without advice: reconnect.
  *
  * @param {number} code
  * @param {string} text
@@ -1496,13 +1496,13 @@ function readAdvice(code, text) {
     const { reason, reconnect } = JSON.parse(text);
     if (typeof reconnect === "boolean") return { code, reason: String(reason), reconnect };
   } catch {
-    // a text, or nothing
+    // plain text, or empty
   }
   const reconnect = !FINAL_DISCONNECTS.includes(code);
   return { code, reason: text || "connection lost", reconnect };
 }
 
-/** Both kinds of positions as one number. @param {any} position @returns {number} 0: none */
+/** Returns offset, or seq and gen as one. @param {any} position @returns {number} 0: none */
 function offsetOf({ offset, seq = 0, gen = 0 }) {
   return offset ?? gen * 2 ** 32 + seq;
 }
@@ -1519,7 +1519,7 @@ function toPublication(channel, raw, recovered = false) {
   return { channel, recovered, ...publication, ...(offset && { offset }) };
 }
 
-/** What asks for recovery. A server that writes seq and gen understands an offset, too.
+/** Returns params that ask for recovery. Servers that send seq and gen read an offset, too.
  * @param {Position | null} position */
 function recovery(position) {
   return position ? { recover: true, offset: position.offset, epoch: position.epoch } : {};
@@ -1530,14 +1530,14 @@ function untilRefresh(ttl = 0) {
   return Math.min(Math.max(ttl, 1) * 1000, LONGEST_TIMER);
 }
 
-/** An empty name would end the connection. @param {string} channel */
+/** Refuse an empty name, for which the server would disconnect. @param {string} channel */
 function checked(channel) {
-  if (typeof channel !== "string" || !channel) throw new TypeError("a channel needs a name");
+  if (typeof channel !== "string" || !channel) throw new TypeError("channel must be a non-empty string");
   return channel;
 }
 
 /**
- * The result of a function, or an error when it takes longer.
+ * Returns the result of a function, or throws if it takes longer than the timeout.
  *
  * @template T
  * @param {() => T} run
@@ -1554,7 +1554,7 @@ function within(run, timeout) {
   return Promise.race([running, late]).finally(() => clearTimeout(timer));
 }
 
-/** Not a timer: those are slow in pages that nobody looks at. @param {() => void} run */
+/** Run later, without a timer: browsers delay those in hidden pages. @param {() => void} run */
 function afterPromises(run) {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {

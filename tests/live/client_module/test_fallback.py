@@ -206,14 +206,14 @@ async def nonsense() -> AsyncIterator[str]:
     await server.wait_closed()
 
 
-async def test_stream_that_is_not_understood_is_given_up(nonsense: str, page: ClientPage) -> None:
+async def test_stream_with_an_unreadable_message_is_lost(nonsense: str, page: ClientPage) -> None:
     await page.make(nonsense, token=connection_token("17"), fallback=nonsense, **ONLY)
     await page.run("client.connect()")
 
     lost = await page.event("disconnect")
 
     assert lost["reconnect"]
-    assert lost["reason"].startswith("not understood")
+    assert lost["reason"].startswith("unreadable message")
     await page.run("client.disconnect()")
 
 
