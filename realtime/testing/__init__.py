@@ -1,4 +1,4 @@
-"""For the tests of a site: what was published, and clients without a server.
+"""The test kit for sites: captured publications, and clients without a server.
 
     from realtime.testing import RealtimeTestMixin
 
@@ -10,8 +10,8 @@
                 alice.expect("chat:lobby", {"text": "hi"})
             self.assertPublished("chat:lobby", {"text": "hi"})
 
-With pytest the fixtures of `realtime.testing.plugin` are there by themselves. All of it is in
-docs/testing.md. Names are loaded at first use: pytest imports this package in every project.
+With pytest, the fixtures of `realtime.testing.plugin` are registered automatically. See
+docs/testing.md. Names are loaded at their first use: pytest imports this package in every project.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TestClient: one user's connection, as the code of a front end would have it."""
+"""TestClient: one connection of a user, with the methods of a client library."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from realtime.testing.sockets import REPLY_TIMEOUT, Socket
 from realtime.testing.sync_async import Service, sync_and_async
 
 EXPECT_TIMEOUT = 2.0
-"""Seconds until what is expected must have come."""
+"""Seconds to wait for a push that a test expects."""
 
 Token = str | Callable[[str, str], str]
-"""A subscription token, or what makes one of connection ID and channel."""
+"""A subscription token, or a function of client ID and channel that makes one."""
 
 
 class _Subscription:
-    """A channel the client is in, and what it needs to come back to it."""
+    """A subscription of the client, and what it needs to subscribe again."""
 
     def __init__(self, token: Token, position: StreamPosition | None, server_side: bool) -> None:
         self.token = token
@@ -40,16 +40,17 @@ class _Subscription:
 
 
 class TestClient:
-    """A client of a `TestService`, which makes it. Speaks the protocol, without a network.
+    """A client of a `TestService`, made by its method `client`. Speaks the protocol in memory.
 
         with service.client(user) as alice:               async with service.client(user) as alice:
             alice.subscribe("chat:lobby")                     await alice.asubscribe("chat:lobby")
             alice.expect("chat:lobby", {"text": "hi"})        await alice.aexpect(...)
 
-    Each method has a twin for coroutines whose name begins with "a". All raise:
-        Error: the service refuses; the class tells the code, `PermissionDenied` for one.
-        Disconnect: the service closed the connection, in the same way.
-        AssertionError: what is expected does not come.
+    Each method has an async version whose name begins with "a". All of them raise:
+        Error: the service refuses: an instance of the class that belongs to the code, such as
+            `PermissionDenied`.
+        Disconnect: the service closed the connection: also of the class of its code.
+        AssertionError: an expected push did not come.
     """
 
     __test__ = False  # for pytest
@@ -62,15 +63,15 @@ class TestClient:
     ) -> None:
         self.service = service
         self.id = ""
-        """Connection ID, a new one after every connect."""
+        """Client ID, a new one after every connect."""
         self.data: Any = None
-        """What the connect hook had for the client."""
+        """Data of the connect hook for the client."""
         self._credentials = credentials
         self._data = data
         self._socket: Socket | None = None
         self._subscriptions: dict[str, _Subscription] = {}
         self._inbox: list[tuple[PushType, Received]] = []
-        """What came and was not expected yet."""
+        """Pushes that the test has not expected yet."""
 
     # connection
 
@@ -78,29 +79,29 @@ class TestClient:
         """Connect, and return the client.
 
         Raises:
-            HandshakeRefused: the WebSocket is not accepted.
-            Error, Disconnect: the service does not let it in.
+            HandshakeRefused: the service did not accept the WebSocket.
+            Error, Disconnect: the service refused the connect command.
         """
         await self._open({})
         return self
 
     async def _close(self) -> None:
-        """Leave, as a page that is closed. The service knows when this returns."""
+        """Close the connection, and wait until the service has ended it."""
         if self._socket is not None:
             await self._socket.close()
             await self._gone()
         self._subscriptions.clear()
 
     async def _drop(self) -> None:
-        """Lose the connection, as by a network that is gone. See `resume`."""
+        """Lose the connection, as a network failure does. See `resume`."""
         if self._socket is not None:
             await self._socket.close(lost=True)
             await self._gone()
 
     async def _resume(self) -> Resumed:
-        """Connect anew, subscribe to the same channels, and recover, as client libraries do.
+        """Reconnect, subscribe to the same channels, and recover, as client libraries do.
 
-        What was missed is in the result; `expect` is for what comes afterwards.
+        The result has the publications that were missed; `expect` waits for later ones.
         """
         if self._socket is not None and not self._socket.over:
             await self._drop()
@@ -129,9 +130,11 @@ class TestClient:
     async def _closed(
         self, code: int | None = None, *, timeout: float = EXPECT_TIMEOUT
     ) -> Disconnect:
-        """Wait until the service has closed the connection; returns how, as an exception.
+        """Wait until the service has closed the connection, and return the disconnect.
 
-        `code` is that of the close frame: 3012 after `disconnect`, for example.
+        Args:
+            code: the one to expect, such as 3012 after `disconnect`; None: any.
+            timeout: seconds.
         """
         socket = self._open_socket()
         closed = await socket.wait(lambda: socket.closed, timeout)
@@ -140,7 +143,7 @@ class TestClient:
         await socket.ended()
         await self._gone()
         if code is not None and closed.code != code:
-            raise AssertionError(f"Closed with {closed}, and not with {code}.")
+            raise AssertionError(f"Closed with {closed}, not with {code}.")
         return closed
 
     connect, aconnect = sync_and_async(_connect)
@@ -169,9 +172,10 @@ class TestClient:
         """Subscribe to a channel.
 
         Args:
-            token: for a private channel; a function is called with connection ID and channel,
-                at every `resume` too: `realtime.tokens.subscription_token` is one.
-            since: the position to recover from, as in an earlier result.
+            channel: the name of the channel.
+            token: for a private channel; a function such as `realtime.tokens.subscription_token`
+                is called with client ID and channel, also at every `resume`.
+            since: the position of an earlier result, to recover from.
         """
         made = token if isinstance(token, str) else await self._call(token, self.id, channel)
         params = {"channel": channel, "token": made, **_since(since)}
@@ -184,38 +188,38 @@ class TestClient:
         self._subscriptions.pop(channel, None)
 
     async def _publish(self, channel: str, data: object) -> None:
-        """Publish as a client, where the options allow it."""
+        """Publish as a client, if the options allow it."""
         await self._open_socket().call(Method.PUBLISH, {"channel": channel, "data": data})
 
     async def _rpc(self, method: str, data: object = None) -> Any:
-        """Call a method of the site; returns its data, None for nothing."""
+        """Call a method of the site, and return its data, if it has any."""
         params = {"method": method, "data": data}
         return (await self._open_socket().call(Method.RPC, params)).get("data")
 
     async def _send(self, data: object) -> None:
-        """Send a message to the site, which gets no answer; it is handled when this returns."""
+        """Send a message to the site, and wait until its hook was called."""
         socket = self._open_socket()
         socket.send(data)
         await socket.call(Method.PING, {})
 
     async def _presence(self, channel: str) -> dict[str, ClientInfo]:
-        """Who is subscribed: connection ID → client info."""
+        """Return the clients that are subscribed: client ID → client info."""
         result = await self._open_socket().call(Method.PRESENCE, {"channel": channel})
         present: dict[str, ClientInfo] = result["presence"]
         return present
 
     async def _presence_stats(self, channel: str) -> PresenceStats:
-        """How many clients and users are subscribed."""
+        """Return the numbers of clients and users that are subscribed."""
         result = await self._open_socket().call(Method.PRESENCE_STATS, {"channel": channel})
         return PresenceStats(num_clients=result["num_clients"], num_users=result["num_users"])
 
     async def _history(self, channel: str) -> list[Received]:
-        """What is kept in a channel, oldest first."""
+        """Return the history of a channel, oldest publication first."""
         result = await self._open_socket().call(Method.HISTORY, {"channel": channel})
         return [read_publication(channel, shape) for shape in result["publications"]]
 
     async def _refresh(self, token: str) -> None:
-        """Bring a new connection token, before the old one expires."""
+        """Send a new connection token, before the old one expires."""
         await self._open_socket().call(Method.REFRESH, {"token": token})
 
     subscribe, asubscribe = sync_and_async(_subscribe)
@@ -233,39 +237,39 @@ class TestClient:
     async def _expect(
         self, channel: str, data: object = ANY, *, timeout: float = EXPECT_TIMEOUT
     ) -> Received:
-        """Wait for the next publication in a channel, which must have these data.
+        """Wait for the next publication in a channel, which must have these data, and return it.
 
-        Publications in other channels wait until they are expected themselves.
+        Publications in other channels stay there for later calls.
         """
         publication = await self._next(PushType.PUBLICATION, channel, timeout)
         if publication.data != data:
             raise AssertionError(
-                f"The next publication in {channel!r} is {publication.data!r}, and not {data!r}."
+                f"The next publication in {channel!r} is {publication.data!r}, not {data!r}."
             )
         return publication
 
     async def _expect_join(self, channel: str, *, timeout: float = EXPECT_TIMEOUT) -> ClientInfo:
-        """Wait until the channel says that a client subscribed; returns who."""
+        """Wait for the next join in a channel, and return the client info."""
         return _info(await self._next(PushType.JOIN, channel, timeout))
 
     async def _expect_leave(self, channel: str, *, timeout: float = EXPECT_TIMEOUT) -> ClientInfo:
-        """Wait until the channel says that a client left; returns who."""
+        """Wait for the next leave in a channel, and return the client info."""
         return _info(await self._next(PushType.LEAVE, channel, timeout))
 
     async def _expect_unsubscribed(self, channel: str, *, timeout: float = EXPECT_TIMEOUT) -> None:
-        """Wait until the service unsubscribes the client from a channel."""
+        """Wait until the service has unsubscribed the client from a channel."""
         await self._next(PushType.UNSUB, channel, timeout)
 
     async def _expect_nothing(self, channel: str | None = None) -> None:
-        """Nothing has come that was not expected, in a channel or in any.
+        """Fail if there is a push that the test has not expected, in a channel or in any.
 
-        What was published before this call has arrived; what the code under test leaves to
-        other threads may still be published later.
+        Publications made before this call have arrived; other threads of the code under test may
+        still publish later.
         """
         await self._open_socket().call(Method.PING, {})
         came = [push for push in self._inbox if channel in (None, push[1].channel)]
         if came:
-            raise AssertionError(f"Nothing was expected, and there is {_told(came)}.")
+            raise AssertionError(f"Expected nothing, but there is {_listed(came)}.")
 
     expect, aexpect = sync_and_async(_expect)
     expect_join, aexpect_join = sync_and_async(_expect_join)
@@ -292,13 +296,13 @@ class TestClient:
             if socket is not None and socket.closed is not None:
                 why = f"can come: the service closed the connection with {socket.closed}"
         raise AssertionError(
-            f"No {kind.name.lower()} in {channel!r} {why}. There is {_told(self._inbox)}."
+            f"No {kind.name.lower()} in {channel!r} {why}. There is {_listed(self._inbox)}."
         )
 
     # underneath
 
     async def _gone(self) -> None:
-        """Wait until the service has ended everything the connection was part of."""
+        """Wait until the service has ended all subscriptions of the client."""
         clients = self.service.node.hub.clients
         async with asyncio.timeout(REPLY_TIMEOUT):
             while self.id in clients:
@@ -310,9 +314,9 @@ class TestClient:
         return self._socket
 
     async def _open(self, subs: Mapping[str, Mapping[str, Any]]) -> dict[str, Subscribed]:
-        """Connect; returns the server-side subscriptions."""
+        """Connect, and return the server-side subscriptions."""
         if self._socket is not None and not self._socket.over:
-            raise ConnectionError("the client is connected already")
+            raise ConnectionError("the client is already connected")
         self._subscriptions.clear()
         self._socket = Socket(self._credentials.headers(), self._arrived)
         token = await self._call(self._credentials.token, self.service.node.config)
@@ -366,8 +370,8 @@ def _info(received: Received) -> ClientInfo:
     return received.info
 
 
-def _told(inbox: list[tuple[PushType, Received]]) -> str:
-    """What came, for the message of a failed expectation."""
+def _listed(inbox: list[tuple[PushType, Received]]) -> str:
+    """List pushes, for the message of a failed expectation."""
     words = [
         f"{received.data!r} in {received.channel!r}"
         if kind is PushType.PUBLICATION

@@ -1,4 +1,4 @@
-"""Who a client of a test is: what its handshake and its connect command say."""
+"""Credentials of a test client: the headers of its handshake, and its token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from realtime.hooks.answers import user_id
 
 
 class Credentials:
-    """Looked at for every connect, so cookies and tokens may change meanwhile."""
+    """Read at every connect, so cookies and tokens may change."""
 
     def __init__(
         self,
@@ -27,10 +27,10 @@ class Credentials:
         """See `TestService.client`.
 
         Raises:
-            TypeError: user and token are given, or the user is none.
+            TypeError: both user and token are given, or the user is not a user.
         """
         if user is not None and token:
-            raise TypeError("user and token both say who the client is: give one of them")
+            raise TypeError("give either a user or a token")
         self._user = None if user is None else user_id(user)
         self._token = token
         self._info = info
@@ -39,10 +39,10 @@ class Credentials:
         self._headers = dict(headers or {})
 
     def token(self, config: Config) -> str:
-        """The connection token; "" for none. May run code of the test.
+        """Return the connection token, "" for none. May call a function of the test.
 
         Raises:
-            ValueError: none can be made for a user.
+            ValueError: tokens cannot be made here, but are verified with keys of others (JWKS).
         """
         if not isinstance(self._token, str):
             return self._token()
@@ -50,13 +50,13 @@ class Credentials:
             return self._token
         if config.token_jwks_public_endpoint:
             raise ValueError(
-                "token_jwks_public_endpoint is set, so no token can be made for a user here:"
-                " give one of your own, with token=."
+                "token_jwks_public_endpoint is set, so the test kit cannot make a token for a"
+                " user: pass one with token=."
             )
         return issue.connection_token(config, self._user, info=self._info, channels=self._channels)
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """The headers of the handshake."""
+        """Return the headers of the handshake."""
         headers = {"host": "testserver", **{k.lower(): v for k, v in self._headers.items()}}
         cookies = [
             f"{name}={value.coded_value if isinstance(value, Morsel) else value}"

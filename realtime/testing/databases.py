@@ -1,8 +1,8 @@
-"""The database connections of a test, lent to the threads in which functions of the site run.
+"""The database connections of a test, shared with the threads that run functions of the site.
 
-What a test wrote in the transaction that Django wraps around it is seen on its connection
-only, and so is an SQLite database in memory. Everything else is committed: there the threads
-use connections of their own, which are closed after each call.
+What a test wrote in the transaction that Django puts around it is seen on its connection only, and
+so is an SQLite database in memory. Everything else is committed: for it the threads use connections
+of their own, which are closed after each call.
 """
 
 from __future__ import annotations
@@ -17,75 +17,76 @@ from django.db import connections
 T = TypeVar("T")
 
 
-RETURN_TIMEOUT = 10.0
-"""Seconds a function of the site has to end with the test."""
+RELEASE_TIMEOUT = 10.0
+"""Seconds that a function of the site may still run after the end of the test."""
 
 
 class Databases:
-    """The connections that are lent."""
+    """The connections that a test shares."""
 
     def __init__(self) -> None:
-        self._lent: dict[str, Any] = {}
+        self._shared: dict[str, Any] = {}
+        """By alias."""
         self._lock = threading.RLock()
         """A connection serves one thread at a time."""
 
-    def lend(self) -> None:
-        """Lend those connections of this thread that others cannot replace."""
+    def share(self) -> None:
+        """Share those connections of this thread that other threads cannot open themselves."""
         for connection in connections.all():
-            known = self._lent.get(connection.alias)
-            if connection is known or not _is_irreplaceable(connection):
+            known = self._shared.get(connection.alias)
+            if connection is known or not _must_be_shared(connection):
                 continue
             if known is not None and known.in_atomic_block and not connection.in_atomic_block:
                 continue
             connection.inc_thread_sharing()
             if known is not None:
                 known.dec_thread_sharing()
-            self._lent[connection.alias] = connection
+            self._shared[connection.alias] = connection
 
-    def take_back(self) -> None:
-        """Lend none any more.
+    def release(self) -> None:
+        """Share no connection any longer.
 
         Raises:
-            RuntimeError: a function of the site does not give one back.
+            RuntimeError: a function of the site still uses one.
         """
-        if not self._lock.acquire(timeout=RETURN_TIMEOUT):
+        if not self._lock.acquire(timeout=RELEASE_TIMEOUT):
             raise RuntimeError(
-                "A hook, or a receiver of a signal, uses the database of the test for more than"
-                f" {RETURN_TIMEOUT:g} s after it ended."
+                "A hook, or a receiver of a signal, still uses the database of the test"
+                f" {RELEASE_TIMEOUT:g} s after the end of the test."
             )
         try:
-            while self._lent:
-                self._lent.popitem()[1].dec_thread_sharing()
+            while self._shared:
+                self._shared.popitem()[1].dec_thread_sharing()
         finally:
             self._lock.release()
 
     @contextmanager
-    def borrowed(self) -> Iterator[None]:
-        """Use them in this thread. Whoever else wants to waits."""
-        if not self._lent:
+    def use(self) -> Iterator[None]:
+        """Use the shared connections in this thread. Other threads wait."""
+        if not self._shared:
             with _closed_afterwards():
                 yield
             return
         with self._lock, _closed_afterwards():
             own = {connection.alias: connection for connection in _opened()}
-            for alias, connection in self._lent.items():
+            for alias, connection in self._shared.items():
                 connections[alias] = connection
             try:
                 yield
             finally:
-                for alias in self._lent:
+                for alias in self._shared:
                     if alias in own:
                         connections[alias] = own[alias]
                     else:
                         del connections[alias]
 
     def run(self, work: Callable[[], T]) -> T:
-        """Run something with them."""
-        with self.borrowed():
+        """Call a function that uses the shared connections."""
+        with self.use():
             return work()
 
 
-def _is_irreplaceable(connection: Any) -> bool:
+def _must_be_shared(connection: Any) -> bool:
     in_memory = getattr(connection, "is_in_memory_db", None)
     return connection.in_atomic_block or (in_memory is not None and in_memory())
 
@@ -100,5 +101,5 @@ def _closed_afterwards() -> Iterator[None]:
 
 
 def _opened() -> Sequence[Any]:
-    """The connections that this thread has of its own."""
+    """Return the connections that this thread has opened."""
     return connections.all(initialized_only=True)

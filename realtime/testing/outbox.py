@@ -1,4 +1,4 @@
-"""What was published, as `django.core.mail.outbox` has what was mailed."""
+"""The outbox of a test: captured publications, like the mails in `django.core.mail.outbox`."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from asgiref.sync import iscoroutinefunction
 from realtime import payload
 from realtime.server_api.transactions import Publications
 from realtime.serving import serving
-from realtime.testing.transactions import Committed
+from realtime.testing.transactions import CommitHooks
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Published(NamedTuple):
-    """One publication of the site. `data` as clients get it: decoded from JSON."""
+    """A publication of the site. `data` is decoded from JSON, as clients get it."""
 
     channel: str
     data: Any
 
 
 class Outbox(Sequence[Published]):
-    """What was published, oldest first, from any thread. Equals a list of the same.
+    """The captured publications of all threads, oldest first. Equals a list of the same.
 
-    What is published in a transaction is here when the transaction has ended, and not if it
+    A publication in a transaction is in the outbox when the transaction has ended, and not if it
     was rolled back, in every kind of test case.
     """
 
-    __hash__ = None  # type: ignore[assignment]  # what is equal to a list has none
+    __hash__ = None  # type: ignore[assignment]  # it equals lists, which have none
 
     def __init__(self) -> None:
         self._published: list[Published] = []
-        self._committed: Committed | None = None
+        self._hooks: CommitHooks | None = None
 
     # reading
 
     def data(self, channel: str) -> list[Any]:
-        """What was published into one channel, oldest first."""
+        """Return the data published into one channel, oldest first."""
         return [data for name, data in self if name == channel]
 
     def count(self, value: object) -> int:
-        """How often this was published: `outbox.count(("chat:lobby", {"text": "hi"}))`."""
+        """Count equal publications: `outbox.count(("chat:lobby", {"text": "hi"}))`."""
         return sum(value == published for published in self)
 
     def clear(self) -> None:
-        """Forget what was published until now."""
+        """Remove all publications until now."""
         self._look()
         self._published.clear()
 
@@ -76,35 +76,35 @@ class Outbox(Sequence[Published]):
         return repr(list(self))
 
     def _look(self) -> list[Published]:
-        if self._committed is not None and recorder.is_innermost(self):
-            self._committed.happen()
+        if self._hooks is not None and recorder.is_innermost(self):
+            self._hooks.run()
         return self._published
 
     # writing
 
     def begin(self) -> None:
-        """Take what is published from now on."""
+        """Capture publications from now on."""
         recorder.open(self)
-        self._committed = Committed()
+        self._hooks = CommitHooks()
 
     def end(self) -> None:
-        """Take no more."""
+        """Capture no more publications."""
         self._look()
-        self._committed = None
+        self._hooks = None
         recorder.close(self)
 
-    def take(self, publications: Publications) -> None:
-        """Publish into this outbox."""
-        if self._committed is not None:
-            self._committed.happen()  # it was published earlier
+    def add(self, publications: Publications) -> None:
+        """Add publications."""
+        if self._hooks is not None:
+            self._hooks.run()  # these were published earlier
         for channel, data in publications:
             self._published.append(Published(channel, payload.value(data.json)))
 
 
 class Recorder:
-    """The publisher of tests: what is published goes to the innermost outbox.
+    """The publisher of tests: it adds publications to the innermost outbox.
 
-    It goes on to the publisher in force only where a `TestService` runs, whose clients receive it.
+    It passes them on to the service's own publisher only while a `TestService` runs.
     """
 
     def __init__(self) -> None:
@@ -112,35 +112,35 @@ class Recorder:
         self._outboxes: list[Outbox] = []
         self._services: list[object] = []
         self._publisher = serving.publisher
-        """The one in force when no outbox is open."""
+        """The service's own."""
 
-    # a `serving.Publisher`
+    # see `server_api.transactions.Publisher`
 
     def send(self, publications: Publications) -> None:
-        """Record the publications, and send them to clients of a `TestService`."""
+        """Record publications, and send them to the clients of a `TestService`."""
         if self._record(publications):
             self._publisher.send(publications)
 
     async def asend(self, publications: Publications) -> None:
-        """Record the publications, and send them. Async version of `send`."""
+        """Record publications, and send them. Async version of `send`."""
         if self._record(publications):
             await self._publisher.asend(publications)
 
     def _record(self, publications: Publications) -> bool:
-        """Record publications; return whether they are to be sent, too."""
+        """Record publications; return whether to send them, too."""
         innermost = self._innermost()
         if innermost is None:
             return True
-        innermost.take(publications)
+        innermost.add(publications)
         return bool(self._services)
 
     # outboxes and services
 
     def open(self, outbox: Outbox) -> None:
-        """Record into an outbox from now on."""
+        """Record into this outbox from now on."""
         innermost = self._innermost()
         if innermost is not None:
-            # without the lock: what waited for a commit may be sent now, by another thread
+            # not under the lock: another thread may send now what waited for a commit
             innermost._look()
         with self._lock:
             if not self._outboxes:
@@ -148,14 +148,14 @@ class Recorder:
             self._outboxes.append(outbox)
 
     def close(self, outbox: Outbox) -> None:
-        """Record into an outbox no longer."""
+        """Record into this outbox no longer."""
         with self._lock:
             self._outboxes = [other for other in self._outboxes if other is not outbox]
             if not self._outboxes and serving.publisher is self:
                 serving.publisher = self._publisher
 
     def is_innermost(self, outbox: Outbox) -> bool:
-        """Return whether publications go to this outbox."""
+        """Return whether publications are added to this outbox."""
         return self._innermost() is outbox
 
     def _innermost(self) -> Outbox | None:
@@ -163,7 +163,7 @@ class Recorder:
             return self._outboxes[-1] if self._outboxes else None
 
     def begin_service(self, service: object) -> None:
-        """Send to clients what is recorded, from now on."""
+        """Send what is recorded to the clients of a service, from now on."""
         with self._lock:
             self._services.append(service)
 
@@ -179,14 +179,15 @@ recorder = Recorder()
 
 
 class capture(ContextDecorator):  # noqa: N801, it is called like a function
-    """Take what is published into an outbox, instead of publishing it.
+    """Capture publications in an outbox, instead of publishing them.
 
         with capture() as outbox:
             ...
         assert outbox == [("chat:lobby", {"text": "hi"})]
 
-    As a decorator, of coroutine functions too, it only keeps publications from going out. Of
-    several the innermost takes. Clients of a `TestService` receive what is published as well.
+    As a decorator, of functions and coroutine functions, it only keeps publications from going
+    out. Where several are nested, the innermost one captures. Clients of a `TestService` receive
+    captured publications, too.
     """
 
     def __init__(self) -> None:
@@ -215,5 +216,5 @@ class capture(ContextDecorator):  # noqa: N801, it is called like a function
 
 
 def matching(published: Iterable[Published], channel: str, data: object = ANY) -> list[Published]:
-    """Those in a channel whose data equal these."""
+    """Return the publications in a channel whose data equal these."""
     return [entry for entry in published if entry.channel == channel and entry.data == data]

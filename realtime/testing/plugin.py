@@ -1,4 +1,4 @@
-"""The fixtures for pytest. Installed with the package; nothing of Django is loaded here."""
+"""The fixtures for pytest. They are installed with the package, and load Django when used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def realtime_outbox() -> Iterator[Outbox]:
-    """What the code under test publishes, as `mailoutbox` has what it mails."""
+    """The publications of the code under test, like the mails in `mailoutbox`."""
     from realtime.testing import capture
 
     with capture() as outbox:
@@ -23,7 +23,7 @@ def realtime_outbox() -> Iterator[Outbox]:
 
 @pytest.fixture
 def realtime_service() -> Iterator[TestService]:
-    """The service, with the memory engine, without a server."""
+    """The service with the memory engine, without a server."""
     from realtime.testing import TestService
 
     with TestService() as service:
@@ -32,13 +32,13 @@ def realtime_service() -> Iterator[TestService]:
 
 @pytest.fixture
 def realtime_client(realtime_service: TestService) -> Callable[..., TestClient]:
-    """Makes clients of the service: `with realtime_client(user) as alice:`, or `async with`."""
+    """Make clients of the service: `with realtime_client(user) as alice:`, or `async with`."""
     return realtime_service.client
 
 
 @pytest.fixture
 def realtime_settings() -> Iterator[Callable[..., None]]:
-    """Sets options of the service for one test: `realtime_settings(presence=True)`."""
+    """Set options of the service for one test: `realtime_settings(presence=True)`."""
     from django.conf import settings
     from django.test import override_settings
 

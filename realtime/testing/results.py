@@ -1,4 +1,4 @@
-"""What clients of a test get to see."""
+"""Results of test clients."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from realtime.testing.outbox import Published
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A publication that reached a client.
+    """A publication that a client received.
 
-    `offset` is 0 in a channel without history; `info` says who published, if a client did.
+    `offset` is 0 in a channel without history; `info` is that of a publishing client.
     """
 
     channel: str
@@ -26,10 +26,10 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """What the reply to a subscribe command says.
+    """The result of a subscribe command.
 
-    `publications`: what was missed, oldest first. `position`: where the client is, None in a
-    channel without recovery. `ttl` in seconds.
+    `publications`: those that were missed, oldest first. `position`: of the last publication, None
+    in a channel without recovery. `ttl`: seconds.
     """
 
     recovered: bool = False
@@ -41,30 +41,30 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """What the client got when it came back.
+    """The result of a reconnect.
 
-    `recovered`: nothing is missing, in any channel. `missed`: what was published meanwhile,
-    channel by channel, oldest first.
+    `recovered`: whether nothing is missing in any channel. `missed`: the publications since the
+    connection was lost, channel by channel, oldest first.
     """
 
     recovered: bool
     missed: list[Published] = field(default_factory=list)
     subscriptions: Mapping[str, Subscribed] = field(default_factory=dict)
-    """Channel → what its subscribe reply says."""
+    """Channel → the result of its subscribe command."""
 
 
 def read_publication(channel: str, shape: Mapping[str, Any]) -> Received:
-    """A publication on the wire, in either variant of positions."""
+    """Read a publication of the JSON protocol, with either form of offsets."""
     return Received(channel, shape.get("data"), _offset(shape), shape.get("info"))
 
 
 def read_subscribed(channel: str, shape: Mapping[str, Any]) -> Subscribed:
-    """A subscribe result on the wire, in either variant of positions."""
+    """Read a subscribe result of the JSON protocol, with either form of offsets."""
     position = None
     if shape.get("recoverable"):
         position = StreamPosition(_offset(shape), shape.get("epoch", ""))
     missed = [read_publication(channel, each) for each in shape.get("publications", ())]
-    missed.sort(key=lambda publication: publication.offset)  # the older variant: newest first
+    missed.sort(key=lambda publication: publication.offset)  # with seq and gen: newest first
     return Subscribed(
         recovered=shape.get("recovered", False),
         publications=tuple(missed),

@@ -1,7 +1,7 @@
-"""The service of one test: the real one, with the memory engine, on a thread of its own.
+"""The service of one test: the real one, with the memory engine, in a thread of its own.
 
-It stands beside the test as a server stands beside the code of a site: `publish`, `presence`,
-`disconnect` and the others reach it from every thread and from every event loop.
+`publish`, `presence`, `disconnect` and the other functions reach it from every thread and from
+every event loop, as they reach the process of a server.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from realtime.testing.clients import TestClient
 from realtime.testing.credentials import Credentials
 from realtime.testing.databases import Databases
 from realtime.testing.outbox import recorder
-from realtime.testing.transactions import Committed
+from realtime.testing.transactions import CommitHooks
 
 T = TypeVar("T")
 
 RECEIVERS_TIMEOUT = 10.0
-"""Seconds until receivers of signals must have heard what happened."""
+"""Seconds to wait until receivers of signals were called."""
 
 _SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE")
 
@@ -39,9 +39,9 @@ _SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE")
 class TestService:
     """A running service, between `start` and `stop`, or in `with` or `async with`.
 
-    It has the options in force, but always the memory engine; where no key for tokens is
-    set, it sets one. Settings that change restart it: its clients are closed with 3001, and
-    histories are empty.
+    It has the options in force, but always the memory engine; if no key for tokens is set, it
+    sets one. Changed settings restart it: its clients are closed with 3001, and histories are
+    empty.
     """
 
     __test__ = False  # for pytest
@@ -49,18 +49,18 @@ class TestService:
     def __init__(self) -> None:
         self.databases = Databases()
         self._thread: _Thread | None = None
-        self._committed: Committed | None = None
+        self._hooks: CommitHooks | None = None
 
     # life
 
     def start(self) -> None:
-        """Begin to serve.
+        """Start serving.
 
         Raises:
             InvalidOptions: the options have mistakes.
         """
-        self._committed = Committed()
-        self.databases.lend()
+        self._hooks = CommitHooks()
+        self.databases.share()
         recorder.begin_service(self)
         setting_changed.connect(self._changed)
         try:
@@ -70,13 +70,13 @@ class TestService:
             raise
 
     def stop(self) -> None:
-        """Close every client, and leave nothing behind."""
+        """Close every client, and stop serving."""
         setting_changed.disconnect(self._changed)
         self._end()
         sources.configuration.override()
         recorder.end_service(self)
-        self.databases.take_back()
-        self._committed = None
+        self.databases.release()
+        self._hooks = None
 
     def _serve(self) -> _Thread:
         if self._thread is None:
@@ -87,7 +87,7 @@ class TestService:
                     channel_layer="",
                     token_hmac_secret_key=secrets.token_urlsafe(32),
                 )
-            self._thread = _Thread(self.databases.borrowed)
+            self._thread = _Thread(self.databases.use)
         return self._thread
 
     def _end(self) -> None:
@@ -100,7 +100,7 @@ class TestService:
             return
         self._end()
         sources.configuration.override()
-        with suppress(InvalidOptions):  # told to whoever wants to be served
+        with suppress(InvalidOptions):  # the next caller gets it
             self._serve()
 
     def __enter__(self) -> TestService:
@@ -130,19 +130,19 @@ class TestService:
         headers: Mapping[str, str] | None = None,
         data: object = None,
     ) -> TestClient:
-        """A client that is not connected yet; see `TestClient`.
+        """Return a client that is not connected yet; see `TestClient`.
 
         Args:
-            user: a Django user, or a user ID; it connects with a token that is made for it.
-            info, channels: what else that token says, as in `tokens.connection_token`.
-            token: one of the site's own, or a function that gets one for every connect.
-            cookies: those of the handshake: a mapping, or `cookies` of Django's test client,
-                which is read at every connect.
-            headers: those of the handshake, `origin` for one.
-            data: what the client sends along for the connect hook.
+            user: a Django user, or a user ID; the client connects with a token made for it.
+            info, channels: further claims of that token, as in `tokens.connection_token`.
+            token: a token of the site, or a function that is called for one at every connect.
+            cookies: of the handshake: a mapping, or `cookies` of Django's test client, which is
+                read at every connect.
+            headers: of the handshake, such as `origin`.
+            data: goes to the connect hook.
 
-        Without user and token the client connects without a token, as the options and the
-        connect hook allow.
+        Without user and token the client connects without a token, if the options or the
+        connect hook allow it.
         """
         credentials = Credentials(
             user,
@@ -166,26 +166,26 @@ class TestService:
         return self._submit(work).result()
 
     async def arun(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine function in the service, from a coroutine."""
-        # in the thread where database access of the test happens
+        """Run a coroutine function in the service. Async version of `run`."""
+        # in the thread in which the test uses the database
         future = await sync_to_async(self._submit)(work)
         return await asyncio.wrap_future(future)
 
     def _submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-        if self._committed is None:
-            raise RuntimeError("the service of this client does not run")
+        if self._hooks is None:
+            raise RuntimeError("the service of this client is not running: call start() first")
         thread = self._serve()
-        self.databases.lend()
-        self._committed.happen()
+        self.databases.share()
+        self._hooks.run()
         return asyncio.run_coroutine_threadsafe(_in_order(work, thread.node), thread.loop)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Run a function of the test where it may use the database."""
+        """Run a function of the test in a thread that may use the test's database."""
         return await asyncio.to_thread(self.databases.run, work)
 
 
 async def _in_order(work: Callable[[], Coroutine[Any, Any, T]], node: Node) -> T:
-    """Do something between what receivers of signals hear: the test sees what they did."""
+    """Run a coroutine function after and before the receivers of signals: the test sees both."""
     await node.events.drained(RECEIVERS_TIMEOUT)
     try:
         return await work()
@@ -233,7 +233,7 @@ class _Thread:
         await self._stopped.wait()
         await serving.stop()
         if others := asyncio.all_tasks() - {asyncio.current_task()}:
-            # what was told that the connection is closed has its turn to say so
+            # tasks that were cancelled, or whose connection was closed, have their turn to end
             await asyncio.wait(others, timeout=1)
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""A WebSocket in memory: the service's own consumer at one end, the JSON protocol at the other."""
+"""A WebSocket in memory: the service's own consumer, and a client of the JSON protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from realtime.transports.websocket import WebSocketConsumer
 T = TypeVar("T")
 
 REPLY_TIMEOUT = 10.0
-"""Seconds until a command must be answered: longer than functions of a site take by default."""
+"""Seconds to wait for a reply: more than a hook may take by default."""
 
 _NORMAL, _LOST = 1000, 1006
 _DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}
@@ -25,7 +25,7 @@ _ERRORS = {error.code: error for error in ERRORS}
 
 
 class HandshakeRefused(Exception):
-    """The WebSocket was not accepted. `status` of HTTP, 403 for a page of a wrong origin."""
+    """The WebSocket was not accepted. `status`: of HTTP, 403 if the origin is not allowed."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -56,15 +56,15 @@ class Socket:
         self._refused: int | None = None
         self._serving: asyncio.Task[None] | None = None
         self.closed: Disconnect | None = None
-        """Why the service closed the connection, None while it has not."""
+        """The disconnect with which the service closed the connection."""
         self.over = False
-        """Whether nothing comes any more."""
+        """Whether the connection has ended."""
 
     async def open(self) -> None:
         """Make the handshake.
 
         Raises:
-            HandshakeRefused
+            HandshakeRefused: the service did not accept the WebSocket.
         """
         consumer = WebSocketConsumer()
         self._serving = asyncio.get_running_loop().create_task(
@@ -80,11 +80,11 @@ class Socket:
     # commands
 
     async def call(self, method: Method, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a command and wait for its result, {} where it has none.
+        """Send a command and return its result, {} if it has none.
 
         Raises:
-            Error: the service says so; of the class that belongs to the code.
-            Disconnect: the service closes the connection instead.
+            Error: the reply is an error; an instance of the class that belongs to the code.
+            Disconnect: the service closed the connection instead.
         """
         number = next(self._ids)
         self._send({"id": number, "method": METHOD_NUMBERS[method], "params": params})
@@ -99,7 +99,7 @@ class Socket:
         return result
 
     def send(self, data: object) -> None:
-        """Send a message that wants no answer."""
+        """Send a message, to which there is no reply."""
         self._send({"method": METHOD_NUMBERS[Method.SEND], "params": {"data": data}})
 
     def _send(self, command: Mapping[str, Any]) -> None:
@@ -110,7 +110,7 @@ class Socket:
         self._to_service.put_nowait({"type": "websocket.receive", "text": json.dumps(command)})
 
     async def wait(self, found: Callable[[], T | None], timeout: float) -> T | None:
-        """Wait until something is found; None when nothing is in time (seconds)."""
+        """Wait until `found` returns something; None after `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
                 while (value := found()) is None:
@@ -123,14 +123,14 @@ class Socket:
     # ending
 
     async def close(self, *, lost: bool = False) -> None:
-        """End the connection, as a client does, or as a network does; until the service knows."""
+        """Close the connection, or lose it, and wait until the service has ended it."""
         self._to_service.put_nowait(
             {"type": "websocket.disconnect", "code": _LOST if lost else _NORMAL}
         )
         await self.ended()
 
     async def ended(self) -> None:
-        """Wait until the service is done with the connection."""
+        """Wait until the service has ended the connection."""
         if self._serving is not None and not self._serving.done():
             await asyncio.wait([self._serving])
         self._fail()
@@ -140,7 +140,7 @@ class Socket:
         self._news.set()
 
     def _fail(self) -> None:
-        """Raise what the service failed with, if it did."""
+        """Raise the exception of the service, if it failed."""
         if self._serving is not None and self._serving.done() and not self._serving.cancelled():
             self._serving.result()
 

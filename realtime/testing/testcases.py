@@ -1,4 +1,4 @@
-"""For test cases of unittest and Django."""
+"""The mixin for test cases of unittest and Django."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ else:
 class RealtimeTestMixin(_Case):
     """An outbox and a service for each test: `class ChatTest(RealtimeTestMixin, TestCase)`.
 
-    It stands before the class of Django. `setUp` and `setUpClass` of your own call `super()`.
-    What `setUpTestData` publishes goes nowhere.
+    Name it before Django's class. A `setUp` or `setUpClass` of your own must call `super()`.
+    Publications of `setUpTestData` are dropped.
     """
 
     realtime_outbox: Outbox
-    """What the test published, in all its threads."""
+    """Publications of the test, in all its threads."""
     realtime_service: TestService
 
     @classmethod
@@ -44,13 +44,13 @@ class RealtimeTestMixin(_Case):
         self.addCleanup(self.realtime_service.stop)
 
     def realtime_client(self, user: Any = None, **options: Any) -> TestClient:
-        """A client that is not connected yet; see `TestService.client`."""
+        """Return a client that is not connected yet; see `TestService.client`."""
         return self.realtime_service.client(user, **options)
 
     def assertPublished(  # noqa: N802, as unittest spells them
         self, channel: str, data: object = ANY, *, count: int | None = None
     ) -> None:
-        """These data were published into a channel: so often, or at least once."""
+        """Fail unless data were published into a channel `count` times, or at least once."""
         found = len(matching(self.realtime_outbox, channel, data))
         if found if count is None else found == count:
             return
@@ -62,5 +62,5 @@ class RealtimeTestMixin(_Case):
         )
 
     def assertNotPublished(self, channel: str, data: object = ANY) -> None:  # noqa: N802, too
-        """These data were not published into a channel."""
+        """Fail if data were published into a channel."""
         self.assertPublished(channel, data, count=0)

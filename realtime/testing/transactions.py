@@ -1,9 +1,9 @@
-"""What would happen after a commit, in tests whose own transaction is never committed.
+"""Work for after a commit, in tests whose own transaction is never committed.
 
-Django's `TestCase`, and the mark `django_db` of pytest, wrap a test in a transaction and roll
-it back. A transaction of the code under test is a savepoint in it, and what is registered
-for after its commit waits for ever. Here it happens as soon as somebody looks, once the code
-has left its own transaction; what was rolled back Django has forgotten by then.
+Django's `TestCase`, and the mark `django_db` of pytest, wrap a test in a transaction and roll it
+back. A transaction of the code under test is a savepoint in it, and its commit hooks would never
+run. Here they run at the next look, once the code has left its own transaction; Django has removed
+those of a transaction that was rolled back by then.
 """
 
 from __future__ import annotations
@@ -21,51 +21,52 @@ from realtime.server_api.transactions import CommitHook, is_under_way
 logger = logging.getLogger("realtime.testing")
 
 _lock = threading.RLock()
+"""Hooks run in one thread at a time, in their order."""
 
 
-class Committed:
-    """Does what waits for a commit. Knows the connections of the thread that made it."""
+class CommitHooks:
+    """Runs the commit hooks of the code under test. Made in the thread of the test."""
 
     def __init__(self) -> None:
         self._connections = connections.all(initialized_only=True)
-        self._before = set(self._waiting())
-        """What waited already: it belongs to nobody who looks here."""
+        self._earlier = set(self._registered())
+        """Hooks of code that ran before: they are not run here."""
 
-    def happen(self) -> None:
-        """Do what transactions of the code under test have left behind, in its order.
+    def run(self) -> None:
+        """Run the hooks whose transaction has ended, in their order.
 
         Failures are logged, as after a commit.
         """
-        if any(not work.done and work not in self._before for work in self._waiting()):
-            without_loop(self._happen)
+        if any(not hook.done and hook not in self._earlier for hook in self._registered()):
+            without_loop(self._run)
 
-    def _happen(self) -> None:
+    def _run(self) -> None:
         with _lock:
-            for work in self._waiting():
-                if work.running:
-                    return  # what comes after it is not due yet
-                if work.done or work in self._before:
+            for hook in self._registered():
+                if hook.running:
+                    return  # those after it are not due yet
+                if hook.done or hook in self._earlier:
                     continue
                 try:
-                    work()
+                    hook()
                 except Exception:
-                    logger.exception("%s failed after the commit", work.__qualname__)
+                    logger.exception("%s failed after the commit", hook.__qualname__)
 
-    def _waiting(self) -> Iterator[CommitHook]:
+    def _registered(self) -> Iterator[CommitHook]:
         here = connections.all(initialized_only=True)
         for connection in {id(known): known for known in [*self._connections, *here]}.values():
             if is_under_way(connection):
                 continue
-            waiting: list[Any] = list(connection.run_on_commit)
-            for _, work, _ in waiting:
-                if isinstance(work, CommitHook):
-                    yield work
+            registered: list[Any] = list(connection.run_on_commit)
+            for _, hook, _ in registered:
+                if isinstance(hook, CommitHook):
+                    yield hook
 
 
 def without_loop(work: Callable[[], None]) -> None:
-    """Do something now that must not be done on an event loop; on one, the loop stands still.
+    """Run a function in a thread without an event loop, and wait.
 
-    The work must wait for nothing of that loop: the service has its own.
+    The function must not wait for the loop of the caller, which stands still meanwhile.
     """
     try:
         asyncio.get_running_loop()

@@ -209,7 +209,7 @@ def test_wrong_publication_fails_and_is_told(service: TestService) -> None:
         client.subscribe("news")
         realtime.publish("news", {"text": "hi"})
 
-        with pytest.raises(AssertionError, match=r"is \{'text': 'hi'\}, and not 1"):
+        with pytest.raises(AssertionError, match=r"is \{'text': 'hi'\}, not 1"):
             client.expect("news", 1)
 
 

@@ -44,7 +44,7 @@ def test_client_that_is_still_connected_when_it_stops_is_told_3001() -> None:
     with TestService() as service:
         client = service.client("17").connect()
 
-    with pytest.raises(RuntimeError, match="does not run"):
+    with pytest.raises(RuntimeError, match="is not running"):
         client.subscribe("news")
 
 
