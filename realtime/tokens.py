@@ -1,6 +1,6 @@
-"""Make tokens as the site does: with the configuration in force, for its users.
+"""Sign tokens for the users of the site, with the configuration in force.
 
-Spec: Authentication, Client connection.
+docs/protocol.md, 3.2 and 3.7.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from realtime.config import sources
 from realtime.hooks.answers import user_id
 
 DEFAULT_TTL = 3600.0
-"""Seconds. A token cannot be taken back: whoever lost a right keeps it this long at most."""
+"""Seconds. A token cannot be revoked: a user who lost a permission keeps it until this expiry."""
 
 
 def connection_token(
@@ -26,19 +26,22 @@ def connection_token(
     info: object = None,
     channels: Iterable[str] = (),
 ) -> str:
-    """A connection token, signed with `token_hmac_secret_key` (HS256).
+    """Sign a connection token with `token_hmac_secret_key` (HS256).
 
     Args:
-        user: a Django user, whose primary key is the user ID, or a user ID: text, a whole
-            number or a UUID; "" and AnonymousUser make an anonymous token.
-        ttl: seconds until it expires, and the client has to bring a new one; None for never.
-        info: JSON-serialisable connection info, shown to others as `conn_info`.
-        channels: server-side subscriptions.
+        user: a Django user, whose primary key is the user ID; or a user ID as a string, an integer
+            or a UUID. "" and AnonymousUser make an anonymous token.
+        ttl: seconds until the token expires and the client must fetch a new one; None for never.
+        info: JSON-serialisable connection info, which others see as `conn_info`.
+        channels: names of server-side subscriptions.
+
+    Returns:
+        The token in compact form.
 
     Raises:
-        ValueError: no `token_hmac_secret_key` is set.
-        TypeError: `user` is no user, the info has no JSON form, or the channels are no list
-            of names.
+        ValueError: `token_hmac_secret_key` is not set.
+        TypeError: `user` is neither a user nor an ID, `info` has no JSON form, or `channels` is
+            not a list of names.
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
     return issue.connection_token(
@@ -54,17 +57,21 @@ def subscription_token(
     info: object = None,
     keep_subscription: bool = False,
 ) -> str:
-    """A token that lets one connection subscribe to one private channel.
+    """Sign a token that lets one client subscribe to one private channel.
 
     Args:
-        client: connection ID, as the client got it in its connect reply.
+        client: the client ID, as the client got it in its connect reply.
+        channel: the name of the channel.
         ttl: seconds until token and subscription expire; None for never.
-        info: JSON-serialisable channel info, shown to others as `chan_info`.
+        info: JSON-serialisable channel info, which others see as `chan_info`.
         keep_subscription: only the token expires, not the subscription (claim `eto`).
 
+    Returns:
+        The token in compact form.
+
     Raises:
-        ValueError: no `token_hmac_secret_key` is set.
-        TypeError: the info has no JSON form.
+        ValueError: `token_hmac_secret_key` is not set.
+        TypeError: `info` has no JSON form.
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
     return issue.subscription_token(
@@ -78,22 +85,28 @@ def subscription_token(
 
 
 def observer_token(channel: str | Iterable[str], ttl: float = DEFAULT_TTL) -> str:
-    """A token with which an operator's browser watches a channel, or several.
+    """Sign a token with which an operator's browser observes one channel, or several.
 
-    A client connects with it as with any other. It is subscribed to these channels, whatever
-    their options allow, and recovers where they do; it is not present there, nobody is told
-    that it came, and it can do nothing but ping, and refresh with another such token for the
-    same channels. Any configuration of tokens accepts it: its key is made of SECRET_KEY. Give
-    it to those alone who may see all that is published there.
+    A client connects with it as with any other connection token. The service subscribes it to
+    these channels, whatever their options allow, and it recovers where they do. Presence and
+    counts do not show it, and there is no join. It may send ping, and refresh with another such
+    token for the same channels; every other command is refused.
+
+    The key is derived from SECRET_KEY, so the options of tokens do not matter. Give the token only
+    to people who may see everything that is published in these channels.
 
     Args:
         channel: name of the channel, or several names.
-        ttl: seconds until it expires, and the client has to bring a new one.
+        ttl: seconds until the token expires and the client must fetch a new one.
+
+    Returns:
+        The token in compact form.
 
     Raises:
-        Error: a name is no channel's: `BadRequest`, `NamespaceNotFound`.
-        TypeError: a name is no text.
-        ValueError: there is none.
+        BadRequest: a name is empty or not ASCII.
+        NamespaceNotFound: a name has a namespace that is not configured.
+        TypeError: a name is not a string.
+        ValueError: there are no names.
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
     names = [channel] if isinstance(channel, str) else list(channel)

@@ -1,1 +1,1 @@
-"""Tokens verified and signed, with any configuration. Nothing here knows Django."""
+"""Tokens: verified and signed with any configuration, without Django."""

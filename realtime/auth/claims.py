@@ -1,6 +1,6 @@
-"""The claims of both kinds of tokens, checked.
+"""The claims of the three kinds of tokens: read and checked.
 
-Spec: Authentication, Client connection.
+docs/protocol.md, 3.2 and 3.7.
 Beyond the spec: claim types and the meaning of `exp` and `nbf` follow Centrifugo 2.8.
 """
 
@@ -19,16 +19,16 @@ from realtime import payload
 from realtime.payload import Payload
 
 NumericDate: TypeAlias = float | int | str | None
-"""Unix seconds; a string must hold a number, null means "not given"."""
+"""Unix seconds; a string must hold a number, null means that the claim is absent."""
 
 OBSERVER = "realtime-observer"
-"""The audience of tokens of observers, and the ID of their key."""
+"""The audience of observers' tokens, and the ID of their key."""
 
 _ABSENT = Raw(b"")
 
 
 class InvalidToken(ValueError):
-    """Not a token, signed wrongly, or claims of the wrong type. Never holds the token."""
+    """Malformed, signed wrongly, or with claims of wrong types. The text never holds the token."""
 
 
 class ExpiredToken(ValueError):
@@ -36,7 +36,7 @@ class ExpiredToken(ValueError):
 
 
 class ConnectToken(Struct, frozen=True, gc=False):
-    """What a connection token says. `expires_at` in Unix seconds, None for never."""
+    """The claims of a connection token. `expires_at` in Unix seconds, None for never."""
 
     user: str
     info: Payload | None = None
@@ -45,19 +45,19 @@ class ConnectToken(Struct, frozen=True, gc=False):
 
 
 class SubscribeToken(Struct, frozen=True, gc=False):
-    """What a subscription token says. `expires_at` of the subscription, in Unix seconds."""
+    """The claims of a subscription token."""
 
     client: str
     channel: str
     info: Payload | None = None
     expires_at: float | None = None
-    """None: the subscription does not expire."""
+    """When the subscription expires, Unix seconds; None for never."""
     token_expires_at: float | None = None
-    """When the token itself expires, also where the subscription does not (claim eto)."""
+    """When the token expires, Unix seconds. With the claim `eto` the subscription does not."""
 
 
 class ObserverToken(Struct, frozen=True, gc=False):
-    """What an operator's token says. `expires_at` in Unix seconds."""
+    """The claims of an observer's token. `expires_at` in Unix seconds."""
 
     channels: tuple[str, ...]
     expires_at: float
@@ -101,7 +101,8 @@ def read_connect(claims: bytes, now: float) -> ConnectToken:
     """Read the claims of a connection token. `now` is Unix seconds.
 
     Raises:
-        InvalidToken, ExpiredToken
+        InvalidToken: a claim has a wrong type.
+        ExpiredToken: `exp` has passed, or `nbf` has not come yet.
     """
     decoded = _decode(_decode_connect, claims)
     expires_at = _check_times(decoded, now)
@@ -117,7 +118,8 @@ def read_subscribe(claims: bytes, now: float) -> SubscribeToken:
     """Read the claims of a subscription token. `now` is Unix seconds.
 
     Raises:
-        InvalidToken, ExpiredToken
+        InvalidToken: a claim has a wrong type.
+        ExpiredToken: `exp` has passed, or `nbf` has not come yet.
     """
     decoded = _decode(_decode_subscribe, claims)
     expires_at = _check_times(decoded, now)
@@ -131,15 +133,16 @@ def read_subscribe(claims: bytes, now: float) -> SubscribeToken:
 
 
 def read_observer(claims: bytes, now: float) -> ObserverToken:
-    """Read the claims of an operator's token, which always expires. `now` is Unix seconds.
+    """Read the claims of an observer's token, which always expires. `now` is Unix seconds.
 
     Raises:
-        InvalidToken, ExpiredToken
+        InvalidToken: a claim has a wrong type, or audience, expiry or channels are missing.
+        ExpiredToken: `exp` has passed, or `nbf` has not come yet.
     """
     decoded = _decode(_decode_observer, claims)
     expires_at = _check_times(decoded, now)
     if decoded.aud != OBSERVER or expires_at is None or not decoded.channels:
-        raise InvalidToken("not an operator's token")
+        raise InvalidToken("not an observer's token")
     return ObserverToken(tuple(decoded.channels), expires_at)
 
 
@@ -185,4 +188,4 @@ def _info(claims: _Claims) -> Payload | None:
     try:
         return payload.check(raw)
     except ValueError:
-        raise InvalidToken("the info is not JSON") from None
+        raise InvalidToken("info is not JSON") from None

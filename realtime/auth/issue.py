@@ -1,8 +1,8 @@
-"""Make tokens with a given configuration, which live for ever unless `ttl` says otherwise.
+"""Sign tokens with a given configuration. Without `ttl` they never expire.
 
-`tokens.site` does so with the configuration in force, and says what the arguments mean.
+`realtime.tokens` does so with the configuration in force, and documents the arguments.
 
-Spec: Authentication, Client connection.
+docs/protocol.md, 3.2 and 3.7.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def connection_token(
     info: object = None,
     channels: Iterable[str] = (),
 ) -> str:
-    """As `tokens.site.connection_token`, for a user ID."""
+    """Sign a connection token for a user ID. See `realtime.tokens.connection_token`."""
     claims: dict[str, Any] = {"sub": user}
     if names := channel_names(channels):
         claims["channels"] = names
@@ -47,7 +47,7 @@ def subscription_token(
     info: object = None,
     keep_subscription: bool = False,
 ) -> str:
-    """As `tokens.site.subscription_token`."""
+    """Sign a subscription token. See `realtime.tokens.subscription_token`."""
     claims: dict[str, Any] = {"client": client, "channel": channel}
     if keep_subscription:
         claims["eto"] = True
@@ -55,15 +55,16 @@ def subscription_token(
 
 
 def observer_token(key: bytes, channels: Iterable[str], *, ttl: float) -> str:
-    """A token with which an operator watches channels.
+    """Sign a token of an observer.
 
     Args:
-        key: signs it.
-        ttl: seconds until it expires.
+        key: signs the token.
+        channels: names of the channels that the observer receives.
+        ttl: seconds until the token expires.
 
     Raises:
-        TypeError: the channels are no list of names.
-        ValueError: there are none.
+        TypeError: `channels` is not a list of names.
+        ValueError: `channels` is empty.
     """
     names = channel_names(channels)
     if not names:

@@ -1,8 +1,9 @@
-"""Keys: which key verifies a token, by the algorithm its header names.
+"""Keys: which key verifies a token, by the algorithm that its header names.
 
-HMAC secret and public keys come from the options; with `token_jwks_public_endpoint` they
-come from there and from nowhere else. Signature checks are PyJWT's algorithms, which
-compare in constant time.
+Keys come from the options. With `token_jwks_public_endpoint` they come from that endpoint alone.
+PyJWT checks signatures, and compares them in constant time.
+
+docs/protocol.md, 3.2.
 """
 
 from __future__ import annotations
@@ -32,38 +33,41 @@ RSA_ALGORITHMS = ("RS256", "RS384", "RS512")
 ECDSA_ALGORITHMS = ("ES256", "ES384", "ES512")
 
 KEY_SET_LIFETIME = 3600.0
-"""Seconds a fetched key set is used."""
+"""Seconds for which a key set is used after it was fetched."""
 KEY_SET_TIMEOUT = 1.0
-"""Seconds one attempt to fetch it may take."""
+"""Seconds for one attempt to fetch a key set."""
 KEY_SET_ATTEMPTS = 2
 KEY_SET_COOLDOWN = 10.0
 """Seconds between fetches, so that tokens with unknown key IDs cannot flood the endpoint."""
 
+MIN_SECRET_BYTES = 32
+"""The size of a SHA-256 digest (RFC 7518, 3.2)."""
+
 
 class InvalidKey(ValueError):
-    """An option does not hold the key it should. Never holds the key."""
+    """An option holds something else than its kind of key. The text never holds the key."""
 
 
 class KeysUnavailable(Exception):
-    """The key set cannot be fetched now, so nothing can be said about the token."""
+    """The key set cannot be fetched, so the token is neither valid nor invalid."""
 
     def __init__(self) -> None:
         super().__init__("the key set cannot be fetched")
 
 
 class Key(NamedTuple):
-    """An algorithm with a key prepared for it."""
+    """An algorithm and a key that is prepared for it."""
 
     algorithm: Algorithm
     key: Any
 
     def verifies(self, message: bytes, signature: bytes) -> bool:
-        """Whether the signature is this key's signature of the message."""
+        """Return whether the signature is this key's signature of the message."""
         return self.algorithm.verify(message, self.key, signature)
 
 
 def configured_keys(config: Config) -> dict[str, Key]:
-    """The keys in the options, by algorithm name.
+    """Return the keys in the options, by name of algorithm.
 
     Raises:
         InvalidKey: an option holds something else than its kind of key.
@@ -104,6 +108,18 @@ def _public_key(option: str, pem: str) -> object:
         raise InvalidKey(f"{option} is not a public key or certificate in PEM form") from None
 
 
+_FAILURES = (
+    PyJWTError,
+    OSError,
+    http.client.HTTPException,
+    AttributeError,
+    TypeError,
+    ValueError,
+    RecursionError,
+)
+"""What fetching a key set and reading it may raise."""
+
+
 class KeySet:
     """The RSA signing keys of a JSON Web Key Set endpoint, cached for an hour."""
 
@@ -116,10 +132,12 @@ class KeySet:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="realtime-jwks")
 
     async def key(self, key_id: str) -> Any | None:
-        """The key with this ID, None if the set has none.
+        """Return the key with this ID; None if the set has none. Fetches the set when needed.
+
+        Concurrent callers share one fetch.
 
         Raises:
-            KeysUnavailable: the set cannot be fetched and no earlier one is fresh.
+            KeysUnavailable: the set cannot be fetched, and no earlier one is fresh.
         """
         now = time.monotonic()
         if now >= self._fresh_until or (key_id not in self._keys and now >= self._next_fetch):
@@ -133,60 +151,53 @@ class KeySet:
         return self._keys.get(key_id)
 
     async def _fetch(self) -> None:
-        failure: Exception | None = None
         try:
-            for _ in range(KEY_SET_ATTEMPTS):
+            for attempt in range(1, KEY_SET_ATTEMPTS + 1):
                 try:
-                    data = await asyncio.get_running_loop().run_in_executor(
-                        self._executor, self._client.fetch_data
-                    )
-                    key_set = PyJWKSet.from_dict(data)
-                except (
-                    PyJWTError,
-                    OSError,
-                    http.client.HTTPException,
-                    AttributeError,
-                    TypeError,
-                    ValueError,
-                    RecursionError,
-                ) as error:
-                    failure = error
-                    continue
-                self._keys = {
-                    key.key_id: key.key
-                    for key in key_set.keys
-                    if key.key_id
-                    and key.key_type == "RSA"
-                    and key.public_key_use == "sig"
-                    and isinstance(key.key, RSAPublicKey)
-                }
-                self._fresh_until = time.monotonic() + KEY_SET_LIFETIME
-                return
-            assert failure is not None
-            logger.error(
-                "The key set of token_jwks_public_endpoint cannot be fetched: %s", _why(failure)
-            )
+                    self._keys = await self._load()
+                except _FAILURES as error:
+                    if attempt == KEY_SET_ATTEMPTS:
+                        logger.error(
+                            "Could not fetch the key set of token_jwks_public_endpoint: %s",
+                            _why(error),
+                        )
+                else:
+                    self._fresh_until = time.monotonic() + KEY_SET_LIFETIME
+                    return
         finally:
             self._next_fetch = time.monotonic() + KEY_SET_COOLDOWN
             self._fetching = None
 
+    async def _load(self) -> dict[str, Any]:
+        """Fetch the set and return its RSA signing keys, by key ID.
+
+        Raises:
+            one of _FAILURES: the endpoint does not answer, or not with a key set.
+        """
+        loop = asyncio.get_running_loop()
+        data = await loop.run_in_executor(self._executor, self._client.fetch_data)
+        return {
+            key.key_id: key.key
+            for key in PyJWKSet.from_dict(data).keys
+            if key.key_id
+            and key.key_type == "RSA"
+            and key.public_key_use == "sig"
+            and isinstance(key.key, RSAPublicKey)
+        }
+
     def close(self) -> None:
-        """Stop the fetching thread."""
+        """Stop the thread that fetches."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _why(failure: Exception) -> str:
-    """Why no key set came, for the log: without the URL, which may hold credentials."""
+    """Say in the log why there is no key set, without the URL, which may hold credentials."""
     match failure.__cause__ or failure:
-        case HTTPError() as answer:
-            return f"status {answer.code}"
+        case HTTPError() as response:
+            return f"status {response.code}"
         case URLError() as error:
             return str(error.reason)
         case PyJWTError() | AttributeError() | TypeError() | ValueError() | RecursionError():
-            return "the answer is no JSON Web Key Set"
+            return "the response is not a JSON Web Key Set"
         case error:
             return type(error).__name__
-
-
-SECRET_LEAST_BYTES = 32
-"""As long as the digest of SHA-256 (RFC 7518, 3.2)."""

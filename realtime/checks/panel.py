@@ -7,7 +7,7 @@ from django.core import checks
 from django.core.checks import CheckMessage
 from django.urls import NoReverseMatch, reverse
 
-from realtime.auth.keys import SECRET_LEAST_BYTES
+from realtime.auth.keys import MIN_SECRET_BYTES
 from realtime.config.sources import Report
 
 PASSWORD_LEAST_BYTES = 12
@@ -15,7 +15,7 @@ PASSWORD_LEAST_BYTES = 12
 
 PANEL_URL_NAME = "realtime_panel:overview"
 
-_PANEL_SECRETS = {"admin_password": PASSWORD_LEAST_BYTES, "admin_secret": SECRET_LEAST_BYTES}
+_PANEL_SECRETS = {"admin_password": PASSWORD_LEAST_BYTES, "admin_secret": MIN_SECRET_BYTES}
 """Option → its least length in bytes."""
 
 

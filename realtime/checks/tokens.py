@@ -9,7 +9,7 @@ from django.core.checks import CheckMessage
 from django.utils.module_loading import import_string
 
 from realtime import page_config
-from realtime.auth.keys import SECRET_LEAST_BYTES, InvalidKey, configured_keys
+from realtime.auth.keys import MIN_SECRET_BYTES, InvalidKey, configured_keys
 from realtime.config.sources import Report
 
 
@@ -26,11 +26,11 @@ def check_token_keys(report: Report) -> list[CheckMessage]:
 def check_secret_length(report: Report) -> list[CheckMessage]:
     """W012: `token_hmac_secret_key` is short."""
     secret = report.config.token_hmac_secret_key
-    if settings.DEBUG or not 0 < len(secret.encode()) < SECRET_LEAST_BYTES:
+    if settings.DEBUG or not 0 < len(secret.encode()) < MIN_SECRET_BYTES:
         return []
     return [
         checks.Warning(
-            f"token_hmac_secret_key is shorter than {SECRET_LEAST_BYTES} bytes.",
+            f"token_hmac_secret_key is shorter than {MIN_SECRET_BYTES} bytes.",
             hint="Make a new one with manage.py realtime genconfig, and issue all tokens again.",
             id="realtime.W012",
         )

@@ -267,6 +267,6 @@ async def test_while_no_key_set_can_be_fetched_clients_come_back_and_the_log_say
 
     failure = "Command connect failed: the key set cannot be fetched"
     wait_until(lambda: server.log.count(failure) == 2, what="a line for each client")
-    assert server.log.count("token_jwks_public_endpoint cannot be fetched: ") == 1
+    assert server.log.count("Could not fetch the key set of token_jwks_public_endpoint: ") == 1
     assert "Connection refused" in server.log
     assert "Traceback" not in server.log

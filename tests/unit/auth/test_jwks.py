@@ -244,7 +244,7 @@ async def test_connection_that_is_reset_says_nothing_about_tokens(
 
 @pytest.mark.parametrize(
     ("status", "body", "why"),
-    [(500, "{}", "status 500"), (200, "hello", "the answer is no JSON Web Key Set")],
+    [(500, "{}", "status 500"), (200, "hello", "the response is not a JSON Web Key Set")],
 )
 async def test_log_says_once_why_the_key_set_cannot_be_fetched(
     verifier: Verifier,
@@ -264,7 +264,7 @@ async def test_log_says_once_why_the_key_set_cannot_be_fetched(
         (
             "realtime.tokens",
             logging.ERROR,
-            f"The key set of token_jwks_public_endpoint cannot be fetched: {why}",
+            f"Could not fetch the key set of token_jwks_public_endpoint: {why}",
         )
     ]
 
