@@ -1,12 +1,12 @@
-"""HTTP endpoints of an application elsewhere that decide in the site's place.
+"""HTTP endpoints of an application elsewhere that decide in place of hooks.
 
-Every question is a POST with a JSON object. An answer counts with status 200 only; any other
-one, none in time, or one that cannot be understood is error 100 for the client and one line in
-the log, which holds nothing of what was asked or answered.
+Each call is a POST of a JSON object. Only a response with status 200 counts. Any other status,
+a timeout or a malformed response is error 100 for the client and one line in the log, without
+any data of the request or the response.
 
-Beyond the spec: bodies, headers and answers are those of Centrifugo 2.8. Names in
-`proxy_extra_http_headers` match in any spelling, as header names do; there only the canonical
-one works.
+Beyond the spec: bodies, headers and responses are those of Centrifugo 2.8. Names in
+`proxy_extra_http_headers` match in any case, as header names do; there only the canonical
+spelling works.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from realtime.node.hooks import Caller, Handshake, Identity, Refresh
 from realtime.payload import Payload
 from realtime.protocol.json_stream import ObjectDecoder
 from realtime.protocol.messages import ChannelName
-from realtime.proxy import answers
+from realtime.proxy import responses
 
 if TYPE_CHECKING:
-    from realtime.proxy.http import Poster
+    from realtime.proxy.client import ProxyClient
 
 logger = logging.getLogger("realtime.hooks")
 
-CONCURRENT_CALLS = 100
-"""Calls of one endpoint that run at once; more wait for their turn, within their timeout."""
+MAX_CONCURRENT_CALLS = 100
+"""Calls of one endpoint at once; others wait, and the wait counts for their timeout."""
 
 NOT_FORWARDED = frozenset(
     (
@@ -54,7 +54,7 @@ NOT_FORWARDED = frozenset(
         "upgrade",
     )
 )
-"""Headers that say something about the handshake's own request, and nothing about another."""
+"""Headers about the request of the handshake itself."""
 
 R = TypeVar("R", bound=Struct)
 T = TypeVar("T")
@@ -64,14 +64,19 @@ class _Endpoint:
     """One URL."""
 
     def __init__(self, kind: str, url: str, timeout: float) -> None:
-        """`timeout`: seconds, 0 for none."""
+        """
+        Args:
+            kind: connect, refresh, subscribe, publish or rpc.
+            url: where it is.
+            timeout: seconds a call may take, 0 for no limit.
+        """
         self.kind = kind
         self.url = url
         self.timeout = timeout or None
-        self.turns = asyncio.Semaphore(CONCURRENT_CALLS)
+        self.slots = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
 
     def __str__(self) -> str:
-        """For the log: without query and credentials."""
+        """Return a name for the log, without query and credentials."""
         parts = urlsplit(self.url)
         return (
             f"{self.kind} endpoint {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -79,7 +84,7 @@ class _Endpoint:
 
 
 class Endpoints:
-    """Asks HTTP endpoints. Belongs to one event loop."""
+    """The configured endpoints. Belongs to one event loop."""
 
     def __init__(self, config: Config) -> None:
         configured = (
@@ -90,25 +95,25 @@ class Endpoints:
             _Endpoint("rpc", config.proxy_rpc_endpoint, config.proxy_rpc_timeout),
         )
         self._endpoints = {endpoint.kind: endpoint for endpoint in configured if endpoint.url}
-        self._poster: Poster | None = None
+        self._client: ProxyClient | None = None
         if self._endpoints:
             # importing httpx takes a fifth of a second, which most sites need not spend
-            from realtime.proxy.http import Poster
+            from realtime.proxy.client import ProxyClient
 
-            self._poster = Poster()
+            self._client = ProxyClient()
 
     def has(self, kind: str) -> bool:
-        """Whether there is an endpoint of this kind."""
+        """Return whether there is an endpoint of this kind."""
         return kind in self._endpoints
 
     async def connect(
         self, caller: Caller, data: bytes, name: str, version: str
     ) -> Identity | None:
-        """See `hooks.base.Hooks`, here and below.
+        """See `node.hooks.Hooks`, as for all methods but `has`.
 
         Raises:
-            Error, Disconnect: the application says so, in all of them.
-            InternalError: the call failed; the log says why.
+            Error, Disconnect: the response holds one.
+            InternalError: the call failed; the log has the reason.
         """
         fields = _data_fields(caller.handshake, data)
         if name:
@@ -116,43 +121,45 @@ class Endpoints:
         if version:
             fields["version"] = version
 
-        def meaning(result: answers.ConnectResult) -> Identity:
+        def identity(result: responses.ConnectResult) -> Identity:
             return Identity(
                 user=result.user or "",
-                info=answers.info(result, caller.handshake),
+                info=responses.info(result, caller.handshake),
                 channels=tuple(result.channels or ()),
                 expires_at=result.expire_at or None,
-                data=answers.data_for_client(result, caller.handshake),
+                data=responses.data_for_client(result, caller.handshake),
             )
 
-        return await self._ask("connect", caller, fields, answers.connect, meaning)
+        return await self._call("connect", caller, fields, responses.connect, identity)
 
     async def refresh(self, caller: Caller) -> Refresh | None:
-        """Whether the connection goes on; what else the application says is not looked at."""
+        """See `node.hooks.Hooks`. Errors and disconnects in the response have no effect."""
 
-        def meaning(result: answers.RefreshResult) -> Refresh | None:
-            new_info = answers.info(result, caller.handshake)
+        def until(result: responses.RefreshResult) -> Refresh | None:
+            new_info = responses.info(result, caller.handshake)
             return None if result.expired else Refresh(result.expire_at or 0, new_info)
 
         fields: dict[str, object] = {"user": caller.user}
-        return await self._ask("refresh", caller, fields, answers.refresh, meaning, refusals=False)
+        return await self._call("refresh", caller, fields, responses.refresh, until, refusals=False)
 
     async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Payload | None:
         fields: dict[str, object] = {"user": caller.user, "channel": channel}
         if token:
             fields["token"] = token
-        return await self._ask(
+        return await self._call(
             "subscribe",
             caller,
             fields,
-            answers.subscribe,
-            lambda result: answers.info(result, caller.handshake),
+            responses.subscribe,
+            lambda result: responses.info(result, caller.handshake),
         )
 
     async def publish(self, caller: Caller, channel: ChannelName, data: Payload) -> Payload:
         fields: dict[str, object] = {"user": caller.user, "channel": channel}
         fields |= _data_fields(caller.handshake, data.raw)
-        replaced = await self._ask("publish", caller, fields, answers.data, answers.replacement)
+        replaced = await self._call(
+            "publish", caller, fields, responses.data, responses.replacement
+        )
         return data if replaced is None else replaced
 
     async def rpc(self, caller: Caller, method: str, data: bytes) -> Payload | None:
@@ -160,32 +167,38 @@ class Endpoints:
         if method:
             fields["method"] = method
         fields |= _data_fields(caller.handshake, data)
-        return await self._ask(
+        return await self._call(
             "rpc",
             caller,
             fields,
-            answers.data,
-            lambda result: answers.data_for_client(result, caller.handshake),
+            responses.data,
+            lambda result: responses.data_for_client(result, caller.handshake),
         )
 
     async def close(self) -> None:
-        """Close the connections to the application. Bounded in time."""
-        if self._poster is not None:
-            await self._poster.close()
+        """Close the connections to the application. Has a time limit."""
+        if self._client is not None:
+            await self._client.close()
 
-    async def _ask(
+    async def _call(
         self,
         kind: str,
         caller: Caller,
         fields: dict[str, object],
-        result: ObjectDecoder[R],
-        meaning: Callable[[R], T],
+        decode_result: ObjectDecoder[R],
+        convert: Callable[[R], T],
         *,
         refusals: bool = True,
     ) -> T | None:
-        """What the endpoint's result means; None when it has none.
+        """Call an endpoint and return its result, converted; None when it has none.
 
-        `fields`: of the body, behind those that say who asks.
+        Args:
+            kind: of the endpoint.
+            caller: the client that the call is about.
+            fields: of the body, after those about the client.
+            decode_result: for the kind of result expected.
+            convert: makes the return value of the result.
+            refusals: whether `error` and `disconnect` in the response count.
         """
         endpoint = self._endpoints[kind]
         handshake = caller.handshake
@@ -195,17 +208,17 @@ class Endpoints:
             "protocol": handshake.protocol,
             "encoding": handshake.encoding,
         }
-        assert self._poster is not None
+        assert self._client is not None
         try:
-            async with asyncio.timeout(endpoint.timeout), endpoint.turns:
-                body = await self._poster.post(
+            async with asyncio.timeout(endpoint.timeout), endpoint.slots:
+                body = await self._client.post(
                     endpoint.url, _headers(handshake), msgspec.json.encode(common | fields)
                 )
-            given = answers.read(body, result, refusals=refusals)
-            return None if given is None else meaning(given)
+            result = responses.read(body, decode_result, refusals=refusals)
+            return None if result is None else convert(result)
         except TimeoutError:
-            reason = f"no answer within {endpoint.timeout:g} s"
-        except answers.NoAnswer as error:
+            reason = f"no response within {endpoint.timeout:g} s"
+        except responses.ProxyError as error:
             reason = str(error)
         logger.error("The %s failed: %s", endpoint, reason)
         raise InternalError
@@ -216,10 +229,10 @@ def _headers(handshake: Handshake) -> dict[str, str]:
 
 
 def _data_fields(handshake: Handshake, data: bytes) -> dict[str, object]:
-    """What a client sent, as a field of the body; none for nothing.
+    """Return the data of a client as a field of the body; no field for no data.
 
     Raises:
-        InternalError: it is no JSON.
+        InternalError: the data are not JSON.
     """
     if not data:
         return {}
@@ -228,5 +241,5 @@ def _data_fields(handshake: Handshake, data: bytes) -> dict[str, object]:
     try:
         return {"data": Raw(payload.check(data).json)}
     except ValueError:
-        logger.info("A client sent what is not JSON, so no endpoint is asked")
+        logger.info("A client sent data that are not JSON, so no endpoint was called")
         raise InternalError from None

@@ -1,9 +1,9 @@
-"""Posts JSON to the application, over connections that stay open.
+"""POST JSON to an endpoint, over connections that stay open.
 
-Built on httpx' transport, not on its client: a client keeps the cookies of an answer for its
-next request, which is another user's here, uses the proxies of the environment, and writes every
-URL, with all that is in it, to the log. What it would do besides is to follow redirects; that is
-done here, as the HTTP client of the reference server does it.
+Built on httpx' transport, not on its client. A client would send the cookies of a response with
+the next request, which is for another user here; it would use the proxies of the environment,
+and write every URL, with its secrets, to the log. Redirects are followed here, by the rules of
+the HTTP client of the reference server.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from collections.abc import Mapping
 
 import httpx
 
-from realtime.proxy.answers import NoAnswer
+from realtime.proxy.responses import ProxyError
 
 MAX_REQUESTS = 10
-"""Requests of one call: the first one, and those that redirects lead to."""
+"""Requests of one call: the first one and those of redirects."""
 
-ANSWER_MAX_BYTES = 10 * 2**20
+MAX_RESPONSE_BYTES = 10 * 2**20
 
 KEEPALIVE_EXPIRY = 4.0
-"""Seconds an idle connection is kept: less than most servers do, so that it is ours to close."""
+"""Seconds for which an idle connection is kept: less than most servers do, so we close first."""
 
 KEEPALIVE_MAX_CONNECTIONS = 100
 
 CLOSE_TIMEOUT = 1.0
-"""Seconds until idle connections are closed, however slow their peers."""
+"""Seconds that closing the connections may take."""
 
 _WITH_BODY = (307, 308)
 _WITHOUT_BODY = (301, 302, 303)
-_FOR_THE_SAME_SITE = ("authorization", "cookie")
-_OF_THE_BODY = ("content-type",)
+_FOR_SAME_SITE = ("authorization", "cookie")
+_OF_BODY = ("content-type",)
 
 
-class Poster:
-    """Posts JSON. Belongs to one event loop."""
+class ProxyClient:
+    """An HTTP client for endpoints. Belongs to one event loop."""
 
     def __init__(self) -> None:
-        # callers bound how many calls run at once; a queue in httpx' pool would be slow
+        # callers limit the number of calls; a queue in httpx' pool would be slow
         limits = httpx.Limits(
             max_connections=None,
             max_keepalive_connections=KEEPALIVE_MAX_CONNECTIONS,
@@ -51,21 +51,23 @@ class Poster:
         )
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> bytes:
-        """Post a body; returns that of the answer, which has status 200. Not bounded in time.
+        """POST a body and return that of the response. Has no time limit of its own.
 
         Args:
+            url: where to begin; redirects are followed.
             headers: names in lower case.
+            body: JSON.
 
         Raises:
-            NoAnswer
+            ProxyError: there is no response with status 200, or it is too large or compressed.
         """
         try:
             return await self._post(httpx.URL(url), {**headers}, body)
         except httpx.ConnectError as error:
-            raise NoAnswer(f"no connection ({error})") from None
+            raise ProxyError(f"no connection ({error})") from None
         except (httpx.TransportError, httpx.InvalidURL, OSError) as error:
-            # not its text, which may quote a header
-            raise NoAnswer(type(error).__name__) from None
+            # without its text, which may quote a header
+            raise ProxyError(type(error).__name__) from None
 
     async def _post(self, url: httpx.URL, headers: dict[str, str], content: bytes) -> bytes:
         method, body = "POST", content
@@ -83,16 +85,16 @@ class Poster:
                 await response.aclose()
             url = url.join(location)
             if url.scheme not in ("http", "https") or not url.host:
-                raise NoAnswer("it redirects to what is no http(s) URL")
+                raise ProxyError("it redirects to something other than an http or https URL")
             if url.host != first_host and not url.host.endswith(f".{first_host}"):
-                _remove(headers, _FOR_THE_SAME_SITE)
+                _remove(headers, _FOR_SAME_SITE)
             if status in _WITHOUT_BODY:
                 method, body = "GET", b""
-                _remove(headers, _OF_THE_BODY)
-        raise NoAnswer(f"more than {MAX_REQUESTS - 1} redirects")
+                _remove(headers, _OF_BODY)
+        raise ProxyError(f"more than {MAX_REQUESTS - 1} redirects")
 
     async def close(self) -> None:
-        """Close all connections. Bounded in time."""
+        """Close all connections, within `CLOSE_TIMEOUT`."""
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 await self._transport.aclose()
@@ -102,19 +104,19 @@ class Poster:
 
 async def _body(response: httpx.Response) -> bytes:
     if response.status_code != 200:
-        raise NoAnswer(f"status {response.status_code}")
+        raise ProxyError(f"status {response.status_code}")
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise NoAnswer("the answer is compressed, which was not asked for")
+        raise ProxyError("the response is compressed, against the header Accept-Encoding")
     body = bytearray()
     async for part in response.aiter_raw():
         body += part
-        if len(body) > ANSWER_MAX_BYTES:
-            raise NoAnswer(f"the answer is larger than {ANSWER_MAX_BYTES} bytes")
+        if len(body) > MAX_RESPONSE_BYTES:
+            raise ProxyError(f"the response is larger than {MAX_RESPONSE_BYTES} bytes")
     return bytes(body)
 
 
 def _encoded(headers: Mapping[str, str], url: httpx.URL) -> list[tuple[bytes, bytes]]:
-    """Headers with their names in canonical spelling, as some applications expect them."""
+    """Return headers with names in the canonical spelling, which some applications expect."""
     if url.userinfo and "authorization" not in headers:
         credentials = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
         headers = {**headers, "authorization": f"Basic {credentials}"}

@@ -1,9 +1,9 @@
-"""What an endpoint answers, and what its answers mean.
+"""What an endpoint responds, and what that means.
 
     {"result": {...}}    or    {"error": {...}}    or    {"disconnect": {...}}
 
-Keys are matched without regard to case and unknown ones are ignored. JSON null is "not given",
-except where any JSON may stand: there it is a value.
+Keys match in any case, and unknown ones are ignored. A JSON null stands for a missing value,
+except where any JSON is allowed: there it is a value.
 
 Beyond the spec: as Centrifugo 2.8 reads them.
 """
@@ -26,19 +26,19 @@ from realtime.protocol.messages import ABSENT, UInt32
 logger = logging.getLogger("realtime.hooks")
 
 DISCONNECT_CODE = 4000
-"""Close code in place of one that an application cannot close with."""
+"""Close code in place of one that no close frame can carry."""
 
 R = TypeVar("R", bound=Struct)
 
 _UnixSeconds = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-class NoAnswer(Exception):
-    """No answer came, or none that means anything. The text says why, for the log: it holds
-    nothing of what was asked or answered."""
+class ProxyError(Exception):
+    """An endpoint gave no usable response. The text says why, for the log, without any data of
+    the request or the response."""
 
 
-class _Answer(Struct, forbid_unknown_fields=True):
+class _Response(Struct, forbid_unknown_fields=True):
     result: Raw = ABSENT
     error: Raw = ABSENT
     disconnect: Raw = ABSENT
@@ -56,7 +56,7 @@ class _Disconnect(Struct, forbid_unknown_fields=True):
 
 
 class ConnectResult(Struct, forbid_unknown_fields=True):
-    """Who a client is. `expire_at` in Unix seconds, 0 for never."""
+    """The identity of a client. `expire_at` is in Unix seconds, 0 for never."""
 
     user: str | None = None
     expire_at: _UnixSeconds | None = None
@@ -68,7 +68,7 @@ class ConnectResult(Struct, forbid_unknown_fields=True):
 
 
 class RefreshResult(Struct, forbid_unknown_fields=True):
-    """Whether a connection goes on. `expire_at` in Unix seconds."""
+    """Whether a connection continues, and until when. `expire_at` is in Unix seconds."""
 
     expired: bool | None = None
     expire_at: _UnixSeconds | None = None
@@ -77,20 +77,20 @@ class RefreshResult(Struct, forbid_unknown_fields=True):
 
 
 class SubscribeResult(Struct, forbid_unknown_fields=True):
-    """Channel info."""
+    """Channel info of an allowed subscription."""
 
     info: Raw = ABSENT
     b64info: str | None = None
 
 
 class DataResult(Struct, forbid_unknown_fields=True):
-    """What is published, or what a method returns."""
+    """Data to publish, or the result of an RPC."""
 
     data: Raw = ABSENT
     b64data: str | None = None
 
 
-_decode_answer = ObjectDecoder(_Answer)
+_decode_response = ObjectDecoder(_Response)
 _decode_error = ObjectDecoder(_Error)
 _decode_disconnect = ObjectDecoder(_Disconnect)
 
@@ -100,29 +100,31 @@ subscribe = ObjectDecoder(SubscribeResult)
 data = ObjectDecoder(DataResult)
 
 
-def read(body: bytes, result: ObjectDecoder[R], *, refusals: bool = True) -> R | None:
-    """The result of an answer; None when it has none.
+def read(body: bytes, decode_result: ObjectDecoder[R], *, refusals: bool = True) -> R | None:
+    """Return the result in the body of a response; None when it has none.
 
     Args:
-        refusals: whether `error` and `disconnect` are looked at.
+        decode_result: for the kind of result expected.
+        refusals: whether `error` and `disconnect` count.
 
     Raises:
-        Disconnect, Error: the application says so; the first one wins, and both over a result.
-        NoAnswer
+        Disconnect, Error: the response holds one; a disconnect takes precedence over an error,
+            and both over a result.
+        ProxyError: the body is not such a response.
     """
-    answer = _part("the answer", body, _decode_answer)
-    if answer is None:
-        raise NoAnswer("the answer is no object")
+    response = _part("the response", body, _decode_response)
+    if response is None:
+        raise ProxyError("the response is not a JSON object")
     error = disconnect = None
     if refusals:
-        disconnect = _part("disconnect", bytes(answer.disconnect), _decode_disconnect)
-        error = _part("error", bytes(answer.error), _decode_error)
-    given = _part("result", bytes(answer.result), result)
+        disconnect = _part("disconnect", bytes(response.disconnect), _decode_disconnect)
+        error = _part("error", bytes(response.error), _decode_error)
+    result = _part("result", bytes(response.result), decode_result)
     if disconnect is not None:
-        raise _disconnect(disconnect)
+        raise _to_disconnect(disconnect)
     if error is not None:
         raise Error(error.code or 0, error.message or "")
-    return given
+    return result
 
 
 def _part(name: str, text: bytes, decode: ObjectDecoder[R]) -> R | None:
@@ -131,16 +133,18 @@ def _part(name: str, text: bytes, decode: ObjectDecoder[R]) -> R | None:
     try:
         return decode(text)
     except Malformed:
-        raise NoAnswer(f"{name} is not JSON, or something in it is of the wrong type") from None
+        raise ProxyError(f"{name} is not JSON, or a value in it has the wrong type") from None
 
 
-def _disconnect(given: _Disconnect) -> Disconnect:
-    """A disconnect as given, as far as a close frame can carry it."""
-    code, reconnect = given.code or 0, given.reconnect or False
+def _to_disconnect(disconnect: _Disconnect) -> Disconnect:
+    """Return the disconnect that an endpoint asked for, as far as a close frame can carry it."""
+    code, reconnect = disconnect.code or 0, disconnect.reconnect or False
     if not 3000 <= code <= 4999:
-        logger.warning("An endpoint disconnects with code %d: %d is used", code, DISCONNECT_CODE)
+        logger.warning(
+            "An endpoint asked for a disconnect with code %d, using %d", code, DISCONNECT_CODE
+        )
         code = DISCONNECT_CODE
-    reason = (given.reason or "")[:CLOSE_REASON_MAX_BYTES]
+    reason = (disconnect.reason or "")[:CLOSE_REASON_MAX_BYTES]
     while True:
         try:
             return Disconnect(code, reason, reconnect)
@@ -149,31 +153,37 @@ def _disconnect(given: _Disconnect) -> Disconnect:
 
 
 def info(result: ConnectResult | RefreshResult | SubscribeResult, by: Handshake) -> Payload | None:
-    """The info in a result; None for none. It is JSON in both encodings: others will read it.
+    """Return the info in a result, None for none. It is JSON for every client, others read it.
+
+    Args:
+        by: the handshake of the client, whose encoding the endpoint uses.
 
     Raises:
-        NoAnswer
+        ProxyError: it is not JSON, or not base64.
     """
     return _checked(_of_encoding(result.info, result.b64info, by.encoding))
 
 
 def data_for_client(result: ConnectResult | DataResult, by: Handshake) -> Payload | None:
-    """The data in a result for the client that asked; None for none.
+    """Return the data in a result for the client that made the request; None for none.
+
+    Args:
+        by: the handshake of the client, whose encoding the endpoint uses.
 
     Raises:
-        NoAnswer
+        ProxyError: it is not JSON, or not base64.
     """
     raw = _of_encoding(result.data, result.b64data, by.encoding)
     if raw and by.encoding == "binary" and by.protocol == "protobuf":
-        return Payload(raw, raw)  # any bytes: they go into no JSON
+        return Payload(raw, raw)  # any bytes: they become part of no JSON
     return _checked(raw)
 
 
 def replacement(result: DataResult) -> Payload | None:
-    """What is published instead, whatever the encoding; None for nothing.
+    """Return the data to publish instead, in either encoding; None to publish what was sent.
 
     Raises:
-        NoAnswer
+        ProxyError: it is not JSON, or not base64.
     """
     return _checked(bytes(result.data) or _decoded(result.b64data))
 
@@ -186,7 +196,7 @@ def _decoded(encoded: str | None) -> bytes:
     try:
         return base64.b64decode(encoded or "", validate=True)
     except ValueError:
-        raise NoAnswer("b64data or b64info is not base64") from None
+        raise ProxyError("b64data or b64info is not base64") from None
 
 
 def _checked(raw: bytes) -> Payload | None:
@@ -195,4 +205,4 @@ def _checked(raw: bytes) -> Payload | None:
     try:
         return payload.check(raw)
     except ValueError:
-        raise NoAnswer("data or info is not JSON") from None
+        raise ProxyError("data or info is not JSON") from None
