@@ -1,1 +1,1 @@
-"""The wire protocol: bytes and fields only. No sockets, no Django, no rules of the service."""
+"""The wire protocol: bytes and fields, without sockets, Django or rules of the service."""

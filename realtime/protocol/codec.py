@@ -1,10 +1,8 @@
 """The contract of a codec: one format (JSON or Protobuf) of one generation of the protocol.
 
-A codec turns a frame into commands, and replies and pushes into encoded messages. An
-encoded message carries its own framing (a trailing line break, or a length in front), so
-joining messages into a frame is joining bytes.
-
-Spec: Client WebSocket protocol; Versioning (position variants).
+A codec turns frames into commands, and replies and pushes into encoded messages. An encoded message
+has its own framing (a line break behind it, or its length in front), so joining messages into a
+frame is joining bytes.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ class Codec(Protocol):
     """Whether the server sends pings, and not the client."""
 
     def decode(self, frame: bytes) -> Iterator[Command]:
-        """Yield the commands of a frame in order.
+        """Yield the commands of a frame in order. Lazy, as `json_stream.decode_stream`.
 
         Raises:
             DisconnectBadRequest: at the first command that is malformed, or has no ID although
@@ -48,10 +46,14 @@ class Codec(Protocol):
         ...
 
     def params(self, command: Command, shape: type[R]) -> R:
-        """Decode the params of a command; the zero request when they are absent or null.
+        """Decode the params of a command. Absent params are the empty request.
+
+        Args:
+            command: the command.
+            shape: the request of its method.
 
         Raises:
-            DisconnectBadRequest: the params do not have this shape.
+            DisconnectBadRequest: the params are not such a request.
         """
         ...
 
@@ -68,13 +70,13 @@ class Codec(Protocol):
         ...
 
     def join(self, channel: ChannelName, info: ClientInfo) -> bytes:
-        """Encode the push that says a client subscribed."""
+        """Encode the push that tells that a client subscribed."""
         ...
 
     def leave(self, channel: ChannelName, info: ClientInfo) -> bytes:
-        """Encode the push that says a client unsubscribed."""
+        """Encode the push that tells that a client unsubscribed."""
         ...
 
     def unsub(self, channel: ChannelName) -> bytes:
-        """Encode the push that says the server unsubscribed this client."""
+        """Encode the push that tells this client that the server unsubscribed it."""
         ...

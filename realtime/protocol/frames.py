@@ -1,4 +1,4 @@
-"""A frame: messages of the protocol as they leave for a client, in one piece.
+"""Frames: messages of the protocol on their way to a client, in one piece.
 
 A frame knows its bytes and not how a transport sends them. A transport asks for the *form* it
 needs (`frame.form(make)`), and the frame keeps what `make` returned. So however many clients
@@ -20,14 +20,14 @@ _NONE: Mapping[Any, Any] = {}
 
 
 class Frame:
-    """One outgoing frame, shared by all clients that are sent the same."""
+    """One outgoing frame, shared by all clients that get the same messages."""
 
     __slots__ = ("_form", "_make", "_others", "binary", "data")
 
     def __init__(self, data: bytes, binary: bool) -> None:
         self.data = data
         self.binary = binary
-        # Most frames are needed in one form: comparing two references beats a dict there.
+        # most frames have one form, and comparing two references beats a dict
         self._make: Callable[[Frame], Any] | None = None
         self._form: Any = None
         self._others: Mapping[Callable[[Frame], Any], Any] = _NONE

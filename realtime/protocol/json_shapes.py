@@ -12,7 +12,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ClientInfoShape(Struct, omit_defaults=True, gc=False):
-    """Client info; the infos only where they exist."""
+    """Client info, without the infos that it does not have."""
 
     user: str = msgspec.field()
     client: str = msgspec.field()
@@ -21,17 +21,17 @@ class ClientInfoShape(Struct, omit_defaults=True, gc=False):
 
 
 def raw(payload: Payload) -> Raw:
-    """A payload as it is spliced into JSON output."""
+    """Return a payload as msgspec splices it into JSON output."""
     return Raw(payload.json)
 
 
 def quote(text: str) -> bytes:
-    """A string as JSON, safe inside HTML and JavaScript."""
+    """Return a string as JSON that is safe inside HTML and JavaScript."""
     return escape(_encode(text))
 
 
 def client_info(info: ClientInfo) -> ClientInfoShape:
-    """Client info in its JSON shape; the infos only where they exist."""
+    """Return client info in its JSON shape."""
     return ClientInfoShape(
         info.user,
         info.client,

@@ -1,12 +1,12 @@
 """Read a stream of JSON objects: one frame of a client, or one body of the server API.
 
-Values follow each other with any white space, or nothing, between them. Keys are matched
-without regard to case, unknown keys are ignored, and `null` in a field means "not given".
-The common cases (one value; one value a line; keys spelt as in the specification) are
-decoded by msgspec in one pass; anything else is looked at again, slowly and exactly.
+Between two values there is any white space, or nothing. Keys match in any letter case, unknown keys
+are ignored, and `null` in a field means that the field is absent. msgspec decodes the common cases
+in one pass: one value, or one value per line, with keys spelt as in the protocol. Anything else is
+decoded again, slowly and exactly.
 
-Spec: Framing of several messages in one frame.
-Beyond the spec: white space, key case and null follow Centrifugo 2.8.
+docs/protocol.md, 2.3 and 2.5. Beyond the spec: white space, case of keys and null follow
+Centrifugo 2.8.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ T = TypeVar("T", bound=msgspec.Struct)
 V = TypeVar("V")
 
 _WHITE_SPACE = b" \t\r\n"
-# Only where a value ends is asked; numbers of any length are not worth converting.
+# Only the end of a value matters here, so numbers are not converted.
 _scan_value = json.JSONDecoder(parse_int=len, parse_float=len).raw_decode
 _read_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Malformed(ValueError):
-    """The bytes are not a stream of the expected objects."""
+    """The bytes are not a stream of the expected JSON objects."""
 
 
 class ObjectDecoder(Generic[T]):
-    """Decode one JSON object into struct `T`, whose field names are lower case.
+    """Decodes one JSON object into struct `T`, whose field names are lower case.
 
-    `T` must forbid unknown fields: an unknown key is what leads to the second look.
+    `T` must forbid unknown fields: an unknown key makes the decoder try again with folded keys.
     """
 
     def __init__(self, shape: type[T]) -> None:
@@ -48,7 +48,7 @@ class ObjectDecoder(Generic[T]):
         """Decode `text`, which holds exactly one value.
 
         Raises:
-            Malformed: not JSON, not an object, or a known field has the wrong type.
+            Malformed: it is not JSON, not an object, or a known field has a wrong type.
         """
         try:
             return self._decode(text)
@@ -61,7 +61,7 @@ class ObjectDecoder(Generic[T]):
 
 
 def _fold(text: bytes, fields: dict[str, msgspec.structs.FieldInfo]) -> bytes:
-    """Spell the keys of an object as the struct does, and leave out what it does not know.
+    """Spell the keys of an object as the struct does, and drop unknown keys.
 
     The values of a field that maps names to structs (`subs` of connect) are folded too.
     """
@@ -82,7 +82,7 @@ def _fold(text: bytes, fields: dict[str, msgspec.structs.FieldInfo]) -> bytes:
 
 
 def _struct_in_map(field_type: Any) -> type[msgspec.Struct] | None:
-    """The struct `S` in a field of type `dict[str, S | None] | None`, else None."""
+    """Return the struct `S` of a field of type `dict[str, S | None] | None`; None for others."""
     info = msgspec.inspect.type_info(field_type)
     for option in info.types if isinstance(info, msgspec.inspect.UnionType) else (info,):
         if isinstance(option, msgspec.inspect.DictType):
@@ -94,13 +94,12 @@ def _struct_in_map(field_type: Any) -> type[msgspec.Struct] | None:
 
 
 def decode_stream(text: bytes, decode: Callable[[bytes], V]) -> Iterator[V]:
-    """Yield every value of the stream, decoded, in order.
+    """Yield the decoded values of a stream in order.
 
-    Lazy, so that the values before a malformed one are handled first.
+    Lazy, so that the caller handles the values before a malformed one.
 
     Raises:
-        Malformed: at the first thing that is not a value `decode` accepts, or when the
-            text is not UTF-8.
+        Malformed: at the first value that `decode` does not accept, or that is not UTF-8.
     """
     if b"\n" not in text.strip(_WHITE_SPACE):
         try:
@@ -125,8 +124,8 @@ def decode_stream(text: bytes, decode: Callable[[bytes], V]) -> Iterator[V]:
 
 
 def _decode_slowly(text: bytes, decode: Callable[[bytes], V]) -> Iterator[V]:
-    """As `decode_stream`, for values that do not keep to one line each."""
-    # What is not UTF-8 becomes surrogates, which do not encode: the values before it do.
+    """As `decode_stream`, for values that are not one per line."""
+    # bytes that are not UTF-8 become surrogates, which fail when their value is encoded again
     characters = text.decode(errors="surrogateescape")
     position = 0
     while True:
@@ -144,12 +143,12 @@ def _decode_slowly(text: bytes, decode: Callable[[bytes], V]) -> Iterator[V]:
 
 
 def method_number(method: int | str, names: dict[str, int]) -> int:
-    """The number of a method given by number or by name in any letter case.
+    """Return the number of a method that is given by number, or by name in any letter case.
 
-    A number outside the table is returned as it is; whether it exists is the next question.
+    A number is returned as it is, even if no method has it.
 
     Raises:
-        Malformed: a name that is not in the table.
+        Malformed: no method has this name.
     """
     if isinstance(method, str):
         try:

@@ -1,10 +1,10 @@
-"""What travels: commands, their parameters and results, publications, client info.
+"""Messages: commands with their requests and results, publications, client info.
 
-One shape for all formats and generations: the codecs map these to and from the wire. Where a
-request looks the same there, JSON is decoded straight into its struct; unknown keys are refused
-then, so that the codec can look again with folded keys.
+They are the same for all formats and generations; the codecs map them to and from the wire. Where
+a request looks the same on the wire, JSON is decoded straight into its struct. Such a struct
+forbids unknown fields, so that the decoder can try again with folded keys (see `json_stream`).
 
-Spec: Command; Reply; Client info; Publication.
+docs/protocol.md, 3 and 4.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UINT64_MAX = 2**64 - 1
 UInt32 = Annotated[int, Meta(ge=0, le=UINT32_MAX)]
 
 ABSENT = Raw(b"")
-"""A raw field that was not sent. JSON null is not absent: it is the four bytes `null`."""
+"""A raw field that is absent. JSON null is not absent: it is the four bytes `null`."""
 
 
 class Method(StrEnum):
@@ -100,7 +100,7 @@ class ChannelRequest(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class PublishRequest(Struct, forbid_unknown_fields=True, gc=False):
-    """params of publish. JSON null is a payload, no `data` at all is not."""
+    """params of publish. JSON null is a payload; absent `data` is not."""
 
     channel: str | None = None
     data: Raw = ABSENT
@@ -120,7 +120,7 @@ class SendRequest(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class EmptyRequest(Struct, gc=False):
-    """params of ping: an object in which nothing is looked at."""
+    """params of ping: any object."""
 
 
 Request: TypeAlias = (
@@ -147,7 +147,7 @@ class StreamPosition(Struct, frozen=True, gc=False):
 
 
 class ClientInfo(Struct, frozen=True, gc=False):
-    """Who: user ID ("" is anonymous), connection ID, and the infos from the tokens."""
+    """What others see of a client: user ID ("" is anonymous), client ID, and the infos."""
 
     user: UserID
     client: ClientID
@@ -158,8 +158,8 @@ class ClientInfo(Struct, frozen=True, gc=False):
 class Publication(Struct, frozen=True, gc=False):
     """Data published into a channel.
 
-    `offset` is 0 and `uid` "" in a channel without history. `info` is set when the
-    publisher is a client.
+    In a channel without history, `offset` is 0 and `uid` is "". `info` is the publisher, if that is
+    a client.
     """
 
     data: Payload
@@ -174,8 +174,8 @@ class Publication(Struct, frozen=True, gc=False):
 class SubscribeResult(Struct, frozen=True):
     """result of subscribe.
 
-    `position` and `publications` (oldest first, each with an offset) only in recoverable
-    channels. `ttl` in seconds.
+    `position` and `publications` (oldest first, each with an offset) are for recoverable channels
+    only. `ttl` in seconds.
     """
 
     expires: bool = False
@@ -187,19 +187,20 @@ class SubscribeResult(Struct, frozen=True):
 
 
 class ConnectResult(Struct, frozen=True):
-    """result of connect. `subs`: channel → result, of the server-side subscriptions."""
+    """result of connect. `ttl` in seconds."""
 
     client: ClientID
     version: str
     expires: bool = False
     ttl: int = 0
     subs: dict[ChannelName, SubscribeResult] | None = None
+    """The results of server-side subscriptions, by channel."""
     data: Payload | None = None
-    """What the site has for the client."""
+    """From the connect hook or proxy, for the client."""
 
 
 class RefreshResult(Struct, frozen=True, gc=False):
-    """result of refresh."""
+    """result of refresh. `ttl` in seconds."""
 
     client: ClientID
     version: str
@@ -208,27 +209,27 @@ class RefreshResult(Struct, frozen=True, gc=False):
 
 
 class SubRefreshResult(Struct, frozen=True, gc=False):
-    """result of sub_refresh."""
+    """result of sub_refresh. `ttl` in seconds."""
 
     expires: bool = False
     ttl: int = 0
 
 
 class PresenceResult(Struct, frozen=True):
-    """result of presence: connection ID → client info."""
+    """result of presence: client ID → client info."""
 
     presence: dict[ClientID, ClientInfo]
 
 
 class PresenceStatsResult(Struct, frozen=True, gc=False):
-    """result of presence_stats: clients, and distinct user IDs among them ("" counts as one)."""
+    """result of presence_stats: numbers of clients, and of their user IDs ("" counts as one)."""
 
     num_clients: int
     num_users: int
 
     @classmethod
     def of(cls, present: Mapping[ClientID, ClientInfo]) -> PresenceStatsResult:
-        """Count who is present."""
+        """Count the clients and the users in a presence."""
         return cls(len(present), len({info.user for info in present.values()}))
 
 
@@ -239,7 +240,7 @@ class HistoryResult(Struct, frozen=True):
 
 
 class RPCResult(Struct, frozen=True, gc=False):
-    """result of rpc: what the site answered; None for nothing."""
+    """result of rpc: what the hook returned; None for nothing."""
 
     data: Payload | None
 
@@ -249,7 +250,7 @@ class EmptyResult(Struct, frozen=True, gc=False):
 
 
 class NoResult(Struct, frozen=True, gc=False):
-    """The reply of ping carries only its id."""
+    """No result: the reply of ping has only an ID."""
 
 
 Result: TypeAlias = (

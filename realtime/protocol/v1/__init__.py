@@ -1,2 +1,4 @@
-"""The first generation of the wire protocol: its codecs, its schema, and the module generated
-from that (`make schema`)."""
+"""The first generation of the wire protocol: codecs, numbers, and the schema.
+
+`make schema` generates `client_pb2` from the schema. docs/protocol.md, 2 to 5.
+"""

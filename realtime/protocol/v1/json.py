@@ -1,9 +1,9 @@
-"""The JSON format: text frames, one compact object a line.
+"""The JSON format: text frames, one compact object per line.
 
-Output follows the schema's key order and leaves out what is zero, as clients expect; the
-payloads are spliced in, never parsed.
+Keys come in the order of the schema, and fields that are zero or empty are left out, as clients
+expect. Payloads are spliced in, never parsed.
 
-Spec: Framing of several messages in one frame; Events; Subscribe result fields.
+docs/protocol.md, 2.3, 2.8, 2.11 and 4.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _encode = msgspec.json.Encoder().encode
 _EMPTY = b"{}"
 
 
-# The shapes on the wire, where they differ from `messages`. Field order is key order.
+# The shapes on the wire, where they differ from `messages`. The order of fields is that of keys.
 
 
 class _Command(Struct, forbid_unknown_fields=True, gc=False):
@@ -166,7 +166,7 @@ _REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
 
 
 class JSONCodec:
-    """See `codec.Codec`. `use_offset` selects the position variant that is written."""
+    """See `codec.Codec`."""
 
     generation = 1
     format = "json"
@@ -174,6 +174,10 @@ class JSONCodec:
     server_pings = False
 
     def __init__(self, use_offset: bool) -> None:
+        """
+        Args:
+            use_offset: write positions as `offset`, and not as `seq` and `gen`.
+        """
         self._use_offset = use_offset
 
     # receiving
@@ -259,7 +263,7 @@ class JSONCodec:
             if self._use_offset:
                 shape.offset = result.position.offset
             else:
-                # clients of the older variant expect the newest first
+                # clients that know seq and gen expect the newest publication first
                 shape.publications.reverse()
                 shape.seq, shape.gen = split_offset(result.position.offset)
         return shape
@@ -275,7 +279,7 @@ class JSONCodec:
         return shape
 
     def _kept(self, publication: Publication) -> _Publication:
-        """A publication in a history result: with uid, and with the offset in both variants."""
+        """Return a publication of a history result: with UID, and always with the offset."""
         shape = self._publication(publication)
         shape.uid = publication.uid
         shape.offset = publication.offset

@@ -68,11 +68,11 @@ def split_offset(offset: int) -> tuple[int, int]:
 def to_since(
     recover: bool | None, offset: int | None, seq: int | None, gen: int | None, epoch: str | None
 ) -> StreamPosition | None:
-    """Return the position a client asks to continue from, whichever variant it uses.
+    """Return the position from which a client continues, in whichever variant it writes that.
 
-    Beyond the spec: Centrifugo 2.8 reads `gen` as a multiple of 2**32 - 1 although it
-    writes a multiple of 2**32; clients hand back what they were given, so the inverse of
-    `split_offset` is the only reading that recovers above 2**32 publications.
+    Beyond the spec: Centrifugo 2.8 reads `gen` as a multiple of 2**32 - 1 although it writes a
+    multiple of 2**32. Clients return what they got, so only the inverse of `split_offset` recovers
+    above 2**32 publications.
 
     Returns:
         None if the client does not ask for recovery.

@@ -1,6 +1,6 @@
-"""The Protobuf format: binary frames, each message behind its length as a varint.
+"""The Protobuf format: binary frames, in which each message follows its length, a varint.
 
-Spec: Framing of several messages in one frame.
+docs/protocol.md, 2.4, 2.8 and 4.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MAX_VARINT_BYTES = 10
 
 
 def frame_message(message: bytes) -> bytes:
-    """Put the length in front of one encoded message."""
+    """Put its length in front of an encoded message."""
     length = len(message)
     prefix = bytearray()
     while length > 0x7F:
@@ -85,7 +85,7 @@ def split_frame(frame: bytes) -> Iterator[bytes]:
 
 
 class ProtobufCodec:
-    """See `codec.Codec`. `use_offset` selects the position variant that is written."""
+    """See `codec.Codec`."""
 
     generation = 1
     format = "protobuf"
@@ -93,6 +93,10 @@ class ProtobufCodec:
     server_pings = False
 
     def __init__(self, use_offset: bool) -> None:
+        """
+        Args:
+            use_offset: write positions as `offset`, and not as `seq` and `gen`.
+        """
         self._use_offset = use_offset
 
     # receiving
@@ -174,7 +178,7 @@ class ProtobufCodec:
             if self._use_offset:
                 message.offset = result.position.offset
             else:
-                # clients of the older variant expect the newest first
+                # clients that know seq and gen expect the newest publication first
                 publications.reverse()
                 message.seq, message.gen = split_offset(result.position.offset)
             message.publications.extend(publications)
@@ -191,7 +195,7 @@ class ProtobufCodec:
         return message
 
     def _kept(self, publication: Publication) -> client_pb2.Publication:
-        """A publication in a history result: with uid, and with the offset in both variants."""
+        """Return a publication of a history result: with UID, and always with the offset."""
         message = self._publication(publication)
         message.uid = publication.uid
         message.offset = publication.offset
@@ -233,7 +237,11 @@ def _raw(payload: Payload | None) -> bytes:
 
 
 def _decode_request(params: bytes, shape: type[Struct]) -> Struct:
-    """The request struct of encoded params; empty Protobuf strings become None as in JSON."""
+    """Decode params into the request struct `shape`.
+
+    Raises:
+        DecodeError: the params are not such a message.
+    """
     if shape is ChannelRequest:
         return ChannelRequest(client_pb2.UnsubscribeRequest.FromString(params).channel)
     if shape is PublishRequest:
