@@ -41,15 +41,18 @@ CALL_TIMEOUT = 10.0
 class Serving:
     """The service in one process. The one of this process is `serving`."""
 
-    def __init__(self, configuration: Configuration, hooks: Registry) -> None:
+    def __init__(
+        self, configuration: Configuration, hooks: Registry, engines: Engines | None = None
+    ) -> None:
         """
         Args:
             configuration: the options in force.
             hooks: the functions of the site.
+            engines: makes the engines; None: as the options say.
         """
         self._configuration = configuration
         self._hooks = hooks
-        self._engines = Engines()
+        self._engines = engines or Engines()
         self.call_timeout = CALL_TIMEOUT
         self.publisher: Publisher = Direct(self)
         """Sends what the site publishes. Tests put one here that records."""
