@@ -24,7 +24,7 @@ import realtime
 from realtime import page_config
 from realtime.channel_rules import check_channel
 from realtime.checks import TAG
-from realtime.cluster.survey import ClientReport, ConnectionsAnswer, Surveyed
+from realtime.cluster.survey import ClientReport, ConnectionsAnswer, SurveyResult
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import NodeStatus
@@ -137,7 +137,7 @@ def subscribers(channels: Sequence[str]) -> Subscribers:
         return realtime.subscribers(channels)
 
 
-def connections(user: str) -> Surveyed[ConnectionsAnswer]:
+def connections(user: str) -> SurveyResult[ConnectionsAnswer]:
     """What every node tells of a user's connections, and which nodes did not answer.
 
     The infos are JSON as clients get it: `realtime.connections` makes Python objects of all of

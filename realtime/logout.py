@@ -122,7 +122,7 @@ def _after_commit(using: str | None, work: Callable[[], None]) -> None:
 def _tell(user: str, login: str, disconnect: Disconnect | None = None) -> None:
     """Have every node close the connections of a login; "" looks at all logins of a user."""
     try:
-        serving.call(lambda member: member.end_logins(user, login, disconnect))
+        serving.call(lambda member: member.end_auth_session(user, login, disconnect))
     except NotServing:
         pass  # nobody is connected to this process, and it reaches no other
     except Exception:  # a logout does not fail for it

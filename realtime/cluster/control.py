@@ -1,9 +1,14 @@
-"""What one node tells the others to do, as it travels.
+"""Control messages: what one node tells all nodes to do with a user's connections.
+
+They travel as JSON in a stream, and nodes of the previous version read them: names and tags below
+are part of that format.
 
 Spec: Server HTTP API (unsubscribe, disconnect).
 """
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,7 +23,7 @@ class Unsubscribe(msgspec.Struct, frozen=True, tag="unsubscribe", tag_field="do"
     user: UserID
     channel: ChannelName
     origin: str = ""
-    """The node that has done its part already."""
+    """The ID of the node, or of the member, that sent the message."""
 
 
 class DisconnectUser(msgspec.Struct, frozen=True, tag="disconnect", tag_field="do"):
@@ -26,32 +31,41 @@ class DisconnectUser(msgspec.Struct, frozen=True, tag="disconnect", tag_field="d
 
     user: UserID
     code: int
-    """Of the disconnect; see `errors.DISCONNECTS`."""
+    """Code of the disconnect; see `errors.DISCONNECTS`."""
     keep: ClientID = ""
     """The connection that stays."""
     origin: str = ""
 
 
-class EndLogins(msgspec.Struct, frozen=True, tag="end_logins", tag_field="do"):
-    """Close a user's connections that belong to a login; "" looks again at all their logins."""
+class EndAuthSession(msgspec.Struct, frozen=True, tag="end_logins", tag_field="do"):
+    """Close a user's connections of one auth session; "" refreshes those of all auth sessions."""
 
     user: UserID
-    login: str
+    auth_session: str = msgspec.field(name="login")
     code: int = 3012
-    """Of the disconnect; see `errors.DISCONNECTS`."""
+    """Code of the disconnect; see `errors.DISCONNECTS`."""
     origin: str = ""
 
 
-Control = Unsubscribe | DisconnectUser | EndLogins
+ControlMessage: TypeAlias = Unsubscribe | DisconnectUser | EndAuthSession
 
-_decoder: msgspec.json.Decoder[Control] = msgspec.json.Decoder(Control)
-
-
-def encode(control: Control) -> Payload:
-    """As the data of a publication."""
-    return payload.check(msgspec.json.encode(control))
+_decoder: msgspec.json.Decoder[ControlMessage] = msgspec.json.Decoder(ControlMessage)
 
 
-def decode(data: Payload) -> Control:
-    """Raises msgspec.DecodeError: another version of this service speaks."""
+def is_ordered(message: ControlMessage) -> bool:
+    """Return whether every node, the sender too, applies a message in its place in the stream."""
+    return isinstance(message, DisconnectUser) and message.keep != ""
+
+
+def encode(message: ControlMessage) -> Payload:
+    """Return a message as the data of a publication."""
+    return payload.check(msgspec.json.encode(message))
+
+
+def decode(data: Payload) -> ControlMessage:
+    """Return the message that `encode` got.
+
+    Raises:
+        msgspec.DecodeError: a node of another version sent something unknown.
+    """
     return _decoder.decode(data.raw)

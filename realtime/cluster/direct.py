@@ -1,8 +1,8 @@
-"""Post: what one node says to another one alone.
+"""Direct messages: what one node tells one other node.
 
-A letter goes to the inbox of a node, an internal channel that it alone subscribes to, so it
-travels as publications do. Letters may get lost (Redis is away, the node has died): who has to
-know asks, and an answer that does not come in time is an answer, too.
+Each node has an inbox, an internal channel to which it alone is subscribed, so direct messages
+travel as publications do. They may be lost, while Redis is away or because the receiver died.
+Where that matters the sender asks a question: no answer in time is an answer, too.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from realtime.protocol.messages import Publication
 
 logger = logging.getLogger("realtime.node")
 
-_OPTIONS = ChannelOptions()
-"""Nothing is kept: a letter that comes too late is of no use."""
+_WITHOUT_HISTORY = ChannelOptions()
+"""A direct message that comes too late is useless."""
 
 NodeID: TypeAlias = str
 
 
-class Letter(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What travels."""
+class DirectMessage(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One message as it travels. Nodes of the previous version read it: keep the order."""
 
     subject: str
     sender: NodeID
     question: int
-    """Its number, where an answer is wanted, of the question in an answer; otherwise 0."""
+    """The sender's number of a question, also in the answer to it; 0: no answer is wanted."""
     is_answer: bool
     body: msgspec.Raw
 
 
 Handler: TypeAlias = Callable[[NodeID, bytes], Awaitable[bytes] | None]
-"""Is given the sender and the body of a letter in the turn of the loop in which it came, so it
-sees letters in their order. What it returns gives the answer, where one is wanted."""
+"""Takes the sender and the body of a message, in the order of arrival and without waiting. Returns
+the answer, where one is wanted."""
 
-_decoder: msgspec.json.Decoder[Letter] = msgspec.json.Decoder(Letter)
+_decoder: msgspec.json.Decoder[DirectMessage] = msgspec.json.Decoder(DirectMessage)
 
 
-class Post:
-    """The letters of one node. Belongs to its event loop."""
+class DirectMessages:
+    """The direct messages of one node. Belongs to its event loop."""
 
     def __init__(
         self,
@@ -58,101 +58,109 @@ class Post:
         uid: NodeID,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
+        """`uid`: the ID of the node."""
+        self.inbox = inbox(uid)
+        """The channel in which messages to this node arrive."""
         self._broker = broker
         self._uid = uid
-        self.inbox = inbox(uid)
-        """The channel in which letters to this node come."""
         self._spawn = spawn
         self._handlers: dict[str, Handler] = {}
-        self._numbers = count(1)
-        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._question_numbers = count(1)
+        self._questions: dict[int, asyncio.Future[bytes]] = {}
+        """Number of a question → its answer."""
         self._opening: asyncio.Future[None] | None = None
 
     async def open(self) -> None:
-        """Begin to receive, once. Nodes that have nothing to say to each other have no inbox.
+        """Begin to receive, once. A node that expects no message needs no inbox.
 
         Raises:
-            EngineUnavailable: the next call tries again.
+            EngineUnavailable: the inbox could not be subscribed to; the next call tries again.
         """
         opening = self._opening
-        if opening is None or _failed(opening):
+        if opening is None or _has_failed(opening):
             opening = asyncio.ensure_future(self._broker.subscribe(self.inbox))
             self._opening = opening
         await asyncio.shield(opening)
 
     def handle(self, subject: str, handler: Handler) -> None:
-        """Have letters about a subject handed over."""
+        """Give messages about a subject to a handler."""
         self._handlers[subject] = handler
 
     async def send(self, to: NodeID, subject: str, body: bytes) -> None:
-        """Send a letter. `body`: JSON.
+        """Send a message. `body`: JSON.
 
         Raises:
-            EngineUnavailable
+            EngineUnavailable: Redis did not answer, or refused.
         """
-        await self._send(to, Letter(subject, self._uid, 0, False, msgspec.Raw(body)))
+        await self._send(to, DirectMessage(subject, self._uid, 0, False, msgspec.Raw(body)))
 
-    async def ask(self, to: NodeID, subject: str, body: bytes, patience: float) -> bytes:
-        """Send a letter and wait for the answer, for `patience` seconds. `open` comes first.
+    async def ask(self, to: NodeID, subject: str, body: bytes, timeout: float) -> bytes:
+        """Send a question and wait for the answer. The inbox must be open.
+
+        Args:
+            body: JSON.
+            timeout: seconds to wait.
+
+        Returns:
+            The body of the answer, JSON.
 
         Raises:
-            EngineUnavailable: there is none.
+            EngineUnavailable: no answer came in time, or the question could not be sent.
         """
-        number = next(self._numbers)
+        number = next(self._question_numbers)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
+        self._questions[number] = answer
+        message = DirectMessage(subject, self._uid, number, False, msgspec.Raw(body))
         try:
-            async with asyncio.timeout(patience):
-                await self._send(to, Letter(subject, self._uid, number, False, msgspec.Raw(body)))
+            async with asyncio.timeout(timeout):
+                await self._send(to, message)
                 return await answer
         except TimeoutError:
-            raise EngineUnavailable(f"another node did not answer within {patience:g} s") from None
+            raise EngineUnavailable(f"another node did not answer within {timeout:g} s") from None
         finally:
-            del self._waiting[number]
+            del self._questions[number]
 
-    def arrived(self, data: Payload) -> None:
-        """A letter to this node came."""
+    def on_message(self, data: Payload) -> None:
+        """Take the data of a publication in the inbox."""
         try:
-            letter = _decode(data.raw)
+            message = _decode(data.raw)
         except msgspec.DecodeError as error:
-            logger.warning("Another node writes what this one cannot read: %s", error)
+            logger.warning("Ignored an unknown direct message (different version?): %s", error)
             return
-        if letter.is_answer:
-            waiting = self._waiting.get(letter.question)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(bytes(letter.body))
+        if message.is_answer:
+            answer = self._questions.get(message.question)
+            if answer is not None and not answer.done():
+                answer.set_result(bytes(message.body))
             return
-        handler = self._handlers.get(letter.subject)
+        handler = self._handlers.get(message.subject)
         if handler is None:
-            logger.debug("Nobody here reads letters about %r", letter.subject)
+            logger.debug("No handler for a direct message about %r", message.subject)
             return
-        answering = handler(letter.sender, bytes(letter.body))
+        answering = handler(message.sender, bytes(message.body))
         if answering is not None:
-            self._spawn(self._answer(letter, answering))
+            self._spawn(self._answer(message, answering))
 
-    async def _answer(self, letter: Letter, answering: Awaitable[bytes]) -> None:
+    async def _answer(self, message: DirectMessage, answering: Awaitable[bytes]) -> None:
         body = msgspec.Raw(await answering)
-        if not letter.question:
+        if not message.question:
             return
+        answer = DirectMessage(message.subject, self._uid, message.question, True, body)
         try:
-            await self._send(
-                letter.sender, Letter(letter.subject, self._uid, letter.question, True, body)
-            )
+            await self._send(message.sender, answer)
         except EngineUnavailable as error:
-            logger.debug("A question could not be answered: %s", error)
+            logger.debug("Could not answer a direct message: %s", error)
 
-    async def _send(self, to: NodeID, letter: Letter) -> None:
-        data = payload.check(msgspec.json.encode(letter))
-        await self._broker.publish(inbox(to), Publication(data), _OPTIONS)
+    async def _send(self, to: NodeID, message: DirectMessage) -> None:
+        data = payload.check(msgspec.json.encode(message))
+        await self._broker.publish(inbox(to), Publication(data), _WITHOUT_HISTORY)
 
 
-def _decode(text: bytes) -> Letter:
+def _decode(text: bytes) -> DirectMessage:
     try:
         return _decoder.decode(text)
-    except msgspec.DecodeError:  # perhaps of half a surrogate pair; looking for it costs more
+    except msgspec.DecodeError:  # rarely for a lone surrogate, so only now it is replaced
         return _decoder.decode(payload.replace_lone_surrogates(text))
 
 
-def _failed(opening: asyncio.Future[None]) -> bool:
-    """Whether it is over and was of no use."""
+def _has_failed(opening: asyncio.Future[None]) -> bool:
     return opening.done() and (opening.cancelled() or opening.exception() is not None)

@@ -1,7 +1,7 @@
-"""Member: a process that takes part in the service. It can publish, ask and command.
+"""Member: a process of the service. It publishes, asks the nodes, and sends control messages.
 
-A `Node` is a member that serves clients besides. Others (workers, shells, WSGI processes)
-reach them through a shared engine.
+`Node` is the subclass that serves clients. Other processes, such as workers, shells and WSGI
+processes, are members only: they reach the clients of the nodes by way of Redis.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ import msgspec
 
 from realtime.channel_rules import CONTROL
 from realtime.cluster import control, survey
-from realtime.cluster.control import Control, DisconnectUser, EndLogins, Unsubscribe
+from realtime.cluster.control import (
+    ControlMessage,
+    DisconnectUser,
+    EndAuthSession,
+    Unsubscribe,
+)
 from realtime.cluster.survey import (
     A,
     Answer,
@@ -25,35 +30,36 @@ from realtime.cluster.survey import (
     ConnectionsAnswer,
     Question,
     SubscribersAnswer,
-    Surveyed,
+    SurveyResult,
 )
 from realtime.config.options import ChannelOptions, Config
-from realtime.engine.base import NodeInfo, NodeStatus, Store
+from realtime.engine.base import Cluster, NodeInfo, NodeStatus, Store
 from realtime.errors import Disconnect, DisconnectForced, EngineUnavailable
 from realtime.metrics import Counters
 from realtime.payload import Payload
-from realtime.protocol.messages import ChannelName, ClientID, ClientInfo, Publication, UserID
+from realtime.protocol.messages import ChannelName, ClientInfo, Publication, UserID
 
 logger = logging.getLogger("realtime.node")
 
-SURVEY_PATIENCE = 1.0
-"""Seconds in which nodes have to answer."""
+SURVEY_TIMEOUT = 1.0
+"""Seconds until nodes that did not answer are missing."""
 SURVEY_LIFETIME = 2.0
-"""Seconds in which their answers are taken."""
-FIRST_LOOK, LOOK_INTERVAL = 0.002, 0.05
-"""Seconds until the first look for answers; twice as long until the next one, up to so long."""
+"""Seconds for which Redis takes answers."""
+FIRST_LOOK = 0.002
+MAX_LOOK_INTERVAL = 0.05
+"""Seconds before the first look for answers. Each later interval is twice as long, up to this."""
 
 CONTROL_OPTIONS = ChannelOptions(history_size=10_000, history_lifetime=600, history_recover=True)
-"""What nodes are told is kept as publications are: a node that was cut off catches up."""
+"""Control messages are kept, so that a node that was cut off catches up."""
 
 
 class Member:
-    """A process of the service. Its coroutines run where its store does."""
+    """See the module. Its coroutines run where those of its store do."""
 
     pipelines_publishes = False
-    """Whether publications may be under way side by side, and still keep their order."""
+    """Whether the next publish may begin before the one before has ended, and order is kept."""
     stopping = False
-    """Whether this process is about to end and takes no commands any more."""
+    """Whether this process stops, and takes no commands any more."""
 
     def __init__(self, config: Config, store: Store) -> None:
         self.config = config
@@ -65,6 +71,8 @@ class Member:
         self._publications = count(1)
         self._uid_prefix = self.uid.replace("-", "")[:20]
 
+    # publishing
+
     async def publish(
         self,
         channel: ChannelName,
@@ -72,14 +80,25 @@ class Member:
         options: ChannelOptions,
         info: ClientInfo | None = None,
     ) -> None:
-        """Publish to a channel's subscribers in every process. `info`: of a publishing client."""
+        """Publish to the subscribers of a channel at every node.
+
+        Args:
+            info: the client that publishes, if it is one.
+
+        Raises:
+            EngineUnavailable: Redis did not answer, or refused.
+        """
         await self.broker.publish(channel, self._publication(data, options, info), options)
         self.counters.published += 1
 
     async def publish_many(
         self, publications: Sequence[tuple[ChannelName, Payload, ChannelOptions]]
     ) -> list[EngineUnavailable | None]:
-        """Publish into several channels; what failed, by index."""
+        """Publish several.
+
+        Returns:
+            For each publication None, or why it failed.
+        """
         failures = await self.broker.publish_many(
             [
                 (name, self._publication(data, options), options)
@@ -95,56 +114,55 @@ class Member:
         uid = f"{self._uid_prefix}{next(self._publications):x}" if options.keeps_history else ""
         return Publication(data, info, 0, uid)
 
+    # control messages; all raise EngineUnavailable when they cannot be sent
+
     async def unsubscribe_user(self, user: UserID, channel: ChannelName) -> None:
         """Unsubscribe a user's connections from a channel; "" means from all their channels."""
         await self._send_control(Unsubscribe(user, channel))
 
-    async def disconnect_user(
-        self, user: UserID, disconnect: Disconnect | None = None, *, keep: ClientID = ""
-    ) -> None:
-        """Close a user's connections in every process, but for the one called `keep`."""
-        await self._send_control(
-            DisconnectUser(user, (disconnect or DisconnectForced()).code, keep)
-        )
+    async def disconnect_user(self, user: UserID, disconnect: Disconnect | None = None) -> None:
+        """Close a user's connections at every node."""
+        await self._send_control(DisconnectUser(user, (disconnect or DisconnectForced()).code))
 
-    async def end_logins(
-        self, user: UserID, login: str, disconnect: Disconnect | None = None
+    async def end_auth_session(
+        self, user: UserID, auth_session: str, disconnect: Disconnect | None = None
     ) -> None:
-        """Close a user's connections of one login session; "" looks again at all of theirs."""
-        await self._send_control(EndLogins(user, login, (disconnect or DisconnectForced()).code))
+        """Close a user's connections of one auth session; "" refreshes those of all of them."""
+        code = (disconnect or DisconnectForced()).code
+        await self._send_control(EndAuthSession(user, auth_session, code))
+
+    async def _send_control(self, message: ControlMessage) -> None:
+        """Send a control message to every node."""
+        message = msgspec.structs.replace(message, origin=self.uid)
+        publication = self._publication(control.encode(message), CONTROL_OPTIONS)
+        await self.broker.publish(CONTROL, publication, CONTROL_OPTIONS)
+
+    # the cluster; all raise EngineUnavailable
 
     async def nodes(self) -> list[NodeInfo]:
-        """Every node that is alive, by name."""
+        """Return the nodes that are alive, by name."""
         if self.cluster is None:
             return []
         return sorted(await self.cluster.nodes(), key=lambda node: node.name)
 
     async def statuses(self) -> list[NodeStatus]:
-        """Every node that is alive, and those that died not long ago, in no order."""
+        """Return the nodes that are alive or died a short time ago, in no order."""
         return [] if self.cluster is None else await self.cluster.statuses()
 
     async def channels(self) -> list[ChannelName]:
         """Return the channels that have a subscriber at any node, in no order."""
         return [] if self.cluster is None else await self.cluster.channels()
 
-    async def _send_control(self, message: Control) -> None:
-        """Send a control message to every node."""
-        message = msgspec.structs.replace(message, origin=self.uid)
-        publication = self._publication(control.encode(message), CONTROL_OPTIONS)
-        await self.broker.publish(CONTROL, publication, CONTROL_OPTIONS)
-
-    # surveys
-
-    async def connections(self, user: UserID) -> Surveyed[ConnectionsAnswer]:
-        """What every node says of a user's connections."""
+    async def connections(self, user: UserID) -> SurveyResult[ConnectionsAnswer]:
+        """Ask every node for the connections of a user."""
         return await self._survey(AskConnections(user, self.uid), ConnectionsAnswer)
 
-    async def subscribers(self, channels: Sequence[ChannelName]) -> Surveyed[SubscribersAnswer]:
-        """How many subscribers of channels every node has."""
+    async def subscribers(self, channels: Sequence[ChannelName]) -> SurveyResult[SubscribersAnswer]:
+        """Ask every node for the number of its subscribers of some channels."""
         return await self._survey(AskSubscribers(tuple(channels), self.uid), SubscribersAnswer)
 
-    async def _survey(self, question: Question, kind: type[A]) -> Surveyed[A]:
-        """Ask every node that is alive; those that do not answer in time are missing."""
+    async def _survey(self, question: Question, kind: type[A]) -> SurveyResult[A]:
+        """Ask every node that is alive; nodes that do not answer in time are missing."""
         waiting = {node.uid: node.name for node in await self.nodes()}
         answers: dict[str, A] = {}
         own = self._answer(question)
@@ -152,33 +170,42 @@ class Member:
             answers[own.node] = own
             del waiting[own.node]
         if waiting and self.cluster is not None:
-            deadline = self._now() + SURVEY_PATIENCE
-            await self.cluster.ask(
-                question.survey, survey.encode_question(question), SURVEY_LIFETIME
-            )
-            pause, seen = FIRST_LOOK, 0
-            while waiting and self._now() < deadline:
-                await self._pause(pause)
-                pause = min(2 * pause, LOOK_INTERVAL)
-                arrived = await self.cluster.answers(question.survey, seen)
-                seen += len(arrived)
-                for encoded in arrived:
-                    try:
-                        answer = survey.decode_answer(encoded, kind)
-                    except msgspec.DecodeError as error:
-                        logger.debug("Another node answers what nobody asked: %s", error)
-                        continue
-                    answers[answer.node] = answer
-                    waiting.pop(answer.node, None)
-        return Surveyed(list(answers.values()), sorted(waiting.values()))
+            await self._collect(self.cluster, question, kind, waiting, answers)
+        return SurveyResult(list(answers.values()), sorted(waiting.values()))
+
+    async def _collect(
+        self,
+        cluster: Cluster,
+        question: Question,
+        kind: type[A],
+        waiting: dict[str, str],
+        answers: dict[str, A],
+    ) -> None:
+        """Move nodes from `waiting` to `answers` as they answer, until the timeout."""
+        deadline = self._now() + SURVEY_TIMEOUT
+        await cluster.ask(question.survey, survey.encode_question(question), SURVEY_LIFETIME)
+        interval, seen = FIRST_LOOK, 0
+        while waiting and self._now() < deadline:
+            await self._pause(interval)
+            interval = min(2 * interval, MAX_LOOK_INTERVAL)
+            new = await cluster.answers(question.survey, seen)
+            seen += len(new)
+            for encoded in new:
+                try:
+                    answer = survey.decode_answer(encoded, kind)
+                except msgspec.DecodeError as error:
+                    logger.debug("Ignored an undecodable survey answer: %s", error)
+                    continue
+                answers[answer.node] = answer
+                waiting.pop(answer.node, None)
 
     def _answer(self, question: Question) -> Answer | None:
-        """What this process answers, if it serves clients."""
+        """Answer a survey for this process; None if it serves no clients."""
         return None
 
     def _now(self) -> float:
         return time.monotonic()
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, blocking the thread: there is no event loop that others could use."""
+        """Wait, blocking the thread: it has no event loop that others could use."""
         time.sleep(seconds)

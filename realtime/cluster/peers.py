@@ -16,7 +16,7 @@ import msgspec
 
 from realtime.channel_rules import CONTROL, QUESTIONS
 from realtime.cluster import control, survey
-from realtime.cluster.control import Control
+from realtime.cluster.control import ControlMessage
 from realtime.cluster.survey import Answer, Question
 from realtime.engine.base import Broker, Cluster, NodeInfo
 from realtime.errors import EngineUnavailable
@@ -44,7 +44,7 @@ class Peers:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         *,
         describe: Callable[[], NodeInfo],
-        on_control: Callable[[Control], None],
+        on_control: Callable[[ControlMessage], None],
         answer: Callable[[Question], Answer],
     ) -> None:
         """

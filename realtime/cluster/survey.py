@@ -1,9 +1,12 @@
-"""Surveys: what is asked of all nodes at once, and what each of them answers, as it travels.
+"""Surveys: questions to all nodes and the answers of each, as they travel.
 
-A question is published in a channel of the service that keeps nothing: a node that was cut off
-does not hear it later, for nobody waits any more. The answers are collected for a moment where
-the engine keeps them; those that come too late are lost. What a node of another version does not
-understand it does not answer, so it is one of those that are missing.
+A question is published in an internal channel without history: a node that was cut off does not
+get it later, when nobody waits for its answer any more. Redis takes answers for a short time. A
+node that does not know a question, because it runs another version, does not answer: it is missing
+in the result.
+
+Nodes of the previous version read questions and answers: names, tags and the order of the fields
+of `ClientReport` are part of that format.
 """
 
 from __future__ import annotations
@@ -20,11 +23,11 @@ from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, UserID
 
 MAX_CONNECTIONS = 1000
-"""Connections that an answer tells of."""
+"""Connections in one answer."""
 MAX_CHANNELS = 1000
-"""Channels of one connection that it tells of."""
+"""Channels of one connection in an answer."""
 MAX_ANSWER_BYTES = 1024 * 1024
-"""Bytes of names and infos in it, about: an answer is kept in Redis, and built on an event loop."""
+"""Bytes of names and infos in one answer, about. It is built on an event loop, kept in Redis."""
 
 
 def _new_id() -> SurveyID:
@@ -35,16 +38,16 @@ def _new_id() -> SurveyID:
 
 
 class AskConnections(Struct, frozen=True, tag="connections", tag_field="ask", gc=False):
-    """Which connections does a user have at your node?"""
+    """Ask for the connections of a user at each node."""
 
     user: UserID
     origin: str = ""
-    """The node that asks, which does not wait for an answer of its own."""
+    """The ID of the node that asks; it knows its own answer and does not send it."""
     survey: SurveyID = field(default_factory=_new_id)
 
 
 class AskSubscribers(Struct, frozen=True, tag="subscribers", tag_field="ask"):
-    """How many connections are subscribed to these channels at your node?"""
+    """Ask for the number of connections that are subscribed to channels at each node."""
 
     channels: tuple[ChannelName, ...]
     origin: str = ""
@@ -57,12 +60,16 @@ _question: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
 
 
 def encode_question(question: Question) -> Payload:
-    """As the data of a publication."""
+    """Return a question as the data of a publication."""
     return payload.check(msgspec.json.encode(question))
 
 
 def decode_question(data: Payload) -> Question:
-    """Raises msgspec.DecodeError: another version of this service asks."""
+    """Return the question that `encode_question` got.
+
+    Raises:
+        msgspec.DecodeError: a node of another version asked something unknown.
+    """
     return _question.decode(data.raw)
 
 
@@ -70,7 +77,7 @@ def decode_question(data: Payload) -> Question:
 
 
 class ClientReport(Struct, frozen=True, array_like=True):
-    """What a node says of one connection."""
+    """One connection, as its node describes it."""
 
     client: ClientID
     transport: str
@@ -96,7 +103,7 @@ class ConnectionsAnswer(Struct, frozen=True, tag="connections", tag_field="answe
 
 
 class SubscribersAnswer(Struct, frozen=True, tag="subscribers", tag_field="answer"):
-    """How many connections are subscribed at one node."""
+    """The number of connections that are subscribed at one node."""
 
     node: str
     name: str
@@ -109,17 +116,21 @@ A = TypeVar("A", ConnectionsAnswer, SubscribersAnswer)
 
 
 def encode_answer(answer: Answer) -> bytes:
-    """As JSON."""
+    """Return an answer as JSON."""
     return msgspec.json.encode(answer)
 
 
 def decode_answer(answer: bytes, kind: type[A]) -> A:
-    """Raises msgspec.DecodeError: another version of this service answers."""
+    """Return the answer that `encode_answer` got.
+
+    Raises:
+        msgspec.DecodeError: a node of another version answered something else.
+    """
     return msgspec.json.decode(answer, type=kind)
 
 
-class Surveyed(NamedTuple, Generic[A]):
-    """What the nodes answered, and the names of those that did not."""
+class SurveyResult(NamedTuple, Generic[A]):
+    """The answers of the nodes, and the names of the nodes that did not answer in time."""
 
     answers: list[A]
     missing: list[str]

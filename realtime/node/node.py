@@ -21,8 +21,8 @@ import msgspec
 
 from realtime.auth.verifier import Verifier
 from realtime.channel_rules import CONTROL
-from realtime.cluster.control import Control, DisconnectUser, EndLogins, Unsubscribe
-from realtime.cluster.direct import Post
+from realtime.cluster.control import ControlMessage, is_ordered
+from realtime.cluster.direct import DirectMessages
 from realtime.cluster.member import Member
 from realtime.cluster.peers import Peers
 from realtime.cluster.survey import Answer, Question
@@ -30,18 +30,17 @@ from realtime.config.options import Config
 from realtime.engine.base import Affects, Broker, Engine, NodeInfo, NodeStatus
 from realtime.engine.memory import MemoryEngine
 from realtime.errors import (
-    DISCONNECTS,
     Disconnect,
-    DisconnectForced,
     DisconnectShutdown,
     EngineUnavailable,
 )
 from realtime.node import maintenance
-from realtime.node.feed import Subscriber
+from realtime.node.control import ControlHandler
 from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
 from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
 from realtime.node.outbox import Flusher
+from realtime.node.single_connection import SingleConnection
 from realtime.node.subscriptions import Subscriptions
 from realtime.node.survey_answers import SurveyAnswers
 from realtime.protocol.messages import (
@@ -126,7 +125,11 @@ class Node(Member):
         self._stopped_by = math.inf
         self._tasks: set[asyncio.Task[Any]] = set()
         self._connections: dict[Connection, None] = {}
-        self.post = Post(self.broker, self.uid, self.spawn)
+        self.direct = DirectMessages(self.broker, self.uid, self.spawn)
+        self.single_connection = SingleConnection(config, self.hub, self._send_control)
+        self._control = ControlHandler(
+            self.uid, self.hub, self.hooks, self.spawn, self.single_connection
+        )
         self._survey_answers = SurveyAnswers(self.hub, uid=self.uid, name=self.describe().name)
         self._peers: Peers | None = None
         if self.cluster is not None:
@@ -137,15 +140,13 @@ class Node(Member):
                 self.timers,
                 self.spawn,
                 describe=self.status,
-                on_control=self._on_control,
+                on_control=self._control.on_message,
                 answer=self._answer,
             )
         self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn)
         self.subscriptions = Subscriptions(
             config, self.broker, self.presence, self.hub, self._maintenance
         )
-        self._newest: set[ClientID] = set()
-        """Clients that are about to close the other connections of their users."""
 
     # life
 
@@ -236,7 +237,7 @@ class Node(Member):
 
     def closed(self, connection: Connection) -> None:
         """Remove a connection that was closed."""
-        self._newest.discard(connection.id)
+        self.single_connection.forget(connection.id)
         self._connections.pop(connection, None)
 
     # among the other nodes
@@ -282,53 +283,12 @@ class Node(Member):
     async def channels(self) -> list[ChannelName]:
         return list(self.hub.feeds) if self.cluster is None else await super().channels()
 
-    async def _send_control(self, message: Control) -> None:
+    async def _send_control(self, message: ControlMessage) -> None:
         """Apply a control message here, and send it to the other nodes."""
-        if self.cluster is None or not _is_ordered(message):
-            await self._apply(message)
+        if self.cluster is None or not is_ordered(message):
+            await self._control.apply(message)
         if self.cluster is not None:
             await super()._send_control(message)
-
-    async def _apply(self, message: Control) -> None:
-        """Apply a control message to the clients of this node."""
-        match message:
-            case Unsubscribe(user, channel):
-                connections = self.hub.connections(user)
-                await asyncio.gather(*(client.unsubscribe(channel) for client in connections))
-            case DisconnectUser():
-                self._apply_disconnect(message)
-            case EndLogins(user=user, login=login, code=code):
-                self.hooks.login_ended(user, login)
-                disconnect = _DISCONNECTS.get(code, DisconnectForced)
-                for client in self.hub.connections(user):
-                    if login and client.auth_session == login:
-                        client.close(disconnect())
-                    elif client.auth_session and not login:
-                        self.spawn(client.refresh())
-
-    def _apply_disconnect(self, message: DisconnectUser) -> None:
-        disconnect = _DISCONNECTS.get(message.code, DisconnectForced)
-        self._newest.discard(message.keep)
-        for client in self.hub.connections(message.user):
-            if client.id == message.keep or (message.keep and client.id in self._newest):
-                continue
-            client.close(disconnect())
-
-    def spare(self, client: Subscriber) -> None:
-        """Let no other connection of the user close this one, until it closes the others.
-
-        Of two connections made at the same time on two nodes, each would close the other.
-        All nodes see both commands in the same order, so the later one decides.
-        """
-        self._newest.add(client.id)
-
-    def _on_control(self, message: Control) -> None:
-        """Apply a control message of the stream. Every node gets them in the same order."""
-        if isinstance(message, DisconnectUser):
-            if message.origin != self.uid or _is_ordered(message):
-                self._apply_disconnect(message)  # at once, for the order matters
-        elif message.origin != self.uid:
-            self.spawn(self._apply(message))
 
     # from the engine: see `engine.base.Receiver`
 
@@ -337,8 +297,8 @@ class Node(Member):
     ) -> None:
         feed = self.hub.feeds.get(channel)
         if feed is None:
-            if channel == self.post.inbox:
-                self.post.arrived(publication.data)
+            if channel == self.direct.inbox:
+                self.direct.on_message(publication.data)
             elif self._peers is not None:
                 self._peers.on_publication(channel, publication, position)
             return
@@ -394,11 +354,3 @@ async def _failure(ending: Awaitable[None], deadline: float) -> OSError | None:
     except (EngineUnavailable, TimeoutError) as error:
         return error
     return None
-
-
-def _is_ordered(message: Control) -> bool:
-    """Return whether every node, the sender too, applies a message in its place in the stream."""
-    return isinstance(message, DisconnectUser) and message.keep != ""
-
-
-_DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from realtime.channel_rules import check_channel
 from realtime.cluster.member import Member
-from realtime.cluster.survey import ConnectionsAnswer, SubscribersAnswer, Surveyed
+from realtime.cluster.survey import ConnectionsAnswer, SubscribersAnswer, SurveyResult
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import NodeInfo, NodeStatus
 from realtime.errors import BadRequest, Error, LimitExceeded, NotAvailable
@@ -173,7 +173,7 @@ async def nodes(member: Member) -> list[NodeStatus]:
     return sorted(await member.statuses(), key=lambda node: (not node.alive, node.name, node.uid))
 
 
-async def connections(member: Member, user: UserID) -> Surveyed[ConnectionsAnswer]:
+async def connections(member: Member, user: UserID) -> SurveyResult[ConnectionsAnswer]:
     """Return a user's connections at every node.
 
     Raises:
@@ -186,7 +186,7 @@ async def connections(member: Member, user: UserID) -> Surveyed[ConnectionsAnswe
 
 async def subscribers(
     member: Member, channels: Sequence[ChannelName]
-) -> Surveyed[SubscribersAnswer]:
+) -> SurveyResult[SubscribersAnswer]:
     """Return the numbers of subscribers of channels at every node.
 
     Raises:

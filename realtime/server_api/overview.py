@@ -17,7 +17,7 @@ from realtime.cluster.survey import (
     ClientReport,
     ConnectionsAnswer,
     SubscribersAnswer,
-    Surveyed,
+    SurveyResult,
 )
 from realtime.engine.base import NodeStatus
 from realtime.server_api import operations
@@ -147,7 +147,7 @@ def _distinct(channels: Iterable[str]) -> list[str]:
 # results as Python objects
 
 
-def _connections(user: str, surveyed: Surveyed[ConnectionsAnswer]) -> Connections:
+def _connections(user: str, surveyed: SurveyResult[ConnectionsAnswer]) -> Connections:
     result = Connections(
         _connection(report, user, answer.name)
         for answer in surveyed.answers
@@ -177,7 +177,7 @@ def _connection(report: ClientReport, user: str, node: str) -> Connection:
     )
 
 
-def _subscribers(names: Sequence[str], surveyed: Surveyed[SubscribersAnswer]) -> Subscribers:
+def _subscribers(names: Sequence[str], surveyed: SurveyResult[SubscribersAnswer]) -> Subscribers:
     result = Subscribers((name, 0) for name in names)
     for answer in surveyed.answers:
         for name, number in zip(names, answer.numbers, strict=True):

@@ -1,4 +1,4 @@
-"""Letters while an engine is in trouble: opening the mailbox, interruptions, and the end."""
+"""Direct messages while an engine fails: opening the inbox, interruptions, and the end."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from tests.engine.bench import comes_true
 from tests.engine.layered_nodes import OWN, two_nodes, two_step_node
-from tests.engine.test_direct import KINDS, PATIENCE, SHORT_PATIENCE, answer_double, read
+from tests.engine.test_direct import KINDS, SHORT_TIMEOUT, TIMEOUT, answer_double, read
 from tests.redis_server import RedisServer
 from tests.unit.parts import eventually
 
-# the mailbox
+# the inbox
 
 
 async def test_openings_at_the_same_time_are_one(
@@ -30,12 +30,12 @@ async def test_openings_at_the_same_time_are_one(
     async with two_nodes(OWN, [server], unique) as (one, other):
         before = server.command_calls()["subscribe"]
 
-        await asyncio.gather(*(other.post.open() for _ in range(10)))
-        await other.post.open()
+        await asyncio.gather(*(other.direct.open() for _ in range(10)))
+        await other.direct.open()
 
         assert server.command_calls()["subscribe"] - before == 1
         bodies = read(other)
-        await one.post.send(other.uid, "s", b"1")
+        await one.direct.send(other.uid, "s", b"1")
         await eventually(lambda: bool(bodies))
         assert bodies == [b"1"]
 
@@ -80,11 +80,11 @@ async def test_opening_that_a_foreign_layer_refused_is_tried_again(
         bodies = read(other)
         foreign.away = True
         with pytest.raises((EngineUnavailable, ConnectionError)):
-            await other.post.open()
+            await other.direct.open()
 
         foreign.away = False
-        await other.post.open()
-        await one.post.send(other.uid, "s", b"1")
+        await other.direct.open()
+        await one.direct.send(other.uid, "s", b"1")
 
         await eventually(lambda: bool(bodies))
 
@@ -95,14 +95,14 @@ async def test_question_a_foreign_layer_does_not_take_fails_and_the_next_is_answ
     async with troubled_nodes(redis_server, unique) as (one, other, foreign):
         answer_double(other)
         for node in (one, other):
-            await node.post.open()
+            await node.direct.open()
         foreign.away = True
         with pytest.raises((EngineUnavailable, ConnectionError)):
-            await one.post.ask(other.uid, "double", b"1", PATIENCE)
+            await one.direct.ask(other.uid, "double", b"1", TIMEOUT)
 
         foreign.away = False
 
-        assert await one.post.ask(other.uid, "double", b"2", PATIENCE) == b"[2,2]"
+        assert await one.direct.ask(other.uid, "double", b"2", TIMEOUT) == b"[2,2]"
 
 
 async def test_opening_while_redis_is_away_fails_and_is_tried_again(
@@ -112,35 +112,37 @@ async def test_opening_while_redis_is_away_fails_and_is_tried_again(
     async with two_nodes(OWN, [server], unique, timeout=0.5) as (one, other):
         bodies = read(other)
         server.freeze()
-        opening = await asyncio.gather(other.post.open(), other.post.open(), return_exceptions=True)
+        opening = await asyncio.gather(
+            other.direct.open(), other.direct.open(), return_exceptions=True
+        )
         server.resume()
         assert [type(result) for result in opening] == [EngineUnavailable] * 2
 
-        await other.post.open()
-        await one.post.send(other.uid, "s", b"1")
+        await other.direct.open()
+        await one.direct.send(other.uid, "s", b"1")
 
         await eventually(lambda: bool(bodies))
 
 
-async def test_letters_arrive_again_when_redis_was_restarted(
+async def test_messages_arrive_again_when_redis_was_restarted(
     own_redis: Callable[..., RedisServer], unique: str
 ) -> None:
     server = own_redis()
     async with two_nodes(OWN, [server], unique) as (one, other):
         answer_double(other)
         for node in (one, other):
-            await node.post.open()
+            await node.direct.open()
         server.kill()
         with pytest.raises(EngineUnavailable):
-            await one.post.ask(other.uid, "double", b"1", PATIENCE)
+            await one.direct.ask(other.uid, "double", b"1", TIMEOUT)
         with pytest.raises(EngineUnavailable):
-            await one.post.send(other.uid, "double", b"1")
+            await one.direct.send(other.uid, "double", b"1")
 
         server.start()
 
         async def answered() -> bool:
             with contextlib.suppress(EngineUnavailable):
-                return await one.post.ask(other.uid, "double", b"2", SHORT_PATIENCE) == b"[2,2]"
+                return await one.direct.ask(other.uid, "double", b"2", SHORT_TIMEOUT) == b"[2,2]"
             return False
 
         await comes_true(answered)
@@ -150,15 +152,15 @@ async def test_letters_arrive_again_when_redis_was_restarted(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_node_that_stopped_leaves_nothing_of_its_letters(
+async def test_node_that_stopped_leaves_nothing_of_its_messages(
     own_redis: Callable[..., RedisServer], unique: str, kind: str
 ) -> None:
     servers = [own_redis(), own_redis()]
     async with two_nodes(kind, servers, unique) as (one, other):
         answer_double(other)
         for node in (one, other):
-            await node.post.open()
-        assert await one.post.ask(other.uid, "double", b"1", PATIENCE) == b"[1,1]"
+            await node.direct.open()
+        assert await one.direct.ask(other.uid, "double", b"1", TIMEOUT) == b"[1,1]"
 
     kept = set[str]().union(*(server.keys() for server in servers))
     engine: Any = one._engine
@@ -176,7 +178,7 @@ async def test_opening_ends_when_the_node_stops(
     server = own_redis()
     async with two_nodes(OWN, [server], unique) as (_, other):
         server.freeze()
-        opening = asyncio.create_task(other.post.open())
+        opening = asyncio.create_task(other.direct.open())
         await asyncio.wait([opening], timeout=0.1)
         assert not opening.done()
 
@@ -193,11 +195,11 @@ async def test_node_stops_in_time_while_a_question_waits(
 ) -> None:
     async with two_nodes(OWN, [redis_server], unique) as (one, other):
         for node in (one, other):
-            await node.post.open()
+            await node.direct.open()
         asked = read(other)
 
         async def ask() -> None:
-            await one.post.ask(other.uid, "s", b"1", 1000.0)
+            await one.direct.ask(other.uid, "s", b"1", 1000.0)
 
         asking = one.spawn(ask())
         await eventually(lambda: bool(asked))

@@ -32,13 +32,13 @@ async def node(clock: Clock) -> AsyncIterator[Node]:
 
 @pytest.fixture
 async def pair(clock: Clock) -> AsyncIterator[Pair]:
-    """Two nodes with open mailboxes."""
+    """Two nodes with open inboxes."""
     async with two_nodes(clock, other_open=True) as nodes:
         yield nodes
 
 
 @pytest.fixture
 async def closed(clock: Clock) -> AsyncIterator[Pair]:
-    """Two nodes; the mailbox of the other one is not open yet."""
+    """Two nodes; the inbox of the other one is not open yet."""
     async with two_nodes(clock, other_open=False) as nodes:
         yield nodes

@@ -57,10 +57,8 @@ async def connect(client: Client, command: Command) -> None:
     if expires_at is not None and expires_at <= time.time():
         raise Expired
 
-    single = _is_single(identity, node.config)
-    if single:
-        node.spare(client)
     _open_session(client, identity)
+    node.single_connection.begin(client)
     async with AsyncExitStack() as stack:
         pending = {
             name: await stack.enter_async_context(
@@ -74,8 +72,7 @@ async def connect(client: Client, command: Command) -> None:
         client.reply(command, _result(client, identity, subs))
     for subscribing in pending.values():
         await subscribing.join()
-    if single and not client.is_closing():
-        await node.disconnect_user(identity.user, DisconnectConnectionLimit(), keep=client.id)
+    await node.single_connection.finish(client)
 
 
 async def _identify(client: Client, request: ConnectRequest) -> Identity:
@@ -148,15 +145,6 @@ def _check_limit(user: UserID, node: Node) -> None:
     limit = node.config.client_user_connection_limit
     if limit > 0 and user and len(node.hub.connections(user)) >= limit:
         raise DisconnectConnectionLimit
-
-
-def _is_single(identity: Identity, config: Config) -> bool:
-    """Return whether this connection closes the other connections of its user."""
-    return bool(
-        config.user_personal_single_connection
-        and config.user_subscribe_to_personal
-        and identity.user
-    )
 
 
 def _open_session(client: Client, identity: Identity) -> None:

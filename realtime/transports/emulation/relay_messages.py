@@ -126,7 +126,7 @@ class RelayLink:
         Args:
             subject: tells apart the messages of several applications; the same at all nodes.
         """
-        self._direct = node.post
+        self._direct = node.direct
         self._subject = subject
 
     def on_message(self, handler: Callable[[NodeID, bytes], Awaitable[bytes] | None]) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of letters share: two nodes that hear each other, and what reads and answers."""
+"""What the tests of direct messages share: two nodes, handlers that keep or answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from realtime.channel_rules import inbox
-from realtime.cluster.direct import Letter
+from realtime.cluster.direct import DirectMessage
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
@@ -24,7 +24,7 @@ from tests.unit.suspended_engine import ClusterEngine, Gate, SuspendedBroker
 
 T = TypeVar("T")
 
-PATIENCE = 5.0
+TIMEOUT = 5.0
 """Seconds an answer is waited for."""
 
 
@@ -75,20 +75,20 @@ class Pair(NamedTuple):
 
 
 class Reader:
-    """Keeps the letters about some subjects, in the order in which they came."""
+    """Keeps the messages about some subjects, in the order of arrival."""
 
     def __init__(self, node: Node, *subjects: str) -> None:
-        self.letters: list[tuple[str, str, bytes]] = []
+        self.messages: list[tuple[str, str, bytes]] = []
         """Subject, sender, body."""
         for subject in subjects:
-            node.post.handle(subject, self._handler(subject))
+            node.direct.handle(subject, self._handler(subject))
 
     def _handler(self, subject: str) -> Callable[[str, bytes], None]:
-        return lambda sender, body: self.letters.append((subject, sender, body))
+        return lambda sender, body: self.messages.append((subject, sender, body))
 
     @property
     def bodies(self) -> list[bytes]:
-        return [body for _, _, body in self.letters]
+        return [body for _, _, body in self.messages]
 
 
 class Answerer:
@@ -97,7 +97,7 @@ class Answerer:
     def __init__(self, node: Node, subject: str) -> None:
         self.questions: dict[bytes, asyncio.Future[None]] = {}
         """Body → what its answer waits for."""
-        node.post.handle(subject, lambda sender, body: self._answer(body))
+        node.direct.handle(subject, lambda sender, body: self._answer(body))
 
     async def _answer(self, body: bytes) -> bytes:
         self.questions[body] = asyncio.get_running_loop().create_future()
@@ -110,7 +110,7 @@ class Answerer:
 
 @asynccontextmanager
 async def two_nodes(clock: Clock, *, other_open: bool) -> AsyncIterator[Pair]:
-    """Two nodes that were started; `other_open`: with both mailboxes open, not only the first."""
+    """Two nodes that were started; `other_open`: with both inboxes open, not only the first."""
     branches: list[Branch] = []
     state = ClusterState()
     nodes: list[Node] = []
@@ -118,9 +118,9 @@ async def two_nodes(clock: Clock, *, other_open: bool) -> AsyncIterator[Pair]:
         engine = Branch(Timers(asyncio.get_running_loop()), branches, state)
         nodes.append(Node(load({}), engine))
         await nodes[-1].start()
-    await nodes[0].post.open()
+    await nodes[0].direct.open()
     if other_open:
-        await nodes[1].post.open()
+        await nodes[1].direct.open()
     yield Pair(nodes[0], nodes[1], *branches)
     for node in nodes:
         await stop(node, clock, SHUTDOWN_TIMEOUT)
@@ -131,7 +131,7 @@ async def echo(body: bytes) -> bytes:
 
 
 async def put(pair: Pair, text: str) -> None:
-    """Put something into the inbox of the other node, whatever it is."""
+    """Publish any text in the inbox of the other node."""
     await pair.engine.broker.publish(inbox(pair.other.uid), Publication(data(text)), PLAIN)
 
 
@@ -142,8 +142,8 @@ async def answer_of(asking: asyncio.Future[T]) -> T:
 
 
 def answer_to(question: int, body: bytes = b'"never asked"') -> str:
-    letter = Letter("s", "somebody", question, True, msgspec.Raw(body))
-    return msgspec.json.encode(letter).decode()
+    message = DirectMessage("s", "somebody", question, True, msgspec.Raw(body))
+    return msgspec.json.encode(message).decode()
 
 
 def levels(caplog: pytest.LogCaptureFixture) -> set[str]:

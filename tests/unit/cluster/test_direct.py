@@ -1,4 +1,4 @@
-"""Letters between two nodes: their order, questions and answers, and what gets lost."""
+"""Direct messages between two nodes: order, questions and answers, loss."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from realtime.channel_rules import inbox
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import Publication
 from tests.unit.cluster.direct_parts import (
-    PATIENCE,
+    TIMEOUT,
     Answerer,
     Pair,
     Reader,
@@ -22,76 +22,76 @@ from tests.unit.cluster.direct_parts import (
 )
 from tests.unit.parts import Clock, data, eventually, turns
 
-# letters
+# messages
 
 
-async def test_letter_is_handed_over_with_its_subject_sender_and_body(pair: Pair) -> None:
+async def test_message_is_delivered_with_its_subject_sender_and_body(pair: Pair) -> None:
     reader = Reader(pair.other, "s", "another")
 
-    await pair.one.post.send(pair.other.uid, "s", b'{"a":1}')
+    await pair.one.direct.send(pair.other.uid, "s", b'{"a":1}')
 
-    assert reader.letters == [("s", pair.one.uid, b'{"a":1}')]
+    assert reader.messages == [("s", pair.one.uid, b'{"a":1}')]
 
 
-async def test_letters_are_handed_over_in_their_order_whatever_they_are_about(pair: Pair) -> None:
+async def test_messages_are_delivered_in_their_order_whatever_their_subject(pair: Pair) -> None:
     reader = Reader(pair.other, "a", "b")
 
     for number in range(100):
-        await pair.one.post.send(pair.other.uid, "ab"[number % 2], b"%d" % number)
+        await pair.one.direct.send(pair.other.uid, "ab"[number % 2], b"%d" % number)
 
-    assert reader.letters == [
+    assert reader.messages == [
         ("ab"[number % 2], pair.one.uid, b"%d" % number) for number in range(100)
     ]
 
 
-async def test_letter_is_read_by_its_addressee_alone(pair: Pair) -> None:
+async def test_message_reaches_its_receiver_alone(pair: Pair) -> None:
     reader, own = Reader(pair.other, "s"), Reader(pair.one, "s")
 
-    await pair.one.post.send(pair.other.uid, "s", b"1")
+    await pair.one.direct.send(pair.other.uid, "s", b"1")
 
     assert (reader.bodies, own.bodies) == ([b"1"], [])
 
 
-async def test_node_may_write_to_itself(pair: Pair) -> None:
+async def test_node_may_send_to_itself(pair: Pair) -> None:
     reader = Reader(pair.one, "s")
 
-    await pair.one.post.send(pair.one.uid, "s", b"1")
+    await pair.one.direct.send(pair.one.uid, "s", b"1")
 
-    assert reader.letters == [("s", pair.one.uid, b"1")]
+    assert reader.messages == [("s", pair.one.uid, b"1")]
 
 
-async def test_letter_to_a_node_without_mailbox_is_lost_and_the_next_one_arrives(
+async def test_message_to_a_node_without_inbox_is_lost_and_the_next_one_arrives(
     closed: Pair,
 ) -> None:
     reader = Reader(closed.other, "s")
 
-    await closed.one.post.send(closed.other.uid, "s", b"1")
-    await closed.other.post.open()
-    await closed.one.post.send(closed.other.uid, "s", b"2")
+    await closed.one.direct.send(closed.other.uid, "s", b"1")
+    await closed.other.direct.open()
+    await closed.one.direct.send(closed.other.uid, "s", b"2")
 
     assert reader.bodies == [b"2"]
 
 
-async def test_letter_nobody_reads_is_no_trouble(
+async def test_message_without_a_handler_does_no_harm(
     pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader = Reader(pair.other, "s")
 
-    await pair.one.post.send(pair.other.uid, "unknown", b"1")
-    await pair.one.post.send(pair.other.uid, "s", b"2")
+    await pair.one.direct.send(pair.other.uid, "unknown", b"1")
+    await pair.one.direct.send(pair.other.uid, "s", b"2")
 
     assert reader.bodies == [b"2"]
     assert levels(caplog) == set()
 
 
-async def test_letter_that_cannot_be_sent_fails_and_the_next_one_arrives(pair: Pair) -> None:
+async def test_message_that_cannot_be_sent_fails_and_the_next_one_arrives(pair: Pair) -> None:
     reader = Reader(pair.other, "s")
     pair.engine.failing.add("publish")
     with pytest.raises(EngineUnavailable):
-        await pair.one.post.send(pair.other.uid, "s", b"1")
+        await pair.one.direct.send(pair.other.uid, "s", b"1")
 
     pair.engine.failing.clear()
-    await pair.one.post.send(pair.other.uid, "s", b"2")
+    await pair.one.direct.send(pair.other.uid, "s", b"2")
 
     assert reader.bodies == [b"2"]
 
@@ -116,20 +116,20 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 async def test_body_arrives_as_it_was_sent(pair: Pair, body: bytes) -> None:
     reader = Reader(pair.other, "s")
-    pair.other.post.handle("question", lambda sender, body: echo(body))
+    pair.other.direct.handle("question", lambda sender, body: echo(body))
 
-    await pair.one.post.send(pair.other.uid, "s", body)
-    asking = asyncio.create_task(pair.one.post.ask(pair.other.uid, "question", body, PATIENCE))
+    await pair.one.direct.send(pair.other.uid, "s", body)
+    asking = asyncio.create_task(pair.one.direct.ask(pair.other.uid, "question", body, TIMEOUT))
 
     assert await answer_of(asking) == body
     assert reader.bodies == [body]
 
 
-async def test_half_of_a_surrogate_pair_does_not_cost_a_letter(pair: Pair) -> None:
+async def test_lone_surrogate_does_not_cost_a_message(pair: Pair) -> None:
     """Browsers write it for text cut in the middle of an emoji; it may be replaced."""
     reader = Reader(pair.other, "s")
 
-    await pair.one.post.send(pair.other.uid, "s", b'{"text":"\\ud83d"}')
+    await pair.one.direct.send(pair.other.uid, "s", b'{"text":"\\ud83d"}')
 
     assert reader.bodies in ([b'{"text":"\\ud83d"}'], [b'{"text":"\\ufffd"}'])
 
@@ -140,9 +140,9 @@ async def test_half_of_a_surrogate_pair_does_not_cost_a_letter(pair: Pair) -> No
 async def test_any_text_may_be_a_subject(pair: Pair, subject: str) -> None:
     reader = Reader(pair.other, subject)
 
-    await pair.one.post.send(pair.other.uid, subject, b"1")
+    await pair.one.direct.send(pair.other.uid, subject, b"1")
 
-    assert reader.letters == [(subject, pair.one.uid, b"1")]
+    assert reader.messages == [(subject, pair.one.uid, b"1")]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"1]", b'"\xff"', b"NaN", b"1],[2"])
@@ -150,7 +150,7 @@ async def test_body_that_is_no_json_is_not_sent(pair: Pair, body: bytes) -> None
     published = pair.engine.calls["publish"]
 
     with pytest.raises(ValueError, match="JSON"):
-        await pair.one.post.send(pair.other.uid, "s", body)
+        await pair.one.direct.send(pair.other.uid, "s", body)
 
     assert pair.engine.calls["publish"] == published
 
@@ -167,9 +167,9 @@ async def test_question_is_answered(pair: Pair) -> None:
         answering.set_result(b'{"b":2}')
         return answering
 
-    pair.other.post.handle("s", answer)
+    pair.other.direct.handle("s", answer)
 
-    asking = asyncio.create_task(pair.one.post.ask(pair.other.uid, "s", b'{"a":1}', PATIENCE))
+    asking = asyncio.create_task(pair.one.direct.ask(pair.other.uid, "s", b'{"a":1}', TIMEOUT))
 
     assert await answer_of(asking) == b'{"b":2}'
     assert asked == [(pair.one.uid, b'{"a":1}')]
@@ -179,8 +179,8 @@ async def test_both_nodes_may_ask_each_other_at_the_same_time(pair: Pair) -> Non
     """They number their questions alike."""
     first, second = Answerer(pair.other, "s"), Answerer(pair.one, "s")
     asking = asyncio.gather(
-        pair.one.post.ask(pair.other.uid, "s", b"1", PATIENCE),
-        pair.other.post.ask(pair.one.uid, "s", b"2", PATIENCE),
+        pair.one.direct.ask(pair.other.uid, "s", b"1", TIMEOUT),
+        pair.other.direct.ask(pair.one.uid, "s", b"2", TIMEOUT),
     )
     await eventually(lambda: bool(first.questions and second.questions))
 
@@ -194,7 +194,7 @@ async def test_each_question_gets_its_own_answer_whichever_comes_first(pair: Pai
     answerer = Answerer(pair.other, "s")
     bodies = [b"%d" % number for number in range(20)]
     asking = [
-        asyncio.create_task(pair.one.post.ask(pair.other.uid, "s", body, PATIENCE))
+        asyncio.create_task(pair.one.direct.ask(pair.other.uid, "s", body, TIMEOUT))
         for body in bodies
     ]
     await eventually(lambda: len(answerer.questions) == 20)
@@ -206,11 +206,11 @@ async def test_each_question_gets_its_own_answer_whichever_comes_first(pair: Pai
     assert await answer_of(asyncio.gather(*asking)) == [b"[" + body + b"]" for body in bodies]
 
 
-async def test_what_a_handler_returns_for_a_letter_is_not_sent(pair: Pair) -> None:
+async def test_answer_of_a_handler_is_not_sent_where_none_was_asked(pair: Pair) -> None:
     answerer = Answerer(pair.other, "s")
     published = pair.other_engine.calls["publish"]
 
-    await pair.one.post.send(pair.other.uid, "s", b"1")
+    await pair.one.direct.send(pair.other.uid, "s", b"1")
     await eventually(lambda: b"1" in answerer.questions)
     answerer.answer(b"1")
     await turns(20)
@@ -225,17 +225,17 @@ SILENCE = ["no node", "no inbox", "no reader", "no answer", "a slow answer"]
 async def test_answer_that_does_not_come_in_time_fails_the_question(
     closed: Pair, clock: Clock, silence: str
 ) -> None:
-    addressee = "nobody" if silence == "no node" else closed.other.uid
+    receiver = "nobody" if silence == "no node" else closed.other.uid
     if silence != "no inbox":
-        await closed.other.post.open()
+        await closed.other.direct.open()
     if silence == "no answer":
         Reader(closed.other, "s")
     elif silence != "no reader":
         Answerer(closed.other, "s")
-    asking = asyncio.create_task(closed.one.post.ask(addressee, "s", b"1", PATIENCE))
+    asking = asyncio.create_task(closed.one.direct.ask(receiver, "s", b"1", TIMEOUT))
     await turns()
 
-    await clock.advance(PATIENCE - 0.1)
+    await clock.advance(TIMEOUT - 0.1)
     assert not asking.done()
     await clock.advance(0.2)
 
@@ -245,10 +245,10 @@ async def test_answer_that_does_not_come_in_time_fails_the_question(
 
 async def test_question_that_hangs_on_its_way_fails_in_time(pair: Pair, clock: Clock) -> None:
     pair.engine.hold("publish")
-    asking = asyncio.create_task(pair.one.post.ask(pair.other.uid, "s", b"1", PATIENCE))
+    asking = asyncio.create_task(pair.one.direct.ask(pair.other.uid, "s", b"1", TIMEOUT))
     await pair.engine.reached("publish")
 
-    await clock.advance(PATIENCE + 0.1)
+    await clock.advance(TIMEOUT + 0.1)
 
     with pytest.raises(EngineUnavailable):
         await asking
@@ -260,19 +260,19 @@ async def test_question_that_cannot_be_sent_fails_at_once(pair: Pair) -> None:
     pair.engine.failing.add("publish")
 
     with pytest.raises(EngineUnavailable):
-        await pair.one.post.ask(pair.other.uid, "s", b"1", PATIENCE)
+        await pair.one.direct.ask(pair.other.uid, "s", b"1", TIMEOUT)
 
 
 async def test_answer_that_comes_too_late_is_ignored(
     pair: Pair, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     answerer = Answerer(pair.other, "s")
-    late = asyncio.create_task(pair.one.post.ask(pair.other.uid, "s", b"1", PATIENCE))
+    late = asyncio.create_task(pair.one.direct.ask(pair.other.uid, "s", b"1", TIMEOUT))
     await eventually(lambda: b"1" in answerer.questions)
-    await clock.advance(PATIENCE + 0.1)
+    await clock.advance(TIMEOUT + 0.1)
     with pytest.raises(EngineUnavailable):
         await late
-    asking = asyncio.create_task(pair.one.post.ask(pair.other.uid, "s", b"2", PATIENCE))
+    asking = asyncio.create_task(pair.one.direct.ask(pair.other.uid, "s", b"2", TIMEOUT))
     await eventually(lambda: b"2" in answerer.questions)
 
     answerer.answer(b"1")
@@ -288,7 +288,7 @@ async def test_answer_that_comes_twice_counts_once(
     pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
     answerer = Answerer(pair.one, "s")
-    asking = asyncio.create_task(pair.other.post.ask(pair.one.uid, "s", b"1", PATIENCE))
+    asking = asyncio.create_task(pair.other.direct.ask(pair.one.uid, "s", b"1", TIMEOUT))
     await eventually(lambda: b"1" in answerer.questions)
 
     for body in (b'"first"', b'"second"'):  # in one turn, before the one that asked wakes up
@@ -306,7 +306,7 @@ async def test_answer_nobody_asked_for_is_ignored(
     reader = Reader(pair.other, "s")
 
     await put(pair, answer_to(number))
-    await pair.one.post.send(pair.other.uid, "s", b"2")
+    await pair.one.direct.send(pair.other.uid, "s", b"2")
 
     assert reader.bodies == [b"2"]
     assert levels(caplog) == set()
@@ -318,11 +318,11 @@ async def test_handler_that_fails_to_answer_is_logged_and_the_question_fails_in_
     async def fail() -> bytes:
         raise LookupError("no such thing")
 
-    pair.other.post.handle("s", lambda sender, body: fail())
-    asking = asyncio.create_task(pair.one.post.ask(pair.other.uid, "s", b"1", PATIENCE))
+    pair.other.direct.handle("s", lambda sender, body: fail())
+    asking = asyncio.create_task(pair.one.direct.ask(pair.other.uid, "s", b"1", TIMEOUT))
     await eventually(lambda: "no such thing" in caplog.text)
 
-    await clock.advance(PATIENCE + 0.1)
+    await clock.advance(TIMEOUT + 0.1)
 
     with pytest.raises(EngineUnavailable):
         await asking
@@ -333,7 +333,7 @@ async def test_answer_that_cannot_be_sent_is_no_error_of_the_node_that_answers(
 ) -> None:
     """Engines that are away are nothing new: the one that asked learns it from the silence."""
     answerer = Answerer(pair.other, "s")
-    asking = asyncio.create_task(pair.one.post.ask(pair.other.uid, "s", b"1", PATIENCE))
+    asking = asyncio.create_task(pair.one.direct.ask(pair.other.uid, "s", b"1", TIMEOUT))
     await eventually(lambda: b"1" in answerer.questions)
     pair.other_engine.failing.add("publish")
     published = pair.other_engine.calls["publish"]
@@ -341,7 +341,7 @@ async def test_answer_that_cannot_be_sent_is_no_error_of_the_node_that_answers(
     answerer.answer(b"1")
     await eventually(lambda: pair.other_engine.calls["publish"] > published)
     await turns(20)
-    await clock.advance(PATIENCE + 0.1)
+    await clock.advance(TIMEOUT + 0.1)
 
     with pytest.raises(EngineUnavailable):
         await asking

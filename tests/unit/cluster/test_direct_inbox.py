@@ -1,4 +1,4 @@
-"""The inbox of a node: opening it, what is no letter, and the end."""
+"""The inbox of a node: opening it, undecodable messages, and the end."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from realtime.channel_rules import inbox
-from realtime.cluster.direct import Letter
+from realtime.cluster.direct import DirectMessage
 from realtime.errors import EngineUnavailable
 from realtime.node.node import SHUTDOWN_TIMEOUT
 from tests.unit.cluster.direct_parts import (
-    PATIENCE,
+    TIMEOUT,
     Answerer,
     Pair,
     Reader,
@@ -23,12 +23,12 @@ from tests.unit.cluster.direct_parts import (
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, eventually, turns
 
-# what is no letter
+# undecodable messages
 
 GARBAGE = [
     "null",
     "7",
-    '"a letter"',
+    '"a message"',
     "{}",
     '{"subject":"s"}',
     "[]",
@@ -44,35 +44,35 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("text", GARBAGE)
-async def test_what_is_no_letter_is_logged_and_the_next_letter_arrives(
+async def test_undecodable_message_is_logged_and_the_next_one_arrives(
     pair: Pair, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
     reader = Reader(pair.other, "s")
 
     await put(pair, text)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    await pair.one.post.send(pair.other.uid, "s", b"2")
+    await pair.one.direct.send(pair.other.uid, "s", b"2")
 
     assert reader.bodies == [b"2"]
 
 
-async def test_letter_of_a_newer_node_that_says_more_is_read(pair: Pair) -> None:
+async def test_longer_message_of_a_newer_node_is_read(pair: Pair) -> None:
     """During an upgrade nodes of two versions run side by side."""
     reader = Reader(pair.other, "s")
 
     await put(pair, '["s","node",0,false,{"a":1},"something new"]')
 
-    assert reader.letters == [("s", "node", b'{"a":1}')]
+    assert reader.messages == [("s", "node", b'{"a":1}')]
 
 
 # the inbox
 
 
-async def test_mailbox_is_opened_once(closed: Pair) -> None:
+async def test_inbox_is_opened_once(closed: Pair) -> None:
     subscribed = closed.other_engine.calls["subscribe"]
 
-    await closed.other.post.open()
-    await closed.other.post.open()
+    await closed.other.direct.open()
+    await closed.other.direct.open()
 
     assert closed.other_engine.calls["subscribe"] - subscribed == 1
 
@@ -80,7 +80,7 @@ async def test_mailbox_is_opened_once(closed: Pair) -> None:
 async def test_openings_at_the_same_time_subscribe_once_and_wait_for_it(closed: Pair) -> None:
     subscribed = closed.other_engine.calls["subscribe"]
     closed.other_engine.hold("subscribe")
-    opening = [asyncio.create_task(closed.other.post.open()) for _ in range(2)]
+    opening = [asyncio.create_task(closed.other.direct.open()) for _ in range(2)]
     await turns(20)
     assert [task.done() for task in opening] == [False, False]
 
@@ -95,11 +95,11 @@ async def test_opening_that_failed_is_tried_again(closed: Pair) -> None:
     closed.other_engine.failing.add("subscribe")
     for _ in range(2):
         with pytest.raises(EngineUnavailable):
-            await closed.other.post.open()
+            await closed.other.direct.open()
 
     closed.other_engine.failing.clear()
-    await closed.other.post.open()
-    await closed.one.post.send(closed.other.uid, "s", b"1")
+    await closed.other.direct.open()
+    await closed.one.direct.send(closed.other.uid, "s", b"1")
 
     assert reader.bodies == [b"1"]
 
@@ -109,7 +109,7 @@ async def test_openings_at_the_same_time_fail_together(closed: Pair) -> None:
     closed.other_engine.failing.add("subscribe")
 
     results = await asyncio.gather(
-        *(closed.other.post.open() for _ in range(3)), return_exceptions=True
+        *(closed.other.direct.open() for _ in range(3)), return_exceptions=True
     )
 
     assert [type(result) for result in results] == [EngineUnavailable] * 3
@@ -118,21 +118,21 @@ async def test_openings_at_the_same_time_fail_together(closed: Pair) -> None:
 
 async def test_opening_tried_again_at_once_is_the_one_others_wait_for(closed: Pair) -> None:
     """Also where those that failed with it have not noticed yet."""
-    engine, post = closed.other_engine, closed.other.post
+    engine, direct = closed.other_engine, closed.other.direct
     subscribed = engine.calls["subscribe"]
     engine.failing.add("subscribe")
 
     async def insist() -> None:
         try:
-            await post.open()
+            await direct.open()
         except EngineUnavailable:
             engine.failing.clear()
-            await post.open()
+            await direct.open()
 
-    first, second = asyncio.create_task(insist()), asyncio.create_task(post.open())
+    first, second = asyncio.create_task(insist()), asyncio.create_task(direct.open())
     with pytest.raises(EngineUnavailable):
         await second
-    await post.open()
+    await direct.open()
     await first
 
     assert engine.calls["subscribe"] - subscribed == 2
@@ -142,13 +142,13 @@ async def test_opening_goes_on_when_who_began_it_is_cancelled(closed: Pair) -> N
     subscribed = closed.other_engine.calls["subscribe"]
     reader = Reader(closed.other, "s")
     closed.other_engine.hold("subscribe")
-    first, second = (asyncio.create_task(closed.other.post.open()) for _ in range(2))
+    first, second = (asyncio.create_task(closed.other.direct.open()) for _ in range(2))
     await closed.other_engine.reached("subscribe")
 
     first.cancel()
     closed.other_engine.go_on("subscribe")
     await second
-    await closed.one.post.send(closed.other.uid, "s", b"1")
+    await closed.one.direct.send(closed.other.uid, "s", b"1")
 
     assert first.cancelled()
     assert reader.bodies == [b"1"]
@@ -156,9 +156,9 @@ async def test_opening_goes_on_when_who_began_it_is_cancelled(closed: Pair) -> N
 
 
 async def test_opening_that_failed_when_nobody_waited_is_tried_again(closed: Pair) -> None:
-    engine, post = closed.other_engine, closed.other.post
+    engine, direct = closed.other_engine, closed.other.direct
     engine.hold("subscribe")
-    opening = asyncio.create_task(post.open())
+    opening = asyncio.create_task(direct.open())
     await engine.reached("subscribe")
     opening.cancel()
     engine.failing.add("subscribe")
@@ -167,7 +167,7 @@ async def test_opening_that_failed_when_nobody_waited_is_tried_again(closed: Pai
     await turns()
     engine.failing.clear()
 
-    await post.open()
+    await direct.open()
 
     assert inbox(closed.other.uid) in engine.broker.subscribed
 
@@ -179,25 +179,25 @@ async def test_question_that_is_over_is_forgotten(pair: Pair, clock: Clock) -> N
     """A node asks for as long as it lives, and not everybody answers."""
     answerer = Answerer(pair.other, "s")
     asking = [
-        asyncio.create_task(pair.one.post.ask(pair.other.uid, "s", body, PATIENCE))
+        asyncio.create_task(pair.one.direct.ask(pair.other.uid, "s", body, TIMEOUT))
         for body in (b"1", b"2", b"3")
     ]
     await eventually(lambda: len(answerer.questions) == 3)
-    assert len(pair.one.post._waiting) == 3
+    assert len(pair.one.direct._questions) == 3
 
     answerer.answer(b"1")
     asking[1].cancel()
     await answer_of(asking[0])
-    await clock.advance(PATIENCE + 0.1)
+    await clock.advance(TIMEOUT + 0.1)
     await asyncio.wait(asking)
 
     assert isinstance(asking[2].exception(), EngineUnavailable)
-    assert pair.one.post._waiting == {}
+    assert pair.one.direct._questions == {}
 
 
 async def test_answer_under_way_is_sent_before_the_node_ends(pair: Pair, clock: Clock) -> None:
     answerer = Answerer(pair.other, "s")
-    asking = asyncio.create_task(pair.one.post.ask(pair.other.uid, "s", b"1", 1000.0))
+    asking = asyncio.create_task(pair.one.direct.ask(pair.other.uid, "s", b"1", 1000.0))
     await eventually(lambda: b"1" in answerer.questions)
 
     stopping = asyncio.create_task(pair.other.stop())
@@ -208,11 +208,13 @@ async def test_answer_under_way_is_sent_before_the_node_ends(pair: Pair, clock: 
     assert await answer_of(asking) == b"[1]"
 
 
-async def test_node_that_stopped_leaves_no_task_of_letters(pair: Pair, clock: Clock) -> None:
+async def test_node_that_stopped_leaves_no_task_of_direct_messages(
+    pair: Pair, clock: Clock
+) -> None:
     answerer = Answerer(pair.other, "s")
 
     async def ask() -> None:
-        await pair.one.post.ask(pair.other.uid, "s", b"1", 1000.0)
+        await pair.one.direct.ask(pair.other.uid, "s", b"1", 1000.0)
 
     pair.one.spawn(ask())
     await eventually(lambda: b"1" in answerer.questions)
@@ -223,18 +225,18 @@ async def test_node_that_stopped_leaves_no_task_of_letters(pair: Pair, clock: Cl
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
 
 
-async def test_letter_to_a_node_that_stopped_is_read_by_nobody(pair: Pair, clock: Clock) -> None:
+async def test_message_to_a_node_that_stopped_is_lost(pair: Pair, clock: Clock) -> None:
     reader = Reader(pair.other, "s")
-    await pair.one.post.send(pair.other.uid, "s", b"1")
+    await pair.one.direct.send(pair.other.uid, "s", b"1")
 
     await stop(pair.other, clock, SHUTDOWN_TIMEOUT)
-    await pair.one.post.send(pair.other.uid, "s", b"2")
+    await pair.one.direct.send(pair.other.uid, "s", b"2")
 
     assert reader.bodies == [b"1"]
 
 
-def test_letter_travels_as_a_short_list() -> None:
+def test_message_travels_as_a_short_list() -> None:
     """Nodes of two versions run side by side during an upgrade: the order of fields stays."""
-    letter = Letter("s", "node", 3, True, msgspec.Raw(b'{"a":1}'))
+    message = DirectMessage("s", "node", 3, True, msgspec.Raw(b'{"a":1}'))
 
-    assert json.loads(msgspec.json.encode(letter)) == ["s", "node", 3, True, {"a": 1}]
+    assert json.loads(msgspec.json.encode(message)) == ["s", "node", 3, True, {"a": 1}]

@@ -10,7 +10,7 @@ import pytest
 import realtime
 from realtime.channel_rules import QUESTIONS
 from realtime.cluster import survey
-from realtime.cluster.member import SURVEY_PATIENCE
+from realtime.cluster.member import SURVEY_TIMEOUT
 from realtime.cluster.survey import (
     AskConnections,
     AskSubscribers,
@@ -256,7 +256,7 @@ async def test_node_that_does_not_answer_in_time_is_missing(
     asking = asyncio.create_task(node.subscribers(["a"]))
     await eventually(lambda: bool(engine.cluster.asked))
 
-    for _ in range(int(SURVEY_PATIENCE / 0.1) - 1):
+    for _ in range(int(SURVEY_TIMEOUT / 0.1) - 1):
         await clock.advance(0.1)
         await turns(20)
     assert not asking.done()

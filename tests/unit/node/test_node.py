@@ -140,16 +140,6 @@ async def test_disconnect_closes_every_connection_of_the_user(
     assert [client.close_codes for client in (*mine, other)] == [[code], [code], []]
 
 
-async def test_disconnect_keeps_the_connection_it_is_told_to_keep(node: Node) -> None:
-    first, second = RecordingClient("C1"), RecordingClient("C2")
-    node.hub.add(first)
-    node.hub.add(second)
-
-    await node.disconnect_user("17", keep="C2")
-
-    assert (first.close_codes, second.close_codes) == ([3012], [])
-
-
 # life
 
 

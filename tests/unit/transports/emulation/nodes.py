@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from realtime.channel_rules import INTERNAL
-from realtime.cluster.direct import Letter
+from realtime.cluster.direct import DirectMessage
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
@@ -50,7 +50,7 @@ class LossyBroker(BranchBroker):
     ) -> StreamPosition | None:
         times = 1
         if channel.startswith(f"{INTERNAL}node"):
-            letter = msgspec.json.decode(publication.data.raw, type=Letter)
+            letter = msgspec.json.decode(publication.data.raw, type=DirectMessage)
             body = bytes(letter.body)
             self.written.append(body if letter.is_answer else relay_messages.decode(body))
             times = self.times(self.written[-1])

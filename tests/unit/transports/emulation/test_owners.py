@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from realtime.channel_rules import inbox
-from realtime.cluster.direct import Letter
+from realtime.cluster.direct import DirectMessage
 from realtime.protocol.messages import Publication
 from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.relay_messages import ANSWER_TIMEOUT
@@ -178,7 +178,7 @@ async def test_letter_nobody_understands_is_no_trouble(
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
-    letter = Letter(KIND, other.uid, 1, False, msgspec.Raw(body))
+    letter = DirectMessage(KIND, other.uid, 1, False, msgspec.Raw(body))
     written = len(nodes.engines[0].broker.written)
 
     publication = Publication(data(msgspec.json.encode(letter)))
@@ -210,7 +210,9 @@ async def test_letter_about_what_is_not_there_is_denied_and_no_trouble(
     for node in (one, other):
         await nodes.visitor().poll(node)
 
-    asking = asyncio.ensure_future(other.post.ask(one.uid, KIND, msgspec.json.encode(letter), 1.0))
+    asking = asyncio.ensure_future(
+        other.direct.ask(one.uid, KIND, msgspec.json.encode(letter), 1.0)
+    )
     await turns(20)
     answers = [body for body in nodes.engines[0].broker.written if isinstance(body, bytes)]
     asking.cancel()

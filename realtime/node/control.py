@@ -1,0 +1,85 @@
+"""Control messages, as a node applies them to the connections of its users.
+
+Every node gets every control message from one stream, in one order. The node that sends a message
+has applied it before, so that it takes effect there even if Redis is away; it skips the message
+when the stream brings it back. Ordered messages are the exception: every node applies them in
+their place in the stream only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from realtime.cluster.control import (
+    ControlMessage,
+    DisconnectUser,
+    EndAuthSession,
+    Unsubscribe,
+    is_ordered,
+)
+from realtime.errors import DISCONNECTS, Disconnect, DisconnectForced
+from realtime.node.hooks import Hooks
+from realtime.node.hub import Hub
+from realtime.node.single_connection import SingleConnection
+
+_DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}
+
+
+class ControlHandler:
+    """See the module. Belongs to the event loop of its node."""
+
+    def __init__(
+        self,
+        uid: str,
+        hub: Hub,
+        hooks: Hooks,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        single_connection: SingleConnection,
+    ) -> None:
+        """`uid`: the ID of the node."""
+        self._uid = uid
+        self._hub = hub
+        self._hooks = hooks
+        self._spawn = spawn
+        self._single_connection = single_connection
+
+    def on_message(self, message: ControlMessage) -> None:
+        """Apply a message of the stream. Returns at once, so that the next one comes after it."""
+        if message.origin == self._uid and not is_ordered(message):
+            return  # it was applied when it was sent
+        if isinstance(message, Unsubscribe):
+            self._spawn(self._unsubscribe(message))
+        else:
+            self._close(message)
+
+    async def apply(self, message: ControlMessage) -> None:
+        """Apply a message, and wait for its effect."""
+        if isinstance(message, Unsubscribe):
+            await self._unsubscribe(message)
+        else:
+            self._close(message)
+
+    async def _unsubscribe(self, message: Unsubscribe) -> None:
+        clients = self._hub.connections(message.user)
+        await asyncio.gather(*(client.unsubscribe(message.channel) for client in clients))
+
+    def _close(self, message: DisconnectUser | EndAuthSession) -> None:
+        disconnect = _DISCONNECTS.get(message.code, DisconnectForced)
+        match message:
+            case DisconnectUser(user=user, keep=""):
+                for client in self._hub.connections(user):
+                    client.close(disconnect())
+            case DisconnectUser():
+                self._single_connection.apply(message, disconnect)
+            case EndAuthSession():
+                self._end_auth_session(message, disconnect)
+
+    def _end_auth_session(self, message: EndAuthSession, disconnect: type[Disconnect]) -> None:
+        self._hooks.login_ended(message.user, message.auth_session)
+        for client in self._hub.connections(message.user):
+            if not message.auth_session and client.auth_session:
+                self._spawn(client.refresh())
+            elif message.auth_session and client.auth_session == message.auth_session:
+                client.close(disconnect())

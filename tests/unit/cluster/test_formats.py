@@ -1,0 +1,90 @@
+"""What nodes write to each other, byte by byte: nodes of the previous version read it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from realtime import channel_rules
+from realtime.cluster import control, survey
+from realtime.cluster.control import ControlMessage, DisconnectUser, EndAuthSession, Unsubscribe
+from realtime.cluster.direct import DirectMessage
+from realtime.cluster.survey import (
+    AskConnections,
+    AskSubscribers,
+    ClientReport,
+    ConnectionsAnswer,
+    SubscribersAnswer,
+)
+from tests.unit.parts import data
+
+CONTROL = [
+    (
+        Unsubscribe("17", "a", "N1"),
+        '{"do":"unsubscribe","user":"17","channel":"a","origin":"N1"}',
+    ),
+    (
+        DisconnectUser("17", 3012, "C", "N1"),
+        '{"do":"disconnect","user":"17","code":3012,"keep":"C","origin":"N1"}',
+    ),
+    (
+        EndAuthSession("17", "digest", 3005, "N1"),
+        '{"do":"end_logins","user":"17","login":"digest","code":3005,"origin":"N1"}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "text"), CONTROL)
+def test_control_message(message: ControlMessage, text: str) -> None:
+    assert control.encode(message).raw == text.encode()
+    assert control.decode(data(text)) == message
+
+
+QUESTIONS = [
+    (
+        AskConnections("17", "N1", "S"),
+        '{"ask":"connections","user":"17","origin":"N1","survey":"S"}',
+    ),
+    (
+        AskSubscribers(("a", "b"), "N1", "S"),
+        '{"ask":"subscribers","channels":["a","b"],"origin":"N1","survey":"S"}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("question", "text"), QUESTIONS)
+def test_survey_question(question: survey.Question, text: str) -> None:
+    assert survey.encode_question(question).raw == text.encode()
+    assert survey.decode_question(data(text)) == question
+
+
+REPORT = ClientReport("C", "websocket", 1.5, 2, ["a"], '{"n":1}')
+ANSWERS = [
+    (
+        ConnectionsAnswer("N1", "first", 3, [REPORT]),
+        b'{"answer":"connections","node":"N1","name":"first","total":3,'
+        b'"connections":[["C","websocket",1.5,2,["a"],"{\\"n\\":1}"]]}',
+    ),
+    (
+        SubscribersAnswer("N1", "first", [4, 0]),
+        b'{"answer":"subscribers","node":"N1","name":"first","numbers":[4,0]}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("answer", "text"), ANSWERS)
+def test_survey_answer(answer: survey.Answer, text: bytes) -> None:
+    assert survey.encode_answer(answer) == text
+    assert msgspec.json.decode(text, type=survey.Answer) == answer
+
+
+def test_direct_message() -> None:
+    message = DirectMessage("s", "N1", 7, True, msgspec.Raw(b'{"a":1}'))
+
+    assert msgspec.json.encode(message) == b'["s","N1",7,true,{"a":1}]'
+
+
+def test_internal_channels() -> None:
+    names = (channel_rules.CONTROL, channel_rules.QUESTIONS, channel_rules.inbox("N1"))
+
+    assert names == ("\u00a7control", "\u00a7questions", "\u00a7node:N1")
