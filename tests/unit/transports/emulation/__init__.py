@@ -1,1 +1,1 @@
-"""Tests of SockJS without servers."""
+"""Tests of emulation, with SockJS, without servers."""

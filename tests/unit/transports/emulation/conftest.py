@@ -1,4 +1,4 @@
-"""Fixtures of the tests of SockJS."""
+"""Fixtures of the tests of emulation."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ async def node(clock: Clock) -> AsyncIterator[Node]:
 
 @pytest.fixture
 async def case(node: Node) -> Case:
-    """A session of that node; nobody reads."""
+    """A session of that node, without a receiver."""
     return Case(node)
 
 
 @pytest.fixture
 async def subscribed(case: Case) -> Case:
-    """That session, begun, whose client is subscribed to "a"; nobody reads."""
+    """That session, begun, whose client is subscribed to "a", without a receiver."""
     await case.subscribe()
     return case
 

@@ -1,4 +1,4 @@
-"""What the tests of sessions at several nodes share: nodes with owned names, lost letters."""
+"""Shared by the tests of sessions at several nodes: nodes with claims, and lost messages."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ from tests.unit.transports.emulation.parts import (
 
 
 class LossyBroker(BranchBroker):
-    """Loses direct messages, as a test says."""
+    """Loses or repeats direct messages."""
 
     def __init__(self, timers: Timers, gate: Gate, branches: list[Branch]) -> None:
         super().__init__(timers, gate, branches)
         self.times: Callable[[relay_messages.RelayMessage | bytes], int]
-        """How often what this node writes arrives; an answer is given as its body."""
+        """How often a relay message of this node arrives, or an answer, which is given as bytes."""
         self.lose_nothing()
         self.written: list[relay_messages.RelayMessage | bytes] = []
-        """What this node wrote, in order."""
+        """Relay messages and answers of this node, in order."""
         self.withheld: list[tuple[str, Publication]] = []
-        """What did not arrive."""
+        """Messages that did not arrive."""
 
     async def publish(
         self, channel: str, publication: Publication, options: ChannelOptions
     ) -> StreamPosition | None:
         times = 1
         if channel.startswith(f"{INTERNAL}node"):
-            letter = msgspec.json.decode(publication.data.raw, type=DirectMessage)
-            body = bytes(letter.body)
-            self.written.append(body if letter.is_answer else relay_messages.decode(body))
+            message = msgspec.json.decode(publication.data.raw, type=DirectMessage)
+            body = bytes(message.body)
+            self.written.append(body if message.is_answer else relay_messages.decode(body))
             times = self.times(self.written[-1])
         if times == 0:
             self.withheld.append((channel, publication))
@@ -61,26 +61,26 @@ class LossyBroker(BranchBroker):
         return position if times else None
 
     async def let_arrive(self) -> None:
-        """What was withheld arrives now."""
+        """Let the withheld messages arrive."""
         withheld, self.withheld = self.withheld, []
         for channel, publication in withheld:
             await BranchBroker.publish(self, channel, publication, ChannelOptions())
 
     def lose(self, kind: type[relay_messages.RelayMessage], *, times: int = 0) -> None:
-        """From now on letters of this kind arrive so many times, others once."""
-        self.times = lambda letter: times if isinstance(letter, kind) else 1
+        """From now on messages of this kind arrive this many times, others once."""
+        self.times = lambda message: times if isinstance(message, kind) else 1
 
     def lose_assent(self) -> None:
-        """From now on no answer arrives that says yes."""
-        self.times = lambda letter: int(letter != relay_messages.YES)
+        """From now on positive answers do not arrive."""
+        self.times = lambda message: int(message != relay_messages.YES)
 
     def lose_nothing(self) -> None:
         """From now on everything arrives once."""
-        self.times = lambda letter: 1
+        self.times = lambda message: 1
 
     def count(self, kind: type[relay_messages.RelayMessage]) -> int:
-        """How many letters of a kind this node wrote."""
-        return sum(isinstance(letter, kind) for letter in self.written)
+        """Return how many messages of a kind this node sent."""
+        return sum(isinstance(message, kind) for message in self.written)
 
 
 class LossyBranch(Branch):
@@ -127,14 +127,14 @@ class Nodes:
         return visitor
 
     async def die(self, node: Node) -> None:
-        """A node is heard no more, and hears nothing."""
+        """Cut a node off: it neither sends nor receives any more."""
         engine = self.engines[self.nodes.index(node)]
         self._branches.remove(engine)
-        engine.broker.times = lambda letter: 0
+        engine.broker.times = lambda message: 0
 
 
 def owners(nodes: Nodes) -> list[str]:
-    """The nodes that own a session just now."""
+    """Return the nodes that own a session now."""
     return [owner for owner, until in nodes.cluster.claims.values() if until > nodes.clock.now]
 
 
@@ -146,7 +146,7 @@ async def claimed(nodes: Nodes, *expected: Node) -> None:
 
 @asynccontextmanager
 async def open_nodes(clock: Clock, number: int = 2) -> AsyncIterator[Nodes]:
-    """So many nodes that were started; stopped at the end."""
+    """Yield started nodes, and stop them at the end."""
     nodes = Nodes(clock)
     for _ in range(number):
         await nodes.add()
@@ -168,7 +168,7 @@ async def stream(nodes: Nodes, visitor: Visitor) -> Request:
 
 
 async def quiet(nodes: Nodes, *requests: Request) -> None:
-    """Abort what is left, and wait until nothing of it is."""
+    """Abort requests, and wait until they have ended."""
     for request in requests:
         await request.leave()
     await turns(20)

@@ -1,4 +1,4 @@
-"""What the tests of SockJS share: receivers, sessions, requests to a node."""
+"""Shared by the tests of emulation: receivers, sessions, requests to a node."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPTIONS: Mapping[str, Any] = {
     "namespaces": [{"name": "present", "presence": True}],
 }
 STREAMING_BYTES = 128 * 1024
-"""After which a streaming response ends (protocol reference, section 8)."""
+"""After which a streaming response ends (docs/protocol.md, 8)."""
 
 OPEN, HEARTBEAT = "o", "h"
 INTERRUPTED = 'c[1002,"Connection interrupted"]'
@@ -42,7 +42,7 @@ FORCED = r'c[3012,"{\"reason\":\"force disconnect\",\"reconnect\":false}"]'
 CONNECT = '{"id":1}'
 PING = '{"id":%d,"method":7}'
 LARGE = PING + " " * MAX_WAITING_BYTES
-"""What nothing more is taken after until it is handled."""
+"""A command so large that no more are taken until it is handled."""
 ABANDONED = 'c[3000,"Go away!"]'
 
 
@@ -58,7 +58,7 @@ class Reading:
         self.limit = limit
         self.finishing = False
         self.there = True
-        """What it says when it is asked."""
+        """The answer of `is_there`."""
         self.frames: list[str] = []
 
     def write(self, frame: bytes) -> None:
@@ -75,7 +75,7 @@ class Reading:
 
 
 class Case:
-    """A session, and how often it said that nobody needs to know it any more."""
+    """A session, and how often it was forgotten."""
 
     def __init__(self, node: Node) -> None:
         ended: list[None] = []  # the session must not hold this, which holds the session
@@ -99,7 +99,7 @@ class Case:
         return reading
 
     async def poll(self) -> str:
-        """Receive one frame, which must be there, and go in order."""
+        """Receive one frame in a polling request that ends in order."""
         reading = await self.attach(0)
         await eventually(lambda: reading.finishing)
         self.session.detach(reading, interrupted=False)
@@ -110,7 +110,7 @@ class Case:
         return await self.session.deliver([frame.encode() for frame in frames])
 
     async def subscribe(self, channel: str = "a") -> None:
-        """Begin, connect and subscribe; the replies are read."""
+        """Open, connect and subscribe; read the replies."""
         assert await self.poll() == OPEN
         assert await self.say(CONNECT, subscribe_command(channel))
         answered: list[int] = []
@@ -147,7 +147,7 @@ class Request:
         self.status = 0
         self.body = b""
         self.ended = False
-        """Whether the response came to a good end."""
+        """Whether the response ended in order."""
         self._arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._arriving.put_nowait({"type": "http.request", "body": body})
         scope = {
@@ -167,11 +167,11 @@ class Request:
             self.ended = not event.get("more_body", False)
 
     def abort(self) -> None:
-        """The client goes."""
+        """Close the connection as the client."""
         self._arriving.put_nowait({"type": "http.disconnect"})
 
     async def leave(self) -> None:
-        """The client goes, and the response is over."""
+        """Close the connection as the client, and wait for the end of the response."""
         self.abort()
         await self.end()
 
@@ -184,7 +184,7 @@ class Request:
         return [frame for frame in found if frame != "h" * 2048]
 
     async def has(self, *frames: str) -> None:
-        """Wait for these frames, which must be all there are."""
+        """Wait for exactly these frames."""
         await eventually(lambda: len(self.frames) >= len(frames) or self.task.done())
         assert self.frames == [*frames]
 
@@ -222,7 +222,7 @@ class Visitor:
 
 
 def data_in(frames: Sequence[str]) -> list[Any]:
-    """What was published, of frames in which publications and replies are."""
+    """Return the data of publications in frames that may hold replies, too."""
     lines = [
         json.loads(line)
         for frame in frames

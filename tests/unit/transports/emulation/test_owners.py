@@ -1,4 +1,4 @@
-"""Two nodes and one SockJS session: at the same time, owners that forget or die, odd letters."""
+"""Two nodes and one SockJS session: at the same time, owners that forget or die, odd messages."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ async def test_two_first_requests_at_two_nodes_make_one_session(nodes: Nodes) ->
         await request.leave()
 
 
-async def test_node_that_is_just_told_that_it_owns_a_session_does_not_deny_it(
+async def test_node_whose_claim_is_under_way_does_not_deny_the_session(
     nodes: Nodes,
 ) -> None:
-    """Others know of a claim before the node that made it."""
+    """Other nodes see a claim before the node that made it gets the reply."""
     one, other = nodes.nodes
     nodes.engines[0].hold_answer("claim")
     visitor = nodes.visitor()
@@ -68,7 +68,7 @@ async def test_node_that_is_just_told_that_it_owns_a_session_does_not_deny_it(
     await first.leave()
 
 
-async def test_session_that_begins_while_one_of_its_name_is_given_up_is_owned(
+async def test_session_that_begins_while_one_of_its_name_is_released_is_owned(
     nodes: Nodes, clock: Clock
 ) -> None:
     one, _ = nodes.nodes
@@ -89,10 +89,10 @@ async def test_session_that_begins_while_one_of_its_name_is_given_up_is_owned(
     await request.leave()
 
 
-# owners that are not what others think
+# owners that do not have the session
 
 
-async def test_session_its_owner_has_forgotten_begins_anew_where_it_is_asked_for(
+async def test_session_that_its_owner_has_forgotten_begins_at_the_node_with_the_request(
     nodes: Nodes,
 ) -> None:
     one, other = nodes.nodes
@@ -109,14 +109,14 @@ async def test_session_its_owner_has_forgotten_begins_anew_where_it_is_asked_for
     assert nodes.cluster.claims[name][0] == other.uid
 
 
-async def test_session_of_an_owner_that_is_dead_is_interrupted_and_its_name_is_free(
+async def test_session_of_a_dead_owner_is_interrupted_and_its_name_is_free(
     nodes: Nodes, clock: Clock
 ) -> None:
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
     await nodes.die(one)
-    # what it owns stays until it expires
+    # its claims stay until they expire
     assert owners(nodes) == [one.uid]
 
     request = visitor.receive(other)
@@ -128,9 +128,7 @@ async def test_session_of_an_owner_that_is_dead_is_interrupted_and_its_name_is_f
     assert await visitor.poll(other) == OPEN
 
 
-async def test_client_is_told_once_that_its_session_is_interrupted(
-    nodes: Nodes, clock: Clock
-) -> None:
+async def test_client_gets_one_frame_that_says_interrupted(nodes: Nodes, clock: Clock) -> None:
     """A polling response that has its frame already takes no second one."""
     one, other = nodes.nodes
     nodes.engines[0].broker.lose_assent()
@@ -146,7 +144,7 @@ async def test_client_is_told_once_that_its_session_is_interrupted(
     assert '\\"id\\":1' in frame
 
 
-async def test_owner_that_was_only_slow_ends_the_session_others_gave_up(
+async def test_slow_owner_ends_the_session_that_the_relay_node_gave_up(
     nodes: Nodes, clock: Clock
 ) -> None:
     one, other = nodes.nodes
@@ -164,7 +162,7 @@ async def test_owner_that_was_only_slow_ends_the_session_others_gave_up(
     await eventually(lambda: not one._connections)
 
 
-# letters of others
+# messages of other versions
 
 
 @pytest.mark.parametrize(
@@ -172,16 +170,16 @@ async def test_owner_that_was_only_slow_ends_the_session_others_gave_up(
     [b'["of-another-version"]', b'["attach"]', b'["watch","s","x"]', b"{}", b"null", b'"x"'],
     ids=str,
 )
-async def test_letter_nobody_understands_is_no_trouble(
+async def test_unknown_message_is_ignored(
     nodes: Nodes, caplog: pytest.LogCaptureFixture, body: bytes
 ) -> None:
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
-    letter = DirectMessage(KIND, other.uid, 1, False, msgspec.Raw(body))
+    message = DirectMessage(KIND, other.uid, 1, False, msgspec.Raw(body))
     written = len(nodes.engines[0].broker.written)
 
-    publication = Publication(data(msgspec.json.encode(letter)))
+    publication = Publication(data(msgspec.json.encode(message)))
     nodes.engines[0].broker.receive(inbox(one.uid), publication)
     await turns(20)
 
@@ -191,7 +189,7 @@ async def test_letter_nobody_understands_is_no_trouble(
 
 
 @pytest.mark.parametrize(
-    "letter",
+    "message",
     [
         relay_messages.Written(7, 0, ["h"], False),
         relay_messages.Detach("nobody", 7),
@@ -201,24 +199,24 @@ async def test_letter_nobody_understands_is_no_trouble(
         relay_messages.Attach("nobody", 7, 0),
         relay_messages.Deliver("nobody", ["{}"]),
     ],
-    ids=lambda letter: type(letter).__name__,
+    ids=lambda message: type(message).__name__,
 )
-async def test_letter_about_what_is_not_there_is_denied_and_no_trouble(
-    nodes: Nodes, caplog: pytest.LogCaptureFixture, letter: relay_messages.RelayMessage
+async def test_message_about_an_unknown_session_or_receiver_is_denied(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture, message: relay_messages.RelayMessage
 ) -> None:
     one, other = nodes.nodes
     for node in (one, other):
         await nodes.visitor().poll(node)
 
     asking = asyncio.ensure_future(
-        other.direct.ask(one.uid, KIND, msgspec.json.encode(letter), 1.0)
+        other.direct.ask(one.uid, KIND, msgspec.json.encode(message), 1.0)
     )
     await turns(20)
     answers = [body for body in nodes.engines[0].broker.written if isinstance(body, bytes)]
     asking.cancel()
 
     is_question = isinstance(
-        letter,
+        message,
         relay_messages.Watch
         | relay_messages.Check
         | relay_messages.Attach
@@ -231,7 +229,7 @@ async def test_letter_about_what_is_not_there_is_denied_and_no_trouble(
 # stopping
 
 
-async def test_session_that_begins_at_a_node_that_is_stopping_is_told_to_go_elsewhere(
+async def test_session_that_begins_at_a_stopping_node_is_closed_with_shutdown(
     nodes: Nodes,
 ) -> None:
     one, _ = nodes.nodes

@@ -1,4 +1,4 @@
-"""Requests at one node for a session at another one: what arrives, and how either side ends."""
+"""Requests at a relay node: frames in both directions, and how either side ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.unit.transports.emulation.parts import (
     publish,
 )
 
-# everything as at its own node
+# as at the owner
 
 
 async def test_session_is_polled_at_one_node_and_sent_to_at_the_other(nodes: Nodes) -> None:
@@ -66,7 +66,7 @@ async def test_stream_at_the_other_node_receives_everything_in_order(nodes: Node
 
 @pytest.mark.parametrize("transport", ["xhr_streaming", "eventsource", "htmlfile"])
 async def test_full_streams_follow_one_another_without_loss(nodes: Nodes, transport: str) -> None:
-    """However a transport wraps frames, both nodes agree which one was the last."""
+    """Both nodes agree on the last frame, however a format wraps frames."""
     one, other = nodes.nodes
     visitor = await nodes.subscriber(one)
     request = visitor.receive(other, transport)
@@ -113,7 +113,7 @@ async def test_close_frame_reaches_the_other_node_and_is_repeated_there(nodes: N
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 0), (1, 1), (1, 2)])
-async def test_second_receiver_is_turned_away_wherever_it_comes(
+async def test_second_receiver_is_refused_at_either_node(
     three: Nodes, first: int, second: int
 ) -> None:
     one = three.nodes[0]
@@ -148,7 +148,7 @@ async def test_receiver_that_breaks_off_at_the_other_node_ends_the_session(
 async def test_receiver_that_breaks_off_before_its_frame_arrives_ends_the_session(
     nodes: Nodes,
 ) -> None:
-    """The owner had written a frame by then, and nobody has read it."""
+    """The owner has written a frame, and the client has not read it."""
     one, other = nodes.nodes
     visitor = await nodes.subscriber(one)
     request = visitor.receive(other, "xhr")

@@ -1,4 +1,4 @@
-"""Letters between the nodes of a session that get lost, nodes that die, and nodes that stop."""
+"""Relay messages that are lost, nodes that die, and nodes that stop."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.unit.transports.emulation.parts import (
     publish,
 )
 
-# letters that get lost, come twice or late
+# messages that are lost, or come twice or late
 
 
 @pytest.mark.parametrize("times", [0, 2], ids=["lost", "doubled"])
-async def test_stream_whose_letters_are_not_what_was_written_is_interrupted(
+async def test_stream_is_interrupted_when_a_written_message_is_lost_or_doubled(
     nodes: Nodes, times: int
 ) -> None:
     one, other = nodes.nodes
@@ -47,12 +47,12 @@ async def test_stream_whose_letters_are_not_what_was_written_is_interrupted(
     frames = await request.end()
     assert frames[-1] == INTERRUPTED
     assert data_in(frames) == ([1] if times == 0 else [1, 2])
-    # the owner knows it, too
+    # the owner learns it, too
     await eventually(lambda: not one._connections)
     assert await visitor.poll(other) == INTERRUPTED
 
 
-async def test_letter_that_comes_after_a_later_one_is_not_taken(nodes: Nodes) -> None:
+async def test_message_that_comes_after_a_later_one_is_ignored(nodes: Nodes) -> None:
     one, _ = nodes.nodes
     request = await stream(nodes, await nodes.subscriber(one))
     engine = nodes.engines[0]
@@ -69,17 +69,17 @@ async def test_letter_that_comes_after_a_later_one_is_not_taken(nodes: Nodes) ->
     assert await request.end() == [INTERRUPTED]
 
 
-def test_nothing_follows_the_frame_that_says_that_a_response_is_interrupted() -> None:
+def test_no_frame_follows_the_one_that_says_interrupted() -> None:
     reading = Reading()
-    acting = RelayedResponse(reading, SOCKJS, lambda: None)
+    response = RelayedResponse(reading, SOCKJS, lambda: None)
 
-    acting.interrupt()
-    acting.written(relay_messages.Written(7, 0, [HEARTBEAT], False))
+    response.interrupt()
+    response.written(relay_messages.Written(7, 0, [HEARTBEAT], False))
 
     assert reading.frames == [INTERRUPTED]
 
 
-async def test_stream_whose_last_letters_are_lost_is_interrupted_when_it_is_looked_at(
+async def test_stream_whose_last_messages_are_lost_is_interrupted_at_the_next_watch(
     nodes: Nodes, clock: Clock
 ) -> None:
     one, _ = nodes.nodes
@@ -95,7 +95,7 @@ async def test_stream_whose_last_letters_are_lost_is_interrupted_when_it_is_look
     assert await request.end() == [INTERRUPTED]
 
 
-async def test_receiver_whose_end_nobody_told_is_found_gone_when_the_next_one_comes(
+async def test_receiver_whose_detach_was_lost_is_found_gone_when_the_next_one_comes(
     nodes: Nodes,
 ) -> None:
     one, other = nodes.nodes
@@ -109,7 +109,7 @@ async def test_receiver_whose_end_nobody_told_is_found_gone_when_the_next_one_co
     assert await visitor.poll(other) == INTERRUPTED
 
 
-async def test_receiver_whose_end_nobody_told_is_given_up_in_time(
+async def test_receiver_whose_detach_was_lost_ends_when_it_is_not_watched(
     nodes: Nodes, clock: Clock
 ) -> None:
     one, _ = nodes.nodes
@@ -127,12 +127,10 @@ async def test_receiver_whose_end_nobody_told_is_given_up_in_time(
     assert await visitor.poll(one) == INTERRUPTED
 
 
-# looking at each other
+# watching
 
 
-async def test_stream_of_a_session_that_lives_is_looked_at_and_goes_on(
-    nodes: Nodes, clock: Clock
-) -> None:
+async def test_stream_of_a_live_session_is_watched_and_goes_on(nodes: Nodes, clock: Clock) -> None:
     one, _ = nodes.nodes
     request = await stream(nodes, await nodes.subscriber(one))
 
@@ -146,7 +144,7 @@ async def test_stream_of_a_session_that_lives_is_looked_at_and_goes_on(
     await quiet(nodes, request)
 
 
-async def test_response_that_ended_is_not_looked_at(nodes: Nodes, clock: Clock) -> None:
+async def test_response_that_ended_is_not_watched(nodes: Nodes, clock: Clock) -> None:
     one, other = nodes.nodes
     visitor = await nodes.subscriber(one)
     await publish(one, "a", 1)
@@ -175,14 +173,14 @@ async def test_stream_is_interrupted_within_seven_seconds_when_the_owner_dies(
 
 
 @pytest.mark.parametrize("where", [0, 2], ids=["at the owner", "at a third node"])
-async def test_next_request_is_answered_when_the_acting_node_has_died(
+async def test_next_request_is_answered_when_the_relay_node_has_died(
     three: Nodes, clock: Clock, where: int
 ) -> None:
-    one, acting, _ = three.nodes
+    one, relay, _ = three.nodes
     visitor = await three.subscriber(one)
-    request = visitor.receive(acting)
+    request = visitor.receive(relay)
     await turns(40)
-    await three.die(acting)
+    await three.die(relay)
 
     following = visitor.receive(three.nodes[where])
     for _ in range(15):
@@ -194,7 +192,7 @@ async def test_next_request_is_answered_when_the_acting_node_has_died(
     await quiet(three, request)
 
 
-async def test_session_ends_when_the_acting_node_died_and_nobody_comes(
+async def test_session_ends_when_the_relay_node_died_and_no_request_comes(
     nodes: Nodes, clock: Clock
 ) -> None:
     one, other = nodes.nodes
@@ -212,7 +210,7 @@ async def test_session_ends_when_the_acting_node_died_and_nobody_comes(
 # nodes that stop
 
 
-async def test_stream_at_the_other_node_is_told_that_the_owner_stops(
+async def test_stream_at_the_relay_node_ends_with_shutdown_when_the_owner_stops(
     nodes: Nodes, clock: Clock
 ) -> None:
     one, _ = nodes.nodes
@@ -245,15 +243,15 @@ async def test_response_of_a_node_that_stops_ends_in_order_and_the_session_goes_
 async def test_nothing_is_lost_when_responses_end_because_their_node_stops(
     three: Nodes, clock: Clock
 ) -> None:
-    one, acting, third = three.nodes
+    one, relay, third = three.nodes
     visitor = await three.subscriber(one)
-    request = visitor.receive(acting)
+    request = visitor.receive(relay)
     await turns(40)
 
     for value in range(50):
         await publish(one, "a", value)
         if value == 25:
-            acting.begin_stop()
+            relay.begin_stop()
     received = data_in(await request.end())
     for value in range(50, 60):
         await publish(one, "a", value)
@@ -262,7 +260,7 @@ async def test_nothing_is_lost_when_responses_end_because_their_node_stops(
     assert received == [*range(60)]
 
 
-async def test_request_that_comes_to_a_node_that_is_stopping_ends_in_order(
+async def test_request_at_a_stopping_node_ends_in_order(
     nodes: Nodes,
 ) -> None:
     one, other = nodes.nodes
@@ -277,7 +275,7 @@ async def test_request_that_comes_to_a_node_that_is_stopping_ends_in_order(
     assert data_in([await visitor.poll(one)]) == [1]
 
 
-# what is left
+# leftovers
 
 
 async def test_nothing_is_left_of_requests_that_ended(nodes: Nodes, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""What is sent at one node to a session at another one: owners that are busy, or have died."""
+"""Frames that a client sends at a relay node: owners that are busy, or have died."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.transports.emulation.parts import (
 )
 
 
-async def test_send_that_is_not_answered_fails_in_time(nodes: Nodes, clock: Clock) -> None:
+async def test_send_without_an_answer_fails_in_time(nodes: Nodes, clock: Clock) -> None:
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
@@ -53,10 +53,10 @@ async def test_send_to_a_session_whose_owner_has_died_is_refused_within_four_sec
     assert send.status == 503
 
 
-async def test_send_for_which_nothing_can_be_asked_any_more_is_refused_quietly(
+async def test_send_is_refused_quietly_when_the_engine_goes_away(
     nodes: Nodes, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The engine goes away while the owner is asked, and while it is asked whether it is there."""
+    """It goes away during the question, or during the check whether the owner is alive."""
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
@@ -105,9 +105,7 @@ async def send_large(nodes: Nodes, visitor: Visitor, *numbers: int) -> list[Requ
     return sends
 
 
-async def test_send_to_an_owner_that_is_there_waits_until_it_is_taken(
-    nodes: Nodes, clock: Clock
-) -> None:
+async def test_send_to_a_busy_owner_waits_until_it_is_taken(nodes: Nodes, clock: Clock) -> None:
     visitor, stream = await held(nodes)
     [send] = await send_large(nodes, visitor, 3)
 

@@ -1,4 +1,4 @@
-"""The response to a request as a receiver: what of the frames reaches the server, and when."""
+"""The response to a request as a receiver: which frames reach the server, and when."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ every = pytest.mark.parametrize(
 
 
 class Peer:
-    """A server with one request: what it is given to send, and what comes from the client."""
+    """A server with one request: the events that it sends, and those of the client."""
 
     def __init__(self, transport: ResponseFormat) -> None:
         self.arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -57,11 +57,11 @@ class Peer:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the server was given the end of the response."""
+        """Whether the response has ended for the server."""
         return any("body" in event and "more_body" not in event for event in self.events)
 
     async def good_end(self) -> bool:
-        """Wait for the end of it; returns what it says of the end."""
+        """Wait for the end of the response; return the result of `run`."""
         await eventually(self.running.done)
         return await self.running
 
@@ -204,11 +204,11 @@ async def test_frames_written_before_the_end_are_in_the_response() -> None:
     assert peer.body.endswith(b"f1\nf2\n")
 
 
-# peers that go
+# lost connections
 
 
 @every
-async def test_response_whose_peer_goes_says_that_it_broke_off(
+async def test_response_whose_peer_goes_is_not_a_good_end(
     transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
@@ -221,7 +221,7 @@ async def test_response_whose_peer_goes_says_that_it_broke_off(
 
 
 @every
-async def test_what_is_written_to_a_peer_that_has_gone_is_not_taken_for_sent(
+async def test_frames_written_to_a_peer_that_has_gone_do_not_count_as_sent(
     transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
@@ -234,7 +234,7 @@ async def test_what_is_written_to_a_peer_that_has_gone_is_not_taken_for_sent(
     assert not await peer.good_end()
 
 
-async def test_rest_of_the_request_is_of_no_interest() -> None:
+async def test_rest_of_the_request_is_ignored() -> None:
     peer = Peer(XHR_STREAMING)
     for _ in range(3):
         peer.arriving.put_nowait({"type": "http.request", "body": b"x", "more_body": True})

@@ -1,4 +1,4 @@
-"""A SockJS session: receivers that come and go, what waits, patience, heartbeats, the end."""
+"""A session: receivers that come and go, waiting messages, timeouts, heartbeats, the end."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.unit.transports.emulation.parts import (
 # receivers
 
 
-async def test_first_receiver_is_told_that_the_session_is_open(case: Case) -> None:
+async def test_first_receiver_gets_the_open_frame(case: Case) -> None:
     reading = await case.attach()
 
     assert reading.frames == [OPEN]
     assert not reading.finishing
 
 
-async def test_later_receivers_are_not_told_that_it_is_open(case: Case) -> None:
+async def test_later_receivers_get_no_open_frame(case: Case) -> None:
     assert await case.poll() == OPEN
 
     reading = await case.attach()
@@ -40,9 +40,7 @@ async def test_later_receivers_are_not_told_that_it_is_open(case: Case) -> None:
     assert reading.frames == []
 
 
-async def test_what_comes_while_nobody_reads_waits_for_the_next_receiver(
-    subscribed: Case, node: Node
-) -> None:
+async def test_messages_wait_for_the_next_receiver(subscribed: Case, node: Node) -> None:
     for value in range(3):
         await publish(node, "a", value)
         await turns()
@@ -68,7 +66,7 @@ async def test_each_polling_receiver_gets_one_frame_and_nothing_is_lost(
     assert received == [*range(20)]
 
 
-async def test_what_comes_after_a_receiver_is_full_goes_to_the_next_one(
+async def test_messages_after_a_receiver_is_full_go_to_the_next_one(
     subscribed: Case, node: Node
 ) -> None:
     full = await subscribed.attach(limit=1)
@@ -84,7 +82,7 @@ async def test_what_comes_after_a_receiver_is_full_goes_to_the_next_one(
     assert (data_in(full.frames), data_in(following.frames)) == ([1], [2])
 
 
-async def test_second_receiver_is_turned_away_and_the_first_one_goes_on(
+async def test_second_receiver_is_refused_and_the_first_one_goes_on(
     subscribed: Case, node: Node
 ) -> None:
     first = await subscribed.attach()
@@ -97,7 +95,7 @@ async def test_second_receiver_is_turned_away_and_the_first_one_goes_on(
     assert data_in(first.frames) == [1]
 
 
-async def test_end_of_a_receiver_that_was_turned_away_is_nothing_to_the_session(
+async def test_end_of_a_refused_receiver_does_not_touch_the_session(
     case: Case,
 ) -> None:
     first = await case.attach()
@@ -109,7 +107,7 @@ async def test_end_of_a_receiver_that_was_turned_away_is_nothing_to_the_session(
     assert not first.finishing
 
 
-async def test_receiver_that_is_not_there_any_more_ends_the_session_when_the_next_one_comes(
+async def test_receiver_that_is_gone_ends_the_session_when_the_next_one_comes(
     case: Case,
 ) -> None:
     lost = await case.attach()
@@ -121,7 +119,7 @@ async def test_receiver_that_is_not_there_any_more_ends_the_session_when_the_nex
     assert lost.frames == [OPEN]
 
 
-async def test_receiver_that_broke_off_ends_the_session_and_the_next_one_is_told(
+async def test_receiver_that_broke_off_ends_the_session_and_the_next_one_gets_interrupted(
     case: Case,
 ) -> None:
     broken = await case.attach()
@@ -145,10 +143,10 @@ async def test_full_receiver_that_broke_off_ends_the_session_of_the_one_that_fol
     assert (following.frames, following.finishing) == ([INTERRUPTED], True)
 
 
-# patience
+# timeouts
 
 
-async def test_session_without_a_receiver_is_given_up_after_five_seconds(
+async def test_session_without_a_receiver_ends_after_five_seconds(
     subscribed: Case, node: Node, clock: Clock
 ) -> None:
     await clock.advance(SESSION_TIMEOUT - 0.1)
@@ -162,7 +160,7 @@ async def test_session_without_a_receiver_is_given_up_after_five_seconds(
     assert await subscribed.poll() == ABANDONED
 
 
-async def test_session_with_a_receiver_is_not_given_up(case: Case, clock: Clock) -> None:
+async def test_session_with_a_receiver_does_not_time_out(case: Case, clock: Clock) -> None:
     reading = await case.attach()
 
     await clock.advance(10 * SESSION_TIMEOUT)
@@ -171,7 +169,7 @@ async def test_session_with_a_receiver_is_not_given_up(case: Case, clock: Clock)
     assert not reading.finishing
 
 
-async def test_patience_begins_anew_with_each_receiver(case: Case, clock: Clock) -> None:
+async def test_timeout_begins_again_after_each_receiver(case: Case, clock: Clock) -> None:
     for _ in range(4):
         reading = await case.attach()
         case.session.detach(reading, interrupted=False)
@@ -180,7 +178,7 @@ async def test_patience_begins_anew_with_each_receiver(case: Case, clock: Clock)
     assert case.ends == 0
 
 
-async def test_session_that_ended_is_known_for_five_seconds_and_then_forgotten_once(
+async def test_ended_session_is_remembered_for_five_seconds_and_then_forgotten_once(
     case: Case, clock: Clock
 ) -> None:
     case.session.detach(await case.attach(), interrupted=True)

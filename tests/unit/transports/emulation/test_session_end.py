@@ -1,4 +1,4 @@
-"""What a client sends to a SockJS session, and how the session ends."""
+"""Frames that a client sends to a session, and how the session ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.unit.transports.emulation.parts import (
     subscribe_command,
 )
 
-# what the client sends
+# frames of the client
 
 
 async def test_frames_are_handled_in_their_order_also_over_several_sends(case: Case) -> None:
@@ -91,7 +91,7 @@ async def held(clock: Clock) -> AsyncIterator[Held]:
             held.go_on()
 
 
-async def test_send_waits_while_much_of_what_came_before_is_not_handled(held: Held) -> None:
+async def test_send_waits_while_many_earlier_bytes_are_unhandled(held: Held) -> None:
     small = PING % 3
     assert await held.case.say(small), "so little may wait"
 
@@ -127,7 +127,7 @@ async def test_sends_that_wait_for_their_turn_are_taken_in_their_order(held: Hel
     await eventually(lambda: ids_in(held.reading.frames) == [*range(1, 8)])
 
 
-async def test_sends_that_are_given_up_one_after_the_other_do_not_add_up(held: Held) -> None:
+async def test_cancelled_sends_do_not_add_up(held: Held) -> None:
     for number in range(3, 8):
         send = asyncio.create_task(held.case.say(LARGE % number))
         await turns(20)
@@ -140,10 +140,10 @@ async def test_sends_that_are_given_up_one_after_the_other_do_not_add_up(held: H
     assert ids_in(held.reading.frames) == [1, 2, 3, 9]
 
 
-async def test_send_that_is_given_up_while_it_waits_for_its_turn_was_not_taken(
+async def test_send_that_is_cancelled_while_it_waits_for_its_turn_was_not_taken(
     held: Held,
 ) -> None:
-    """What one client sends must not add up in memory, whether it waits for answers or not."""
+    """Frames of one client must not add up in memory, whether it waits for responses or not."""
     first = asyncio.create_task(held.case.say(LARGE % 3))
     for _ in range(10):
         following = asyncio.create_task(held.case.say(LARGE % 4))
@@ -174,7 +174,7 @@ async def test_many_small_frames_leave_other_clients_their_turn(case: Case, node
 # the end
 
 
-async def test_disconnect_is_the_last_frame_after_what_was_sent_before(
+async def test_disconnect_is_the_last_frame_after_all_messages(
     subscribed: Case, node: Node
 ) -> None:
     reading = await subscribed.attach()
@@ -190,7 +190,7 @@ async def test_disconnect_is_the_last_frame_after_what_was_sent_before(
     assert [await subscribed.poll(), await subscribed.poll()] == [FORCED, FORCED]
 
 
-async def test_disconnect_while_nobody_reads_is_told_to_the_next_receiver(
+async def test_disconnect_without_a_receiver_is_sent_to_the_next_one(
     subscribed: Case, node: Node
 ) -> None:
     await node.disconnect_user("")

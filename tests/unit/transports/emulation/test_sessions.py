@@ -1,4 +1,4 @@
-"""Where SockJS sessions are: claimed, renewed, found, given up; and what goes wrong with that."""
+"""Where sessions are: claimed, renewed, found, released; and failures of the engine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_first_request_makes_a_session_and_later_ones_find_it(node: Node) 
     assert '\\"id\\":1' in await visitor.poll(node)
 
 
-async def test_nobody_can_send_to_a_session_that_is_not_there(node: Node) -> None:
+async def test_send_to_an_unknown_session_is_refused(node: Node) -> None:
     assert await Visitor(SockJS(None), "s").say(node, CONNECT) == 404
 
 
@@ -63,7 +63,7 @@ async def test_sessions_of_two_names_are_two(node: Node) -> None:
     assert len(node._connections) == 2
 
 
-async def test_two_nodes_without_a_shared_engine_have_sessions_of_their_own(
+async def test_two_nodes_without_a_cluster_have_sessions_of_their_own(
     node: Node, clock: Clock
 ) -> None:
     visitor = Visitor(SockJS(None), "s")
@@ -80,7 +80,7 @@ async def test_two_nodes_without_a_shared_engine_have_sessions_of_their_own(
     ],
     ids=["a form of escapes", "broken JSON of escapes"],
 )
-async def test_loop_goes_on_while_a_body_is_read_that_takes_long(
+async def test_event_loop_runs_while_a_slow_body_is_decoded(
     node: Node, transport: str, body: bytes, status: int
 ) -> None:
     application = SockJS(None)
@@ -96,7 +96,7 @@ async def test_loop_goes_on_while_a_body_is_read_that_takes_long(
     assert turns > 100
 
 
-async def test_request_whose_client_goes_while_it_waits_is_given_up(clock: Clock) -> None:
+async def test_request_whose_client_goes_while_it_waits_is_cancelled(clock: Clock) -> None:
     engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
     async with open_node(clock, engine) as node:
         visitor = Visitor(SockJS(None), "s")
@@ -113,7 +113,7 @@ async def test_request_whose_client_goes_while_it_waits_is_given_up(clock: Clock
 
 
 def test_nodes_whose_event_loop_is_closed_are_forgotten() -> None:
-    """One application serves node after node where a process makes an event loop for each."""
+    """One application serves several nodes in a process that makes an event loop for each."""
     application = SockJS(None)
     nodes: list[weakref.ref[Node]] = []
 
@@ -123,7 +123,7 @@ def test_nodes_whose_event_loop_is_closed_are_forgotten() -> None:
         await node.start()
         request = Visitor(application, "s").receive(node)
         await request.has(OPEN)
-        await node.stop()  # which waits for nobody who is there to be told
+        await node.stop()  # at once: it has no clients
         await request.end()
 
     for _ in range(2):
@@ -149,8 +149,8 @@ async def test_node_owns_the_session_whose_first_request_it_got_until_its_end(
     await eventually(lambda: not nodes.cluster.claims)
 
 
-async def test_name_that_is_owned_does_not_tell_the_name_of_the_session(nodes: Nodes) -> None:
-    """Clients choose the names of sessions, and who knows one can send in it."""
+async def test_name_of_a_claim_does_not_reveal_the_name_of_the_session(nodes: Nodes) -> None:
+    """A name is a secret: any client that knows it can send in the session."""
     visitor = nodes.visitor()
     await visitor.poll(nodes.nodes[0])
 
@@ -172,7 +172,7 @@ async def test_session_stays_owned_for_as_long_as_it_lives(nodes: Nodes, clock: 
     await request.leave()
 
 
-async def test_renewal_that_fails_is_made_up_for_by_the_next_one(
+async def test_next_renewal_repairs_one_that_failed(
     nodes: Nodes, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, _ = nodes.nodes
@@ -194,7 +194,7 @@ async def test_renewal_that_fails_is_made_up_for_by_the_next_one(
     await request.leave()
 
 
-async def test_session_whose_claim_could_not_be_ended_is_no_trouble(
+async def test_claim_that_could_not_be_released_does_no_harm(
     nodes: Nodes, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, _ = nodes.nodes
@@ -211,13 +211,11 @@ async def test_session_whose_claim_could_not_be_ended_is_no_trouble(
     nodes.engines[0].failing.clear()
 
 
-# engines that are away
+# unavailable engines
 
 
 @pytest.mark.parametrize("method", ["claim", "subscribe"])
-async def test_session_cannot_begin_while_nobody_can_say_where_it_is(
-    nodes: Nodes, method: str
-) -> None:
+async def test_session_cannot_begin_while_the_engine_is_away(nodes: Nodes, method: str) -> None:
     engine = nodes.engines[0]
     engine.failing.add(method)
     visitor = nodes.visitor()
@@ -231,9 +229,7 @@ async def test_session_cannot_begin_while_nobody_can_say_where_it_is(
 
 
 @pytest.mark.parametrize("method", ["owner", "subscribe"])
-async def test_what_is_sent_is_refused_while_nobody_can_say_where_the_session_is(
-    nodes: Nodes, method: str
-) -> None:
+async def test_send_is_refused_while_the_engine_is_away(nodes: Nodes, method: str) -> None:
     one, other = nodes.nodes
     visitor = nodes.visitor()
     await visitor.poll(one)
