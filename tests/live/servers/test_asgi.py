@@ -28,14 +28,14 @@ SHUTDOWN = (3001, '{"reason":"shutdown","reconnect":true}')
 
 
 async def refusal(address: str, origin: str | None = None) -> int:
-    """The HTTP status a handshake is refused with."""
+    """Return the HTTP status with which a handshake is refused."""
     with pytest.raises(InvalidStatus) as caught:
         async with open_socket(address, proxy=None, origin=origin):  # type: ignore[arg-type]
             pass
     return caught.value.response.status_code
 
 
-# what is the service's and what is the site's
+# paths of the service and of the site
 
 
 @pytest.mark.parametrize("server_name", BOTH_SERVERS)
@@ -82,7 +82,7 @@ async def test_websocket_routes_of_the_site_are_kept(routed: SiteProcess) -> Non
 
 
 STATUSES = {"daphne": 403, "uvicorn": 404}
-"""What a refused handshake gets: daphne cannot send another status."""
+"""Status of a refused handshake. daphne cannot send another one."""
 
 
 @pytest.mark.parametrize("server_name", BOTH_SERVERS)
@@ -201,7 +201,7 @@ async def test_broken_options_leave_the_site_s_websocket_routes_alone(
 
 
 @pytest.mark.parametrize("server_name", BOTH_SERVERS)
-async def test_bad_origin_pattern_is_told_once_and_not_at_every_handshake(
+async def test_bad_origin_pattern_is_logged_once_and_not_at_every_handshake(
     own_server: Callable[..., Server], server_name: str
 ) -> None:
     server = own_server(server=server_name, **BROKEN["bad pattern"])
@@ -239,7 +239,7 @@ SHUTDOWNS = {
 
 
 @pytest.mark.parametrize("server_name", SHUTDOWNS)
-async def test_clients_of_a_stopped_server_are_told_to_come_back(
+async def test_clients_of_a_stopped_server_get_shutdown(
     own_server: Callable[..., Server],
     connect: Callable[..., Any],
     server_name: str,
@@ -322,7 +322,7 @@ async def test_ready_site_is_served_by_runserver(tmp_path: Path, unique: str) ->
         assert "Traceback" not in process.log
 
 
-async def test_runserver_tells_clients_to_come_back_when_it_ends(tmp_path: Path) -> None:
+async def test_runserver_closes_clients_with_shutdown_when_it_ends(tmp_path: Path) -> None:
     process = SiteProcess(RUNSERVER, LISTENING["daphne"], ready_site(tmp_path))
     secret = (tmp_path / "token_hmac_secret_key").read_text().strip()
     token = issue.connection_token(load({"token_hmac_secret_key": secret}), "17")

@@ -157,7 +157,7 @@ async def test_nothing_follows_a_close_frame(
     assert "Traceback" not in server.log
 
 
-async def test_client_that_never_reads_is_closed_as_slow_and_disturbs_nobody(
+async def test_client_that_never_reads_is_closed_as_slow_and_disturbs_no_other(
     own_server: Callable[..., Server], connect: Callable[..., Any], unique: str, way: str
 ) -> None:
     server = own_server(**WAYS[way], client_insecure=True, client_queue_max_size=500_000)

@@ -281,7 +281,7 @@ def replies(frame: str) -> list[dict[str, Any]]:
 
 
 def data_of(pushes: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """What was published, of pushes that must be publications."""
+    """Return the data of pushes, which must be publications."""
     return [push["result"]["data"]["data"] for push in pushes]
 
 

@@ -1,4 +1,4 @@
-"""SockJS sessions whose requests come to any of several servers, as behind a balancer."""
+"""SockJS sessions whose requests come to any of several servers, as behind a load balancer."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.live.sockjs.client import (
 from tests.redis_server import RedisServer
 from tests.server import Server
 
-PATIENCE = 20.0
-"""Seconds something that nothing announces may take on a busy machine."""
+TIMEOUT = 20.0
+"""Seconds that a condition without an event may take on a busy machine."""
 
 NODES: Options = {
     "client_insecure": True,
@@ -42,7 +42,7 @@ NODES: Options = {
     ],
 }
 ONE_SERVICE: Options = {**NODES, "redis_prefix": "sockjs-at-many-nodes"}
-"""Whatever is started with these options belongs to one service."""
+"""Servers started with these options belong to one service."""
 
 
 def four_servers(shared_cluster: Cluster) -> list[Server]:
@@ -55,7 +55,7 @@ def four_servers(shared_cluster: Cluster) -> list[Server]:
 
 
 class Wanderer(Session):
-    """A session whose requests come to one server after the other, in no order it knows of."""
+    """A session whose requests go to random servers."""
 
     def __init__(self, receiving: Iterable[Server], sending: Iterable[Server] = ()) -> None:
         """`receiving`: the servers that requests come to, again and again from the first one.
@@ -94,13 +94,13 @@ class Wanderer(Session):
                     return result
 
     async def poll_publications(self, number: int) -> None:
-        """Poll until so many publications have been received; they are in `received`."""
+        """Poll until this many publications have been received; they are in `received`."""
         while len(self.received) < number:
             self.received += publications(await self.poll())
 
 
 def publications(frame: str) -> list[Any]:
-    """What was published, of a frame of publications and replies; none in a heartbeat."""
+    """Return the data of publications in a frame that may hold replies, too."""
     if frame == HEARTBEAT:
         return []
     return [
@@ -118,14 +118,14 @@ async def publish_all(server: Server, channel: str, values: Iterable[Any]) -> No
 
 
 async def eventually(condition: Callable[[], bool], what: str) -> None:
-    """Poll a condition that nothing announces, beside which the loop goes on."""
-    deadline = time.monotonic() + PATIENCE
+    """Poll a condition that no event announces; the event loop runs meanwhile."""
+    deadline = time.monotonic() + TIMEOUT
     while not await asyncio.to_thread(condition):
-        assert time.monotonic() < deadline, f"{what} did not come true in {PATIENCE} s"
+        assert time.monotonic() < deadline, f"{what} did not come true in {TIMEOUT} s"
         await asyncio.sleep(0.02)
 
 
 def claims(redis: RedisServer, prefix: str) -> list[str]:
-    """The names of which a node is the owner."""
+    """Return the names of the sessions that a node owns."""
     with redis.client() as client:
         return [key.decode() for key in client.scan_iter(f"{prefix}:owner:*", count=1000)]

@@ -67,7 +67,7 @@ class Page:
         return context
 
     def publications(self, count: int) -> list[Any]:
-        """Wait for so many publications; returns their data."""
+        """Wait for this many publications; return their data."""
         return [self.event("publish")["data"] for _ in range(count)]
 
     def end_of_session(self, url: str, transport: str) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def server(serve: Callable[..., Server]) -> Server:
 
 @pytest.fixture
 def page(server: Server, browser: Chrome) -> Iterator[Page]:
-    """The page, loaded from `server`. Errors that nobody caught fail the test."""
+    """The page, loaded from `server`. Uncaught errors fail the test."""
     page = Page(browser)
     page.open(server.address)
     yield page

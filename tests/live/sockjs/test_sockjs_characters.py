@@ -58,7 +58,7 @@ async def test_characters_come_as_they_were_sent_and_unsafe_ones_escaped(
     assert not set(body.removesuffix("\n")) & set(UNSAFE)
 
 
-async def test_every_character_a_client_escapes_is_understood(
+async def test_every_escaped_character_is_read(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     """Browsers' libraries escape the whole frame once more, half of the plane among it."""
@@ -90,10 +90,10 @@ HALVES = {
 
 
 @pytest.mark.parametrize("body", HALVES.values(), ids=HALVES)
-async def test_half_of_a_character_arrives_as_a_replacement(
+async def test_lone_surrogate_arrives_as_a_replacement(
     server: Server, connect: Callable[..., Any], unique: str, body: str
 ) -> None:
-    """Browsers escape halves of surrogate pairs, of text that was cut inside an emoji."""
+    """Browsers escape lone surrogates, which text has that was cut inside an emoji."""
     session = await connected(server)
     observer = await connect(server)
     await observer.result("subscribe", {"channel": f"kept:{unique}"})

@@ -35,7 +35,7 @@ AT_ONCE = 30
 LEAK = SESSIONS * 3 // 4
 """Pieces of memory that are a leak: most ways to end leave one. Without a leak the number goes
 up and down by some 200; objects of our own are counted to the last one."""
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Seconds until all sessions are forgotten: their own five, and those of a busy machine."""
 
 
@@ -73,7 +73,7 @@ async def abort_poll(server: Server, number: int) -> None:
 
 
 async def break_rules(server: Server, number: int) -> None:
-    """Be closed, and perhaps hear of it."""
+    """Be closed, and perhaps read the close frame."""
     session = await Session(server).open()
     await session.send("no command")
     if number % 2:
@@ -118,7 +118,7 @@ WAYS: tuple[Callable[[Server, int], Awaitable[None]], ...] = (
 
 
 async def churn(server: Server, count: int) -> None:
-    """So many sessions, some at a time."""
+    """Run this many sessions, some at a time."""
     numbers = iter(range(count))
 
     async def go_on() -> None:
@@ -145,8 +145,8 @@ async def left(server: Server) -> dict[str, int]:
 
 
 async def settled(server: Server, is_good: Callable[[dict[str, int]], bool]) -> dict[str, int]:
-    """What is left once that is as it should be."""
-    deadline = time.monotonic() + PATIENCE
+    """Wait until the counts are good, and return them."""
+    deadline = time.monotonic() + TIMEOUT
     while not is_good(counts := await left(server)):
         assert time.monotonic() < deadline, counts
         await asyncio.sleep(0.5)
@@ -154,7 +154,7 @@ async def settled(server: Server, is_good: Callable[[dict[str, int]], bool]) -> 
 
 
 def has_no_clients(counts: dict[str, int]) -> bool:
-    """Whether nothing is left of any session."""
+    """Return whether no session is left."""
     return not any(
         counts[kind] for kind in ("Session", "Client", "Response", "Exchange", "SockJSTransport")
     )

@@ -39,7 +39,7 @@ from tests.live.sockjs.client import (
 from tests.protocol_client import ProtocolClient
 from tests.server import Server
 
-PATIENCE = 5.0
+TIMEOUT = 5.0
 """Seconds until a session without a receiver is closed (docs/protocol.md, 8)."""
 
 
@@ -63,14 +63,14 @@ async def one_frame(session: Session, transport: Transport) -> str:
 
 
 async def streaming(session: Session) -> Receiver:
-    """A response that goes on: another receiver is one too many."""
+    """A streaming response: another receiver is refused."""
     receiver = Receiver(await session.ask(XHR_STREAMING), XHR_STREAMING)
     await receiver.begin()
     return receiver
 
 
 async def two_polls(session: Session) -> tuple[Receiver, Receiver]:
-    """Of two polling requests at once, the one that waits and the one that is sent away."""
+    """Of two polling requests at once, the one that waits and the one that is refused."""
     polls = [Receiver(await session.ask(), XHR) for _ in range(2)]
     begun = [asyncio.create_task(each.begin()) for each in polls]
     done, waiting = await asyncio.wait(begun, return_when=asyncio.FIRST_COMPLETED)
@@ -168,7 +168,7 @@ async def test_granian_that_ends_waits_for_no_client(own_server: Callable[..., S
 # two receivers
 
 
-async def test_second_receiver_is_sent_away_and_the_first_goes_on(
+async def test_second_receiver_is_refused_and_the_first_goes_on(
     server: Server, transport: Transport
 ) -> None:
     session = await Session(server).open()
@@ -181,7 +181,7 @@ async def test_second_receiver_is_sent_away_and_the_first_goes_on(
     await first.exchange.close()
 
 
-async def test_second_receiver_is_sent_away_while_a_polling_request_waits(
+async def test_second_receiver_is_refused_while_a_polling_request_waits(
     server: Server, transport: Transport
 ) -> None:
     session = await Session(server).open()
@@ -196,7 +196,7 @@ async def test_second_receiver_is_sent_away_while_a_polling_request_waits(
         await each.exchange.close()
 
 
-async def test_receiver_that_was_sent_away_ends_nothing_when_it_goes(server: Server) -> None:
+async def test_refused_receiver_ends_nothing_when_it_goes(server: Server) -> None:
     session = await Session(server).open()
     first = await streaming(session)
     second = Receiver(await session.ask(XHR_STREAMING), XHR_STREAMING)
@@ -214,7 +214,7 @@ async def test_receiver_that_was_sent_away_ends_nothing_when_it_goes(server: Ser
 async def test_aborted_receiver_ends_the_session(
     server: Server, connect: Callable[..., Any], transport: Transport, unique: str
 ) -> None:
-    """Nobody knows what of the response was read, so the client has to recover."""
+    """It is not known what the client read, so the client has to recover."""
     session, observer = await seen(server, connect, f"joins:{unique}")
     receiver = Receiver(await session.ask(transport), transport)
     if transport in STREAMING:
@@ -274,7 +274,7 @@ async def test_session_without_a_receiver_is_forgotten_after_five_seconds(
         took = asyncio.get_running_loop().time() - began
         assert leave["type"] == 2
         # counted from the end of a request that was a moment ago
-        assert PATIENCE - 1 < took < PATIENCE + 3
+        assert TIMEOUT - 1 < took < TIMEOUT + 3
         assert len((await observer.result("presence", {"channel": channel}))["presence"]) == 1
         assert (await session.post(b'["{}"]')).status == 404
         assert await session.poll() == OPEN, "its name is free again"
@@ -282,7 +282,7 @@ async def test_session_without_a_receiver_is_forgotten_after_five_seconds(
     async def keep_polling(server: Server) -> None:
         session = await connected(server, unique)
         request = asyncio.create_task(session.poll())
-        await asyncio.sleep(PATIENCE + 1)
+        await asyncio.sleep(TIMEOUT + 1)
         server.publish(unique, 1)
         assert data_of(replies(await request)) == [1]
 
@@ -295,17 +295,17 @@ async def test_session_without_a_receiver_is_forgotten_after_five_seconds(
 
 
 async def closed_session_is_forgotten(server: Server) -> None:
-    """The close frame is repeated for five seconds, however often somebody asks."""
+    """The close frame is repeated for five seconds, however often a request comes."""
     session = await Session(server).open()
     await session.send("no command")
     loop = asyncio.get_running_loop()
     assert await session.poll() == BAD_REQUEST
     began = loop.time()
     while (frame := await session.poll()) == BAD_REQUEST:
-        assert loop.time() < began + PATIENCE + 3
+        assert loop.time() < began + TIMEOUT + 3
         await asyncio.sleep(0.1)
     assert frame == OPEN
-    assert loop.time() - began > PATIENCE - 1
+    assert loop.time() - began > TIMEOUT - 1
 
 
 # heartbeats, and clients that do not connect
@@ -336,7 +336,7 @@ async def test_heartbeats_come_in_silence_until_a_client_that_does_not_connect_i
     async def vanish(server: Server) -> None:
         session = await Session(server).open()
         await asyncio.sleep(3)
-        assert await session.poll() == STALE, "nobody reads, and it is stale all the same"
+        assert await session.poll() == STALE, "without a receiver it is stale, too"
 
     async def stay_busy(server: Server) -> None:
         session = await connected(server, unique)

@@ -1,4 +1,4 @@
-"""SockJS sessions behind a balancer without sticky sessions: any server takes any request.
+"""SockJS sessions behind a load balancer without sticky sessions: any server takes any request.
 
 docs/protocol.md, 8; what a session is does not depend on where its requests come.
 """
@@ -236,7 +236,7 @@ async def test_sends_at_once_at_all_servers_are_all_taken(
     [(0, 1), (1, 0), (1, 1), (1, 2)],
     ids=["here, there", "there, here", "both there", "there, elsewhere"],
 )
-async def test_second_receiver_is_turned_away_wherever_it_comes(
+async def test_second_receiver_is_refused_at_every_server(
     servers: list[Server], unique: str, first: int, second: int
 ) -> None:
     session = Wanderer([servers[0]])
@@ -274,7 +274,7 @@ async def test_receiver_that_is_aborted_at_another_server_ends_the_session(
 # the end of sessions
 
 
-async def test_disconnect_is_told_with_its_advice_at_every_server(
+async def test_disconnect_comes_with_its_advice_at_every_server(
     servers: list[Server], unique: str
 ) -> None:
     """A user of its own, for the server API disconnects users."""
@@ -294,7 +294,7 @@ async def test_disconnect_is_told_with_its_advice_at_every_server(
     assert [(await session.post(b'["{}"]')).status for _ in servers] == [404] * 4
 
 
-async def test_unknown_session_can_be_sent_to_nowhere(servers: list[Server]) -> None:
+async def test_send_to_an_unknown_session_is_refused_at_every_server(servers: list[Server]) -> None:
     session = Wanderer(servers)
 
     assert [(await session.post(b'["{}"]')).status for _ in servers] == [404] * 4

@@ -1,7 +1,6 @@
 """SockJS sessions at several servers, one of which is killed or ends; and without Redis.
 
-Whoever is told that a session is interrupted, or cannot be reached, opens another one and
-recovers: that is what every client does.
+A client whose session is interrupted, or cannot be reached, opens another one and recovers.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tests.live.sockjs.client import (
     command,
     replies,
 )
-from tests.live.sockjs.nodes import NODES, PATIENCE, Wanderer, publications, publish_all
+from tests.live.sockjs.nodes import NODES, TIMEOUT, Wanderer, publications, publish_all
 from tests.redis_server import RedisServer
 from tests.server import Server
 
@@ -58,14 +57,14 @@ async def position(session: Wanderer, channel: str) -> dict[str, Any]:
 async def test_client_whose_owner_is_killed_learns_it_and_recovers_everything(
     cluster: Cluster, own_redis: OwnRedis, unique: str
 ) -> None:
-    owner, acting, third = cluster(3, own_redis(), **NODES)
+    owner, relay, third = cluster(3, own_redis(), **NODES)
     channel = f"long:{unique}"
     streaming, polling, idle = (Wanderer([owner]) for _ in range(3))
     since = await position(streaming, channel)
     for session in (polling, idle):
         await session.subscribe(channel)
     for session in (streaming, polling, idle):
-        session.move([acting])
+        session.move([relay])
     await publish_all(third, channel, range(100))
     await polling.poll_publications(100)
     waiting = asyncio.create_task(polling.poll())
@@ -81,23 +80,23 @@ async def test_client_whose_owner_is_killed_learns_it_and_recovers_everything(
         assert time.monotonic() - began < NOTICED + SLACK
         await receiver.end()
     await publishing
-    await publish_all(acting, channel, range(150, 200))
+    await publish_all(relay, channel, range(150, 200))
 
     assert streaming.received == polling.received == [*range(100)]
-    assert await recover(acting, channel, since) == [*range(200)]
+    assert await recover(relay, channel, since) == [*range(200)]
     since["offset"] += len(streaming.received)
     assert await recover(third, channel, since) == [*range(100, 200)]
 
 
-async def test_client_whose_acting_server_is_killed_learns_it_and_recovers_everything(
+async def test_client_whose_relay_server_is_killed_learns_it_and_recovers_everything(
     cluster: Cluster, own_redis: OwnRedis, unique: str
 ) -> None:
-    owner, acting, third = cluster(3, own_redis(), **NODES)
+    owner, relay, third = cluster(3, own_redis(), **NODES)
     channel = f"long:{unique}"
     sessions = [Wanderer([owner]) for _ in range(2)]
     since = [await position(session, channel) for session in sessions]
     for session in sessions:
-        session.move([acting])
+        session.move([relay])
 
     exchanges = [await session.ask(XHR_STREAMING) for session in sessions]
     for exchange in exchanges:
@@ -108,7 +107,7 @@ async def test_client_whose_acting_server_is_killed_learns_it_and_recovers_every
         while len(session.received) < 10:
             frame = (await exchange.read_until(b"\n")).decode().strip()
             session.received += publications(frame)
-    await asyncio.to_thread(acting.kill)
+    await asyncio.to_thread(relay.kill)
     for exchange in exchanges:
         with pytest.raises((EOFError, ConnectionError, AssertionError)):
             await exchange.read_until(b"\n")
@@ -137,15 +136,15 @@ async def end(server: Server) -> float:
 
 
 @KINDS
-async def test_clients_of_a_server_that_ends_are_told_to_come_back_wherever_they_receive(
+async def test_clients_of_a_server_that_stops_get_shutdown_wherever_they_receive(
     cluster: Cluster, own_redis: OwnRedis, unique: str, kind: str
 ) -> None:
-    owner, acting = cluster(2, own_redis(), server=kind, **NODES)
+    owner, relay = cluster(2, own_redis(), server=kind, **NODES)
     sessions = [Wanderer([owner]) for _ in range(4)]
     for session in sessions:
         await session.subscribe(f"long:{unique}")
     for session in sessions[2:]:
-        session.move([acting])
+        session.move([relay])
     exchanges = [
         await session.ask(transport)
         for session, transport in zip(sessions, (XHR, XHR_STREAMING) * 2, strict=True)
@@ -164,29 +163,29 @@ async def test_clients_of_a_server_that_ends_are_told_to_come_back_wherever_they
 
 
 async def attached(sessions: list[Wanderer]) -> None:
-    """Wait until each session has a receiver: another one is turned away then."""
+    """Wait until each session has a receiver: another one is refused then."""
     for session in sessions:
         while not (await session.poll()).startswith("c[2010,"):
             pass
 
 
 @KINDS
-async def test_responses_of_a_server_that_ends_end_in_order_and_sessions_go_on_elsewhere(
+async def test_responses_of_a_server_that_stops_end_in_order_and_sessions_go_on(
     cluster: Cluster, own_redis: OwnRedis, unique: str, kind: str
 ) -> None:
-    owner, acting = cluster(2, own_redis(), server=kind, **NODES)
+    owner, relay = cluster(2, own_redis(), server=kind, **NODES)
     channel = f"long:{unique}"
     sessions = [Wanderer([owner]) for _ in range(2)]
     for session in sessions:
         await session.subscribe(channel)
-        session.move([acting])
+        session.move([relay])
     exchanges = [
         await session.ask(transport)
         for session, transport in zip(sessions, (XHR, XHR_STREAMING), strict=True)
     ]
     await attached(sessions)
 
-    took = asyncio.create_task(end(acting))
+    took = asyncio.create_task(end(relay))
     for exchange, session in zip(exchanges, sessions, strict=True):
         await exchange.begin()
         body = (await exchange.rest()).decode().removeprefix("h" * 2048 + "\n")
@@ -235,29 +234,29 @@ async def test_sessions_at_their_own_server_go_on_without_redis_and_others_are_r
     redis = own_redis()
     timeouts = {"redis_connect_timeout": 1, "redis_read_timeout": 1}
     one, other = cluster(2, redis, **NODES, **timeouts)
-    local, distant = Wanderer([one]), Wanderer([one])
-    for session in (local, distant):
+    local, remote = Wanderer([one]), Wanderer([one])
+    for session in (local, remote):
         await session.subscribe(unique)
-    distant.move([other])
-    mend = await asyncio.to_thread(lose, redis)
+    remote.move([other])
+    restore = await asyncio.to_thread(lose, redis)
 
     async with local.receive(XHR_STREAMING) as receiver:
         number = await local.command("ping")
         assert number in [reply["id"] for reply in replies(await receiver.frame())]
         began = time.monotonic()
         answers = await asyncio.gather(
-            status(distant),
+            status(remote),
             status(Wanderer([other])),
-            distant.post(json.dumps([command(9, "ping")]).encode()),
+            remote.post(json.dumps([command(9, "ping")]).encode()),
         )
         assert time.monotonic() - began < REFUSED + SLACK
         assert (*answers[:2], answers[2].status) == (503, 503, 503)
 
-        await asyncio.to_thread(mend)
+        await asyncio.to_thread(restore)
         number = await local.command("ping")
         while number not in [reply.get("id") for reply in replies(await receiver.frame())]:
             pass
 
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while await status(Wanderer([other])) != 200:
         assert time.monotonic() < deadline, "no session begins though Redis is there"

@@ -29,7 +29,7 @@ from tests.unit.transports.emulation.parts import (
     subscribe_command,
 )
 
-PATIENCE = 20.0
+TIMEOUT = 20.0
 
 
 class Pair(NamedTuple):
@@ -41,9 +41,9 @@ class Pair(NamedTuple):
 
 async def eventually(condition: Callable[[], bool]) -> None:
     """Wait until something has come through Redis."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not condition():
-        assert time.monotonic() < deadline, f"it did not come true in {PATIENCE} s"
+        assert time.monotonic() < deadline, f"it did not come true in {TIMEOUT} s"
         await asyncio.sleep(0.01)
 
 
@@ -66,10 +66,10 @@ async def pair(redis_server: RedisServer, unique: str) -> AsyncIterator[Pair]:
 async def test_session_lives_at_two_nodes_until_its_own_one_stops(pair: Pair, unique: str) -> None:
     visitor = Visitor(SockJS(None), unique)
     opening = visitor.receive(pair.one, "xhr")
-    await asyncio.wait_for(opening.task, PATIENCE)
+    await asyncio.wait_for(opening.task, TIMEOUT)
     assert opening.frames == [OPEN]
     sending = visitor.send(pair.other, CONNECT, subscribe_command("a"))
-    await asyncio.wait_for(sending.task, PATIENCE)
+    await asyncio.wait_for(sending.task, TIMEOUT)
     assert sending.status == 204
 
     stream = visitor.receive(pair.other)
@@ -81,7 +81,7 @@ async def test_session_lives_at_two_nodes_until_its_own_one_stops(pair: Pair, un
     # plain channels over this layer keep no order between two publishers
     assert sorted(data_in(stream.frames)) == [*range(200)]
     await pair.one.stop()
-    await asyncio.wait_for(stream.task, PATIENCE)
+    await asyncio.wait_for(stream.task, TIMEOUT)
     assert stream.frames[-1] == SHUTDOWN
 
 
@@ -89,15 +89,15 @@ async def test_stream_that_breaks_off_ends_the_session_at_both_nodes(
     pair: Pair, unique: str
 ) -> None:
     visitor = Visitor(SockJS(None), unique)
-    await asyncio.wait_for(visitor.receive(pair.one, "xhr").task, PATIENCE)
+    await asyncio.wait_for(visitor.receive(pair.one, "xhr").task, TIMEOUT)
     stream = visitor.receive(pair.other)
     await eventually(lambda: len(pair.other._connections) == 1)
 
     stream.abort()
-    await asyncio.wait_for(stream.task, PATIENCE)
+    await asyncio.wait_for(stream.task, TIMEOUT)
     await eventually(lambda: not pair.one._connections)
 
     for node in pair:
         poll = visitor.receive(node, "xhr")
-        await asyncio.wait_for(poll.task, PATIENCE)
+        await asyncio.wait_for(poll.task, TIMEOUT)
         assert poll.frames == [INTERRUPTED]

@@ -1,4 +1,4 @@
-"""SockJS and what no good client sends: it is refused, and nobody else notices."""
+"""SockJS and bad requests: they are refused, and no other client notices."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def post_chunks(session: Session, chunks: list[bytes]) -> Answer:
     return answer
 
 
-async def test_body_that_comes_slowly_holds_up_nobody_and_may_never_come(server: Server) -> None:
+async def test_slow_body_delays_no_other_request_and_may_never_come(server: Server) -> None:
     session = await Session(server).open()
     body = json.dumps([command(7, "connect")]).encode()
     path = PREFIX + session.path("xhr_send")
@@ -213,7 +213,7 @@ async def test_names_that_differ_are_sessions_that_differ(server: Server, unique
 # verbs and heads
 
 
-async def test_verb_that_nobody_knows_is_refused(server: Server) -> None:
+async def test_unknown_verb_is_refused(server: Server) -> None:
     for method in ("BREW", "get", "TRACE", "CONNECT", "PROPFIND"):
         answer = await request(server, method, Session(server).path("xhr"))
         # a server may refuse what is no verb of HTTP before we see it
@@ -333,7 +333,7 @@ async def test_commands_of_later_requests_wait_for_a_slow_one(
 async def test_request_with_much_waits_while_a_slow_command_runs(
     slow_site: Server, unique: str
 ) -> None:
-    """What waits is bounded: the client may send more once something was handled."""
+    """Unhandled frames are bounded: the client may send more when some were handled."""
     session = await slow_session(slow_site)
     began = time.monotonic()
     await session.send(command(2, "subscribe", channel=f"slow:brief-{unique}"))
@@ -366,7 +366,7 @@ async def slow_session(server: Server) -> Session:
     return session
 
 
-# what has gone
+# other transports
 
 
 async def test_session_of_another_transport_takes_what_any_of_them_sends(server: Server) -> None:

@@ -1,4 +1,4 @@
-"""SockJS by responses that go on: XHR streaming, EventSource, HTML file."""
+"""SockJS by streaming responses: XHR streaming, EventSource, HTML file."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def test_frames_come_one_by_one_as_they_are_made(
 async def test_client_of_http_1_0_gets_a_response_without_chunks(
     serve: Callable[..., Server], transport: Transport, unique: str
 ) -> None:
-    """From daphne; uvicorn sends chunks to everybody."""
+    """From daphne; uvicorn sends chunks to every client."""
     server = serve(server="daphne", **OPTIONS)
     session = await connected(server, unique)
     exchange = await open_exchange(

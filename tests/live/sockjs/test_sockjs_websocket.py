@@ -246,7 +246,7 @@ async def test_socket_is_quiet_but_for_heartbeats(serve: Callable[..., Server], 
 # requests that are no handshake
 
 
-async def test_plain_request_for_the_socket_is_told_to_upgrade(server: Server) -> None:
+async def test_plain_request_for_the_socket_is_refused(server: Server) -> None:
     path = Session(server).path("websocket")
 
     for headers in ({}, {"Connection": "close"}):
