@@ -95,17 +95,36 @@ def is_user_limited(channel: str, config: Config) -> bool:
     return bool(boundary) and boundary in channel
 
 
-def allows_user(channel: str, user: str, config: Config) -> bool:
-    """Return whether the name admits a user.
+def listed_users(channel: str, config: Config) -> list[str]:
+    """Return the user IDs in the name of a user-limited channel: what follows the user boundary.
 
-    A name without user boundary admits everybody; otherwise the users are listed after its last
-    user boundary.
+    Returns:
+        An empty list if the name has several boundaries: it may be that of user "a#b", or of user
+        "b", and nobody must read what is meant for another user.
     """
-    if not is_user_limited(channel, config):
-        return True
-    users = channel.rpartition(config.channel_user_boundary)[2]
-    separator = config.channel_user_separator
-    return user in (users.split(separator) if separator else [users])
+    boundary, separator = config.channel_user_boundary, config.channel_user_separator
+    at = channel.find(boundary)
+    if at != channel.rfind(boundary):
+        return []
+    users = channel[at + len(boundary) :]
+    return users.split(separator) if separator else [users]
+
+
+def can_be_listed(user: str, config: Config) -> bool:
+    """Return whether the name of a channel can list this user.
+
+    No name can list an ID that contains the user boundary or the user separator.
+    """
+    boundary, separator = config.channel_user_boundary, config.channel_user_separator
+    if not boundary:
+        return False
+    names = [user, user] if separator else [user]
+    return listed_users(boundary + separator.join(names), config) == names
+
+
+def allows_user(channel: str, user: str, config: Config) -> bool:
+    """Return whether the name of a channel lets this user in."""
+    return not is_user_limited(channel, config) or user in listed_users(channel, config)
 
 
 def personal_channel(user: str, config: Config) -> str:

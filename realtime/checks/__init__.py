@@ -46,6 +46,7 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     hooks.check_patterns,
     hooks.check_threads,
     access.check_login_sessions,
+    access.check_user_ids,
     access.check_origins_of_sessions,
     access.check_origins_of_endpoint,
     tokens.check_secret_length,

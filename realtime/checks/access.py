@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from django.apps import apps
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core import checks
 from django.core.checks import CheckMessage
+from django.db import models
 
 from realtime.config import origins
 from realtime.config.sources import Report
@@ -107,6 +109,25 @@ def check_origins_of_endpoint(report: Report) -> list[CheckMessage]:
             hint="List your own origins in allowed_origins, or silence realtime.W013 if the"
             " endpoint ignores cookies or checks the header Origin.",
             id="realtime.W013",
+        )
+    ]
+
+
+def check_user_ids(report: Report) -> list[CheckMessage]:
+    """W017: with `user_subscribe_to_personal`, IDs of users may contain `#` or `,`."""
+    if not report.config.user_subscribe_to_personal or not apps.is_installed("django.contrib.auth"):
+        return []
+    key = get_user_model()._meta.pk
+    if not isinstance(key, models.CharField | models.TextField) or isinstance(
+        key, models.SlugField
+    ):
+        return []
+    return [
+        checks.Warning(
+            "The primary keys of users are text. A user whose key contains channel_user_boundary or"
+            " channel_user_separator has no personal channel, and cannot connect.",
+            hint="Silence realtime.W017 if no key contains them, or use other IDs for clients.",
+            id="realtime.W017",
         )
     ]
 

@@ -30,6 +30,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "layer_without_redis": "realtime.E018",
     "layer": "realtime.E019",
     "proxy_endpoint": "realtime.E020",
+    "personal_boundary": "realtime.E023",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -56,6 +57,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E018: `channel_layer` without Redis.
     E019: `channel_layer` is not in `CHANNEL_LAYERS`, or is in memory.
     E020: a `proxy_*_endpoint` is not an http or https URL.
+    E023: `user_subscribe_to_personal` without `channel_user_boundary`.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])

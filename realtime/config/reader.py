@@ -247,6 +247,12 @@ def _check_recovery(where: str, options: ChannelOptions) -> Iterator[Problem]:
 def _check_personal_channel(config: Config) -> Iterator[Problem]:
     if not config.user_subscribe_to_personal:
         return
+    if not config.channel_user_boundary:
+        yield Problem(
+            "personal_boundary",
+            "user_subscribe_to_personal needs channel_user_boundary.",
+            "Without a boundary, every client may subscribe to every personal channel.",
+        )
     options = config.options_of_namespace(config.user_personal_channel_namespace)
     if options is None:
         yield Problem(

@@ -6,6 +6,7 @@ import pytest
 
 from realtime.channel_rules import (
     allows_user,
+    can_be_listed,
     check_characters,
     check_length,
     is_private,
@@ -59,7 +60,12 @@ def test_private_names_start_with_the_prefix(channel: str, private: bool) -> Non
         ("a#18,17", "17", True),
         ("#17", "17", True),
         ("#17,", "17", True),
-        ("a#18#17", "17", True),
+        ("a#18#17", "17", False),
+        ("a#18#17", "18#17", False),
+        ("#18#17", "17", False),
+        ("##17", "17", False),
+        ("##17", "#17", False),
+        ("#18,17", "18,17", False),
         ("ns:a#17", "17", True),
         ("$a#17", "17", True),
         ("ns#17:a", "17", False),
@@ -75,7 +81,7 @@ def test_private_names_start_with_the_prefix(channel: str, private: bool) -> Non
         ("an:a#17", "", False),
     ],
 )
-def test_user_limited_name_lets_in_the_users_after_the_last_boundary(
+def test_user_limited_name_lets_in_the_users_after_its_only_boundary(
     channel: str, user: str, allowed: bool
 ) -> None:
     assert allows_user(channel, user, CONFIG) is allowed
@@ -160,3 +166,32 @@ def test_personal_channel_belongs_to_one_user(namespace: str, name: str) -> None
     assert personal_channel("17", config) == name
     assert allows_user(name, "17", config)
     assert not allows_user(name, "18", config)
+
+
+@pytest.mark.parametrize("user", ["18#17", "#17", "17#", "18,17", ",17", "17,", "#", ","])
+def test_user_id_with_a_marker_cannot_be_listed(user: str) -> None:
+    assert not can_be_listed(user, CONFIG)
+
+
+@pytest.mark.parametrize("user", ["17", "a:b", "$a", "a b", "ann@example.org"])
+def test_user_id_without_a_marker_can_be_listed(user: str) -> None:
+    assert can_be_listed(user, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("boundary", "separator", "user", "listed"),
+    [
+        ("##", ",", "a#b", True),
+        ("##", ",", "#b", False),  # "###b" could be of user "b", with a boundary after "#"
+        ("#", "", "a,b", True),
+        ("#", ",,", "a,b", True),
+        ("#", ",,", "a,", False),
+        ("", ",", "a", False),
+    ],
+)
+def test_other_markers_make_other_users_listable(
+    boundary: str, separator: str, user: str, listed: bool
+) -> None:
+    config = Config(channel_user_boundary=boundary, channel_user_separator=separator)
+
+    assert can_be_listed(user, config) is listed

@@ -43,6 +43,11 @@ from realtime.protocol.messages import (
     UserID,
 )
 
+UNLISTABLE_USER = (
+    "no channel name can list the user: the ID contains channel_user_boundary or"
+    " channel_user_separator, or there is no boundary"
+)
+
 
 async def connect(client: Client, command: Command) -> None:
     """Identify the client, subscribe it to its server-side channels, reply."""
@@ -108,11 +113,16 @@ def _server_side(client: Client, identity: Identity) -> dict[ChannelName, Subscr
     """Return the server-side subscriptions of a client. Client-side rules do not apply to them.
 
     Raises:
+        BadRequest: the user's ID cannot be listed in a name, so that its personal channel would be
+            open to another user.
         BadRequest, LimitExceeded, NamespaceNotFound: the token or hook names a wrong channel.
     """
     config = client.node.config
     names = list(identity.channels)
     if config.user_subscribe_to_personal and identity.user:
+        if not channel_rules.can_be_listed(identity.user, config):
+            client.log_refused("personal channel", ValueError(UNLISTABLE_USER))
+            raise BadRequest
         names.append(channel_rules.personal_channel(identity.user, config))
     try:
         return {name: _subscription(name, identity, config) for name in names}

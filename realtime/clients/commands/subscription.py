@@ -33,6 +33,11 @@ from realtime.protocol.messages import (
     SubscribeRequest,
 )
 
+AMBIGUOUS = (
+    "the name has several user boundaries, or the user's ID contains channel_user_boundary or"
+    " channel_user_separator"
+)
+
 
 async def subscribe(client: Client, command: Command) -> None:
     """Subscribe the client to a channel it names."""
@@ -45,7 +50,15 @@ async def subscribe(client: Client, command: Command) -> None:
     channel_rules.check_length(channel, config)
     client.session.check_subscribe(channel)
     options = channel_rules.options_of(channel, config)
-    channel_rules.check_subscribe(channel, options, client.user, config)
+    try:
+        channel_rules.check_subscribe(channel, options, client.user, config)
+    except PermissionDenied:
+        if channel_rules.is_user_limited(channel, config) and not (
+            channel_rules.listed_users(channel, config)
+            and channel_rules.can_be_listed(client.user, config)
+        ):
+            client.log_refused("user-limited channel", ValueError(AMBIGUOUS))
+        raise
 
     subscription = Subscription(options)
     expires_at = await _permit(client, channel, subscription, request.token or "")

@@ -14,6 +14,7 @@ from tests.conftest import connection_token
 from tests.live.configurations import (
     BAD_REQUEST,
     CONNECTION_LIMIT,
+    ERRORS,
     INSECURE,
     INVALID_TOKEN,
     LIMITED,
@@ -389,3 +390,24 @@ async def test_new_connection_closes_the_other_ones_where_users_have_a_single_on
     assert await old.closed() == CONNECTION_LIMIT
     await new.result("ping")
     await stranger.result("ping")
+
+
+@pytest.mark.parametrize("user", ["{}#17", "{},17", "#{}"])
+@pytest.mark.parametrize("options", [PERSONAL, PERSONAL_AT_TOP], ids=["namespace", "top level"])
+async def test_user_whose_personal_channel_would_be_open_to_others_cannot_connect(
+    serve: Serve, connect: Connect, unique: str, format_name: str, options: Options, user: str
+) -> None:
+    client = await connect(serve(**options), connected=False)
+    token = connection_token(user.format(unique))
+
+    assert await client.error("connect", {"token": token}) == ERRORS[107]
+
+
+async def test_user_whose_id_holds_markers_connects_without_a_personal_channel(
+    serve: Serve, connect: Connect, unique: str, format_name: str
+) -> None:
+    user = f"{unique}#17"
+    client = await connect(serve(**MAIN), user=user)
+
+    for channel in (f"#{user}", "#17", f"news#{user}"):
+        assert await client.error("subscribe", {"channel": channel}) == ERRORS[103]

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import User
+from django.db import models
 from django.test import override_settings
 
 from tests.unit.checks.system_checks import found, ids
@@ -70,3 +72,29 @@ def test_connect_endpoint_that_gets_cookies_from_any_page_is_found(origins: dict
 
 def test_connect_endpoint_behind_named_origins_is_no_mistake() -> None:
     assert found(**ENDPOINT, allowed_origins=["https://example.org"]) == []
+
+
+PERSONAL: dict[str, Any] = {"token_hmac_secret_key": SECRET, "user_subscribe_to_personal": True}
+
+
+@pytest.mark.parametrize(
+    ("key", "options", "expected"),
+    [
+        (models.CharField(), PERSONAL, ["realtime.W017"]),
+        (models.EmailField(), PERSONAL, ["realtime.W017"]),
+        (models.CharField(), {"token_hmac_secret_key": SECRET}, []),
+        (models.SlugField(), PERSONAL, []),
+        (models.UUIDField(), PERSONAL, []),
+        (models.BigAutoField(), PERSONAL, []),
+    ],
+    ids=["text", "email", "without personal channels", "slug", "UUID", "number"],
+)
+def test_primary_keys_that_no_channel_can_list_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+    key: models.Field[Any, Any],
+    options: dict[str, Any],
+    expected: list[str],
+) -> None:
+    monkeypatch.setattr(User._meta, "pk", key)
+
+    assert ids(found(**options)) == expected

@@ -104,6 +104,9 @@ IN_CHAT = {"user_personal_channel_namespace": "chat"}
         pytest.param({**PERSONAL, **IN_CHAT}, ["personal_namespace"], id="unknown namespace"),
         pytest.param(IN_CHAT, [], id="unknown namespace, but off"),
         pytest.param(
+            {**PERSONAL, "channel_user_boundary": ""}, ["personal_boundary"], id="no boundary"
+        ),
+        pytest.param(
             {**PERSONAL, **IN_CHAT, "namespaces": [{"name": "chat"}]}, [], id="known namespace"
         ),
         pytest.param(SINGLE, ["personal_presence"], id="single connection without presence"),
