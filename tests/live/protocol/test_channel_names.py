@@ -1,4 +1,4 @@
-"""Channel names on the wire: which are accepted, and which checks apply where.
+"""Channel names on the wire: which are accepted, and which rules apply where.
 
 docs/protocol.md, 1.2 and 1.3.
 """
@@ -68,7 +68,7 @@ READ_METHODS = ["presence", "presence_stats", "history"]
 
 
 def readable(channel: Any) -> str | None:
-    """The id of a parameter: long names by their length."""
+    """Return the ID of a test case: the length instead of a long name."""
     if not isinstance(channel, str):
         return None
     return ascii(channel) if len(channel) < 30 else f"{len(channel)}characters"

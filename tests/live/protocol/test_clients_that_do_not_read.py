@@ -1,4 +1,4 @@
-"""Clients that do not read: they keep no server from stopping, and no connection open."""
+"""Clients that do not read: the server stops all the same, and closes their connections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HANDSHAKE = (
 
 @pytest.fixture
 def subscribe() -> Iterator[Callable[[Server, str], socket.socket]]:
-    """Connect by hand and subscribe; then nobody reads any more."""
+    """Connect a socket and subscribe; nothing is read after that."""
     opened: list[socket.socket] = []
 
     def subscribe(server: Server, channel: str) -> socket.socket:
@@ -53,7 +53,7 @@ def subscribe() -> Iterator[Callable[[Server, str], socket.socket]]:
 
 
 def read_until(connection: socket.socket, end: bytes) -> bytes:
-    """What arrives until these bytes do."""
+    """Read until these bytes have arrived, and return everything read."""
     received = b""
     while not received.endswith(end):
         part = connection.recv(4096)
@@ -63,7 +63,7 @@ def read_until(connection: socket.socket, end: bytes) -> bytes:
 
 
 def holds(server: Server, connection: socket.socket) -> bool:
-    """Whether the server's process still has its end of a connection."""
+    """Return whether the server's process still has its end of a connection."""
     peer = f"0100007F:{connection.getsockname()[1]:04X}"
     local = f"0100007F:{server.port:04X}"
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]

@@ -1,4 +1,4 @@
-"""connect: the order of its checks, what the reply holds, anonymous and insecure servers.
+"""connect: the order of checks, the reply, anonymous and insecure servers.
 
 docs/protocol.md, 3.1, 3.3 and 3.13.
 """

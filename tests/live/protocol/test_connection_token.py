@@ -18,7 +18,7 @@ FAR = 4102444800  # the year 2100
 
 
 async def identity(connect: Connect, server: Server, token: str, unique: str) -> dict[str, Any]:
-    """Who others see after a connect with this token."""
+    """Return the client info that others see after a connect with this token."""
     channel = f"anonymous:{unique}"
     client = await connect(server, token=token)
     await client.result("subscribe", {"channel": channel})
@@ -193,7 +193,7 @@ EC_KEYS = {
 
 
 def pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> str:
-    """The public key."""
+    """Return the public key in PEM form."""
     return (
         key.public_key()
         .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)

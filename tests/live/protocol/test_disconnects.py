@@ -1,7 +1,7 @@
 """Disconnects and unsubscribes that the server decides on. docs/protocol.md, 5.3 and 6.4.
 
-Those that answer what a client sent (3002, 3003, 3005 to 3007, 3013, 1009) stand with the
-commands they answer.
+Disconnects that answer a command (3002, 3003, 3005 to 3007, 3013, 1009) are tested with that
+command.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Frames: how a frame is read, which command is meant, how replies come, how large it may be.
+"""Frames: how a frame is read, the field `method`, replies, sizes.
 
 docs/protocol.md, 2.2 to 2.5, 2.8 and 2.9.
 """
@@ -116,7 +116,7 @@ async def test_protobuf_is_accepted_in_a_text_frame(serve: Serve, connect: Conne
 
 
 async def outcome(client: ProtocolClient, method: str, spelling: Any, channel: str) -> Any:
-    """Run a method, spelt like this, on a subscribed client; returns what came of it."""
+    """Send a command with this spelling of the method; return the outcome."""
     params = {"channel": channel, "data": 5, "token": ""}
     if method == "refresh":
         params["token"] = connection_token("17")
@@ -289,7 +289,7 @@ async def test_connect_and_subscribe_may_come_in_one_frame(
 
 
 def frame_of_size(client: ProtocolClient, size: int) -> str | bytes:
-    """A frame of exactly this many bytes that holds one `send`."""
+    """Build a frame of exactly `size` bytes that holds one `send`."""
     padding = size - len(client.encode(1, "send", {"data": ""}))
     frame = client.encode(1, "send", {"data": "x" * padding})
     return client.encode(1, "send", {"data": "x" * (padding - (len(frame) - size))})

@@ -32,23 +32,23 @@ TOO_BIG_CODES = (1009, 1006)
 
 
 class Canary:
-    """A subscriber that checks that publications keep coming, in order."""
+    """A subscriber that checks that publications keep coming in order."""
 
     def __init__(self, server: Server, client: ProtocolClient, top: int) -> None:
-        """`top`: how many publications the channel has had."""
+        """`top`: number of publications in the channel so far."""
         self.server = server
         self._client = client
         self._next = top
 
     async def sing(self) -> None:
-        """Publish once and see it arrive."""
+        """Publish once and wait for the push."""
         await asyncio.to_thread(self.server.publish, CANARY, self._next)
         publication = await self._client.publication()
         assert (publication["data"], publication["seq"]) == (self._next, self._next + 1)
         self._next += 1
 
     async def sing_until(self, work: asyncio.Task[None]) -> None:
-        """Sing while the work goes on, and once more."""
+        """Sing until the work is done, and once more."""
         while not work.done():
             await self.sing()
         await work
@@ -56,7 +56,7 @@ class Canary:
 
 
 def tracebacks(log: str) -> list[str]:
-    """The tracebacks in a log, each with the line before it and some lines after it."""
+    """Return the tracebacks in a log, each with the line before and some lines after it."""
     lines = log.splitlines()
     found = [
         "\n".join(lines[max(0, number - 1) : number + 40])
@@ -75,7 +75,7 @@ def only_the_canary_is_left(server: Server) -> bool:
 
 @pytest.fixture(params=["daphne", "uvicorn"])
 async def canary(request: pytest.FixtureRequest, serve: Serve) -> AsyncIterator[Canary]:
-    """The canary on a server that only these tests use, checked when the test is over."""
+    """A canary on a server that only these tests use, checked at the end of a test."""
     server: Server = serve(server=request.param, name="fuzzed", **MAIN)
     logged = len(server.log)
     server.api("history_remove", channel=CANARY)
@@ -105,7 +105,7 @@ def json_value(chance: random.Random, depth: int = 0) -> Any:
 
 
 def json_command(chance: random.Random) -> str:
-    """A command, more or less."""
+    """Build something like a command."""
     command: dict[str, Any] = {
         "id": chance.choice([1, 2, 7, 4294967295]),
         "method": chance.choice([*range(12), *METHODS]),
@@ -117,7 +117,7 @@ def json_command(chance: random.Random) -> str:
 
 
 def protobuf_command(chance: random.Random) -> bytes:
-    """A command, more or less."""
+    """Build something like a command."""
     params: bytes = client_pb2.SubscribeRequest(
         channel=chance.choice(["", "a", "recover:b", "open:c", "nope:d", "$e"]),
         token=chance.choice(["", "x"]),
@@ -131,7 +131,7 @@ def protobuf_command(chance: random.Random) -> bytes:
 
 
 def mangle(chance: random.Random, frame: bytes) -> bytes:
-    """Cut it, change a byte, repeat it, or leave it."""
+    """Cut a frame, change a byte of it, repeat it, or leave it as it is."""
     match chance.randrange(4):
         case 0:
             return frame[: chance.randrange(len(frame) + 1)]
@@ -145,7 +145,7 @@ def mangle(chance: random.Random, frame: bytes) -> bytes:
 
 
 def frames(chance: random.Random, format_name: str) -> list[bytes]:
-    """The frames of one visit."""
+    """Return the frames that one visitor sends."""
     if chance.random() < 0.2:
         return [chance.randbytes(chance.choice([0, 1, 10, 1000])) for _ in range(3)]
     made = []
@@ -163,7 +163,7 @@ def frames(chance: random.Random, format_name: str) -> list[bytes]:
 
 @asynccontextmanager
 async def visitor(server: Server, **options: Any) -> AsyncIterator[ProtocolClient]:
-    """A client that may be closed at any time."""
+    """Send frames as a client that the server may close at any time."""
     with suppress(ConnectionClosed, Closed):
         async with open_client(server.socket, token=connection_token("visitor"), **options) as c:
             yield c

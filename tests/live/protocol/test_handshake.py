@@ -1,4 +1,4 @@
-"""Before the first command: path, origin, format, subprotocol, and the time a client has.
+"""Before the first command: path, origin, format, subprotocol, and the time to connect.
 
 docs/protocol.md, 2.1, 2.10, 10.7 and 14.4.
 """

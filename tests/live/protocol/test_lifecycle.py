@@ -1,4 +1,4 @@
-"""What a connection leaves behind when it ends: nothing. docs/protocol.md, 2.10 and 3.16."""
+"""A connection that ends leaves nothing behind. docs/protocol.md, 2.10 and 3.16."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNTED: Options = {"namespaces": NAMESPACES, "name": "counted"}
 
 
 def counts(server: Server) -> tuple[int, int, int]:
-    """Clients, users and channels, as `info` tells them."""
+    """Return the numbers of clients, users and channels in `info`."""
     [node] = server.api("info")["result"]["nodes"]
     return node["num_clients"], node["num_users"], node["num_channels"]
 

@@ -1,4 +1,4 @@
-"""Malformed frames and commands that are not legal: each gets the documented end.
+"""Malformed frames and illegal commands: each has its documented outcome.
 
 docs/protocol.md, 2.6 and 2.7.
 """

@@ -1,4 +1,4 @@
-"""Observers: an operator's browser that watches channels and is noticed by nobody."""
+"""Observers receive channels; subscribers, presence and counts do not show them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
 
 
-def watching(*channels: str, ttl: float = 60) -> str:
-    """An observer's token for the servers of `serve`, whose SECRET_KEY is that of the tests."""
+def token_for(*channels: str, ttl: float = 60) -> str:
+    """Sign an observer's token with the SECRET_KEY of the servers of `serve`."""
     return issue.observer_token(sources.observer_keys()[0], channels, ttl=ttl)
 
 
@@ -45,7 +45,7 @@ def clients_of(server: Server) -> int:
     return count
 
 
-# watching
+# receiving
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ async def test_observer_receives_what_is_published_whatever_the_options_allow(
     server: Server, connect: Connect, unique: str, format_name: str, channel: str
 ) -> None:
     channel = channel.format(unique)
-    observer = await connect(server, token=watching(channel, f"{unique}-other"))
+    observer = await connect(server, token=token_for(channel, f"{unique}-other"))
 
     server.publish(channel, {"a": 1})
     server.publish(f"{unique}-other", 2)
@@ -73,7 +73,7 @@ async def test_observer_is_not_present_and_nobody_hears_that_it_comes_and_goes(
     await subscriber.result("subscribe", {"channel": channel})
     await subscriber.push()  # its own join
 
-    observer = await connect(server, token=watching(channel))
+    observer = await connect(server, token=token_for(channel))
     assert presence(server, channel) == {subscriber.client: info_of(subscriber, unique)}
     assert presence_stats(server, channel) == (1, 1)
     await observer.abort()
@@ -86,7 +86,7 @@ async def test_observer_that_was_first_does_not_keep_others_from_being_present(
     server: Server, connect: Connect, unique: str
 ) -> None:
     channel = f"joined:{unique}"
-    await connect(server, token=watching(channel))
+    await connect(server, token=token_for(channel))
     subscriber = await connect(server, user=unique)
 
     await subscriber.result("subscribe", {"channel": channel})
@@ -100,7 +100,7 @@ async def test_observer_is_no_client_of_anybody(
 ) -> None:
     server = own_server(**OFFSET)
 
-    observer = await connect(server, token=watching(unique))
+    observer = await connect(server, token=token_for(unique))
     assert clients_of(server) == 0
     await connect(server)
     assert clients_of(server) == 1
@@ -114,7 +114,7 @@ async def test_observers_do_not_count_among_the_connections_of_a_user(
 ) -> None:
     server = serve(**LIMITED)  # two connections a user
 
-    observers = [await connect(server, token=watching(unique)) for _ in range(3)]
+    observers = [await connect(server, token=token_for(unique)) for _ in range(3)]
     clients = [await connect(server, user=unique) for _ in range(2)]
 
     for one in (*observers, *clients):
@@ -124,7 +124,7 @@ async def test_observers_do_not_count_among_the_connections_of_a_user(
 async def test_disconnecting_a_user_does_not_reach_observers(
     server: Server, connect: Connect, unique: str
 ) -> None:
-    observer, client = await connect(server, token=watching(unique)), await connect(server, unique)
+    observer, client = await connect(server, token=token_for(unique)), await connect(server, unique)
 
     server.api("disconnect", user=unique)
     server.api("unsubscribe", user=unique)
@@ -139,16 +139,16 @@ async def test_observer_recovers_what_it_missed(
 ) -> None:
     channel = f"recover:{unique}"
     server.publish(channel, 1)
-    first = await connect(server, token=watching(channel), connected=False)
-    reply = await first.result("connect", {"token": watching(channel)})
+    first = await connect(server, token=token_for(channel), connected=False)
+    reply = await first.result("connect", {"token": token_for(channel)})
     position = reply["subs"][channel]
     assert position["recoverable"]
     await first.abort()
     server.publish(channel, 2)
 
-    again = await connect(server, token=watching(channel), connected=False)
+    again = await connect(server, token=token_for(channel), connected=False)
     since = {"recover": True, "offset": position["offset"], "epoch": position["epoch"]}
-    reply = await again.result("connect", {"token": watching(channel), "subs": {channel: since}})
+    reply = await again.result("connect", {"token": token_for(channel), "subs": {channel: since}})
 
     sub = reply["subs"][channel]
     assert sub["recovered"]
@@ -161,14 +161,14 @@ async def test_observer_goes_on_at_another_server_where_the_first_one_died(
     one, other = cluster(2, redis_server, **OFFSET)
     channel = f"recover:{unique}"
     observer = await connect(one, connected=False)
-    reply = await observer.result("connect", {"token": watching(channel)})
+    reply = await observer.result("connect", {"token": token_for(channel)})
     position = reply["subs"][channel]
 
     one.kill()
     other.publish(channel, 1)
     again = await connect(other, connected=False)
     since = {"recover": True, "offset": position.get("offset", 0), "epoch": position["epoch"]}
-    reply = await again.result("connect", {"token": watching(channel), "subs": {channel: since}})
+    reply = await again.result("connect", {"token": token_for(channel), "subs": {channel: since}})
 
     assert reply["subs"][channel]["recovered"]
     assert [p["data"] for p in reply["subs"][channel]["publications"]] == [1]
@@ -200,7 +200,7 @@ async def test_observer_may_do_nothing_but_watch(
 ) -> None:
     server = serve(**options)
     watched = [unique, f"open:{unique}"]
-    observer = await connect(server, token=watching(*watched))
+    observer = await connect(server, token=token_for(*watched))
     params = {
         name: value.format(unique) if isinstance(value, str) else value
         for name, value in COMMANDS[method].items()
@@ -216,7 +216,7 @@ async def test_observer_may_do_nothing_but_watch(
 async def test_observer_may_ping_and_its_messages_to_the_site_go_nowhere(
     server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
-    observer = await connect(server, token=watching(unique))
+    observer = await connect(server, token=token_for(unique))
 
     await observer.send("send", {"data": b"1"})
     assert await observer.result("ping") == {}
@@ -225,9 +225,9 @@ async def test_observer_may_ping_and_its_messages_to_the_site_go_nowhere(
 async def test_second_connect_of_an_observer_is_a_bad_request(
     server: Server, connect: Connect, unique: str
 ) -> None:
-    observer = await connect(server, token=watching(unique))
+    observer = await connect(server, token=token_for(unique))
 
-    await observer.send("connect", {"token": watching(unique)})
+    await observer.send("connect", {"token": token_for(unique)})
 
     assert await observer.closed() == BAD_REQUEST
 
@@ -240,7 +240,7 @@ async def test_observer_that_does_not_refresh_is_closed_as_expired(
     serve: Serve, connect: Connect, unique: str, options: dict[str, Any]
 ) -> None:
     options = {**options, "client_expired_close_delay": 1}
-    observer = await connect(serve(**options), token=watching(unique, ttl=2))
+    observer = await connect(serve(**options), token=token_for(unique, ttl=2))
 
     assert await observer.closed() == EXPIRED
 
@@ -248,9 +248,9 @@ async def test_observer_that_does_not_refresh_is_closed_as_expired(
 async def test_observer_refreshes_with_another_token_for_the_same_channels(
     server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
-    observer = await connect(server, token=watching(unique, f"{unique}b", ttl=2))
+    observer = await connect(server, token=token_for(unique, f"{unique}b", ttl=2))
 
-    token = watching(f"{unique}b", unique, ttl=300)
+    token = token_for(f"{unique}b", unique, ttl=300)
     result = await observer.result("refresh", {"token": token})
 
     assert result["expires"]
@@ -265,12 +265,12 @@ async def test_observer_may_not_refresh_with_a_token_for_something_else(
 ) -> None:
     names = [unique, f"{unique}b"]
     tokens = {
-        "more": watching(*names, f"{unique}c"),
-        "fewer": watching(unique),
-        "different": watching(unique, f"{unique}c"),
+        "more": token_for(*names, f"{unique}c"),
+        "fewer": token_for(unique),
+        "different": token_for(unique, f"{unique}c"),
         "ordinary": connection_token("17", ttl=60, channels=names),
     }
-    observer = await connect(server, token=watching(*names))
+    observer = await connect(server, token=token_for(*names))
 
     await observer.send("refresh", {"token": tokens[other]})
 
@@ -282,7 +282,7 @@ async def test_client_may_not_refresh_with_a_token_of_an_observer(
 ) -> None:
     client = await connect(server, token=connection_token(unique, ttl=60, channels=[unique]))
 
-    await client.send("refresh", {"token": watching(unique)})
+    await client.send("refresh", {"token": token_for(unique)})
 
     assert await client.closed() == INVALID_TOKEN
 
@@ -293,7 +293,7 @@ async def test_client_may_not_subscribe_with_a_token_of_an_observer(
     client = await connect(server)
     channel = f"${unique}"
 
-    error = await client.error("subscribe", {"channel": channel, "token": watching(channel)})
+    error = await client.error("subscribe", {"channel": channel, "token": token_for(channel)})
 
     assert error == PERMISSION_DENIED
 
@@ -303,7 +303,7 @@ async def test_client_may_not_subscribe_with_a_token_of_an_observer(
 async def test_forged_token_is_refused(
     serve: Serve, connect: Connect, unique: str, kind: str, options: dict[str, Any]
 ) -> None:
-    true = watching(unique)
+    true = token_for(unique)
     header, claims, _ = true.split(".")
     none = "eyJhbGciOiJub25lIiwia2lkIjoicmVhbHRpbWUtb2JzZXJ2ZXIifQ"  # alg none, the right kid
     forged = {
@@ -314,7 +314,7 @@ async def test_forged_token_is_refused(
         "zeros": f"{header}.{claims}.{'A' * 43}",
         "subscription token": subscription_token("x", unique),
     }[kind]
-    if kind == "subscription token":  # says nothing of channels: an anonymous client's
+    if kind == "subscription token":  # no claims about channels: an anonymous client's
         forged = forged.rpartition(".")[0] + "." + true.rpartition(".")[2]
     client = await connect(serve(**options), connected=False)
 
@@ -340,7 +340,7 @@ async def test_expired_token_is_an_error_as_that_of_any_other_client(
 ) -> None:
     client = await connect(server, connected=False)
 
-    assert await client.error("connect", {"token": watching(unique, ttl=-1)}) == TOKEN_EXPIRED
+    assert await client.error("connect", {"token": token_for(unique, ttl=-1)}) == TOKEN_EXPIRED
 
 
 async def test_token_for_a_channel_without_a_namespace_is_refused(
@@ -348,6 +348,6 @@ async def test_token_for_a_channel_without_a_namespace_is_refused(
 ) -> None:
     client = await connect(server, connected=False)
 
-    error = await client.error("connect", {"token": watching(f"nope:{unique}")})
+    error = await client.error("connect", {"token": token_for(f"nope:{unique}")})
 
     assert error == {"code": 102, "message": "namespace not found"}

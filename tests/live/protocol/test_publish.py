@@ -1,4 +1,4 @@
-"""publish: the order of its checks, what recipients get, how payloads are spelt.
+"""publish: the order of checks, what subscribers get, how payloads are spelt.
 
 docs/protocol.md, 2.11, 3.15 and 4.1.
 """
@@ -155,7 +155,7 @@ async def test_json_that_is_not_utf8_reaches_nobody(
     await subscriber.quiet()
 
 
-# what comes of it
+# delivery
 
 
 async def test_reply_to_publish_is_an_empty_result(

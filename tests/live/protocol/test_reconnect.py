@@ -1,4 +1,4 @@
-"""A connection is cut while publications come: every one arrives once and in order.
+"""A client whose connection is cut gets every publication once and in order.
 
 docs/protocol.md, 3.9 and 3.10; the promise of `history_recover`.
 """
@@ -18,7 +18,7 @@ from tests.server import Server, wait_until
 
 
 class Recovering:
-    """What a client library does: reads, is cut off, comes back, recovers, goes on."""
+    """Does what a client library does: read, lose the connection, reconnect, recover, go on."""
 
     def __init__(self, server: Server, channel: str, format_name: str, *, server_side: bool):
         self._server = server
@@ -56,7 +56,7 @@ class Recovering:
         self._position = {"recover": True, "epoch": result["epoch"]} | position
 
     async def read(self, count: int) -> None:
-        """Read publications until `count` have been seen in all."""
+        """Read publications until there are `count` in all."""
         while len(self.seen) < count:
             publication = await self.client.publication()
             self.seen.append(publication["data"])
@@ -65,7 +65,7 @@ class Recovering:
                     self._position[field] = publication[field]
 
     async def cut(self) -> None:
-        """Cut the connection; what had been received is read, what was on its way is lost."""
+        """Cut the connection. Received messages are read; those on the way are lost."""
         await self.client.abort()
         with suppress(Closed):
             await self.read(10**9)

@@ -14,21 +14,21 @@ from tests.server import Server, wait_until
 
 
 class Variant:
-    """How positions are spelt: seq and gen, newest publication first; or offset, oldest first."""
+    """A position variant: seq and gen, newest publication first; or offset, oldest first."""
 
     def __init__(self, field: str) -> None:
         self.field = field
         self.options = OFFSET if field == "offset" else MAIN
 
     def since(self, offset: int, epoch: str | None) -> dict[str, Any]:
-        """The fields of a request that continues here; epoch None: not sent."""
+        """Return the fields of a request from here on; epoch None: without epoch."""
         fields = {"recover": True, self.field: offset}
         return fields if epoch is None else fields | {"epoch": epoch}
 
     def answer(
         self, top: int, epoch: str, offsets: list[int], *, recovered: bool
     ) -> dict[str, Any]:
-        """The result that tells top and epoch and brings publications, whose data are n-offset."""
+        """Return the expected result, with the top position and with these publications."""
         result: dict[str, Any] = {"recoverable": True, "epoch": epoch}
         if top:
             result[self.field] = top
@@ -46,7 +46,7 @@ def variant(request: pytest.FixtureRequest) -> Variant:
 
 
 class Stream:
-    """A recoverable channel, and a client that asks for it in one of the variants."""
+    """A recoverable channel, and a client that uses one of the variants."""
 
     def __init__(
         self, server: Server, client: ProtocolClient, channel: str, variant: Variant
@@ -58,23 +58,23 @@ class Stream:
         self.answer = variant.answer
 
     def publish(self, *numbers: int) -> None:
-        """Publish {"n": number}, from 1 on, so that number and offset are the same."""
+        """Publish {"n": number}. Numbers begin at 1, so number and offset are equal."""
         for number in numbers:
             self.server.publish(self.channel, {"n": number})
 
     async def subscribe(self, **fields: Any) -> dict[str, Any]:
-        """Subscribe; returns the result."""
+        """Subscribe and return the result."""
         result: dict[str, Any] = await self.client.result(
             "subscribe", {"channel": self.channel} | fields
         )
         return result
 
     async def recover(self, offset: int, epoch: str | None) -> dict[str, Any]:
-        """Subscribe from a position on; returns the result."""
+        """Subscribe from a position and return the result."""
         return await self.subscribe(**self.variant.since(offset, epoch))
 
     async def epoch(self) -> str:
-        """The epoch, as a subscribe without recovery tells it."""
+        """Return the epoch in the result of a subscribe without recovery."""
         epoch: str = (await self.subscribe())["epoch"]
         await self.client.result("unsubscribe", {"channel": self.channel})
         return epoch
@@ -84,7 +84,7 @@ class Stream:
 async def stream(
     serve: Serve, connect: Connect, unique: str, format_name: str, variant: Variant
 ) -> Stream:
-    """A channel into which nothing was published, where three publications are kept."""
+    """An empty channel that keeps three publications."""
     server = serve(**variant.options)
     return Stream(server, await connect(server), f"recover:{unique}", variant)
 

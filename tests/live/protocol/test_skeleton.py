@@ -1,4 +1,4 @@
-"""One path through everything: connect, subscribe, publish over HTTP, receive."""
+"""One trip through the service: connect, subscribe, publish over HTTP, receive."""
 
 from __future__ import annotations
 

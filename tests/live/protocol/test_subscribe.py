@@ -1,4 +1,4 @@
-"""subscribe and unsubscribe: the order of checks, and what others in the channel see.
+"""subscribe and unsubscribe: the order of checks, and what other subscribers see.
 
 docs/protocol.md, 3.6, 3.10 and 3.14. Names of channels: test_channel_names.
 """
@@ -27,7 +27,7 @@ from tests.protocol_client import ProtocolClient
 
 
 async def at_the_limit(serve: Serve, connect: Connect, unique: str) -> ProtocolClient:
-    """A client that has two subscriptions, `unique` is one of them, and may have no more."""
+    """A client that has two subscriptions, one of them `unique`, and may have no more."""
     client: ProtocolClient = await connect(serve(**LIMITED), user=unique)
     await client.result("subscribe", {"channel": unique})
     await client.result("subscribe", {"channel": f"{unique}other"})

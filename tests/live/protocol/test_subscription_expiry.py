@@ -32,7 +32,7 @@ SOON = 0.5
 async def subscribe_privately(
     serve: Serve, connect: Connect, channel: str, **claims: Any
 ) -> ProtocolClient:
-    """A new client, subscribed to a private channel by a token with these further claims."""
+    """Connect a client and subscribe it to a private channel by a token with more claims."""
     client: ProtocolClient = await connect(serve(**MAIN))
     token = sign({"client": client.client, "channel": channel} | claims)
     await client.result("subscribe", {"channel": channel, "token": token})

@@ -1,4 +1,4 @@
-"""Tokens made by hand, independent of the service's own code and of its JWT library."""
+"""Build tokens by hand, without the service's own code and without its JWT library."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def segment(value: object) -> str:
 
 
 def pem(key: Any) -> str:
-    """The public key of a private one, as an option holds it."""
+    """Return the public key of a private one, in the form of an option."""
     public = key.public_key()
     return public.public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -62,7 +62,7 @@ def token(
     *,
     header: Mapping[str, object] | None = None,
 ) -> str:
-    """A compact token. `claims` may be bytes, to be anything at all."""
+    """Build a token in compact form. Claims given as bytes need not be JSON."""
     head = segment({"alg": algorithm, "typ": "JWT"} if header is None else header)
     message = f"{head}.{segment(claims)}"
     return f"{message}.{base64url(sign(message.encode(), algorithm, key))}"
@@ -73,7 +73,7 @@ def rsa_key() -> rsa.RSAPrivateKey:
 
 
 def jwk(key: rsa.RSAPrivateKey, key_id: str | None, **fields: object) -> dict[str, object]:
-    """The public key as an entry of a key set."""
+    """Return the public key as an entry of a key set."""
 
     def number(value: int) -> str:
         return base64url(value.to_bytes((value.bit_length() + 7) // 8, "big"))

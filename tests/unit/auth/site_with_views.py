@@ -1,4 +1,4 @@
-"""A URLconf that has the views for tokens."""
+"""A URLconf with the views for tokens."""
 
 from __future__ import annotations
 

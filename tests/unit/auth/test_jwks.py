@@ -1,4 +1,4 @@
-"""Keys from a JSON Web Key Set endpoint, which is a real HTTP server here."""
+"""Keys of a JSON Web Key Set endpoint, from a real HTTP server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST, SECOND = rsa_key(), rsa_key()
 
 
 class Endpoint:
-    """An HTTP server with a key set; counts the requests."""
+    """An HTTP server that has a key set and counts requests."""
 
     def __init__(self) -> None:
         self.body = json.dumps({"keys": [jwk(FIRST, "first")]})
@@ -54,7 +54,7 @@ class Endpoint:
                     self.end_headers()
                     self.wfile.write(endpoint.body.encode("latin-1"))
                 except OSError:
-                    return  # nobody waits for the answer any more
+                    return  # the client has gone
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 return
@@ -222,7 +222,7 @@ async def test_endpoint_without_a_key_set_says_nothing_about_tokens(
     assert endpoint.requests == 2
 
 
-async def test_answer_that_breaks_off_says_nothing_about_tokens(
+async def test_response_that_breaks_off_says_nothing_about_tokens(
     verifier: Verifier, endpoint: Endpoint
 ) -> None:
     endpoint.length = len(endpoint.body) + 1
@@ -281,7 +281,7 @@ async def test_endpoint_that_is_down_is_not_asked_again_at_once(
     assert endpoint.requests == 2
 
 
-async def test_address_nobody_listens_on_makes_keys_unavailable(endpoint: Endpoint) -> None:
+async def test_address_without_a_server_makes_keys_unavailable(endpoint: Endpoint) -> None:
     endpoint.stop()
     verifier = Verifier(Config(token_jwks_public_endpoint=endpoint.url))
 
@@ -304,15 +304,13 @@ async def test_slow_endpoint_is_given_up_after_two_tries_of_a_second(
     assert endpoint.requests == 2
 
 
-async def test_slow_endpoint_keeps_nobody_else_waiting(
-    verifier: Verifier, endpoint: Endpoint
-) -> None:
+async def test_slow_endpoint_delays_no_other_token(verifier: Verifier, endpoint: Endpoint) -> None:
     endpoint.answering.clear()
     waiting = asyncio.create_task(user_of(verifier, signed()))
     while not endpoint.requests:
         await asyncio.sleep(0.001)
 
-    # a token that needs no key set is judged meanwhile
+    # a token that needs no key set is verified meanwhile
     with pytest.raises(InvalidToken):
         await user_of(verifier, "hello")
     assert not waiting.done()
@@ -321,7 +319,7 @@ async def test_slow_endpoint_keeps_nobody_else_waiting(
     assert await waiting == "17"
 
 
-async def test_client_that_leaves_while_keys_are_fetched_harms_nobody(
+async def test_client_that_leaves_while_keys_are_fetched_harms_no_other(
     verifier: Verifier, endpoint: Endpoint
 ) -> None:
     endpoint.answering.clear()

@@ -1,4 +1,4 @@
-"""Tokens of observers: who can make one, and what else they are good for, which is nothing."""
+"""Tokens of observers: only the right key makes one, and it is good for nothing else."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_any_key_verifies_so_that_keys_can_be_changed() -> None:
         "no JSON",
         "empty",
         "two parts",
-        "three letters",
+        "three short parts",
     ],
 )
 async def test_token_that_is_not_quite_an_observers_is_refused(text: str) -> None:
@@ -158,7 +158,7 @@ async def test_token_without_the_key_id_is_a_connection_token() -> None:
 # the site's
 
 
-def test_key_comes_from_secret_key_and_is_nobody_elses(settings: Any) -> None:
+def test_key_is_derived_from_secret_key_and_has_no_other_use(settings: Any) -> None:
     settings.SECRET_KEY = "one"
     (one,) = sources.observer_keys()
     prefix = sources.redis_prefix(sources.current())

@@ -1,4 +1,4 @@
-"""The token makers of a site: for its users, with the configuration in force."""
+"""The functions of `realtime.tokens` sign tokens with the configuration in force."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ HOUR = 3600
 
 @pytest.fixture(autouse=True)
 def key() -> Iterator[None]:
-    """The configuration in force has a key."""
+    """Put a key into the configuration in force."""
     with override_settings(REALTIME={"token_hmac_secret_key": SECRET}):
         yield
 
 
 def claims(token: str) -> dict[str, Any]:
-    """The claims of a token that is signed with the key in force and valid now."""
+    """Return the claims of a token that the key in force signed and that is valid now."""
     assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT"}
     verified: dict[str, Any] = jwt.decode(token, SECRET, algorithms=["HS256"])
     return verified
@@ -58,7 +58,7 @@ def test_user_or_id_is_who_the_token_is_for(user: Any, expected: str) -> None:
 
 
 @pytest.mark.parametrize("user", [None, True, 1.5, b"ann", ["ann"]], ids=repr)
-def test_what_is_no_user_is_refused(user: Any) -> None:
+def test_value_that_is_neither_user_nor_id_is_refused(user: Any) -> None:
     with pytest.raises(TypeError, match="a user or a user ID is wanted"):
         connection_token(user)
 
@@ -70,7 +70,7 @@ MAKERS: list[Callable[..., str]] = [
 
 
 def both(function: Callable[..., None]) -> Callable[..., None]:
-    """Run a test with each of the two makers."""
+    """Run a test with each of the two functions."""
     mark = pytest.mark.parametrize("make", MAKERS, ids=["connection", "subscription"])
     decorated: Callable[..., None] = mark(function)
     return decorated
@@ -91,7 +91,7 @@ def test_ttl_is_in_seconds(make: Callable[..., str]) -> None:
 
 
 @both
-def test_ttl_of_none_is_for_ever(make: Callable[..., str]) -> None:
+def test_token_without_ttl_never_expires(make: Callable[..., str]) -> None:
     assert "exp" not in claims(make(ttl=None))
 
 
@@ -112,7 +112,7 @@ def test_info_is_a_claim(make: Callable[..., str], info: object, expected: objec
 
 
 @both
-def test_no_info_is_no_claim(make: Callable[..., str]) -> None:
+def test_token_without_info_has_no_such_claim(make: Callable[..., str]) -> None:
     assert "info" not in claims(make())
 
 
@@ -131,7 +131,7 @@ def test_channels_are_server_side_subscriptions() -> None:
 
 
 @pytest.mark.parametrize("channels", ["news", [1], ["a", None], [b"a"]], ids=repr)
-def test_channels_that_are_no_list_of_names_are_refused(channels: Any) -> None:
+def test_channels_must_be_a_list_of_names(channels: Any) -> None:
     with pytest.raises(TypeError, match="channel"):
         connection_token("17", channels=channels)
 
@@ -156,7 +156,7 @@ def test_no_token_is_made_without_a_key(make: Callable[..., str]) -> None:
 
 
 @both
-def test_mistakes_in_the_options_are_told(make: Callable[..., str]) -> None:
+def test_mistakes_in_the_options_are_raised(make: Callable[..., str]) -> None:
     with override_settings(REALTIME={"presence": "yes"}), pytest.raises(InvalidOptions):
         make()
 

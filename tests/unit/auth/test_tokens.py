@@ -1,4 +1,4 @@
-"""Tokens: the claims of both kinds, row by row."""
+"""Claims of connection and subscription tokens, row by row."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_sub_is_the_user(verifier: Verifier, claims: object, user: str) ->
     assert (await connect(verifier, claims)).user == user
 
 
-async def test_token_without_claims_says_nothing(verifier: Verifier) -> None:
+async def test_token_without_claims_is_anonymous(verifier: Verifier) -> None:
     assert await connect(verifier, {}) == ConnectToken("")
 
 
@@ -130,7 +130,7 @@ async def test_b64info_replaces_info(verifier: Verifier) -> None:
         pytest.param(5, id="number"),
     ],
 )
-async def test_b64info_that_is_none_is_an_invalid_token(
+async def test_b64info_that_is_not_base64_is_an_invalid_token(
     verifier: Verifier, b64info: object
 ) -> None:
     with pytest.raises(InvalidToken):

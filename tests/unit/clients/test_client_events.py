@@ -1,4 +1,4 @@
-"""What a node tells of a client is balanced and in order, whatever the engine does meanwhile."""
+"""Signals about a client come in pairs and in order, whatever the engine does meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.suspended_engine import METHODS, ClusterEngine, SuspendedEngine
 
 
 class RecordingEvents(NoEvents):
-    """Keeps what is emitted about clients: kind, and the channel or the code."""
+    """Keeps the signals about clients: kind, and the channel or the code."""
 
     def __init__(self) -> None:
         self.emitted: list[tuple[str, Any]] = []
@@ -35,7 +35,7 @@ class RecordingEvents(NoEvents):
 
 
 async def serving(clock: Clock) -> tuple[RecordingEvents, Node, SuspendedEngine, Connection]:
-    """A node that speaks to others, and a client that is not connected yet."""
+    """A node with other nodes, and a client that has not connected."""
     engine = ClusterEngine(Timers(asyncio.get_running_loop()))
     events = RecordingEvents()
     node = Node(load(EVERYTHING), engine, events=events)
@@ -47,12 +47,12 @@ async def connect(connection: Connection, *channels: str) -> None:
     await connection.say(1, 0, token=connection_token("17", channels=channels))
 
 
-async def test_client_is_told_of_from_the_beginning_to_the_end(clock: Clock) -> None:
+async def test_signals_follow_a_client_from_connect_to_disconnect(clock: Clock) -> None:
     events, node, _, connection = await serving(clock)
     await connect(connection, "own")
     await connection.say(2, 1, channel="a")
     await connection.say(3, 2, channel="a")
-    await connection.say(4, 2, channel="a")  # once more, which is nothing
+    await connection.say(4, 2, channel="a")  # again, which does nothing
     connection.client.close(None)
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
@@ -66,7 +66,7 @@ async def test_client_is_told_of_from_the_beginning_to_the_end(clock: Clock) -> 
     ]
 
 
-async def test_client_that_did_not_connect_is_not_told_of(clock: Clock) -> None:
+async def test_client_that_did_not_connect_has_no_signals(clock: Clock) -> None:
     events, node, _, connection = await serving(clock)
     await connection.say(1, 0, token="no token")
     await stop(node, clock, SHUTDOWN_TIMEOUT)
@@ -76,7 +76,7 @@ async def test_client_that_did_not_connect_is_not_told_of(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("method", ["subscribe", "presence.add", "position"])
-async def test_client_whose_channel_fails_while_it_connects_is_told_of_in_balance(
+async def test_signals_are_balanced_when_a_channel_fails_during_connect(
     clock: Clock, method: str
 ) -> None:
     events, node, engine, connection = await serving(clock)
@@ -91,7 +91,7 @@ async def test_client_whose_channel_fails_while_it_connects_is_told_of_in_balanc
 
 
 @pytest.mark.parametrize("method", ["subscribe", "presence.add", "position"])
-async def test_subscription_that_failed_is_not_told_of(clock: Clock, method: str) -> None:
+async def test_subscription_that_failed_has_no_signals(clock: Clock, method: str) -> None:
     events, node, engine, connection = await serving(clock)
     await connect(connection)
     engine.failing.add(method)
@@ -103,7 +103,7 @@ async def test_subscription_that_failed_is_not_told_of(clock: Clock, method: str
 
 
 @pytest.mark.parametrize("method", ["unsubscribe", "presence.remove", "leave"])
-async def test_subscription_whose_end_fails_is_told_of(clock: Clock, method: str) -> None:
+async def test_subscription_whose_end_fails_has_both_signals(clock: Clock, method: str) -> None:
     events, node, engine, connection = await serving(clock)
     await connect(connection)
     await connection.say(2, 1, channel="a")
@@ -120,7 +120,7 @@ async def test_subscription_whose_end_fails_is_told_of(clock: Clock, method: str
     ]
 
 
-async def test_end_is_told_in_balance_also_where_the_engine_hangs(clock: Clock) -> None:
+async def test_signals_are_balanced_when_the_engine_hangs(clock: Clock) -> None:
     events, node, engine, connection = await serving(clock)
     await connect(connection)
     for number, channel in enumerate("abc", 2):

@@ -38,7 +38,7 @@ async def node(settings: Any) -> AsyncIterator[Node]:
 
 
 class Connection:
-    """The server's side of one WebSocket: what it receives, and what it was told to send."""
+    """The server's side of one WebSocket: what it received, and what it sent."""
 
     def __init__(self) -> None:
         self.received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -54,7 +54,7 @@ class Connection:
             self.received.put_nowait({"type": "websocket.disconnect", "code": event["code"]})
 
     async def say(self, *commands: dict[str, Any]) -> None:
-        """Send commands and wait until the last one is answered."""
+        """Send commands and wait for the last reply."""
         text = "\n".join(map(json.dumps, commands))
         self.received.put_nowait({"type": "websocket.receive", "text": text})
         while True:
@@ -107,7 +107,7 @@ async def cannot_record_presence(*_: object) -> None:
 
 @pytest.fixture
 def unlogged() -> Iterator[None]:
-    """Nothing is logged: what pytest keeps of a logged exception holds clients."""
+    """Log nothing: pytest keeps logged exceptions, which hold clients."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)

@@ -1,4 +1,4 @@
-"""Closing over a server whose `send` waits: what is queued leaves first, in order."""
+"""Closing with a server whose `send` waits: queued messages leave first, in order."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ async def node(settings: Any) -> AsyncIterator[Node]:
 
 
 class Socket:
-    """The server's side of one WebSocket, with a `send` that lets out one event at a time."""
+    """The server's side of one WebSocket, whose `send` waits until the test lets events out."""
 
     def __init__(self, *, turns_of_a_send: int = 0) -> None:
-        """`turns_of_a_send`: of the loop, which every event takes on top of being let out."""
+        """`turns_of_a_send`: turns of the loop that each event takes after it was let out."""
         self.received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.sent: list[Mapping[str, Any]] = []
         self.waiting = 0
@@ -58,12 +58,12 @@ class Socket:
             self.received.put_nowait({"type": "websocket.disconnect", "code": event["code"]})
 
     def let_out(self, events: int = 1) -> None:
-        """Let so many events go to the peer."""
+        """Let a number of events go to the peer."""
         for _ in range(events):
             self._let_out.release()
 
     async def subscribe(self, channel: str) -> None:
-        """Connect and subscribe, and see the replies leave."""
+        """Connect and subscribe, and wait until the replies have left."""
         self.let_out(3)
         for number, command in enumerate(
             ({"id": 1}, {"id": 2, "method": 1, "params": {"channel": channel}}), 2
@@ -74,7 +74,7 @@ class Socket:
 
     @property
     def published(self) -> list[Any]:
-        """The data of the publications that left, in order."""
+        """Return the data of the publications that left, in order."""
         lines = [line for event in self.sent for line in event.get("text", "").splitlines()]
         replies = [json.loads(line) for line in lines]
         return [reply["result"]["data"]["data"] for reply in replies if "id" not in reply]

@@ -1,4 +1,4 @@
-"""When the site is asked again whether a connection may go on. docs/protocol.md, 7.3."""
+"""When the site refreshes a connection that it could not refresh. docs/protocol.md, 7.3."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def application() -> Iterator[Application]:
 
 @pytest.fixture
 async def node(clock: Clock, application: Application) -> AsyncIterator[Node]:
-    """A node that asks the application, in the test's time."""
+    """A node that asks the application, with the clock of the test."""
     url = application.url("/refresh")
     config = load({"token_hmac_secret_key": SECRET, "proxy_refresh_endpoint": url})
     made = Node(config, hooks=SiteHooks(config, Registry()))
@@ -42,7 +42,7 @@ async def node(clock: Clock, application: Application) -> AsyncIterator[Node]:
 
 @pytest.fixture
 async def connection(node: Node, clock: Clock, application: Application) -> Connection:
-    """A connection that has expired, and about which the application could say nothing."""
+    """A connection that has expired and that the application failed to refresh."""
     connection = await connect(node)
     application.answer("/refresh", status=500)
     await clock.advance(101)
@@ -85,7 +85,7 @@ async def test_after_a_failed_call_an_answer_that_refuses_closes_the_connection(
 
 
 class BrokenHooks(NoHooks):
-    """Fails in a way that nobody thought of."""
+    """Fails with an exception that no code expects."""
 
     refreshes = True
 
@@ -93,7 +93,7 @@ class BrokenHooks(NoHooks):
         raise LookupError("not thought of")
 
 
-async def test_connection_whose_renewal_breaks_goes_on_and_the_log_says_why(
+async def test_connection_whose_refresh_fails_goes_on_and_the_log_says_why(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     node = Node(load({"token_hmac_secret_key": SECRET}), hooks=BrokenHooks())

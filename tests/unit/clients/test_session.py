@@ -1,4 +1,4 @@
-"""The session: which commands are legal, what is limited, what expires when."""
+"""The session: legal commands, limits, deadlines."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_limit_is_asked_before_the_duplicate() -> None:
         session.check_subscribe("a")
 
 
-def test_limit_of_0_is_none() -> None:
+def test_limit_of_0_means_no_limit() -> None:
     session = connected(client_channel_limit=0)
     for number in range(1000):
         subscribed(session, f"a{number}")
@@ -124,7 +124,7 @@ def test_user_is_empty_until_connected() -> None:
     assert connected().user == "17"
 
 
-# time: what is due, and when it is
+# time
 
 
 def overdue(session: Session, now: float) -> type[Disconnect] | None:
@@ -143,7 +143,7 @@ def test_session_that_does_not_connect_is_stale_after_25_seconds() -> None:
     assert overdue(session, START + 25) is DisconnectStale
 
 
-def test_stale_delay_of_0_is_none() -> None:
+def test_stale_delay_of_0_means_no_deadline() -> None:
     session = new(client_stale_close_delay=0)
 
     assert session.deadline() is None

@@ -1,7 +1,7 @@
-"""A client that subscribes to a recoverable channel: no publication is missed, none comes twice.
+"""A client that subscribes to a recoverable channel misses nothing and gets nothing twice.
 
-Whatever arrives on the way to the reply, and however far the node itself has got: the reply's
-publications and the pushes after it are the stream, each publication once and in order.
+Whatever arrives before the reply, and whatever position the node has reached: the publications of
+the reply and the pushes after it are the stream, each publication once and in order.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def connect(node: Node) -> Connect:
 
 @pytest.fixture
 async def clients(connect: Connect) -> Clients:
-    """A subscriber, and a client that will be one."""
+    """A subscriber, and a client that is about to subscribe."""
     first, second = await connect(), await connect()
     await first.subscribe()
     return first, second
@@ -77,20 +77,20 @@ async def publish_to_a(node: Node, *values: int) -> None:
 
 
 async def lose_in_a(node: Node, *values: int) -> None:
-    """Publish what does not arrive at this node."""
+    """Publish something that does not arrive at this node."""
     await node.broker.unsubscribe("a")
     await publish_to_a(node, *values)
     await node.broker.subscribe("a")
 
 
 async def recover(connection: Connection, offset: int) -> asyncio.Task[None]:
-    """Begin to subscribe, after the publication with that offset."""
+    """Begin to subscribe from the position of a publication."""
     epoch = (await connection.client.node.broker.position("a")).epoch
     return connection.say(2, 1, channel="a", recover=True, offset=offset, epoch=epoch)
 
 
 def result(connection: Connection) -> dict[str, Any]:
-    """The result of the subscribe command."""
+    """Return the result of the subscribe command."""
     reply = connection.reply(2)
     assert reply is not None
     found: dict[str, Any] = reply["result"]
@@ -98,12 +98,12 @@ def result(connection: Connection) -> dict[str, Any]:
 
 
 def recovered(connection: Connection) -> list[int]:
-    """The data of the publications in the reply."""
+    """Return the data of the publications in the reply."""
     return [publication["data"] for publication in result(connection).get("publications", [])]
 
 
 def pushed(connection: Connection) -> list[int]:
-    """The data of the publications that were pushed."""
+    """Return the data of the publications that were pushed."""
     return [push["data"]["data"] for push in connection.pushes]
 
 
@@ -152,14 +152,14 @@ async def test_publication_while_the_first_subscriber_recovers_comes_once(
 async def begin_to_recover(
     engine: SuspendedEngine, connection: Connection, offset: int
 ) -> asyncio.Task[None]:
-    """Begin to subscribe while the position is held, from an epoch that is read before."""
+    """Suspend the reading of the position, and begin to subscribe from an epoch read before."""
     epoch = (await engine.broker.history("a")).position.epoch
     command = connection.say(2, 1, channel="a", recover=True, offset=offset, epoch=epoch)
     await engine.reached("position")
     return command
 
 
-# history and the node are not equally far
+# history and the node have reached different positions
 
 
 async def test_node_that_is_behind_history_catches_up_first_and_everybody_gets_each_once(

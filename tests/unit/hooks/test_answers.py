@@ -37,7 +37,7 @@ def test_user_or_id_becomes_a_user_id(user: Any, user_id: str) -> None:
 
 
 @pytest.mark.parametrize("user", [None, True, 1.5, b"17", 1j, ["17"]], ids=repr)
-def test_what_is_no_user_is_refused(user: Any) -> None:
+def test_value_that_is_neither_user_nor_id_is_refused(user: Any) -> None:
     with pytest.raises(TypeError, match="user"):
         answers.identity(Connected(user=user))
 

@@ -1,4 +1,4 @@
-"""The JSON format: replies and pushes as the protocol shows them, commands as clients send them."""
+"""The JSON format: replies and pushes, byte by byte."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BEYOND_32_BITS = 2 * 2**32 + 7
 
 
 def both(result: Result, text: str) -> list[object]:
-    """A result that is the same in both position variants."""
+    """A result that looks the same in both position variants."""
     return [result, text, text]
 
 
@@ -116,11 +116,11 @@ RESULTS = {
         PresenceResult({"D": ClientInfo("", "D"), "C": FULL}),
         f'{{"id":9,"result":{{"presence":{{"C":{FULL_TEXT},"D":{{"user":"","client":"D"}}}}}}}}',
     ),
-    "presence of nobody": both(PresenceResult({}), '{"id":9,"result":{"presence":{}}}'),
+    "empty presence": both(PresenceResult({}), '{"id":9,"result":{"presence":{}}}'),
     "presence_stats": both(
         PresenceStatsResult(2, 1), '{"id":9,"result":{"num_clients":2,"num_users":1}}'
     ),
-    "presence_stats of nobody": both(
+    "empty presence_stats": both(
         PresenceStatsResult(0, 0), '{"id":9,"result":{"num_clients":0,"num_users":0}}'
     ),
     "history with offset in both variants": [

@@ -97,7 +97,7 @@ def test_ids_start_anywhere_and_repeat(command_id: int) -> None:
     ],
     ids=lambda frame: frame.decode() or "empty frame",
 )
-def test_frame_that_is_no_command_is_a_bad_request(frame: bytes) -> None:
+def test_malformed_command_is_a_bad_request(frame: bytes) -> None:
     with pytest.raises(DisconnectBadRequest):
         decode(frame)
 

@@ -1,4 +1,4 @@
-"""The Protobuf format: the schema's messages behind their length, and what is no message."""
+"""The Protobuf format: messages of the schema behind their length, and malformed frames."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def test_number_of_no_method_is_an_unknown_method() -> None:
     [b"", b"\x02\xff\xff", b"\x02\x1a\x7f"],
     ids=["empty frame", "no message", "field breaks off"],
 )
-def test_frame_that_is_no_command_is_a_bad_request(frame: bytes) -> None:
+def test_malformed_command_is_a_bad_request(frame: bytes) -> None:
     with pytest.raises(DisconnectBadRequest):
         list(OFFSET.decode(frame))
 

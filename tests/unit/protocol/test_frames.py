@@ -1,4 +1,4 @@
-"""Frames: each form is built once, whoever asks; the bytes on the wire are RFC 6455's."""
+"""Frames: each form is built once, and the bytes on the wire are those of RFC 6455."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from realtime.protocol.frames import Frame, websocket_bytes
 
 
 class Maker:
-    """Makes a form, and counts how often."""
+    """Makes a form and counts its calls."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -51,7 +51,7 @@ def test_frame_without_data_has_forms_too() -> None:
     ],
 )
 @pytest.mark.parametrize(("binary", "first"), [(False, "81"), (True, "82")], ids=["text", "binary"])
-def test_frame_on_the_wire_is_final_unmasked_and_tells_its_length(
+def test_frame_on_the_wire_is_final_and_unmasked_and_has_its_length(
     size: int, header: str, binary: bool, first: str
 ) -> None:
     """RFC 6455, 5.2: 7 bits of length, or 126 and 16 bits, or 127 and 64 bits."""

@@ -1,4 +1,4 @@
-"""The JSON stream reader: what separates values, how keys are matched, what is malformed."""
+"""The JSON stream reader: separators, keys, malformed values."""
 
 from __future__ import annotations
 

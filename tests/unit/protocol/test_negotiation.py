@@ -1,4 +1,4 @@
-"""The codec a handshake asks for, and the subprotocol it is answered with."""
+"""Negotiation: the codec of a connection, and the subprotocol to return."""
 
 from __future__ import annotations
 

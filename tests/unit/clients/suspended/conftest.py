@@ -1,4 +1,4 @@
-"""A node over an engine that waits, and its clients."""
+"""A node whose engine a test can suspend, and clients of that node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def engine(clock: Clock) -> SuspendedEngine:
 
 @pytest.fixture
 async def node(engine: SuspendedEngine) -> AsyncIterator[Node]:
-    """A node over that engine, in the test's time."""
+    """A node on that engine, with the clock of the test."""
     made = Node(load(EVERYTHING), engine)
     await made.start()
     yield made

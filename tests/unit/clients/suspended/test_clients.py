@@ -1,4 +1,4 @@
-"""Clients and node over an engine that waits, as one does that speaks to another process."""
+"""Clients whose engine is slow, as an engine in another process may be."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNSUB = {"type": 3, "channel": "a", "data": {}}
 Open = Callable[..., Any]
 
 
-# the first subscriber of a channel, and those who come while it is on its way
+# the first subscriber of a channel, and other clients that subscribe meanwhile
 
 
 async def test_second_subscriber_waits_for_the_first_one_s_engine_and_misses_nothing(
@@ -86,7 +86,7 @@ async def test_engine_that_fails_for_the_first_subscriber_fails_for_those_who_wa
     assert await engine.presence.get("a") == {}
 
 
-async def test_client_that_is_dropped_while_it_opens_a_channel_takes_nobody_with_it(
+async def test_client_that_is_dropped_while_it_opens_a_channel_harms_no_other(
     node: Node, engine: SuspendedEngine, connect: Open
 ) -> None:
     dropped, *others = [await connect() for _ in range(3)]
@@ -127,7 +127,7 @@ async def test_channel_can_be_subscribed_to_again_after_the_engine_failed(
     assert [push["data"]["data"] for push in later.pushes] == [1]
 
 
-# unsubscribed by the server while a subscription is on its way
+# unsubscribed by the server while the client subscribes
 
 
 STEPS = ["subscribe", "presence.add", "position"]
@@ -150,7 +150,7 @@ async def test_client_unsubscribed_by_the_server_while_it_subscribes_is_not_subs
     await publish(node, node.config.channel, 1)
     await turns()
 
-    # what the client is told last is what holds: it got a reply, and then the push
+    # the last message counts for the client: the reply, and then the push
     assert connection.reply(2) is not None
     assert connection.pushes == [UNSUB]
     assert connection.messages.index({"result": UNSUB}) > connection.messages.index(

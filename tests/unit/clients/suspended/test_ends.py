@@ -1,4 +1,4 @@
-"""Clients that go, and end their subscriptions, while the engine does not answer."""
+"""Clients that leave while the engine does not answer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_client_is_closed_before_an_engine_that_hangs_has_answered(
     assert (node.hub.feeds, node.hub.clients) == ({}, {})
 
 
-async def test_client_that_is_closing_is_no_connection_of_its_user_any_more(
+async def test_closing_client_does_not_count_as_a_connection_of_its_user(
     engine: SuspendedEngine,
 ) -> None:
     node = Node(load(EVERYTHING | {"client_user_connection_limit": 1}), engine)
@@ -64,7 +64,7 @@ async def test_client_that_is_closing_is_no_connection_of_its_user_any_more(
     await node.stop()
 
 
-async def test_closed_client_keeps_nothing_while_an_engine_that_hangs_is_told(
+async def test_closed_client_keeps_nothing_while_the_engine_hangs(
     node: Node, engine: SuspendedEngine, connect: Open
 ) -> None:
     connection = await connect()
@@ -83,10 +83,10 @@ async def test_closed_client_keeps_nothing_while_an_engine_that_hangs_is_told(
     engine.go_on("presence.remove")
 
 
-# presence is renewed while a client leaves
+# presence is refreshed while a client leaves
 
 
-async def test_renewal_that_comes_after_a_leave_leaves_nobody_present(
+async def test_presence_refresh_after_a_leave_leaves_no_presence(
     node: Node, engine: SuspendedEngine, connect: Open, clock: Clock
 ) -> None:
     connection = await connect()
@@ -104,7 +104,7 @@ async def test_renewal_that_comes_after_a_leave_leaves_nobody_present(
 
 
 @pytest.mark.parametrize("step", ["presence.remove", "leave"])
-async def test_renewal_in_the_middle_of_a_leave_leaves_nobody_present(
+async def test_presence_refresh_during_a_leave_leaves_no_presence(
     node: Node, engine: SuspendedEngine, connect: Open, clock: Clock, step: str
 ) -> None:
     connection = await connect()
