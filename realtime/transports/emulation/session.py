@@ -104,6 +104,7 @@ class Session:
         self.name = framing.transport
         self._timers = node.timers
         self._framing = framing
+        self._form = framing.messages
         self._ended = ended
         self._forget = forget
         self._receiver: Receiver | None = None
@@ -115,7 +116,7 @@ class Session:
         self._last: bytes | None = None
         """The last frame, once the session has ended."""
         self._last_written = asyncio.Event()
-        self._heartbeat_delay = heartbeat_delay
+        self._heartbeat_delay = heartbeat_delay if framing.heartbeat else 0
         self._heartbeat = node.timers.timer(self._beat)
         self._timeout = node.timers.timer(self._timed_out)
         self.ready = False
@@ -163,7 +164,7 @@ class Session:
     # for the client
 
     def send(self, frame: Frame) -> int:
-        self._write(frame.form(self._framing.messages))
+        self._write(frame.form(self._form))
         return 0
 
     async def close(self, disconnect: Disconnect) -> None:
@@ -185,20 +186,17 @@ class Session:
         if self._receiver.finishing:
             self.ready = False
             self._heartbeat.set(None)
-        else:
-            self._set_heartbeat()
+        elif self._heartbeat_delay > 0:
+            self._heartbeat.set(self._timers.now() + self._heartbeat_delay)
 
     def _set_ready(self) -> None:
         if self._receiver is None or self._receiver.finishing:
             return
         self.ready = True
-        self._set_heartbeat()
+        if self._heartbeat_delay > 0:
+            self._heartbeat.set(self._timers.now() + self._heartbeat_delay)
         if self._client is not None:
             self._client.outbox.ready()
-
-    def _set_heartbeat(self) -> None:
-        if self._heartbeat_delay > 0 and self._framing.heartbeat:
-            self._heartbeat.set(self._timers.now() + self._heartbeat_delay)
 
     def _beat(self) -> None:
         if self._receiver is not None and not self._receiver.finishing:
