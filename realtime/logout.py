@@ -1,7 +1,7 @@
-"""Ends connections that belong to a login that ended: logout, password change, deactivation.
+"""Close the connections of ended logins: after a logout, a new password, a deactivation.
 
-Django's signals are followed; every node closes, or looks again at, the connections that are
-concerned. Nothing here runs unless `session_authentication` is on.
+Django's signals report the changes. Every node then closes the connections of the auth session,
+or checks those of the user again. Without `session_authentication` nothing is connected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from django.utils import timezone
 from realtime.config import sources
 from realtime.config.reader import InvalidOptions
 from realtime.errors import Disconnect, DisconnectExpired, DisconnectForced, NotServing
-from realtime.hooks.login import LOGIN_KEY, digest, of
+from realtime.hooks.login import LOGIN_KEY, auth_session_of, digest
 from realtime.server_api import transactions
 from realtime.serving import serving
 
@@ -31,18 +31,18 @@ logger = logging.getLogger("realtime.logins")
 
 
 FIELDS = {"password", "is_active"}
-"""Of a user: saving only others ends no login."""
+"""Fields of a user. Saving only other ones ends no login."""
 
 
 def connect_signals() -> None:
-    """Follow what Django says about sessions and users, now or when settings turn it on."""
+    """Connect to Django's signals, now or when settings turn `session_authentication` on."""
     setting_changed.connect(_follow, dispatch_uid="realtime.logins")
     _follow()
 
 
 def _follow(**_: Any) -> None:
-    # with a receiver Django deletes rows one by one: none where it is not needed, and senders
-    # are named, proxies of the user model too
+    # a receiver makes Django delete rows one by one, so only the models that matter get one,
+    # proxies of the user model among them
     if not _in_use():
         return
     user_logged_in.connect(_logged_in, dispatch_uid="realtime.logged_in")
@@ -59,21 +59,21 @@ def _in_use() -> bool:
     try:
         return sources.current().session_authentication
     except InvalidOptions:
-        return False  # the system checks say it, and the site goes on
+        return False  # the system checks report it; the site works without the service
 
 
 def _logged_in(request: Any = None, **_: Any) -> None:
     session = getattr(request, "session", None)
     if _in_use() and isinstance(session, signed_cookies.SessionStore):
-        # its key is the whole cookie, which is another one after every change
+        # its key is the whole cookie, which differs after every change
         session.setdefault(LOGIN_KEY, secrets.token_urlsafe(16))
 
 
 def _logged_out(request: Any = None, user: Any = None, **_: Any) -> None:
     session = getattr(request, "session", None)
-    login = "" if session is None else of(session)
-    if user is not None and login:
-        _after_commit(None, lambda: _tell(str(user.pk), login, DisconnectForced()))
+    auth_session = "" if session is None else auth_session_of(session)
+    if user is not None and auth_session:
+        _after_commit(None, lambda: _end(str(user.pk), auth_session, DisconnectForced()))
 
 
 def _user_saved(
@@ -84,30 +84,30 @@ def _user_saved(
     using: str | None = None,
     **_: Any,
 ) -> None:
-    concerns = update_fields is None or not FIELDS.isdisjoint(update_fields)
-    if concerns and not (created or raw):
-        _look_again(instance, using)
+    matters = update_fields is None or not FIELDS.isdisjoint(update_fields)
+    if matters and not (created or raw):
+        _check_again(instance, using)
 
 
 def _user_deleted(instance: Any, using: str | None = None, **_: Any) -> None:
-    _look_again(instance, using)
+    _check_again(instance, using)
 
 
 def _session_deleted(instance: Any, using: str | None = None, **_: Any) -> None:
-    """A page that has a new session, after a change of its password, may come back with it."""
+    """Close the connections of a deleted session. Their clients may reconnect with a new one."""
     if instance.expire_date < timezone.now():
-        return  # nobody is connected by it any more; clearsessions deletes many
+        return  # its connections were closed already; clearsessions deletes many
     try:
         user = str(get_user_model()._meta.pk.to_python(instance.get_decoded()[SESSION_KEY]))
     except Exception:
-        return  # nobody was logged in; a deletion does not fail for a session nobody can read
-    login = digest(instance.session_key)
-    _after_commit(using, lambda: _tell(user, login, DisconnectExpired()))
+        return  # without a login, or unreadable, which must not make the deletion fail
+    auth_session = digest(instance.session_key)
+    _after_commit(using, lambda: _end(user, auth_session, DisconnectExpired()))
 
 
-def _look_again(instance: Any, using: str | None) -> None:
+def _check_again(instance: Any, using: str | None) -> None:
     user = str(instance.pk)
-    _after_commit(using, lambda: _tell(user, ""))
+    _after_commit(using, lambda: _end(user, ""))
 
 
 def _after_commit(using: str | None, work: Callable[[], None]) -> None:
@@ -119,11 +119,11 @@ def _after_commit(using: str | None, work: Callable[[], None]) -> None:
         work()
 
 
-def _tell(user: str, login: str, disconnect: Disconnect | None = None) -> None:
-    """Have every node close the connections of a login; "" looks at all logins of a user."""
+def _end(user: str, auth_session: str, disconnect: Disconnect | None = None) -> None:
+    """Close the connections of an auth session at every node; with "" check all of a user."""
     try:
-        serving.call(lambda member: member.end_auth_session(user, login, disconnect))
+        serving.call(lambda member: member.end_auth_session(user, auth_session, disconnect))
     except NotServing:
-        pass  # nobody is connected to this process, and it reaches no other
-    except Exception:  # a logout does not fail for it
-        logger.exception("Connections of a login that ended could not be closed")
+        pass  # this process has no clients and reaches no other process
+    except Exception:  # the logout itself must not fail
+        logger.exception("Could not close the connections of an ended login")

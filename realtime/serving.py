@@ -28,7 +28,7 @@ from realtime.errors import InternalError, NotServing
 from realtime.hooks.events import Events
 from realtime.hooks.registry import Registry, registry
 from realtime.hooks.runner import Connections, own_connections
-from realtime.hooks.site import SiteHooks, wanted
+from realtime.hooks.site import SiteHooks, hooks_needed
 from realtime.node.node import Node
 from realtime.server_api.transactions import AfterCommit, Direct, Publisher
 
@@ -139,7 +139,7 @@ class Serving:
     def _make_node(self, connections: Connections) -> Node:
         config = self.config()
         hooks = None
-        if wanted(config, self._hooks):
+        if hooks_needed(config, self._hooks):
             hooks = SiteHooks(config, self._hooks, connections)
         with self._lock:
             engine = self._engines.engine(config)

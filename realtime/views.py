@@ -26,7 +26,7 @@ from realtime.config import sources
 from realtime.config.options import Config
 from realtime.errors import Disconnect, Error, InternalError, PermissionDenied
 from realtime.hooks.answers import channel_info, user_id
-from realtime.hooks.login import is_believed
+from realtime.hooks.login import is_trusted
 from realtime.hooks.registry import registry
 from realtime.hooks.requests import SubscribeRequest
 from realtime.hooks.runner import call
@@ -62,7 +62,7 @@ def _for_clients(view: View) -> Callable[[HttpRequest], HttpResponse]:
         if request.headers.get("X-Requested-With") != "XMLHttpRequest":
             return _refuse(403, "The header X-Requested-With: XMLHttpRequest is missing.")
         allowed = sources.current().allowed_origins
-        if not is_believed(request.headers.get("Origin"), request.get_host(), allowed):
+        if not is_trusted(request.headers.get("Origin"), request.get_host(), allowed):
             return _refuse(403, "Pages of this origin may not ask.")
         try:
             body = request.read(MAX_BODY_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Hooks: where the site decides. Register functions in a module `realtime.py` of your app.
+"""Hooks: functions with which the site decides. Register them in `realtime.py` of your app.
 
     # chat/realtime.py
     from realtime import hooks
@@ -11,9 +11,9 @@
     async def add(request):
         return request.data["a"] + request.data["b"]
 
-Functions are synchronous (they run on a worker thread and may use the database) or
-coroutines. They have `hook_timeout` seconds. An exception other than `Error` and `Disconnect`
-is error 100 for the client and an entry with its traceback in the log.
+Hooks are synchronous functions, which run in worker threads and may use the database, or
+coroutine functions. They have `hook_timeout` seconds. An exception other than `Error` and
+`Disconnect` is error 100 for the client and an entry with its traceback in the log.
 """
 
 from __future__ import annotations

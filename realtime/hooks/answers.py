@@ -1,4 +1,4 @@
-"""What a hook may answer, and what its answers mean."""
+"""Answers of hooks, and their meaning."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ logger = logging.getLogger("realtime.hooks")
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A JSON-serialisable value, where True, False and None would mean something else."""
+    """A JSON-serialisable value, where True, False or None would have another meaning."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connected:
-    """Who a client is."""
+    """The identity of a client."""
 
     user: Any = ""
     """User ID, or a Django user, whose primary key is the ID; "" for an anonymous client.
 
-    A client with `Connected(user="")` is in, also where `client_anonymous` is off.
+    A client with `Connected(user="")` may connect also without the option `client_anonymous`.
     """
     info: Any = None
     """JSON-serialisable connection info, which others see as `conn_info`."""
     channels: Iterable[str] = ()
     """Server-side subscriptions."""
     ttl: float | None = None
-    """Seconds until the connection expires, or is renewed by the refresh hook; None: never."""
+    """Seconds until the connection expires or the refresh hook is called; None: never."""
     data: Any = None
     """JSON-serialisable data for the client, in the reply to connect."""
 
     def identity(self) -> Identity:
-        """As commands want it. May read the database, where `channels` is a query.
+        """Return it as commands use it. Reads the database if `channels` is a query.
 
         Raises:
-            TypeError, ValueError: something is not what it has to be, or has no JSON form.
+            TypeError, ValueError: a value has the wrong type, or no JSON form.
         """
         return Identity(
             user=user_id(self.user),
@@ -60,43 +60,43 @@ class Connected:
 
 
 def identity(answer: Any) -> Identity | None:
-    """What an answer of a connect hook means: who a client is, or None.
+    """Return the identity that a connect hook answered with; None if it knows none.
 
     Raises:
-        TypeError, ValueError: it is no `Connected`, or holds what cannot be used.
+        TypeError, ValueError: the answer is not a `Connected`, or a value in it is wrong.
     """
     if answer is None:
         return None
     if not isinstance(answer, Connected):
-        raise TypeError(f"Connected or None is wanted, not {type(answer).__name__}")
+        raise TypeError(f"Connected or None expected, not {type(answer).__name__}")
     return answer.identity()
 
 
-def renewal(answer: Any, user: UserID) -> Refresh | None:
-    """Return what a refresh hook's answer means: the new expiry, or None to end the connection.
+def refresh(answer: Any, user: UserID) -> Refresh | None:
+    """Return the new expiry that a refresh hook answered with; None to end the connection.
 
     Args:
         answer: of the hook.
         user: of the connection, which no answer can change: for another user, the result is None.
 
     Raises:
-        TypeError, ValueError: it is neither.
+        TypeError, ValueError: the answer is neither.
     """
     if answer is None or answer is False:
         return None
     if isinstance(answer, Connected):
-        renewed = answer.identity()
-        if answer.user != "" and renewed.user != user:
+        identity = answer.identity()
+        if answer.user != "" and identity.user != user:
             logger.info("A refresh hook answered with another user than the connection's")
             return None
-        if renewed.expires_at is None:
-            raise TypeError("Connected needs a ttl here")
-        return Refresh(renewed.expires_at, renewed.info)
+        if identity.expires_at is None:
+            raise TypeError("Connected of a refresh hook needs a ttl")
+        return Refresh(identity.expires_at, identity.info)
     return Refresh(_seconds(answer))
 
 
 def user_id(user: Any) -> str:
-    """The user ID of a Django user, or of an ID: text, a whole number or a UUID.
+    """Return the user ID of a Django user, or of an ID: text, a whole number or a UUID.
 
     Raises:
         TypeError: it is neither.
@@ -107,11 +107,11 @@ def user_id(user: Any) -> str:
         return str(user)
     if hasattr(user, "is_authenticated"):
         return str(user.pk) if user.is_authenticated else ""
-    raise TypeError(f"a user or a user ID is wanted, not {type(user).__name__}")
+    raise TypeError(f"a user or a user ID expected, not {type(user).__name__}")
 
 
 def channel_info(answer: Any) -> Payload | None:
-    """What an answer of a subscribe hook means: channel info, or None.
+    """Return the channel info that a subscribe hook answered with; None for none.
 
     Raises:
         PermissionDenied: the hook refuses.
@@ -123,7 +123,11 @@ def channel_info(answer: Any) -> Payload | None:
 
 
 def published(answer: Any, data: Payload) -> Payload:
-    """What an answer of a publish hook means: what is published.
+    """Return the data to publish after the answer of a publish hook.
+
+    Args:
+        answer: of the hook.
+        data: that the client sent.
 
     Raises:
         PermissionDenied: the hook refuses.
@@ -137,7 +141,7 @@ def published(answer: Any, data: Payload) -> Payload:
 
 
 def optional(value: Any) -> Payload | None:
-    """A value as JSON; None for None.
+    """Return a value as JSON; None for None.
 
     Raises:
         TypeError: it has no JSON form.
@@ -149,7 +153,7 @@ def optional(value: Any) -> Payload | None:
 
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"a number of seconds is wanted, not {type(value).__name__}")
+        raise TypeError(f"a number of seconds expected, not {type(value).__name__}")
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no number of seconds")
+        raise ValueError(f"{value} is not a number of seconds")
     return float(value)

@@ -1,4 +1,4 @@
-"""Sends Django's signals about clients, off the event loop and bounded."""
+"""Send Django's signals about clients: outside the event loop, in order, with a limit."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from realtime.hooks.runner import Connections, name_of, own_connections
 
 logger = logging.getLogger("realtime.hooks")
 
-EVENTS_ALLOWED = 10_000
+MAX_EVENTS = 10_000
 """Events that may wait for slow receivers."""
 
 CLOSE_TIMEOUT = 1.0
-"""Seconds in which receivers may still hear what waits, when the process ends."""
+"""Seconds for sending queued signals when the process ends."""
 
 SIGNALS: Mapping[str, Signal] = {
     "connected": signals.connected,
@@ -40,40 +40,43 @@ _Event = tuple[str, dict[str, Any]]
 class Events:
     """Sends signals in the order in which they were emitted, on one thread.
 
-    The thread begins with the first event that has a receiver. A receiver that never ends does
-    not keep the process from ending.
+    The thread starts with the first event that has a receiver. A receiver that hangs does not
+    keep the process from ending.
     """
 
     def __init__(self, connections: Connections = own_connections) -> None:
-        """`connections`: the database connections of the thread."""
+        """
+        Args:
+            connections: surrounds each signal, for the database connections of the thread.
+        """
         self._connections = connections
         self._waiting: SimpleQueue[_Event | Future[None] | None] = SimpleQueue()
-        """Events; futures, done when those before them were sent; None at the end."""
-        self._begun = False
+        """Events; futures, done when the events before them were sent; None at the end."""
+        self._started = False
         self._closed = False
         self._given_up = False
         self._dropped = 0
 
     def emit(self, kind: str, **details: Any) -> None:
         """Queue a signal. Never waits and never raises."""
-        if self._closed or not SIGNALS[kind].receivers:  # cheaper than to ask for live ones
+        if self._closed or not SIGNALS[kind].receivers:  # cheaper than `has_listeners`
             return
         waiting = self._waiting.qsize()
-        if waiting >= EVENTS_ALLOWED:
+        if waiting >= MAX_EVENTS:
             if not self._dropped:
-                logger.error("Receivers of signals are too slow: signals are dropped")
+                logger.error("Signal receivers are too slow, dropping signals")
             self._dropped += 1
             return
-        if self._dropped and waiting <= EVENTS_ALLOWED // 2:
-            logger.warning("Receivers of signals keep up again; %d were dropped", self._dropped)
+        if self._dropped and waiting <= MAX_EVENTS // 2:
+            logger.warning("Signal receivers keep up again, %d signals were dropped", self._dropped)
             self._dropped = 0
         self._waiting.put((kind, details))
-        if not self._begun:
-            self._begin()
+        if not self._started:
+            self._start()
 
     async def drained(self, timeout: float) -> bool:
         """Wait until all queued signals were sent. Return False after `timeout` seconds."""
-        if not self._begun:
+        if not self._started:
             return True
         mark: Future[None] = Future()
         mark.set_running_or_notify_cancel()  # a caller that gives up must not cancel it
@@ -86,7 +89,7 @@ class Events:
             waiting.cancel()
 
     async def close(self) -> None:
-        """Send what is queued, for CLOSE_TIMEOUT seconds at most, and take nothing more."""
+        """Send queued signals, for `CLOSE_TIMEOUT` at most, and take no more."""
         self._closed = True
         drained = False
         try:
@@ -94,19 +97,19 @@ class Events:
         finally:
             if not drained:
                 self._given_up = True
-                logger.error("Receivers of signals are too slow: they may not hear the last ones")
+                logger.error("Signal receivers are too slow, the last signals may be lost")
             self._waiting.put(None)
 
-    # the thread
+    # in the thread
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         thread = threading.Thread(target=self._run, name="realtime-signals", daemon=True)
         try:
             thread.start()
         except RuntimeError:
-            logger.exception("Signals wait for a thread")  # the next event tries again
+            logger.exception("Could not start the thread for signals")  # the next event tries again
         else:
-            self._begun = True
+            self._started = True
 
     def _run(self) -> None:
         while (event := self._waiting.get()) is not None and not self._given_up:
@@ -120,8 +123,8 @@ def _send(connections: Connections, kind: str, details: dict[str, Any]) -> None:
     try:
         with connections():
             results = SIGNALS[kind].send_robust(sender=None, **details)
-    except BaseException:  # the thread must go on
-        logger.exception("Signal %s could not be sent to all receivers", kind)
+    except BaseException:  # the thread must continue
+        logger.exception("Could not send signal %s to all receivers", kind)
         return
     for receiver, result in results:
         if isinstance(result, Exception):

@@ -1,14 +1,17 @@
-"""The login session as credential: a client without a token is who its Django session says.
+"""Identify clients without a token by their login session.
 
-Only connections of the same origin, or of one in `allowed_origins`, are believed: browsers
-send cookies along with a WebSocket handshake from any page. The connection is bound to the
-session: it is looked at again from time to time, and at once when Django says that something
-changed (`realtime.logout`).
+Sessions count for pages of the same origin and of origins in `allowed_origins` only, because
+browsers send cookies with a WebSocket handshake from any page. A connection belongs to its
+session: the session is checked again at intervals, and at once when Django reports a change
+(`realtime.logout`).
 
-A login that ends while its client is being identified ends that too:
-- what reads the session as it was is told, by `ended`, to read it once more;
-- a session that was logged out is refused for a while, because Django says so before it
-  removes the session, and some engines (cached_db) hold it in a second place.
+A login can end while its client is being identified:
+- `ended` makes a check that read the session before the change read it again;
+- a session after a logout is refused for a while, because Django reports the logout before it
+  removes the session, and some session engines (cached_db) keep it in a second place.
+
+An auth session is the digest of a session key: the key is a secret, and other nodes must know
+which connections belong to a session.
 """
 
 from __future__ import annotations
@@ -40,11 +43,11 @@ from realtime.payload import Payload
 logger = logging.getLogger("realtime.hooks")
 
 CHECK_INTERVAL = 60.0
-"""Seconds until a session is looked at again, at the latest, for changes nothing announces."""
+"""Seconds until a session is checked again, at the latest. Not every change is reported."""
 CHECK_SPREAD = 0.25
-"""By which part of that some are looked at earlier: many clients may have come at once."""
+"""Share of the interval by which checks are spread: many clients may have connected at once."""
 ENDED_LIFETIME = 60.0
-"""Seconds a session that ended is refused, whatever its engine still says."""
+"""Seconds for which an ended session is refused, even if its engine still has it."""
 
 
 class Logins:
@@ -61,24 +64,25 @@ class Logins:
         """
         Args:
             runner: for the site's info hook.
-            workers: threads of the reader; half of them at most look at sessions again.
-            reader: reads sessions; by default `runner`. With threads of its own, clients that
-                keep slow hooks busy neither keep others out nor keep a login alive that ended.
+            allowed_origins: the option.
+            workers: threads of the reader; at most half of them check sessions again.
+            reader: reads sessions, by default `runner`. With a reader of its own, slow hooks
+                neither keep clients from connecting nor delay the end of a login.
         """
         self._runner = runner
         self._reader = reader or runner
         self._registry = registry
         self._allowed_origins = allowed_origins
-        self._renewing = asyncio.Semaphore(max(1, workers // 2))
+        self._refreshing = asyncio.Semaphore(max(1, workers // 2))
         self._identifying: dict[object, set[str]] = {}
-        """For each client that is being identified: users about whom something changed."""
+        """For each client that is being identified: the users that have changed since."""
         self._ended: dict[str, float] = {}
-        """Login → until when it is refused, monotonic seconds, in this order."""
+        """Auth session → until when it is refused, in monotonic seconds, in this order."""
 
     async def identify(self, caller: Caller) -> Identity | None:
-        """Who a client is; None without a session of a user who may log in.
+        """Identify a client by its session; None without a session of an active user.
 
-        The caller must make the client known to the node without awaiting anything.
+        The caller must register the client at the node without awaiting anything.
 
         Raises:
             Error, Disconnect: the site's info hook refuses.
@@ -88,46 +92,49 @@ class Logins:
         if not key:
             return None
         handshake = caller.handshake
-        if not is_believed(handshake.headers.get("origin"), handshake.host, self._allowed_origins):
-            logger.info("The login session of a page of another origin is not believed")
+        if not is_trusted(handshake.headers.get("origin"), handshake.host, self._allowed_origins):
+            logger.info("Ignored the login session of a page of another origin")
             return None
         changed: set[str] = set()
-        self._identifying[turn := object()] = changed  # sets that are equal are not the same
+        self._identifying[key_of_check := object()] = changed
         try:
             while True:
                 changed.clear()
-                found = await self._read(key)
-                if found is None:
+                session = await self._read(key)
+                if session is None:
                     return None
-                user, info, login = found
+                user, info, auth_session = session
                 if user not in changed:
                     break
         finally:
-            del self._identifying[turn]
+            del self._identifying[key_of_check]
         return Identity(
             user,
             info,
             expires_at=_next_check(),
-            auth_session=login,
+            auth_session=auth_session,
             server_side_refresh=True,
         )
 
-    async def refresh(self, caller: Caller, login: str) -> Refresh | None:
-        """Whether the session is still there, and of the same user.
+    async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
+        """Return the next check of a session, None if it has ended or changed its user.
 
         Raises:
             Error, Disconnect: the site's info hook refuses.
             InternalError: the session cannot be read.
         """
-        async with self._renewing:
-            found = await self._read(_session_key(caller))
-        if found is None or (found[0], found[2]) != (caller.user, login):
+        async with self._refreshing:
+            session = await self._read(_session_key(caller))
+        if session is None:
             return None
-        return Refresh(_next_check(), found[1])
+        user, info, found = session
+        if (user, found) != (caller.user, auth_session):
+            return None
+        return Refresh(_next_check(), info)
 
-    def ended(self, user: str, login: str) -> None:
-        """A login session ended; "" means that something changed about the user."""
-        if not login:
+    def ended(self, user: str, auth_session: str) -> None:
+        """Refuse an auth session that ended; "" means that the user changed."""
+        if not auth_session:
             for changed in self._identifying.values():
                 changed.add(user)
             return
@@ -136,35 +143,35 @@ class Logins:
             if until > now:
                 break
             del self._ended[known]
-        self._ended.pop(login, None)  # it comes last now
-        self._ended[login] = now + ENDED_LIFETIME
+        self._ended.pop(auth_session, None)  # so that it comes last
+        self._ended[auth_session] = now + ENDED_LIFETIME
 
     async def _read(self, key: str) -> tuple[str, Payload | None, str] | None:
-        """User ID, connection info and login of a session; None when it says nothing."""
-        found = await self._reader.run(_load, key)
-        if found is None:
+        """Return user ID, connection info and auth session; None without an active user."""
+        session = await self._reader.run(_load, key)
+        if session is None:
             return None
-        user, login = found
+        user, auth_session = session
         info: Payload | None = None
         if (function := self._registry.single.get("info")) is not None:
             info = await self._runner.run(function, user, read=optional)
-        if self._ended.get(login, 0) > time.monotonic():
+        if self._ended.get(auth_session, 0) > time.monotonic():
             return None
-        return str(user.pk), info, login
+        return str(user.pk), info, auth_session
 
 
 def _load(key: str) -> tuple[Any, str] | None:
-    """The user of a session, and its login. Reads the session, and never writes it."""
+    """Return the user of a session and its auth session. Reads the session, never writes it."""
     session: Any = import_module(settings.SESSION_ENGINE).SessionStore(key)
-    # Django renews or ends a session where its hash is of an older secret or password; here
-    # nobody could tell the browser
+    # Django renews or ends a session with the hash of an older secret or password, but here
+    # there is no response to tell the browser
     session.cycle_key = session.flush = lambda: None
     request = HttpRequest()
     request.session = session
     user: Any = get_user(request)
     if not user.is_authenticated or not user.is_active:
         return None
-    return user, of(session)
+    return user, auth_session_of(session)
 
 
 def _next_check() -> float:
@@ -176,16 +183,22 @@ def _session_key(caller: Caller) -> str:
     return request.cookies.get(settings.SESSION_COOKIE_NAME, "")
 
 
-def is_believed(page: str | None, host: str, allowed_origins: Sequence[str] | None) -> bool:
-    """Whether a page of this origin may use the session; without an origin it is no page."""
+def is_trusted(page: str | None, host: str, allowed_origins: Sequence[str] | None) -> bool:
+    """Return whether a page may use the session of its cookie.
+
+    Args:
+        page: its origin; None when the client is not a browser.
+        host: the header Host.
+        allowed_origins: the option.
+    """
     if page is None or is_same_origin(page, host):
         return True
-    named = [pattern for pattern in allowed_origins or () if _names_a_host(pattern)]
-    return bool(named) and origins.is_allowed(page, named)
+    patterns = [pattern for pattern in allowed_origins or () if _names_a_host(pattern)]
+    return bool(patterns) and origins.is_allowed(page, patterns)
 
 
 def is_same_origin(page: str, host: str) -> bool:
-    """Whether an origin is that of a host; where cookies are for TLS only, so is the origin."""
+    """Return whether an origin is that of a host, under TLS if session cookies are for TLS only."""
     page = page.lower()
     try:
         scheme, netloc, *_ = urlsplit(page)
@@ -199,11 +212,11 @@ def is_same_origin(page: str, host: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _names_a_host(pattern: str) -> bool:
-    """Whether a pattern of origins names more than a scheme and a port.
+    """Return whether a pattern of origins names more than a scheme and a port.
 
-    It must not match just any host, however it is written: `http*`, `{https://site.example,*}`
-    and `[a-z]*` say no more than `*`, which turns the check of origins off. That is harmless with
-    tokens, and would hand the sessions of all users to every page of the world.
+    A pattern that matches any host does not count, however it is written: `http*`,
+    `{https://site.example,*}` and `[a-z]*` mean the same as `*`, which turns the origin check
+    off. That is harmless with tokens, but with sessions any page could act as its visitor.
     """
     host = re.sub(r":[\d*?]+$", "", pattern.rpartition("://")[2])
     if not any(character.isalnum() for character in host):
@@ -217,18 +230,18 @@ _ANY_PAGES = tuple(
     for host in ("q7x-somewhere.invalid", "192.0.2.77")
     for port in ("", ":80", ":443", ":8000", ":8080", ":8443")
 )
-"""Origins that no pattern with a host in it means (RFC 6761, RFC 5737)."""
+"""Origins that only a pattern for any host matches (RFC 6761, RFC 5737)."""
 
 
 LOGIN_KEY = "_realtime_login"
-"""Where a session that lives in its cookie alone keeps what tells it from others."""
+"""Key under which a session of signed cookies, which has no other key, keeps a random ID."""
 
 
 def digest(session_key: str) -> str:
-    """What stands for a session where its key, which is a secret, must not be seen."""
+    """Return the auth session of a session key; "" for none."""
     return hashlib.blake2b(session_key.encode(), digest_size=16).hexdigest() if session_key else ""
 
 
-def of(session: Any) -> str:
-    """The login of a session: the digest that all its connections bear."""
+def auth_session_of(session: Any) -> str:
+    """Return the auth session of a Django session."""
     return digest(session.get(LOGIN_KEY) or session.session_key or "")

@@ -1,4 +1,4 @@
-"""What the site registered: functions by kind, channel pattern and method."""
+"""The hooks that a site registers: by kind, by channel pattern and by method."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ F = TypeVar("F", bound=Function)
 
 
 class Registry:
-    """The functions of a site. The last one registered for the same place wins."""
+    """The hooks of a site. A later hook replaces an earlier one for the same kind or pattern."""
 
     def __init__(self) -> None:
         self.single: dict[str, Function] = {}
-        """Kind → function, for kinds that have one: connect, refresh, info, message."""
+        """Kind → function, for kinds with one hook: connect, refresh, info, message."""
         self.subscribe: list[tuple[Pattern, Function]] = []
         self.publish: list[tuple[Pattern, Function]] = []
         self.methods: dict[str, Function] = {}
@@ -28,7 +28,7 @@ class Registry:
     def find(
         self, entries: list[tuple[Pattern, Function]], channel: str
     ) -> tuple[Function, dict[str, str]] | None:
-        """The function for a channel: of the first pattern that matches, with its params."""
+        """Return the function of the first pattern that matches a channel, with its params."""
         for pattern, function in entries:
             params = pattern.match(channel)
             if params is not None:
@@ -36,23 +36,23 @@ class Registry:
         return None
 
     def find_private(self, channel: str, prefix: str) -> tuple[Function, dict[str, str]] | None:
-        """The function that decides about a private channel.
+        """Return the function that decides about a private channel, with its params.
 
-        Its pattern begins with the prefix of private channels: one that was written for public
-        channels, such as `*`, does not open them.
+        Only patterns that begin with the prefix of private channels count: a pattern for public
+        channels, such as `*`, must not open them.
         """
         return self.find(
             [entry for entry in self.subscribe if entry[0].text.startswith(prefix)], channel
         )
 
     def add_single(self, kind: str, function: Function) -> None:
-        """Register the one function of a kind."""
+        """Register the function of a kind."""
         self.single[kind] = function
 
     def add_pattern(
         self, entries: list[tuple[Pattern, Function]], text: str, function: Function
     ) -> None:
-        """Register a function for a pattern, in the order of registration."""
+        """Register a function for a pattern; earlier patterns take precedence."""
         pattern = Pattern(text)
         for index, (other, _) in enumerate(entries):
             if other.text == text:
@@ -62,62 +62,63 @@ class Registry:
 
 
 registry = Registry()
-"""What the modules `realtime.py` of the site's apps registered."""
+"""The hooks of the modules `realtime.py` in the site's apps."""
 
 
 def connect(function: F) -> F:
-    """Who is a client that brings no token? Called with a `ConnectRequest`.
+    """Register the hook that identifies clients without a token, from a `ConnectRequest`.
 
-    Return `Connected(...)`, or None when you do not know. Raise `Error` or `Disconnect` to
-    refuse.
+    Return `Connected(...)`, or None if you do not know the client. Raise `Error` or
+    `Disconnect` to refuse it.
     """
     registry.add_single("connect", function)
     return function
 
 
 def refresh(function: F) -> F:
-    """May an expiring connection go on? Called with a `RefreshRequest`.
+    """Register the hook that extends expiring connections, from a `RefreshRequest`.
 
-    Return the new expiry in Unix seconds, or `Connected(...)` with a `ttl`; None lets it
-    expire, and so does `Error`. When it fails, it is asked again a minute later.
+    Return the new expiry in Unix seconds, or `Connected(...)` with a `ttl`. None lets the
+    connection expire, and so does `Error`. If the hook fails, it is called again a minute
+    later.
     """
     registry.add_single("refresh", function)
     return function
 
 
 def info(function: F) -> F:
-    """Connection info of a user who is known by the login session. Called with the user.
+    """Register the hook for the connection info of a user with a login session, from the user.
 
-    Return something JSON-serialisable; others see it as `conn_info`.
+    Return a JSON-serialisable value, which others see as `conn_info`.
     """
     registry.add_single("info", function)
     return function
 
 
 def message(function: F) -> F:
-    """A client sent something and wants no answer. Called with a `MessageRequest`."""
+    """Register the hook for messages without reply, from a `MessageRequest`."""
     registry.add_single("message", function)
     return function
 
 
 def subscribe(*patterns: str) -> Callable[[F], F]:
-    """May a client subscribe to a channel of these patterns? Called with a `SubscribeRequest`.
+    """Register the hook that decides about subscribing, from a `SubscribeRequest`.
 
-    Return None or True to allow, False to refuse, anything else to allow with it as channel
-    info; raise `Error` or `Disconnect` to refuse in your own words. The options of the channel
-    are asked first. Private channels need tokens: the view of `realtime.urls` makes one when
-    the function for a pattern that begins with `$` allows it.
+    Return None or True to allow, False to refuse, and any other value to allow with this value
+    as channel info. Raise `Error` or `Disconnect` to refuse with your own code. The options of
+    the channel are checked first. Private channels need tokens: the view of `realtime.urls`
+    makes one if the hook for a pattern that begins with `$` allows it.
     """
 
     return _for_patterns(registry.subscribe, patterns)
 
 
 def publish(*patterns: str) -> Callable[[F], F]:
-    """May a client publish into a channel of these patterns? Called with a `PublishRequest`.
+    """Register the hook that decides about publishing, from a `PublishRequest`.
 
-    Return None or True to publish what it sent, False to refuse, anything else to publish
-    that instead; raise `Error` or `Disconnect` to refuse in your own words. The option
-    `publish` must be on.
+    Return None or True to publish the data that the client sent, False to refuse, and any other
+    value to publish it instead. Raise `Error` or `Disconnect` to refuse with your own code. The
+    option `publish` must be on.
     """
 
     return _for_patterns(registry.publish, patterns)
@@ -128,16 +129,16 @@ def rpc(method: F) -> F: ...
 @overload
 def rpc(method: str) -> Callable[[F], F]: ...
 def rpc(method: Any) -> Any:
-    """A method that clients can call, named as the function or as given.
+    """Register a method that clients can call, by the name of the function or by a given name.
 
-    Called with an `RPCRequest`. Return something JSON-serialisable, or None for nothing;
-    raise `Error(code, message)` with a code of your own (1000 and above) to fail.
+    It is called with an `RPCRequest`. Return a JSON-serialisable value, or None for none. Raise
+    `Error(code, message)` with your own code (1000 and above) to fail.
     """
     if callable(method):
         registry.methods[method.__name__] = method
         return method
     if not isinstance(method, str):
-        raise TypeError("a method has a name")
+        raise TypeError("the name of a method must be text")
 
     def register(function: F) -> F:
         registry.methods[method] = function
@@ -149,9 +150,9 @@ def rpc(method: Any) -> Any:
 def _for_patterns(
     entries: list[tuple[Pattern, Function]], patterns: tuple[str, ...]
 ) -> Callable[[F], F]:
-    # `@hooks.subscribe` without patterns would leave open what the function should guard
+    # `@hooks.subscribe` without patterns would leave the channels open that it should guard
     if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
-        raise TypeError('channel patterns are wanted, as in @hooks.subscribe("room:{room}")')
+        raise TypeError('channel patterns expected, as in @hooks.subscribe("room:{room}")')
 
     def register(function: F) -> F:
         for pattern in patterns:

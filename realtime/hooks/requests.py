@@ -1,4 +1,7 @@
-"""What a hook is told. All of it comes from clients: believe `user` and `client` only."""
+"""Arguments of hooks.
+
+Only `user` and `client` are verified; everything else is client input.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,17 @@ from realtime.node.hooks import Handshake
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Who asks, and how it is connected."""
+    """The client that a hook decides about, and how it is connected."""
 
     client: str
     """Connection ID."""
     user: str
-    """User ID; "" for anonymous clients, and before a client is known."""
+    """User ID; "" for anonymous clients, and before a client is identified."""
     handshake: Handshake
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Some headers of the handshake, by their names in lower case."""
+        """Forwarded headers of the handshake, by lower-case name."""
         return self.handshake.headers
 
     @property
@@ -33,9 +36,9 @@ class Request:
         return parse_cookie(self.headers.get("cookie", ""))
 
     def get_user(self) -> Any:
-        """The Django user with this ID; AnonymousUser where there is none. Reads the database.
+        """Return the Django user with this ID, from the database; AnonymousUser if none exists.
 
-        Who is not active is nobody, as for Django's own login.
+        Inactive users count as missing, as for Django's own login.
         """
         from django.contrib.auth import get_user_model
         from django.contrib.auth.models import AnonymousUser
@@ -51,7 +54,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectRequest(Request):
-    """A client connects without a token. `data`: what it sent along, None for nothing."""
+    """A client connects without a token. `data` is None if it sent none."""
 
     data: Any = field(default=None, repr=False)
     name: str = ""
@@ -65,11 +68,11 @@ class RefreshRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscribeRequest(Request):
-    """A client wants to subscribe. `token`: what it sent along."""
+    """A client wants to subscribe. `token` is not verified."""
 
     channel: str
     params: Mapping[str, str] = field(default_factory=dict)
-    """The texts of the names in the pattern."""
+    """Name in the pattern → its text in the channel."""
     token: str = field(default="", repr=False)
 
 
@@ -92,6 +95,6 @@ class RPCRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRequest(Request):
-    """A client sent something and wants no answer."""
+    """A client sent a message, to which there is no reply."""
 
     data: Any = None

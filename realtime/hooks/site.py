@@ -1,8 +1,9 @@
-"""The site's answers: those of its functions, its endpoints and its login sessions.
+"""The hooks of a site behind the node's contract: functions, endpoints and login sessions.
 
-connect, refresh: the endpoint where one is configured, otherwise the function; then the
-login session, if neither knows a client. Channels and methods: the function that is
-registered for one, otherwise the endpoint.
+- connect: the endpoint if one is configured, otherwise the hook; then the login session, for a
+  client that neither of them knows.
+- refresh: the login session that identified the client, otherwise as for connect.
+- channels and methods: the hook that is registered for one, otherwise the endpoint.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ T = TypeVar("T")
 
 
 class SiteHooks:
-    """See `hooks.base.Hooks`. Belongs to one event loop."""
+    """See `node.hooks.Hooks`. Belongs to one event loop."""
 
     wants_handshake = True
 
@@ -50,8 +51,8 @@ class SiteHooks:
         """
         Args:
             config: the options in force.
-            registry: the functions of the site.
-            connections: the database connections of the threads in which they run.
+            registry: the hooks of the site.
+            connections: surrounds each call, for the database connections of its thread.
         """
         self._registry = registry
         self._runner = Runner(config.hook_workers, config.hook_timeout, connections)
@@ -77,7 +78,7 @@ class SiteHooks:
             identity = await self._endpoints.connect(caller, data, name, version)
         elif (function := self._registry.single.get("connect")) is not None:
             request = ConnectRequest(**_of(caller), data=_decoded(data), name=name, version=version)
-            identity = await self._ask(function, request, answers.identity)
+            identity = await self._call(function, request, answers.identity)
             if identity is not None and "refresh" in self._registry.single:
                 identity = msgspec.structs.replace(identity, server_side_refresh=True)
         if identity is None and self._logins is not None:
@@ -93,8 +94,8 @@ class SiteHooks:
         if function is None:
             return None
         request = RefreshRequest(**_of(caller))
-        return await self._ask(
-            function, request, lambda answer: answers.renewal(answer, caller.user)
+        return await self._call(
+            function, request, lambda answer: answers.refresh(answer, caller.user)
         )
 
     def login_ended(self, user: UserID, auth_session: str) -> None:
@@ -110,32 +111,32 @@ class SiteHooks:
         )
 
     async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Payload | None:
-        found = self._registry.find(self._registry.subscribe, channel)
-        if found is None:
+        entry = self._registry.find(self._registry.subscribe, channel)
+        if entry is None:
             if self._endpoints.has("subscribe"):
                 return await self._endpoints.subscribe(caller, channel, token)
             raise NotAvailable
-        function, params = found
+        function, params = entry
         request = SubscribeRequest(**_of(caller), channel=channel, params=params, token=token)
-        return await self._ask(function, request, answers.channel_info)
+        return await self._call(function, request, answers.channel_info)
 
     async def publish(
         self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload
     ) -> Payload:
-        found = self._registry.find(self._registry.publish, channel)
-        if found is None:
+        entry = self._registry.find(self._registry.publish, channel)
+        if entry is None:
             if not options.proxy_publish:
                 return data
             if self._endpoints.has("publish"):
                 return await self._endpoints.publish(caller, channel, data)
             raise NotAvailable
-        function, params = found
+        function, params = entry
         request = PublishRequest(
             **_of(caller), channel=channel, data=_decoded(data.raw), params=params
         )
-        return await self._ask(function, request, lambda answer: answers.published(answer, data))
+        return await self._call(function, request, lambda answer: answers.published(answer, data))
 
-    # the rest
+    # methods and messages
 
     async def rpc(self, caller: Caller, method: str, data: bytes) -> Payload | None:
         function = self._registry.methods.get(method)
@@ -144,7 +145,7 @@ class SiteHooks:
                 return await self._endpoints.rpc(caller, method, data)
             raise MethodNotFound if self._registry.methods else NotAvailable
         request = RPCRequest(**_of(caller), method=method, data=_decoded(data))
-        return await self._ask(function, request, answers.optional)
+        return await self._call(function, request, answers.optional)
 
     async def message(self, caller: Caller, data: bytes) -> None:
         function = self._registry.single.get("message")
@@ -157,22 +158,22 @@ class SiteHooks:
             await self._reader.close()
         await self._endpoints.close()
 
-    async def _ask(
-        self, function: Callable[..., Any], request: Request, meaning: Callable[[Any], T]
+    async def _call(
+        self, function: Callable[..., Any], request: Request, convert: Callable[[Any], T]
     ) -> T:
-        """What the answer of a function means.
+        """Call a hook and return its answer, converted.
 
         Raises:
-            Error, Disconnect: the function refuses.
-            InternalError: it failed, or its answer cannot be used; the log says so.
+            Error, Disconnect: the hook raised it.
+            InternalError: the hook failed, or its answer cannot be used; the log has the reason.
         """
 
         def read(answer: Any) -> T:
             try:
-                return meaning(answer)
+                return convert(answer)
             except (TypeError, ValueError) as error:
                 name = name_of(function)
-                logger.error("%s answered what cannot be used: %s", name, error)
+                logger.error("%s gave an answer that cannot be used: %s", name, error)
                 raise InternalError from None
 
         answer: T = await self._runner.run(function, request, read=read)
@@ -184,22 +185,22 @@ def _of(caller: Caller) -> dict[str, Any]:
 
 
 def _decoded(data: bytes) -> Any:
-    """What a client sent, as Python has it; None for nothing.
+    """Return the data of a client as Python objects; None for none.
 
     Raises:
-        BadRequest: it is no JSON.
+        BadRequest: the data are not JSON.
     """
     if not data:
         return None
     try:
-        # as JSON clients get it: browsers write halves of surrogate pairs
+        # in the form for JSON clients, because browsers write lone surrogates
         return msgspec.json.decode(payload.check(data).json)
     except (ValueError, RecursionError):
         raise BadRequest from None
 
 
-def wanted(config: Config, registry: Registry) -> bool:
-    """Whether the site has anything to say; otherwise the options alone decide."""
+def hooks_needed(config: Config, registry: Registry) -> bool:
+    """Return whether the site has any hook; otherwise the options alone decide."""
     endpoints = (
         config.proxy_connect_endpoint,
         config.proxy_refresh_endpoint,

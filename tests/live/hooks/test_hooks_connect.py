@@ -219,5 +219,5 @@ async def test_answer_that_cannot_be_used_is_in_the_log(
 ) -> None:
     await try_connect(connect, server, "text")
 
-    why = "realtime.connect answered what cannot be used: Connected or None is wanted, not str"
+    why = "realtime.connect gave an answer that cannot be used: Connected or None expected, not str"
     wait_until(lambda: why in server.log, what="the reason")

@@ -98,8 +98,8 @@ async def test_connection_goes_on_while_the_hook_fails_and_the_hook_is_asked_aga
     client = await connect_for(connect, server, f"{answer}-{unique}")
     why = {
         "fails": "LookupError: the hook is broken",
-        "text": "answered what cannot be used: a number of seconds is wanted, not str",
-        "yes": "answered what cannot be used: a number of seconds is wanted, not bool",
+        "text": "gave an answer that cannot be used: a number of seconds expected, not str",
+        "yes": "gave an answer that cannot be used: a number of seconds expected, not bool",
     }[answer]
 
     await asyncio.to_thread(wait_until, lambda: why in server.log, 10, "the reason")

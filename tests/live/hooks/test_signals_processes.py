@@ -142,7 +142,7 @@ async def test_receiver_that_never_ends_does_not_keep_a_process_that_stops(
     await asyncio.to_thread(server.terminate)
 
     assert time.monotonic() - began < SHUTDOWN_TIMEOUT
-    assert "they may not hear the last ones" in server.log
+    assert "the last signals may be lost" in server.log
 
 
 async def test_channels_of_a_killed_process_are_occupied_anew_when_it_is_forgotten(

@@ -59,7 +59,7 @@ def test_user_or_id_is_who_the_token_is_for(user: Any, expected: str) -> None:
 
 @pytest.mark.parametrize("user", [None, True, 1.5, b"ann", ["ann"]], ids=repr)
 def test_value_that_is_neither_user_nor_id_is_refused(user: Any) -> None:
-    with pytest.raises(TypeError, match="a user or a user ID is wanted"):
+    with pytest.raises(TypeError, match="a user or a user ID expected"):
         connection_token(user)
 
 

@@ -93,11 +93,11 @@ def test_unusable_answer_of_connect_is_refused(answer: Any) -> None:
 
 @pytest.mark.parametrize("answer", [None, False])
 def test_refresh_hook_lets_a_connection_expire(answer: Any) -> None:
-    assert answers.renewal(answer, "17") is None
+    assert answers.refresh(answer, "17") is None
 
 
 def test_refresh_hook_gives_an_expiry() -> None:
-    renewal = answers.renewal(2_000_000_000, "17")
+    renewal = answers.refresh(2_000_000_000, "17")
 
     assert renewal is not None
     assert (renewal.expires_at, renewal.info) == (2_000_000_000.0, None)
@@ -105,7 +105,7 @@ def test_refresh_hook_gives_an_expiry() -> None:
 
 def test_refresh_hook_gives_a_ttl_and_new_info() -> None:
     before = time.time()
-    renewal = answers.renewal(Connected(ttl=60, info={"a": 2}), "17")
+    renewal = answers.refresh(Connected(ttl=60, info={"a": 2}), "17")
 
     assert renewal is not None
     assert renewal.info is not None
@@ -115,12 +115,12 @@ def test_refresh_hook_gives_a_ttl_and_new_info() -> None:
 
 @pytest.mark.parametrize("user", ["17", 17, ""])
 def test_refresh_hook_may_name_the_user_of_the_connection(user: Any) -> None:
-    assert answers.renewal(Connected(user=user, ttl=60), "17") is not None
+    assert answers.refresh(Connected(user=user, ttl=60), "17") is not None
 
 
 @pytest.mark.parametrize("user", ["18", 18, AnonymousUser()])
 def test_connection_does_not_become_one_of_another_user(user: Any) -> None:
-    assert answers.renewal(Connected(user=user, ttl=60), "17") is None
+    assert answers.refresh(Connected(user=user, ttl=60), "17") is None
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_connection_does_not_become_one_of_another_user(user: Any) -> None:
 )
 def test_unusable_answer_of_refresh_is_refused(answer: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
-        answers.renewal(answer, "17")
+        answers.refresh(answer, "17")
 
 
 @pytest.mark.parametrize("answer", [None, True])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pytest_django import Settings
 
-from realtime.hooks.login import is_believed, is_same_origin
+from realtime.hooks.login import is_same_origin, is_trusted
 
 SAME = [
     ("http://site.example", "site.example"),
@@ -66,8 +66,8 @@ def test_page_without_tls_is_another_origin_where_sessions_travel_by_tls_only(
     [["https://elsewhere.example"], ["https://*.example"], ["*", "https://e*"], ["*elsewhere*"]],
     ids=repr,
 )
-def test_page_of_an_origin_that_a_pattern_names_is_believed(patterns: list[str]) -> None:
-    assert is_believed("https://elsewhere.example", "site.example", patterns)
+def test_page_of_an_origin_that_a_pattern_names_is_trusted(patterns: list[str]) -> None:
+    assert is_trusted("https://elsewhere.example", "site.example", patterns)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_page_is_not_believed_because_of_a_pattern_for_everything(
     patterns: list[str] | None,
 ) -> None:
     for page in ("https://elsewhere.example", "https://elsewhere.example:443", "null"):
-        assert not is_believed(page, "site.example", patterns)
-    assert is_believed("https://site.example", "site.example", patterns)
-    assert is_believed(None, "site.example", patterns)
+        assert not is_trusted(page, "site.example", patterns)
+    assert is_trusted("https://site.example", "site.example", patterns)
+    assert is_trusted(None, "site.example", patterns)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_page_is_not_believed_because_of_a_pattern_for_everything(
 )
 @pytest.mark.parametrize("page", ["https://evil.example", "https://evil.example:8443"])
 def test_pattern_that_matches_any_host_hands_out_no_session(pattern: str, page: str) -> None:
-    assert not is_believed(page, "site.example", [pattern])
+    assert not is_trusted(page, "site.example", [pattern])
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_pattern_that_matches_any_host_hands_out_no_session(pattern: str, page: 
 def test_pattern_that_names_a_host_lets_its_pages_use_the_session(pattern: str) -> None:
     page = "https://shop.example" + (":8443" if pattern.endswith(":*") else "")
 
-    assert is_believed(page, "site.example", [pattern])
+    assert is_trusted(page, "site.example", [pattern])
