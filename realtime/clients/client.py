@@ -310,10 +310,5 @@ class Client:
         """End a subscription at this node even if the engine fails."""
         try:
             await self.leave(channel)
-        except Exception as error:  # whatever it is, the other subscriptions have to end too
-            # an engine that is away fails all of them: a line each is enough
-            logger.error(
-                "Could not end a subscription cleanly: %s",
-                error,
-                exc_info=not isinstance(error, EngineUnavailable),
-            )
+        except EngineUnavailable as error:
+            logger.error("Could not end a subscription cleanly: %s", error)
