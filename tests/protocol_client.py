@@ -226,7 +226,7 @@ class ProtocolClient:
         if reply.HasField("error"):
             error = {"code": reply.error.code, "message": reply.error.message}
             return {"id": reply.id, "error": error}
-        _, _, result = METHODS[self._methods.get(reply.id, "ping")]
+        _, _, result = METHODS[self._methods.pop(reply.id, "ping")]
         shape = to_json_shape(result.FromString(reply.result))
         return {"id": reply.id, "result": shape}
 
