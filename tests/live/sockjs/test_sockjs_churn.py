@@ -1,15 +1,14 @@
-"""Thousands of SockJS sessions that end in any way leave nothing behind."""
+"""Hundreds of SockJS sessions that end in any way leave nothing behind."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import time
 from collections.abc import Awaitable, Callable
 
 from websockets.asyncio.client import connect as open_socket
 
+from tests.live.memory_parts import APPLICATION, left, settled
 from tests.live.raw_http import open_exchange
 from tests.live.sockjs.client import (
     EVENTSOURCE,
@@ -25,18 +24,14 @@ from tests.live.sockjs.client import (
 )
 from tests.server import Server
 
-APPLICATION = "tests.site.asgi_counting:application"
-
-FIRST = 1000
+FIRST = 400
 """Sessions after which a server has made what it keeps: caches, timers to be thrown away."""
-SESSIONS = 1000
+SESSIONS = 480
 """Sessions of each server after them."""
 AT_ONCE = 30
 LEAK = SESSIONS * 3 // 4
 """Pieces of memory that are a leak: most ways to end leave one. Without a leak the number goes
 up and down by some 200; objects of our own are counted to the last one."""
-TIMEOUT = 60.0
-"""Seconds until all sessions are forgotten: their own five, and those of a busy machine."""
 
 
 # how sessions end
@@ -133,26 +128,6 @@ async def churn(server: Server, count: int) -> None:
 # what is left of them
 
 
-async def left(server: Server) -> dict[str, int]:
-    """What a server process has in memory, and how many files it has open."""
-    exchange = await open_exchange(server, "GET", "/left")
-    try:
-        await exchange.begin()
-        counts: dict[str, int] = json.loads(await exchange.rest())
-    finally:
-        await exchange.close()
-    return {**counts, "files": len(os.listdir(f"/proc/{server.pid}/fd"))}
-
-
-async def settled(server: Server, is_good: Callable[[dict[str, int]], bool]) -> dict[str, int]:
-    """Wait until the counts are good, and return them."""
-    deadline = time.monotonic() + TIMEOUT
-    while not is_good(counts := await left(server)):
-        assert time.monotonic() < deadline, counts
-        await asyncio.sleep(0.5)
-    return counts
-
-
 def has_no_clients(counts: dict[str, int]) -> bool:
     """Return whether no session is left."""
     return not any(
@@ -160,7 +135,7 @@ def has_no_clients(counts: dict[str, int]) -> bool:
     )
 
 
-async def test_thousands_of_sessions_that_end_in_any_way_leave_nothing_behind(
+async def test_hundreds_of_sessions_that_end_in_any_way_leave_nothing_behind(
     own_server: Callable[..., Server],
 ) -> None:
     servers = [own_server(server=name, application=APPLICATION, **OPTIONS) for name in SERVERS]

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 from tests.live.clusters import Cluster, OwnRedis, channels, groups, nodes
-from tests.live.redis.test_cluster_churn import open_files
+from tests.live.memory_parts import open_files
 from tests.live.sockjs.client import (
     EVENTSOURCE,
     HEARTBEAT,
