@@ -20,10 +20,10 @@ import redis.asyncio
 from asgiref.sync import async_to_sync
 
 from realtime.redis.blocking import BlockingRedis
+from realtime.redis.commands import Script
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pubsub import Subscriptions
-from realtime.redis.script import Script
+from realtime.redis.pubsub import PubSub
 
 CALLERS = 50
 """Tasks that call at once, and commands in an explicit pipeline."""
@@ -224,7 +224,7 @@ async def _glide_messages(
 
 @contextlib.asynccontextmanager
 async def _our_messages(server: Server, on_message: OnMessage) -> AsyncIterator[None]:
-    subscriptions = Subscriptions(
+    subscriptions = PubSub(
         Host({"address": server.url}),
         Timeouts(),
         on_message=lambda _name, _data: on_message(),

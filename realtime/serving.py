@@ -23,7 +23,7 @@ from realtime.config.options import Config
 from realtime.config.sources import Configuration
 from realtime.engine import factory
 from realtime.engine.factory import Engines
-from realtime.engine.redis.layer import RedisChannelLayer
+from realtime.engine.redis.redis_bus import RedisBus
 from realtime.errors import InternalError, NotServing
 from realtime.hooks.events import Events
 from realtime.hooks.registry import Registry, registry
@@ -259,10 +259,10 @@ class Serving:
                     self._member.counters = node.counters
             return self._member
 
-    def storage_layer(self, config: Config) -> RedisChannelLayer:
-        """Return the channel layer whose Redis keeps streams and presence; with Redis only."""
+    def redis_bus(self, config: Config) -> RedisBus:
+        """Return the bus to the Redis that keeps streams and presence; with Redis only."""
         with self._lock:
-            return self._engines.storage_layer(config)
+            return self._engines.redis_bus(config)
 
 
 def refuse_on_loop(async_name: str = "") -> None:

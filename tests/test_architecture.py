@@ -114,19 +114,15 @@ CORE = (
 )
 """The service itself. It runs where Django is not installed."""
 
-NOT_CORE = ("realtime.engine.factory", "realtime.config.sources")
-"""Modules in these rooms that read the configuration in force, which is Django's side."""
-
-STILL_WITH_DJANGO = (
+NOT_CORE = (
+    "realtime.config.sources",
+    "realtime.engine.factory",
+    "realtime.engine.redis.foreign",
     "realtime.engine.redis.layer",
-    "realtime.engine.redis.carriers",
-    "realtime.engine.redis.engine",
-    "realtime.engine.redis.broker",
-    "realtime.engine.redis.cluster",
-    "realtime.engine.redis.presence",
-    "realtime.engine.redis.shards",
 )
-"""Modules of the core that load Django all the same, by way of Channels."""
+"""Modules in these rooms that read the configuration in force, or are what Channels asks for."""
+
+LAYER = "realtime.engine.redis.layer"
 
 SITE_LIBRARIES = ("django", "asgiref", "rest_framework", "channels", "channels_redis", "daphne")
 """What a site brings. The core needs none of it."""
@@ -307,8 +303,8 @@ def test_pure_modules_import_only_each_other_and_what_has_no_io() -> None:
 @pytest.mark.parametrize(
     ("library", "places"),
     [
-        ("channels", ("realtime.transports", "realtime.engine.redis")),
-        ("channels_redis", ("realtime.engine.redis",)),
+        ("channels", ("realtime.transports", "realtime.engine.factory", LAYER)),
+        ("channels_redis", (LAYER,)),
         ("redis", ("realtime.redis",)),
         ("hiredis", ("realtime.redis",)),
         ("django", DJANGO_SIDE),
@@ -434,7 +430,7 @@ def core_modules() -> list[str]:
     return [
         name
         for name in map(module_name, files("realtime"))
-        if within(name, *CORE) and not within(name, *NOT_CORE, *STILL_WITH_DJANGO)
+        if within(name, *CORE) and not within(name, *NOT_CORE)
     ]
 
 
@@ -449,13 +445,6 @@ def test_core_does_not_reach_django_by_any_path() -> None:
     }
 
     assert wrong == set()
-
-
-@pytest.mark.parametrize("module", STILL_WITH_DJANGO)
-def test_exceptions_of_the_core_still_reach_django(module: str) -> None:
-    graph = graph_of([found for found in IN_REALTIME if found.runtime])
-
-    assert any(within(name, *SITE_LIBRARIES) for name in closure(module, graph))
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from channels.layers import channel_layers
+
 from realtime.config import redis_options, sources
 from realtime.config.options import Config
 from realtime.engine.base import Engine, Store
-from realtime.engine.redis import layer
-from realtime.engine.redis.carriers import (
-    BlockingCarrier,
-    BlockingTwoStepCarrier,
-    LayerCarrier,
-    Receiving,
-    TwoStepCarrier,
-)
+from realtime.engine.redis.bus import Bus, NodeBus, RedisBlockingBus, RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine, RedisStore
+from realtime.engine.redis.foreign import ForeignBlockingBus, ForeignLayer, ForeignNodeBus
 from realtime.engine.redis.layer import RedisChannelLayer
+from realtime.engine.redis.redis_bus import RedisBus
 
 
 def is_shared(config: Config) -> bool:
@@ -25,52 +22,56 @@ def is_shared(config: Config) -> bool:
 
 
 class Engines:
-    """Makes the engines of one process. They share one layer of ours, which has the connections.
+    """Makes the engines of one process. They share one bus, which has the connections.
 
     Not to be used by two threads at once.
     """
 
     def __init__(self) -> None:
-        self._own: tuple[Config, RedisChannelLayer] | None = None
+        self._own: tuple[Config, RedisBus] | None = None
 
     def engine(self, config: Config) -> Engine | None:
         """Return the engine of a node that serves clients; None for the memory engine."""
         if not is_shared(config):
             return None
-        own, foreign = self._layers(config)
-        carrier: Receiving = TwoStepCarrier(own, foreign)
-        if foreign is None:
-            carrier = LayerCarrier(own, owned=not config.channel_layer)
-        return RedisEngine(carrier, sources.redis_prefix(config), **_options(config))
+        redis, foreign = self._buses(config)
+        bus: NodeBus = (
+            RedisNodeBus(redis, owned=not config.channel_layer)
+            if foreign is None
+            else ForeignNodeBus(redis, foreign)
+        )
+        return RedisEngine(bus, sources.redis_prefix(config), **_options(config))
 
     def blocking_store(self, config: Config) -> Store:
         """Return the store of a process or thread without a node; its coroutines never suspend."""
-        own, foreign = self._layers(config)
-        carrier = BlockingCarrier(own) if foreign is None else BlockingTwoStepCarrier(own, foreign)
-        return RedisStore(carrier, sources.redis_prefix(config), **_options(config))
+        redis, foreign = self._buses(config)
+        bus: Bus = (
+            RedisBlockingBus(redis) if foreign is None else ForeignBlockingBus(redis, foreign)
+        )
+        return RedisStore(bus, sources.redis_prefix(config), **_options(config))
 
-    def storage_layer(self, config: Config) -> RedisChannelLayer:
-        """Return the layer whose Redis keeps streams and presence; for a shared engine only."""
-        return self._layers(config)[0]
+    def redis_bus(self, config: Config) -> RedisBus:
+        """Return the bus to the Redis that keeps streams and presence; for a shared engine only."""
+        return self._buses(config)[0]
 
-    def _layers(self, config: Config) -> tuple[RedisChannelLayer, Any]:
-        """Return the layer that keeps, and the one that sends if it is another."""
+    def _buses(self, config: Config) -> tuple[RedisBus, ForeignLayer | None]:
+        """Return the bus to the Redis that keeps, and the layer that sends if it is another."""
         if not config.channel_layer:
-            return self._own_layer(config), None
-        named = layer.configured(config.channel_layer)
-        if isinstance(named, RedisChannelLayer):
-            return named, None
-        return self._own_layer(config), named
+            return self._own_bus(config), None
+        layer = channel_layers[config.channel_layer]
+        if isinstance(layer, RedisChannelLayer):
+            return layer.bus, None
+        return self._own_bus(config), layer
 
-    def _own_layer(self, config: Config) -> RedisChannelLayer:
+    def _own_bus(self, config: Config) -> RedisBus:
         if self._own is None or self._own[0] is not config:
-            own = RedisChannelLayer(
+            layer = RedisChannelLayer(
                 hosts=redis_options.hosts(config),
                 prefix=sources.redis_prefix(config),
                 connect_timeout=config.redis_connect_timeout,
                 timeout=config.redis_read_timeout,
             )
-            self._own = config, own
+            self._own = config, layer.bus
         return self._own[1]
 
 

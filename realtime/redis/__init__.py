@@ -1,11 +1,11 @@
-"""Talking to Redis: where it is, our own connections on an event loop, blocking ones without.
+"""Talking to Redis: its address, our own connections on event loops, blocking ones in threads.
 
-    hosts          one shard: its address, credentials, TLS, Sentinel
-    script         a Lua script and its digest
-    link           one connection and its handshake: commands out, replies in
-    connection     commands on an event loop, many in one write
-    subscriptions  publish/subscribe that comes back after it was lost
-    blocking       commands of threads that have no event loop
+    hosts       one shard: its address, credentials, TLS, Sentinel
+    commands    commands and scripts, requests and replies
+    link        one connection and its handshake: commands out, replies in
+    connection  commands on an event loop, many in one write
+    pubsub      publish/subscribe that comes back after it was lost
+    blocking    commands of threads that have no event loop
 
-Nothing here knows what is said to Redis. Whatever goes wrong is an EngineUnavailable.
+Nothing here knows what the commands mean. Every failure is an EngineUnavailable.
 """

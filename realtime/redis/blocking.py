@@ -16,7 +16,7 @@ reply that it still owes would be taken for that of the next command.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import redis
 from redis.backoff import NoBackoff
@@ -32,9 +32,9 @@ from redis.exceptions import BusyLoadingError, MasterDownError, NoScriptError, R
 from redis.retry import Retry
 
 from realtime.errors import EngineUnavailable
+from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall
 from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
-from realtime.redis.link import Argument, NoScript, Reply, master_is_elsewhere
-from realtime.redis.script import Script
+from realtime.redis.link import NoScript, master_is_elsewhere
 
 MAX_CONNECTIONS = 50
 """Threads that can talk to one Redis at once; more wait for one of them."""
@@ -42,10 +42,7 @@ MAX_CONNECTIONS = 50
 _ELSEWHERE = (ReadOnlyError, BusyLoadingError, MasterDownError)
 """What redis-py makes of `link.MASTER_ELSEWHERE`, unless a script wraps it."""
 
-Command = tuple[Argument, ...]
-Call = tuple[Script | None, Sequence[Argument], Sequence[Argument]]
-Step = Command | Call
-"""A script with keys and arguments, or a command: bare, or in the place of the arguments."""
+R = TypeVar("R")
 
 
 class BlockingRedis:
@@ -80,24 +77,26 @@ class BlockingRedis:
         """
         return self._checked(self._exchange([args])[0])
 
-    def run(self, script: Script, keys: Sequence[Argument], args: Sequence[Argument]) -> Reply:
-        """Run a script. Errors as with `execute`."""
-        call = (len(keys), *keys, *args)
+    def run(self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]) -> R:
+        """Run a script and return its reply. Errors as with `execute`."""
+        result: R
         try:
-            return self.execute("EVALSHA", script.sha, *call)
+            result = self.execute(*script.by_digest(keys, arguments))
         except NoScript:
-            return self.execute("EVAL", script.text, *call)
+            result = self.execute(*script.by_text(keys, arguments))
+        return result
 
-    def run_many(self, steps: Iterable[Step]) -> list[Reply | EngineUnavailable]:
-        """Take steps in this order in one round trip, others' commands in between.
+    def run_many(self, requests: Iterable[Request]) -> list[Reply | EngineUnavailable]:
+        """Make requests in this order in one round trip; others' commands may come in between.
 
-        Gives the reply of each step, or the exception that `execute` would raise for it.
+        Returns:
+            The reply to each request, or the exception that `execute` would raise for it.
 
         Raises:
-            EngineUnavailable: some answers, or all, did not come; the steps may have been done.
+            EngineUnavailable: replies are missing; the requests may have taken effect.
         """
         known: set[str] = set()
-        commands = [_command(step, known) for step in steps]
+        commands = [_command(request, known) for request in requests]
         results = []
         for reply in self._exchange(commands) if commands else ():
             try:
@@ -240,18 +239,15 @@ def _read(connection: AbstractConnection) -> Reply:
         return error
 
 
-def _command(step: Step, known: set[str]) -> Command:
-    """The command of a step. Scripts not `known` on this connection come with their text."""
-    if isinstance(step[0], Argument):
-        return step
-    script, keys, args = step
-    if script is None:
-        return tuple(args)
-    call = (len(keys), *keys, *args)
+def _command(request: Request, known: set[str]) -> Command:
+    """Return the command of a request. Scripts not `known` on this connection bring their text."""
+    if not isinstance(request, ScriptCall):
+        return request
+    script, keys, arguments = request
     if script.sha in known:
-        return ("EVALSHA", script.sha, *call)
+        return script.by_digest(keys, arguments)
     known.add(script.sha)
-    return ("EVAL", script.text, *call)
+    return script.by_text(keys, arguments)
 
 
 def _first_error(reply: Reply) -> Exception | None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from realtime.errors import EngineUnavailable
+from realtime.redis.commands import Argument, Reply, Script
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.link import Argument, Link, NoScript, Reply, encode
-from realtime.redis.script import Script
+from realtime.redis.link import Link, NoScript, encode
 
+R = TypeVar("R")
 Send = Callable[[Link], asyncio.Future[Reply]]
 """Sends a command on a link."""
 
@@ -54,22 +56,23 @@ class Connection:
         return reply
 
     async def run(
-        self, script: Script, keys: Sequence[Argument], args: Sequence[Argument]
-    ) -> Reply:
-        """Run a script. Order and errors as with `execute`."""
+        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]
+    ) -> R:
+        """Run a script and return its reply. Order and errors as with `execute`."""
         link = self._link
         if link is None or link.lost is not None:
-            reply = await (await self._connect(lambda link: _call(link, script, keys, args)))
+            reply = await (await self._connect(lambda link: _send(link, script, keys, arguments)))
         else:
-            reply = await _call(link, script, keys, args)
+            reply = await _send(link, script, keys, arguments)
         if isinstance(reply, NoScript):
-            return await self.execute("EVAL", script.text, len(keys), *keys, *args)
+            reply = await self.execute(*script.by_text(keys, arguments))
         if isinstance(reply, EngineUnavailable):
             try:
                 raise reply
             finally:
                 del reply
-        return reply
+        result: R = reply
+        return result
 
     async def close(self) -> None:
         """Fail what waits, and close; bounded in time. Nothing can be sent any more."""
@@ -129,12 +132,12 @@ class Connection:
             caller.set_result(reply)
 
 
-def _call(
-    link: Link, script: Script, keys: Sequence[Argument], args: Sequence[Argument]
+def _send(
+    link: Link, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]
 ) -> asyncio.Future[Reply]:
     if script.sha in link.scripts:
-        return link.send(encode(("EVALSHA", script.sha, len(keys), *keys, *args)))
+        return link.send(encode(script.by_digest(keys, arguments)))
     # the first of each link brings the text, so a thousand callers after a restart of Redis
     # do not learn one by one that the script is unknown
     link.scripts.add(script.sha)
-    return link.send(encode(("EVAL", script.text, len(keys), *keys, *args)))
+    return link.send(encode(script.by_text(keys, arguments)))

@@ -15,20 +15,18 @@ import functools
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Self, TypeVar, cast
+from typing import Self, TypeVar, cast
 
 import hiredis
 
 from realtime.errors import EngineUnavailable
+from realtime.redis.commands import Command, Reply
 from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
 
-Argument = bytes | str | int
 L = TypeVar("L", bound="Link")
-Reply = Any
-"""What Redis answers: bytes, an int, None, or a list of those."""
 
 # its stub knows tuples of one element only, and no result
-encode: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
+encode: Callable[[Command], bytes] = hiredis.pack_command  # type: ignore[assignment]
 """The bytes of a command."""
 
 PENDING_LIMIT_BYTES = 16 * 1024 * 1024

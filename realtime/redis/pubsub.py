@@ -1,4 +1,4 @@
-"""Subscriptions: one publish/subscribe connection that comes back when it was lost.
+"""PubSub: one publish/subscribe connection that comes back when it was lost.
 
               first subscribe                    lost: on_lost
     unused ─────────────────► connecting ─► up ───────────────► restoring ─┐
@@ -39,7 +39,7 @@ Confirmation = asyncio.Future[EngineUnavailable | None]
 """Done when Redis confirmed a name, or with the reason why it did not."""
 
 
-class Subscriptions:
+class PubSub:
     """See the module. Belongs to the event loop it is first used on."""
 
     def __init__(
@@ -112,7 +112,7 @@ class Subscriptions:
         if name in self._wanted:
             self._relied_on.add(name)
 
-    async def unsubscribe(self, name: str) -> None:
+    def unsubscribe(self, name: str) -> None:
         """Hand over no more of a name, from now on. Does not wait for Redis, and cannot fail."""
         if name in self._wanted:
             self._drop(name)

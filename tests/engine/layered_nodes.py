@@ -11,8 +11,9 @@ from channels_redis.core import RedisChannelLayer as CoreChannelLayer
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
 from realtime.config.reader import load
-from realtime.engine.redis.carriers import LayerCarrier, TwoStepCarrier
+from realtime.engine.redis.bus import RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
 from tests.redis_server import RedisServer
@@ -42,13 +43,13 @@ LAYERS: dict[str, Callable[[str, str], Any]] = {
 def two_step_node(server: RedisServer, prefix: str, foreign: Any) -> Node:
     """A node whose messages another layer sends."""
     layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
-    return Node(load({}), RedisEngine(TwoStepCarrier(layer, foreign), prefix))
+    return Node(load({}), RedisEngine(ForeignNodeBus(layer.bus, foreign), prefix))
 
 
 def own_node(servers: Sequence[RedisServer], prefix: str, **options: Any) -> Node:
     """A node whose messages the service's own layer sends. `options`: those of the layer."""
     layer = RedisChannelLayer(hosts=[server.url for server in servers], prefix=prefix, **options)
-    return Node(load({}), RedisEngine(LayerCarrier(layer), prefix))
+    return Node(load({}), RedisEngine(RedisNodeBus(layer.bus), prefix))
 
 
 @asynccontextmanager

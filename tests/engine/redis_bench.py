@@ -1,4 +1,4 @@
-"""Engines over Redis on a bench: each kind of carrier, and time that passes inside Redis."""
+"""Engines over Redis on a bench: each kind of bus, and time that passes inside Redis."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import redis
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
 from realtime.engine.base import NodeInfo
-from realtime.engine.redis.carriers import LayerCarrier, TwoStepCarrier
+from realtime.engine.redis.bus import NodeBus, RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.layer import RedisChannelLayer
 from tests.conftest import new_word
@@ -35,10 +36,11 @@ class RedisBench(Bench):
         self.prefix = prefix
         self.foreign = foreign
         self.layer = RedisChannelLayer(hosts=[server.url for server in servers], prefix=prefix)
-        carrier = (
-            LayerCarrier(self.layer) if foreign is None else TwoStepCarrier(self.layer, foreign)
+        redis_bus = self.layer.bus
+        bus: NodeBus = (
+            RedisNodeBus(redis_bus) if foreign is None else ForeignNodeBus(redis_bus, foreign)
         )
-        super().__init__(RedisEngine(carrier, prefix, **options), self._elapse)
+        super().__init__(RedisEngine(bus, prefix, **options), self._elapse)
 
     async def _elapse(self, seconds: float) -> None:
         for server in self.servers:
@@ -61,7 +63,7 @@ class RedisBench(Bench):
 
     def group_channel(self, channel: str) -> str:
         """The Redis channel of a channel's group."""
-        return self.layer.group_channel(self.keys.group(channel))
+        return self.layer.bus.group_channel(self.keys.group(channel))
 
 
 class Pair(NamedTuple):

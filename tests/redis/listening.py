@@ -1,4 +1,4 @@
-"""Listener: a `Subscriptions` that keeps what it is told."""
+"""Listener: a `PubSub` that keeps what it is told."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pubsub import Subscriptions
+from realtime.redis.pubsub import PubSub
 
 TIMEOUT = 15.0
 
@@ -18,7 +18,7 @@ class Listener:
         self.events: list[tuple[str, bytes] | str] = []
         self._heard = asyncio.Event()
         self._check = on_message
-        self.subscriptions = Subscriptions(
+        self.subscriptions = PubSub(
             Host({"address": url}),
             timeouts,
             on_message=self._message,
@@ -28,6 +28,13 @@ class Listener:
         self.subscribe = self.subscriptions.subscribe
         self.unsubscribe = self.subscriptions.unsubscribe
         self.close = self.subscriptions.close
+
+    async def change(self, name: str, wanted: bool) -> None:
+        """Subscribe or unsubscribe."""
+        if wanted:
+            await self.subscribe(name)
+        else:
+            self.unsubscribe(name)
 
     def _message(self, name: str, data: bytes) -> None:
         self._keep((name, data))

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.blocking import BlockingRedis, Step
+from realtime.redis.blocking import BlockingRedis
+from realtime.redis.commands import Request, Script, ScriptCall
 from realtime.redis.hosts import Timeouts
-from realtime.redis.script import Script
 from tests.redis.conftest import SLACK
 from tests.redis_server import RedisServer
 from tests.server import ROOT, wait_until
@@ -65,12 +65,12 @@ def test_steps_are_taken_in_their_order_in_one_round_trip(
     client = open_blocking(own_redis().url)
     push = Script.of("push", "return redis.call('rpush', KEYS[1], ARGV[1])")
     also = Script.of("also", "return redis.call('rpush', KEYS[1], 'also ' .. ARGV[1])")
-    steps: list[Step] = [
-        (push, ["list"], ["1"]),
+    steps: list[Request] = [
+        ScriptCall(push, ["list"], ["1"]),
         ("RPUSH", "list", "2"),
-        (also, ["list"], ["3"]),
-        (push, ["list"], ["4"]),
-        (None, (), (b"RPUSH", "list", 5)),
+        ScriptCall(also, ["list"], ["3"]),
+        ScriptCall(push, ["list"], ["4"]),
+        (b"RPUSH", "list", 5),
     ]
 
     assert client.run_many(steps) == [1, 2, 3, 4, 5]
@@ -85,7 +85,7 @@ def test_text_of_a_script_is_sent_once_for_many_steps(
 ) -> None:
     redis = own_redis()
 
-    open_blocking(redis.url).run_many([(ECHO, ["k"], [number]) for number in range(5)])
+    open_blocking(redis.url).run_many([ScriptCall(ECHO, ["k"], [number]) for number in range(5)])
 
     calls = redis.command_calls()
     assert (calls["eval"], calls["evalsha"]) == (1, 4)
@@ -93,7 +93,7 @@ def test_text_of_a_script_is_sent_once_for_many_steps(
 
 def test_refused_step_is_an_exception_among_the_replies(client: BlockingRedis, unique: str) -> None:
     replies = client.run_many(
-        [("SET", unique, "x"), ("HGET", unique, "y"), (WRONG, [], []), ("GET", unique)]
+        [("SET", unique, "x"), ("HGET", unique, "y"), ScriptCall(WRONG, [], []), ("GET", unique)]
     )
 
     assert (replies[0], replies[3]) == (b"OK", b"x")
@@ -136,7 +136,7 @@ def test_no_event_loop_and_no_thread_is_made(
 
     client.execute("PING")
     client.run(ECHO, ["k"], ["v"])
-    client.run_many([(ECHO, ["k"], ["v"])])
+    client.run_many([ScriptCall(ECHO, ["k"], ["v"])])
 
     assert made == []
 
@@ -170,7 +170,7 @@ def test_connection_closed_while_idle_does_not_fail_the_next_command(
         other.execute_command("CLIENT", "KILL", "TYPE", "normal")
     assert client.execute("ECHO", "1") == b"1"
     redis.restart(empty=True)
-    assert client.run_many([(ECHO, ["k"], ["v"])]) == [[b"k", b"v"]]
+    assert client.run_many([ScriptCall(ECHO, ["k"], ["v"])]) == [[b"k", b"v"]]
 
 
 def test_frozen_redis_fails_in_time_and_works_again_when_it_goes_on(
@@ -260,7 +260,7 @@ def test_replica_refuses_steps_and_is_asked_anew(
     client.execute("REPLICAOF", "127.0.0.1", "1")
     before = client.execute("CLIENT", "ID")
 
-    replies = client.run_many([("SET", "k", "1"), ("GET", "k"), (SET, ["k"], [])])
+    replies = client.run_many([("SET", "k", "1"), ("GET", "k"), ScriptCall(SET, ["k"], [])])
 
     assert [type(reply) for reply in replies] == [EngineUnavailable, type(None), EngineUnavailable]
     assert client.execute("CLIENT", "ID") > before

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from realtime.errors import EngineUnavailable
 from realtime.redis import link
+from realtime.redis.commands import Script
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.script import Script
 from tests.redis.scripted_server import OK, ScriptedServer, array
 from tests.redis_server import RedisServer
 

@@ -10,9 +10,9 @@ import pytest
 
 from realtime.errors import EngineUnavailable
 from realtime.redis import link
+from realtime.redis.commands import Script
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Timeouts
-from realtime.redis.script import Script
 from tests.redis.conftest import SLACK
 from tests.redis.scripted_server import OK, ScriptedServer
 from tests.redis_server import RedisServer

@@ -16,7 +16,7 @@ import pytest
 from realtime.errors import EngineUnavailable
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pubsub import Subscriptions
+from realtime.redis.pubsub import PubSub
 from tests.redis.interruption import OURS, TimeLimitReached, interrupt, lines_of
 from tests.redis_server import RedisServer
 from tests.server import wait_until
@@ -63,7 +63,7 @@ class Listener:
         self._server = server
         self._names = count()
         self._lost = 0
-        self._subscriptions = Subscriptions(
+        self._subscriptions = PubSub(
             Host({"address": server.url}),
             TIMEOUTS,
             on_message=lambda name, data: None,
@@ -83,7 +83,7 @@ class Listener:
         subscribed = {name for name, reply in zip(names, replies, strict=True) if reply is None}
         assert subscribed <= self._server.pubsub_channels() or self._lost > lost
         for name in names:
-            await self._subscriptions.unsubscribe(name)
+            self._subscriptions.unsubscribe(name)
         return len(subscribed) == len(names)
 
     async def close(self) -> None:

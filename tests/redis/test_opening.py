@@ -16,7 +16,7 @@ from realtime.errors import EngineUnavailable
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pubsub import Subscriptions
+from realtime.redis.pubsub import PubSub
 from tests.redis.conftest import TlsProxy
 from tests.redis.scripted_server import OK, ScriptedServer, array
 from tests.redis_sentinel import Sentinel
@@ -200,7 +200,7 @@ async def test_certificate_file_that_cannot_be_one(
     open_connection: Callable[..., Connection], tls_proxy: TlsProxy, value: object
 ) -> None:
     entry = {"address": tls_proxy.url, "ssl_ca_certs": value}
-    subscriptions = Subscriptions(
+    subscriptions = PubSub(
         Host(entry),
         Timeouts(answer=0.3),
         on_message=lambda name, data: None,
@@ -291,7 +291,7 @@ async def test_all_find_the_new_master_after_a_failover(
     connection, blocking = open_connection(entry), open_blocking(entry)
     received: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
     restored = asyncio.Event()
-    subscriptions = Subscriptions(
+    subscriptions = PubSub(
         Host(entry),
         Timeouts(),
         on_message=lambda name, data: received.put_nowait((name, data)),

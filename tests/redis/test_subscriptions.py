@@ -112,7 +112,7 @@ async def test_name_that_is_subscribed_to_is_not_subscribed_to_again(
         await listener.subscribe("x")
     assert redis.command_calls()["subscribe"] == 2
 
-    await listener.unsubscribe("x")
+    listener.unsubscribe("x")
     await listener.subscribe("x")
     assert redis.command_calls()["subscribe"] == 3
     assert redis.pubsub_channels() == {"first", "x"}
@@ -123,7 +123,7 @@ async def test_unsubscribed_name_is_left_and_the_connection_stays(
 ) -> None:
     listener = listen(redis_server.url)
     await listener.subscribe(unique)
-    await listener.unsubscribe(unique)
+    listener.unsubscribe(unique)
     await listener.subscribe(unique + "-other")  # Redis answers in order
 
     assert await connection.execute("PUBLISH", unique, "x") == 0
@@ -144,7 +144,7 @@ async def test_nothing_is_handed_over_after_unsubscribe(
     listener = listen(server.url)
     await listener.subscribe("x")
 
-    await listener.unsubscribe("x")
+    listener.unsubscribe("x")
     await listener.subscribe("y")
 
     assert listener.events == []
@@ -175,12 +175,7 @@ async def test_calls_take_effect_in_their_order(
         await listener.subscribe(unique + "-first")
 
     async with asyncio.timeout(4):
-        await asyncio.gather(
-            *(
-                (listener.subscribe if call == "s" else listener.unsubscribe)(unique)
-                for call in calls
-            )
-        )
+        await asyncio.gather(*(listener.change(unique, call == "s") for call in calls))
     await listener.subscribe(unique + "-last")
 
     assert await connection.execute("PUBLISH", unique, "x") == subscribed
@@ -268,7 +263,7 @@ async def test_silent_connection_without_names_is_asked_and_stays(
     redis = own_redis()
     listener = listen(redis.url, Timeouts(answer=0.4))
     await listener.subscribe("x")
-    await listener.unsubscribe("x")
+    listener.unsubscribe("x")
     async with asyncio.timeout(10):
         while redis.command_calls().get("ping", 0) < 5:
             await asyncio.sleep(0.01)
@@ -295,7 +290,7 @@ async def test_close_fails_who_waits_and_leaves_nothing_behind(
 
     with pytest.raises(EngineUnavailable, match="closed here"):
         await listener.subscribe("y")
-    await listener.unsubscribe("x")
+    listener.unsubscribe("x")
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert listener.changes == []
 

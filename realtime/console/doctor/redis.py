@@ -11,7 +11,7 @@ from typing import Any
 from realtime.config.options import Config
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.console.doctor.network import judge_skew
-from realtime.engine.redis.layer import RedisChannelLayer, Step
+from realtime.engine.redis.redis_bus import RedisBus
 from realtime.errors import EngineUnavailable
 from realtime.serving import serving
 
@@ -27,15 +27,14 @@ BUFFER_MIN = 32 << 20
 class Shard:
     """One Redis. Whatever asks it raises EngineUnavailable."""
 
-    def __init__(self, layer: RedisChannelLayer, index: int) -> None:
-        self._layer = layer
-        self._index = index
-        self.label = layer.hosts[index].label
+    def __init__(self, bus: RedisBus, index: int) -> None:
+        self._client = bus.blocking(index)
+        self.label = bus.hosts[index].label
         """Where it is, without credentials."""
 
     def ask(self, *command: str) -> Any:
         """Send a command; the reply is as Redis gives it."""
-        return self._layer.take_blocking(Step(self._index, None, (), command))
+        return self._client.execute(*command)
 
     @cached_property
     def info(self) -> dict[str, str]:
@@ -47,10 +46,10 @@ class Shard:
 
 def checks(config: Config) -> Iterator[Check]:
     """Everything of each shard; of one that does not answer, only that."""
-    layer = serving.storage_layer(config)
-    for index in range(len(layer.hosts)):
-        shard = Shard(layer, index)
-        name = "redis" if len(layer.hosts) == 1 else f"redis {index + 1}"
+    bus = serving.redis_bus(config)
+    for index in range(len(bus.hosts)):
+        shard = Shard(bus, index)
+        name = "redis" if len(bus.hosts) == 1 else f"redis {index + 1}"
         try:
             _ = shard.info
         except EngineUnavailable as error:

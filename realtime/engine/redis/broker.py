@@ -17,10 +17,10 @@ from realtime.channel_rules import INTERNAL
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Receiver, new_epoch
 from realtime.engine.redis import records
-from realtime.engine.redis.carriers import Carrier, Receiving
+from realtime.engine.redis.bus import Bus, NodeBus
 from realtime.engine.redis.channel_list import ChannelList
-from realtime.engine.redis.layer import Message, Sending, Stream
-from realtime.engine.redis.scripts import READ, RENEW_EPOCH
+from realtime.engine.redis.group_message import GroupMessage, Message, StreamSettings
+from realtime.engine.redis.scripts import READ, RENEW_EPOCH, Entry
 from realtime.engine.redis.shards import Shards, decoding
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import (
@@ -47,20 +47,20 @@ class RedisStreams:
     def __init__(
         self,
         shards: Shards,
-        carrier: Carrier,
+        bus: Bus,
         *,
         meta_lifetime: int = 0,
         epoch_per_run: bool = False,
     ) -> None:
         """
         Args:
-            carrier: keeps and sends messages.
+            bus: keeps and sends messages.
             meta_lifetime: seconds the position of an unused channel is kept; 0: forever.
             epoch_per_run: begin new epochs when Redis was restarted.
         """
         self._shards = shards
         self._keys = shards.keys
-        self._carrier = carrier
+        self._bus = bus
         self._meta_lifetime = meta_lifetime
         self._epoch_per_run = epoch_per_run
 
@@ -69,13 +69,12 @@ class RedisStreams:
     async def publish(
         self, channel: ChannelName, publication: Publication, options: ChannelOptions
     ) -> StreamPosition | None:
-        position = await self._carrier.publish(self._sending(channel, publication, options))
-        return None if position is None else StreamPosition(position.offset, position.epoch)
+        return await self._bus.publish(self._message(channel, publication, options))
 
     async def publish_many(
         self, publications: Sequence[tuple[ChannelName, Publication, ChannelOptions]]
     ) -> list[EngineUnavailable | None]:
-        results = await self._carrier.publish_many([self._sending(*p) for p in publications])
+        results = await self._bus.publish_many([self._message(*p) for p in publications])
         return [result if isinstance(result, EngineUnavailable) else None for result in results]
 
     async def join(self, channel: ChannelName, info: ClientInfo) -> None:
@@ -84,28 +83,28 @@ class RedisStreams:
     async def leave(self, channel: ChannelName, info: ClientInfo) -> None:
         await self._publish_info(LEAVE, channel, info)
 
-    def _sending(
+    def _message(
         self, channel: ChannelName, publication: Publication, options: ChannelOptions
-    ) -> Sending:
-        message = {
+    ) -> GroupMessage:
+        content = {
             "type": PUBLICATION,
             "channel": channel,
             "record": records.of_publication(publication),
         }
         stream = None
         if options.keeps_history:
-            stream = Stream(
+            stream = StreamSettings(
                 self._keys.stream(channel),
                 options.history_size,
                 options.history_lifetime,
                 self._meta_lifetime,
                 self._epoch_per_run,
             )
-        return Sending(self._keys.group(channel), message, stream)
+        return GroupMessage(self._keys.group(channel), content, stream)
 
     async def _publish_info(self, kind: str, channel: ChannelName, info: ClientInfo) -> None:
-        message = {"type": kind, "channel": channel, "record": records.of_client(info)}
-        await self._carrier.publish(Sending(self._keys.group(channel), message))
+        content = {"type": kind, "channel": channel, "record": records.of_client(info)}
+        await self._bus.publish(GroupMessage(self._keys.group(channel), content))
 
     # streams
 
@@ -133,7 +132,7 @@ class RedisStreams:
 
     async def _read(
         self, channel: ChannelName, since: int | None
-    ) -> tuple[StreamPosition, list[Any]]:
+    ) -> tuple[StreamPosition, list[Entry]]:
         """Read the top position, and the entries from an offset on; None: no entries."""
         arguments = (
             # clients choose it, and the IDs of entries end there
@@ -152,29 +151,29 @@ class RedisBroker(RedisStreams):
     """See `engine.base.Broker` for the contract."""
 
     def __init__(
-        self, shards: Shards, carrier: Receiving, channel_list: ChannelList, **options: Any
+        self, shards: Shards, bus: NodeBus, channel_list: ChannelList, **options: Any
     ) -> None:
         """
         Args:
             channel_list: is kept equal to the subscribed channels.
             options: as `RedisStreams` takes them.
         """
-        super().__init__(shards, carrier, **options)
-        self._receiving = carrier
+        super().__init__(shards, bus, **options)
+        self._node_bus = bus
         self._channel_list = channel_list
 
     async def subscribe(self, channel: ChannelName) -> None:
         listed = None if channel.startswith(INTERNAL) else self._channel_list.add(channel)
         with ExitStack() as undo:
             undo.callback(self._channel_list.discard, channel)
-            await self._receiving.join(self._keys.group(channel))
+            await self._node_bus.join(self._keys.group(channel))
             if listed is not None:
                 await asyncio.wait([listed], timeout=CHANNEL_LIST_TIMEOUT)
             undo.pop_all()
 
     async def unsubscribe(self, channel: ChannelName) -> None:
         self._channel_list.discard(channel)
-        await self._receiving.leave(self._keys.group(channel))
+        await self._node_bus.leave(self._keys.group(channel))
 
 
 def deliver(message: Message, receiver: Receiver) -> None:

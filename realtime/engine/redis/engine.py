@@ -7,26 +7,26 @@ from typing import Any
 
 from realtime.engine.base import Affects, Receiver
 from realtime.engine.redis.broker import RedisBroker, RedisStreams, deliver
-from realtime.engine.redis.carriers import Carrier, Receiving
+from realtime.engine.redis.bus import Bus, NodeBus
 from realtime.engine.redis.channel_list import ChannelList
 from realtime.engine.redis.cluster import RedisChannelSet, RedisCluster
-from realtime.engine.redis.layer import Message
+from realtime.engine.redis.group_message import Message
 from realtime.engine.redis.presence import RedisPresence
 from realtime.engine.redis.shards import Shards
 
 
 class RedisStore:
-    """See `engine.base.Store` for the contract. With a blocking carrier no coroutine suspends."""
+    """See `engine.base.Store` for the contract. With a blocking bus no coroutine suspends."""
 
-    def __init__(self, carrier: Carrier, prefix: str, **options: Any) -> None:
+    def __init__(self, bus: Bus, prefix: str, **options: Any) -> None:
         """
         Args:
-            carrier: reaches Redis and the groups of the layer.
+            bus: reaches Redis and the groups.
             prefix: begins the name of every key.
             options: as `RedisStreams` takes them.
         """
-        self._shards = Shards(carrier, prefix)
-        self.broker = RedisStreams(self._shards, carrier, **options)
+        self._shards = Shards(bus, prefix)
+        self.broker = RedisStreams(self._shards, bus, **options)
         self.presence = RedisPresence(self._shards)
         self.cluster = RedisCluster(self._shards, self.broker)
 
@@ -34,21 +34,21 @@ class RedisStore:
 class RedisEngine:
     """See `engine.base.Engine` for the contract."""
 
-    def __init__(self, carrier: Receiving, prefix: str, **options: Any) -> None:
+    def __init__(self, bus: NodeBus, prefix: str, **options: Any) -> None:
         """As `RedisStore`."""
-        self.shards = Shards(carrier, prefix)
-        self._carrier = carrier
+        self.shards = Shards(bus, prefix)
+        self._bus = bus
         self._channel_list = ChannelList()
         self._receiver: Receiver | None = None
-        self.broker = RedisBroker(self.shards, carrier, self._channel_list, **options)
+        self.broker = RedisBroker(self.shards, bus, self._channel_list, **options)
         self.presence = RedisPresence(self.shards)
         self.cluster = RedisCluster(self.shards, self.broker, self._channel_list)
 
     async def start(self, receiver: Receiver) -> None:
         self._receiver = receiver
         async with AsyncExitStack() as undo:
-            undo.push_async_callback(self._carrier.close)
-            await self._carrier.open(
+            undo.push_async_callback(self._bus.close)
+            await self._bus.open(
                 self._on_message,
                 lambda shard: receiver.on_interrupted(self._affected_by(shard)),
                 lambda shard: receiver.on_resumed(self._affected_by(shard)),
@@ -59,10 +59,10 @@ class RedisEngine:
     async def stop(self) -> None:
         self._receiver = None
         await self._channel_list.close()
-        await self._carrier.close()
+        await self._bus.close()
 
     def _affected_by(self, shard: int) -> Affects:
-        if not self._carrier.sharded:  # it lost the groups of all shards at once
+        if not self._bus.sharded:  # it lost the groups of all shards at once
             return lambda channel: True
         return self.shards.affected_by(shard)
 

@@ -1,4 +1,4 @@
-"""The channel layer of the service: Redis pub/sub, and publishing in one step.
+"""The channel layer of the service: Redis pub/sub, for the engine and for consumers of the site.
 
     CHANNEL_LAYERS = {
         "default": {
@@ -7,88 +7,53 @@
         }
     }
 
-It is `channels_redis`' pub/sub layer, with connections of its own (see `realtime.redis`) and
-one operation more: `publish` numbers a message, keeps it in a stream, trims the stream and
-sends the message to a group, in one script and one round trip. Whoever is in the group
-receives it as any other message, with its `offset` and `epoch`. Everything consumers do with
-a layer works as before.
+It keeps to the contract of Channels ("Channel Layer Specification") with the extensions `groups`
+and `flush`, and understands the pub/sub layer of `channels_redis`: both can send to each other,
+with the same names, serializers and shards. The engine uses its `bus`.
+
+What pub/sub means for the contract:
+
+- A channel exists while a process reads it, or made it. What is sent to others is lost.
+- The receiving process enforces capacity: it drops messages, and logs that. `send` raises
+  ChannelFull only when the channel is of the same process.
+- A process that dies leaves no channel and no group, so nothing has to expire. By default there is
+  no limit; `capacity`, `expiry` and `group_expiry` set one.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+import fnmatch
+import logging
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
-from channels.layers import channel_layers
-from channels_redis.pubsub import RedisPubSubChannelLayer, RedisPubSubLoopLayer
-from channels_redis.utils import _consistent_hash, _wrap_close, decode_hosts
+from channels.exceptions import ChannelFull, MessageTooLarge
+from channels_redis.serializers import registry
+from channels_redis.utils import decode_hosts
 
-from realtime.engine.base import new_epoch
-from realtime.engine.redis.scripts import APPEND
-from realtime.redis.blocking import BlockingRedis
-from realtime.redis.connection import Connection
+from realtime.engine.redis.group_message import GroupMessage, Message
+from realtime.engine.redis.loop_bus import LoopBus
+from realtime.engine.redis.redis_bus import RedisBus
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pubsub import Subscriptions
-from realtime.redis.script import Script
 
-NUMBERED = b"\xc1"
-"""First byte of a message that has a position: no serializer begins with it. What follows is
-`offset:epoch:` and the message."""
+logger = logging.getLogger("realtime.engine")
 
-MANY_BYTES = 1024 * 1024
-"""Bytes of messages that are sent side by side; far less than what may wait for answers."""
+MAX_NAME_LENGTH = 100
+"""Characters; names are shorter."""
 
-Message = dict[str, Any]
-Handler = Callable[[Message], None]
-OnShard = Callable[[int], None]
+_GROUP_NAME = re.compile(r"[a-zA-Z\d\-_.]+", re.ASCII)
+_CHANNEL_NAME = re.compile(r"[a-zA-Z\d\-_.]+(![a-zA-Z\d\-_.]*)?", re.ASCII)
 
 
-class Stream(NamedTuple):
-    """A stream in which a group's messages are numbered and kept."""
-
-    keys: tuple[str, str, str]
-    """Stream, meta, epoch of new streams: see `lua/append.lua`."""
-    size: int
-    """Messages to keep."""
-    lifetime: int
-    """Seconds to keep them after the last one."""
-    meta_lifetime: int = 0
-    """Seconds to remember the position of an unused stream; 0: for ever."""
-    epoch_per_run: bool = False
-    """Begin new epochs when Redis was restarted."""
-
-
-class Position(NamedTuple):
-    """The place of a message in its stream."""
-
-    offset: int
-    epoch: str
-
-
-class Sending(NamedTuple):
-    """A message on its way to a group; with `stream`, it is numbered and kept there."""
-
-    group: str
-    message: Message
-    stream: Stream | None = None
-    send: bool = True
-    """False: only number and keep it."""
-
-
-class Step(NamedTuple):
-    """One round trip to the Redis that is responsible for a group."""
-
-    shard: int
-    script: Script | None
-    keys: Sequence[str]
-    arguments: Sequence[str | bytes | int]
-
-
-class RedisChannelLayer(RedisPubSubChannelLayer):  # type: ignore[misc]  # it has no types
+class RedisChannelLayer:
     """See the module. Belongs to no event loop: each loop gets its own connections."""
+
+    extensions: ClassVar = ["groups", "flush"]
+    ChannelFull = ChannelFull
+    MessageTooLarge = MessageTooLarge
 
     def __init__(
         self,
@@ -97,7 +62,13 @@ class RedisChannelLayer(RedisPubSubChannelLayer):  # type: ignore[misc]  # it ha
         *,
         connect_timeout: float = 1.0,
         timeout: float = 5.0,
-        **options: Any,
+        serializer_format: str = "msgpack",
+        symmetric_encryption_keys: Iterable[str | bytes] | None = None,
+        capacity: int | None = None,
+        channel_capacity: Mapping[str | re.Pattern[str], int] | None = None,
+        expiry: float | None = None,
+        group_expiry: float | None = None,
+        **ignored: Any,
     ) -> None:
         """
         Args:
@@ -105,289 +76,241 @@ class RedisChannelLayer(RedisPubSubChannelLayer):  # type: ignore[misc]  # it ha
                 dicts of connection arguments, with `sentinels` and `master_name` too.
             prefix: begins the name of every Redis channel.
             connect_timeout: seconds to open a connection.
-            timeout: seconds to wait for an answer.
-            options: `symmetric_encryption_keys` and `serializer_format`.
+            timeout: seconds to wait for a reply.
+            serializer_format: how messages are encoded: see `channels_redis.serializers`.
+            symmetric_encryption_keys: the first one encrypts messages, all of them decrypt.
+            capacity: messages that may wait in a channel; None: any number.
+            channel_capacity: other capacities for channels whose names match a pattern, as in
+                `fnmatch`, or a compiled regular expression; the first match counts.
+            expiry: seconds a message may wait in a channel; None: any time.
+            group_expiry: seconds a channel is in a group after it last joined; None: any time.
+            ignored: options of the layers of `channels_redis` that have no meaning here.
         """
-        super().__init__(hosts=hosts, prefix=prefix, **options)
-        self.prefix = prefix
-        self.timeouts = Timeouts(connect_timeout, timeout)
-        self.hosts = [Host(entry) for entry in decode_hosts(hosts)]
-        self._blocking: dict[int, BlockingRedis] = {}
-
-    # what travels
-
-    def deserialize(self, message: bytes) -> Message:
-        """A message as consumers receive it; with its position where it has one."""
-        if message[:1] != NUMBERED:
-            content: Message = super().deserialize(message)
-            return content
-        offset, epoch, rest = message[1:].split(b":", 2)
-        content = super().deserialize(rest)
-        content["offset"] = int(offset)
-        content["epoch"] = epoch.decode()
-        return content
-
-    def group_channel(self, group: str) -> str:
-        """The Redis channel of a group."""
-        return f"{self.prefix}__group__{group}"
-
-    def shard(self, group: str) -> int:
-        """The index of the host that is responsible for a group, and for what belongs to it."""
-        index: int = _consistent_hash(self.group_channel(group), len(self.hosts))
-        return index
-
-    def _step(self, sending: Sending) -> Step:
-        group, message, stream, send = sending
-        channel = self.group_channel(group)
-        data = self.serialize(message)
-        if stream is None:
-            return Step(self.shard(group), None, (), (b"PUBLISH", channel, data))
-        arguments = (
-            data,
-            stream.size,
-            stream.lifetime,
-            stream.meta_lifetime,
-            new_epoch(),
-            int(stream.epoch_per_run),
-            channel if send else "",
+        serializer = registry.get_serializer(
+            serializer_format, symmetric_encryption_keys=symmetric_encryption_keys
         )
-        return Step(self.shard(group), APPEND, stream.keys, arguments)
+        self.bus = RedisBus(
+            [Host(entry) for entry in decode_hosts(hosts)],
+            prefix,
+            serializer,
+            Timeouts(connect_timeout, timeout),
+        )
+        self.prefix = prefix
+        self.serialize = self.bus.serialize
+        self.deserialize = self.bus.deserialize
+        self.capacity = capacity
+        self.channel_capacity = [
+            (each if isinstance(each, re.Pattern) else re.compile(fnmatch.translate(each)), number)
+            for each, number in (channel_capacity or {}).items()
+        ]
+        self.expiry = expiry
+        self.group_expiry = group_expiry
 
-    # on an event loop
+    # channels
 
-    async def publish(self, sending: Sending) -> Position | None:
-        """Send to a group in one round trip; the position when there is a stream.
-
-        Raises:
-            EngineUnavailable: it may have been sent all the same, if the answer was late.
-        """
-        return await self._publish(sending, self._step(sending))
-
-    async def _publish(self, sending: Sending, step: Step) -> Position | None:
-        return _position(sending, await self.take(step))
-
-    async def publish_many(
-        self, sendings: Sequence[Sending]
-    ) -> list[Position | BaseException | None]:
-        """As `publish` for each, in as few round trips as possible."""
-        results: list[Position | BaseException | None] = []
-        part: list[Awaitable[Position | None]] = []
-        size = 0
-        for sending in sendings:
-            step = self._step(sending)
-            part.append(self._publish(sending, step))
-            size += sum(len(argument) for argument in step.arguments if type(argument) is bytes)
-            if size >= MANY_BYTES:  # a connection takes only so much at once
-                results += await asyncio.gather(*part, return_exceptions=True)
-                part, size = [], 0
-        results += await asyncio.gather(*part, return_exceptions=True)
-        return results
-
-    async def take(self, step: Step) -> Any:
-        """Make one round trip.
+    async def send(self, channel: str, message: Message) -> None:
+        """Send a message to a channel, in whatever process it is.
 
         Raises:
-            EngineUnavailable
+            ChannelFull: it is a channel of this process and at its capacity.
+            TypeError: the name is not valid, or the message is not a dict.
+            EngineUnavailable: Redis is away, too slow, or refused.
         """
-        commands = self._get_layer().commands(step.shard)
-        if step.script is None:
-            return await commands.execute(*step.arguments)
-        return await commands.run(step.script, step.keys, step.arguments)
+        self.require_valid_channel_name(channel)
+        _require_dict(message)
+        queue = self._queue(channel)
+        if queue is not None and queue.full:
+            raise ChannelFull(channel)
+        data = self.bus.serialize(message)
+        await self.bus.execute(self.bus.shard_of(channel), b"PUBLISH", channel, data)
 
-    async def open_mailbox(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> str:
-        """A channel for `group_add` whose messages are handed to `handler` as they arrive.
+    async def new_channel(self, prefix: str = "specific.") -> str:
+        """Return a new channel of this process, on which messages wait from now on.
 
-        All that has arrived is handed over in one turn of the loop. `on_lost` and
-        `on_restored`: messages of this shard's groups may be missed from now on, and are not
-        from now on.
+        Raises:
+            EngineUnavailable: Redis did not confirm it.
         """
-        layer = self._get_layer()
-        name: str = await layer.open_mailbox(handler)
-        layer.watchers[name] = (on_lost, on_restored)
+        name = self.bus.new_mailbox_name(prefix)
+        await self._open(name)
         return name
 
-    async def close_mailbox(self, name: str) -> None:
-        """Receive nothing more in a mailbox, and leave its groups."""
-        await self._get_layer().close_mailbox(name)
+    async def receive(self, channel: str) -> Message:
+        """Wait for the next message on a channel and return it.
 
-    async def close(self) -> None:
-        """Close the connections of this loop; they are opened again when needed."""
-        layer = self._layers.get(asyncio.get_running_loop())
-        if layer is not None:
-            await layer.flush()
+        If several callers wait, each message goes to one of them. When the last of them is
+        cancelled, the channel is given up: Channels has no other sign that a consumer ended.
 
-    def _get_layer(self) -> Any:
-        loop = asyncio.get_running_loop()
-        layer = self._layers.get(loop)
-        if layer is None:
-            layer = self._layers[loop] = _LoopLayer(self, **self._kwargs)
-            _wrap_close(self, loop)
-        return layer
-
-    # without an event loop
-
-    def publish_blocking(self, sending: Sending) -> Position | None:
-        """Twin of `publish` for threads without an event loop; makes none."""
-        return _position(sending, self.take_blocking(self._step(sending)))
-
-    def publish_many_blocking(
-        self, sendings: Sequence[Sending]
-    ) -> list[Position | BaseException | None]:
-        """Twin of `publish_many`."""
-        steps = [self._step(sending) for sending in sendings]
-        results: list[Position | BaseException | None] = [None] * len(steps)
-        for shard in sorted({step.shard for step in steps}):
-            indexes = [index for index, step in enumerate(steps) if step.shard == shard]
-            try:
-                replies = self._pool(shard).run_many([steps[index][1:] for index in indexes])
-            except Exception as error:
-                replies = [error] * len(indexes)
-            for index, reply in zip(indexes, replies, strict=True):
-                failed = isinstance(reply, BaseException)
-                results[index] = reply if failed else _position(sendings[index], reply)
-        return results
-
-    def take_blocking(self, step: Step) -> Any:
-        """Twin of `take`."""
-        pool = self._pool(step.shard)
-        if step.script is None:
-            return pool.execute(*step.arguments)
-        return pool.run(step.script, step.keys, step.arguments)
-
-    def _pool(self, shard: int) -> BlockingRedis:
-        pool = self._blocking.get(shard)
-        if pool is None:
-            pool = self._blocking.setdefault(shard, BlockingRedis(self.hosts[shard], self.timeouts))
-        return pool
-
-    def close_blocking(self) -> None:
-        """Close the connections of the blocking twins; they are opened again when needed."""
-        while self._blocking:
-            self._blocking.popitem()[1].close()
-
-
-def configured(alias: str) -> Any:
-    """The channel layer of this name in CHANNEL_LAYERS.
-
-    Raises:
-        KeyError: there is none.
-    """
-    return channel_layers[alias]
-
-
-def _position(sending: Sending, reply: Any) -> Position | None:
-    return None if sending.stream is None else Position(int(reply[0]), reply[1].decode())
-
-
-class _LoopLayer(RedisPubSubLoopLayer):  # type: ignore[misc]  # it has no types
-    """The layer on one event loop."""
-
-    def __init__(self, layer: RedisChannelLayer, **options: Any) -> None:
-        super().__init__(**options, channel_layer=layer)
-        self._shards = [_Shard(self, index, host) for index, host in enumerate(layer.hosts)]
-        self.watchers: dict[str, tuple[OnShard, OnShard]] = {}
-        """Mailbox → who wants to know that messages may be missed, and are not any more."""
-
-    def commands(self, shard: int) -> Connection:
-        commands: Connection = self._shards[shard].commands
-        return commands
-
-    async def open_mailbox(self, handler: Handler) -> str:
-        name = f"{self.prefix}specific.{uuid.uuid4().hex}"
-        self.channels[name] = _Mailbox(self.channel_layer, handler)
+        Raises:
+            TypeError: the name is not valid.
+            EngineUnavailable: Redis did not confirm that this process reads the channel.
+        """
+        self.require_valid_channel_name(channel)
+        queue = self._queue(channel) or await self._open(channel)
         try:
-            await self._get_shard(name).subscribe(name)
+            data = await queue.get()
         except BaseException:
-            del self.channels[name]
-            await self._get_shard(name).unsubscribe(name)
+            if not queue.readers and self._queue(channel) is queue:
+                self._loop_bus.close_mailbox(channel)
             raise
-        return name
+        return self.bus.deserialize(data)
 
-    async def close_mailbox(self, name: str) -> None:
-        self.watchers.pop(name, None)
-        if self.channels.pop(name, None) is None:
-            return
-        await self._get_shard(name).unsubscribe(name)
-        for group_channel, members in list(self.groups.items()):
-            members.discard(name)
-            if not members:
-                del self.groups[group_channel]
-                await self._get_shard(group_channel).unsubscribe(group_channel)
+    async def _open(self, channel: str) -> _Queue:
+        queue = _Queue(channel, self.capacity_of(channel), self.expiry)
+        await self._loop_bus.open_mailbox(channel, queue)
+        return queue
 
-    def deliver(self, name: str, data: bytes) -> None:
-        """Put what arrived on a Redis channel where it belongs."""
-        mailbox = self.channels.get(name)
-        if mailbox is not None:
-            mailbox.put_nowait(data)
-            return
-        for channel in self.groups.get(name, ()):
-            mailbox = self.channels.get(channel)
-            if mailbox is not None:
-                mailbox.put_nowait(data)
+    def _queue(self, channel: str) -> _Queue | None:
+        queue = self._loop_bus.mailboxes.get(channel)
+        return queue if isinstance(queue, _Queue) else None
 
-    def lost(self, shard: int) -> None:
-        for on_lost, _ in self.watchers.values():
-            on_lost(shard)
+    @property
+    def _loop_bus(self) -> LoopBus:
+        return self.bus.on_loop()
 
-    def restored(self, shard: int) -> None:
-        for _, on_restored in self.watchers.values():
-            on_restored(shard)
+    # groups
 
     async def group_add(self, group: str, channel: str) -> None:
-        """As the base; a group that could not be joined is not kept."""
+        """Add a channel of this process to a group.
+
+        Raises:
+            RuntimeError: the channel is not of this process.
+            TypeError: a name is not valid.
+            EngineUnavailable: Redis did not confirm it; the channel is not in the group.
+        """
+        self.require_valid_group_name(group)
+        self.require_valid_channel_name(channel)
+        if self._queue(channel) is None:
+            raise RuntimeError(
+                "group_add() takes channels of this process only, such as a consumer's own:"
+                f" channel_layer.group_add({group!r}, self.channel_name)"
+            )
+        await self._loop_bus.join(self.bus.group_channel(group), channel, self.group_expiry)
+
+    async def group_discard(self, group: str, channel: str) -> None:
+        """Remove a channel from a group. Nothing happens when it is not in it.
+
+        Raises:
+            TypeError: a name is not valid.
+        """
+        self.require_valid_group_name(group)
+        self.require_valid_channel_name(channel)
+        self._loop_bus.leave(self.bus.group_channel(group), channel)
+
+    async def group_send(self, group: str, message: Message) -> None:
+        """Send a message to all channels of a group. Those at their capacity drop it.
+
+        Raises:
+            TypeError: the name is not valid, or the message is not a dict.
+            EngineUnavailable: Redis is away, too slow, or refused.
+        """
+        self.require_valid_group_name(group)
+        _require_dict(message)
+        await self.bus.publish(GroupMessage(group, message))
+
+    # the whole layer
+
+    async def flush(self) -> None:
+        """Forget the channels and groups of this event loop, and close its connections.
+
+        The layer can be used afterwards as if it was new.
+        """
+        await self.bus.close()
+
+    async def close(self) -> None:
+        """Close the connections of this event loop; they are opened again when needed."""
+        await self.bus.close()
+
+    # names and capacities
+
+    def require_valid_channel_name(self, name: object) -> bool:
+        """Return True.
+
+        Raises:
+            TypeError: Channels does not allow the name.
+        """
+        return _require_name("channel", name, _CHANNEL_NAME, self.prefix)
+
+    def require_valid_group_name(self, name: object) -> bool:
+        """Return True.
+
+        Raises:
+            TypeError: Channels does not allow the name.
+        """
+        return _require_name("group", name, _GROUP_NAME)
+
+    def capacity_of(self, channel: str) -> int | None:
+        """Return the number of messages that may wait in a channel; None: any number."""
+        for pattern, capacity in self.channel_capacity:
+            if pattern.match(channel):
+                return capacity
+        return self.capacity
+
+
+class _Queue:
+    """The messages that wait in a channel, still encoded."""
+
+    def __init__(self, channel: str, capacity: int | None, expiry: float | None) -> None:
+        self._channel = channel
+        self._capacity = capacity
+        self._expiry = expiry
+        self._loop = asyncio.get_running_loop()
+        self._messages: deque[tuple[float, bytes]] = deque()
+        """When it arrived, by the clock of the loop; and the message."""
+        self._arrived = asyncio.Event()
+        self._dropping = False
+        self.readers = 0
+        """Callers that wait for a message."""
+
+    @property
+    def full(self) -> bool:
+        if self._capacity is None:
+            return False
+        self._drop_expired()
+        return len(self._messages) >= self._capacity
+
+    def put(self, data: bytes) -> None:
+        """Add a message, or drop it when the channel is full."""
+        if not self.full:
+            self._messages.append((self._loop.time(), data))
+            self._arrived.set()
+        elif not self._dropping:  # one line until it is read again
+            self._dropping = True
+            logger.warning("A channel of the layer is full, dropping messages: %s", self._channel)
+
+    async def get(self) -> bytes:
+        """Wait for the next message and remove it."""
+        self.readers += 1
         try:
-            await super().group_add(group, channel)
-        except BaseException:
-            await self.group_discard(group, channel)
-            raise
+            while True:
+                self._drop_expired()
+                if self._messages:
+                    self._dropping = False
+                    return self._messages.popleft()[1]
+                self._arrived.clear()
+                await self._arrived.wait()
+        finally:
+            self.readers -= 1
 
-    async def flush(self) -> None:
-        self.watchers.clear()
-        await super().flush()
-
-
-class _Mailbox:
-    """Stands where the base has a queue: what is put into it is handled at once."""
-
-    __slots__ = ("put_nowait",)
-
-    def __init__(self, layer: RedisChannelLayer, handler: Handler) -> None:
-        deserialize = layer.deserialize
-
-        def put_nowait(data: bytes) -> None:
-            handler(deserialize(data))
-
-        self.put_nowait = put_nowait
+    def _drop_expired(self) -> None:
+        if self._expiry is None:
+            return
+        since = self._loop.time() - self._expiry
+        while self._messages and self._messages[0][0] < since:
+            self._messages.popleft()
 
 
-class _Shard:
-    """One Redis, for one event loop: what the base calls a single shard connection."""
+def _require_dict(message: object) -> None:
+    if not isinstance(message, dict):
+        raise TypeError("a message of a channel layer is a dict")
 
-    def __init__(self, layer: _LoopLayer, index: int, host: Host) -> None:
-        timeouts = layer.channel_layer.timeouts
-        self._connection = functools.partial(Connection, host, timeouts)
-        self.commands = self._connection()
-        self._subscriptions = functools.partial(
-            Subscriptions,
-            host,
-            timeouts,
-            on_message=layer.deliver,
-            on_lost=functools.partial(layer.lost, index),
-            on_restored=functools.partial(layer.restored, index),
-        )
-        self._pubsub = self._subscriptions()
 
-    async def publish(self, channel: str, message: bytes) -> None:
-        await self.commands.execute(b"PUBLISH", channel, message)
-
-    async def subscribe(self, channel: str) -> None:
-        await self._pubsub.subscribe(channel)
-
-    async def unsubscribe(self, channel: str) -> None:
-        await self._pubsub.unsubscribe(channel)
-
-    async def flush(self) -> None:
-        pubsub, self._pubsub = self._pubsub, self._subscriptions()
-        commands, self.commands = self.commands, self._connection()
-        await pubsub.close()
-        await commands.close()
+def _require_name(kind: str, name: object, pattern: re.Pattern[str], prefix: str = "") -> bool:
+    """Check a name. One that this layer made begins with its prefix, whatever that contains."""
+    if isinstance(name, str):
+        for text in (name, name.removeprefix(prefix)):
+            if len(text) < MAX_NAME_LENGTH and pattern.fullmatch(text):
+                return True
+    raise TypeError(
+        f"not a valid {kind} name: {name!r} (fewer than {MAX_NAME_LENGTH} ASCII letters, digits,"
+        " hyphens, underscores and periods)"
+    )

@@ -1,20 +1,27 @@
-"""The Lua scripts. Each says in its head what it does, and why in one step."""
+"""The Lua scripts, with the types of their replies. The head of each says what it does, and why in
+one step."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from realtime.redis.script import Script
+from realtime.redis.commands import Script
 
 _DIRECTORY = Path(__file__).parent / "lua"
 
-APPEND = Script.load(_DIRECTORY / "append.lua")
-READ = Script.load(_DIRECTORY / "read.lua")
-RENEW_EPOCH = Script.load(_DIRECTORY / "renew_epoch.lua")
-ADD_PRESENCE = Script.load(_DIRECTORY / "add_presence.lua")
-REMOVE_PRESENCE = Script.load(_DIRECTORY / "remove_presence.lua")
-PRESENCE = Script.load(_DIRECTORY / "presence.lua")
-LIST_CHANNELS = Script.load(_DIRECTORY / "list_channels.lua")
-NODES_SEEN = Script.load(_DIRECTORY / "nodes_seen.lua")
-OPEN_SURVEY = Script.load(_DIRECTORY / "open_survey.lua")
-CLAIM = Script.load(_DIRECTORY / "claim.lua")
+Entry: TypeAlias = tuple[bytes, list[bytes]]
+"""An entry of a stream: its ID, and its fields with their values."""
+
+APPEND: Script[tuple[int, bytes]] = Script.load(_DIRECTORY / "append.lua")
+READ: Script[tuple[int, bytes, list[Entry]]] = Script.load(_DIRECTORY / "read.lua")
+RENEW_EPOCH: Script[int] = Script.load(_DIRECTORY / "renew_epoch.lua")
+ADD_PRESENCE: Script[None] = Script.load(_DIRECTORY / "add_presence.lua")
+REMOVE_PRESENCE: Script[None] = Script.load(_DIRECTORY / "remove_presence.lua")
+PRESENCE: Script[list[bytes]] = Script.load(_DIRECTORY / "presence.lua")
+LIST_CHANNELS: Script[tuple[list[bytes], list[bytes]]] = Script.load(
+    _DIRECTORY / "list_channels.lua"
+)
+NODES_SEEN: Script[list[Any]] = Script.load(_DIRECTORY / "nodes_seen.lua")
+OPEN_SURVEY: Script[None] = Script.load(_DIRECTORY / "open_survey.lua")
+CLAIM: Script[bytes] = Script.load(_DIRECTORY / "claim.lua")

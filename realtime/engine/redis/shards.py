@@ -10,17 +10,17 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeVar
 
 from realtime.engine.base import Affects
 from realtime.engine.redis import records
-from realtime.engine.redis.carriers import Carrier
+from realtime.engine.redis.bus import Bus
+from realtime.engine.redis.group_message import Message
 from realtime.engine.redis.keys import Keys
-from realtime.engine.redis.layer import Message, Step
 from realtime.engine.redis.scripts import ADD_PRESENCE, PRESENCE
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName
-from realtime.redis.script import Script
+from realtime.redis.commands import Argument, Reply, Script
 
 ROUND_TRIPS = 3
 """Number of PINGs to each shard; their median counts."""
@@ -28,58 +28,56 @@ ROUND_TRIPS = 3
 MAX_ENTRIES_PER_STEP = 200
 """Entries written by one script. Redis runs nothing else meanwhile."""
 
+R = TypeVar("R")
+
 
 class Shards:
     """The shards of one service. All coroutines raise EngineUnavailable."""
 
-    def __init__(self, carrier: Carrier, prefix: str) -> None:
+    def __init__(self, bus: Bus, prefix: str) -> None:
         """
         Args:
-            carrier: reaches Redis.
+            bus: reaches Redis.
             prefix: begins the name of every key.
         """
         self.keys = Keys(prefix)
-        self._carrier = carrier
-        self._layer = carrier.layer
+        self._bus = bus
+        self._redis = bus.redis
 
     def affected_by(self, shard: int) -> Affects:
         """Return what tells whether a channel belongs to a shard."""
-        if len(self._layer.hosts) == 1:
+        if len(self._redis.hosts) == 1:
             return lambda channel: True
         return lambda channel: self._shard(channel) == shard
 
     async def run(
         self,
         channel: ChannelName,
-        script: Script,
+        script: Script[R],
         keys: Sequence[str],
-        arguments: Sequence[str | bytes | int] = (),
-    ) -> Any:
-        """Run a script on the shard of a channel.
+        arguments: Sequence[Argument] = (),
+    ) -> R:
+        """Run a script on the shard of a channel and return its reply: see `scripts`."""
+        return await self._bus.run(self._shard(channel), script, keys, arguments)
 
-        Returns:
-            What the head of the script says, with bytes for strings.
-        """
-        return await self._carrier.take(Step(self._shard(channel), script, keys, arguments))
-
-    async def command(self, channel: ChannelName, *command: str | bytes | int) -> Any:
-        """Run a command on the shard of a channel, and return the reply of Redis."""
-        return await self._carrier.take(Step(self._shard(channel), None, (), command))
+    async def command(self, channel: ChannelName, *command: Argument) -> Reply:
+        """Run a command on the shard of a channel and return the reply of Redis."""
+        return await self._bus.execute(self._shard(channel), *command)
 
     async def round_trip(self) -> float:
         """Return the seconds that a round trip to the slowest shard takes."""
-        return max([await self._round_trip(shard) for shard in range(len(self._layer.hosts))])
+        return max([await self._round_trip(shard) for shard in range(len(self._redis.hosts))])
 
     async def _round_trip(self, shard: int) -> float:
         times = []
         for _ in range(ROUND_TRIPS):
             begun = time.perf_counter()
-            await self._carrier.take(Step(shard, None, (), (b"PING",)))
+            await self._bus.execute(shard, b"PING")
             times.append(time.perf_counter() - begun)
         return statistics.median(times)
 
     def _shard(self, channel: ChannelName) -> int:
-        return self._layer.shard(self.keys.group(channel))
+        return self._redis.shard(self.keys.group(channel))
 
     # entries that expire by themselves
 
@@ -92,7 +90,7 @@ class Shards:
     ) -> None:
         """Add entries, or refresh them, for `lifetime` seconds. `keys`: entries and expiry."""
         for start in range(0, len(entries), MAX_ENTRIES_PER_STEP):
-            arguments: list[str | bytes | int] = [int(lifetime * 1000)]
+            arguments: list[Argument] = [int(lifetime * 1000)]
             for name, record in entries[start : start + MAX_ENTRIES_PER_STEP]:
                 arguments += (name, self.pack(record))
             await self.run(channel, ADD_PRESENCE, keys, arguments)
@@ -109,15 +107,14 @@ class Shards:
     # what is kept in Redis passes the serializer of the layer, which may encrypt it
 
     def pack(self, record: records.Record) -> bytes:
-        packed: bytes = self._layer.serialize({"record": record})
-        return packed
+        return self._redis.serialize({"record": record})
 
     def unpack(self, packed: bytes) -> records.Record:
         record: records.Record = self.unpack_message(packed)["record"]
         return record
 
     def unpack_message(self, packed: bytes) -> Message:
-        return self._layer.deserialize(packed)
+        return self._redis.deserialize(packed)
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from channels.layers import InMemoryChannelLayer
 
-from realtime.engine.redis.carriers import TwoStepCarrier
 from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication
@@ -92,10 +92,10 @@ async def test_end_that_the_layer_dropped_is_found_by_looking(
     await eventually(lambda: published(client) == [1])
     engine: Any = nodes[0]._engine
     group = engine.shards.keys.group(unique)
-    carrier = engine._carrier
-    await carrier.leave(group)
+    bus = engine._bus
+    await bus.leave(group)
     await publish(nodes[1], RECOVERABLE, 2, unique)
-    await carrier.join(group)
+    await bus.join(group)
 
     follower = nodes[0].hub.feeds[unique].follower
     assert follower is not None
@@ -150,7 +150,7 @@ async def start_engine(
     server: RedisServer, prefix: str, foreign: Any
 ) -> tuple[RedisEngine, RecordingReceiver]:
     layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
-    engine = RedisEngine(TwoStepCarrier(layer, foreign), prefix)
+    engine = RedisEngine(ForeignNodeBus(layer.bus, foreign), prefix)
     receiver = RecordingReceiver()
     await engine.start(receiver)
     return engine, receiver

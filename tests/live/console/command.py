@@ -89,7 +89,7 @@ def run_here(options: Mapping[str, Any], *arguments: str) -> subprocess.Complete
         finally:
             with suppress(InvalidOptions):
                 if factory.is_shared(config := sources.current()):
-                    serving.storage_layer(config).close_blocking()
+                    serving.redis_bus(config).close_blocking()
     return subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
 
 

@@ -54,7 +54,7 @@ def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: R
         *nodes.checks(service),
         *redis.checks(config),
     ]
-    serving.storage_layer(config).close_blocking()
+    serving.redis_bus(config).close_blocking()
 
     documented = re.findall(r"^\| `([^`]+)` \| ", DOCS.partition("## The doctor")[2], re.MULTILINE)
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from realtime.config.reader import load
-from realtime.engine.redis.carriers import TwoStepCarrier
 from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
 from realtime.transports.sockjs.application import SockJS
@@ -54,7 +54,7 @@ async def pair(redis_server: RedisServer, unique: str) -> AsyncIterator[Pair]:
     nodes = []
     for layer in foreign:
         own = RedisChannelLayer(hosts=[redis_server.url], prefix=unique)
-        nodes.append(Node(load(dict(OPTIONS)), RedisEngine(TwoStepCarrier(own, layer), unique)))
+        nodes.append(Node(load(dict(OPTIONS)), RedisEngine(ForeignNodeBus(own.bus, layer), unique)))
         await nodes[-1].start()
     yield Pair(*nodes)
     for node in nodes:

@@ -1,4 +1,4 @@
-"""RedisChannelLayer: publishing in one step, from event loops and from threads without one."""
+"""RedisBus: publishing in one round trip, from event loops and from threads without one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from channels.layers import channel_layers
 from channels.testing import WebsocketCommunicator
 
-from realtime.engine.redis.carriers import LayerCarrier
+from realtime.engine.redis.bus import RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.group_message import GroupMessage, StreamSettings
 from realtime.engine.redis.keys import Keys
-from realtime.engine.redis.layer import Position, RedisChannelLayer, Sending, Stream
+from realtime.engine.redis.layer import RedisChannelLayer
+from realtime.engine.redis.redis_bus import Published, RedisBus
 from realtime.errors import EngineUnavailable
-from realtime.protocol.messages import ClientInfo, Publication
+from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import KEPT, RecordingReceiver
 from tests.redis_server import RedisServer
 from tests.unit.parts import data, eventually
@@ -39,7 +41,7 @@ async def open_layer(redis_servers: list[RedisServer], unique: str) -> AsyncIter
     yield make
     for layer in layers:
         await layer.close()
-        layer.close_blocking()
+        layer.bus.close_blocking()
 
 
 @pytest.fixture(params=["one Redis", "shards"])
@@ -51,10 +53,10 @@ def layer(
     return open_layer(hosts=[server.url for server in servers])
 
 
-def sending(layer: RedisChannelLayer, group: str, *, kept: int = 100, **message: Any) -> Sending:
+def message(layer: RedisChannelLayer, group: str, *, kept: int = 100, **more: Any) -> GroupMessage:
     """A message with a stream of its group's own; `kept=0`: without."""
-    stream = Stream(Keys(layer.prefix).stream(group), kept, 100) if kept else None
-    return Sending(group, {"type": "chat.message", **message}, stream)
+    stream = StreamSettings(Keys(layer.prefix).stream(group), kept, 100) if kept else None
+    return GroupMessage(group, {"type": "chat.message", **more}, stream)
 
 
 async def receive(layer: RedisChannelLayer, channel: str) -> Any:
@@ -69,14 +71,14 @@ async def in_group(layer: RedisChannelLayer, group: str) -> str:
     return channel
 
 
-Publish = Callable[[RedisChannelLayer, Sending], Awaitable[Position | None]]
+Publish = Callable[[RedisBus, GroupMessage], Awaitable[StreamPosition | None]]
 PUBLISH: dict[str, Publish] = {
-    "on a loop": lambda layer, sending: layer.publish(sending),
-    "blocking": lambda layer, sending: asyncio.to_thread(layer.publish_blocking, sending),
+    "on a loop": lambda bus, message: bus.publish(message),
+    "blocking": lambda bus, message: asyncio.to_thread(bus.publish_blocking, message),
 }
-PUBLISH_MANY: dict[str, Callable[..., Awaitable[list[Position | BaseException | None]]]] = {
-    "on a loop": lambda layer, many: layer.publish_many(many),
-    "blocking": lambda layer, many: asyncio.to_thread(layer.publish_many_blocking, many),
+PUBLISH_MANY: dict[str, Callable[..., Awaitable[list[Published]]]] = {
+    "on a loop": lambda bus, many: bus.publish_many(many),
+    "blocking": lambda bus, many: asyncio.to_thread(bus.publish_many_blocking, many),
 }
 
 
@@ -90,7 +92,8 @@ async def test_numbered_message_arrives_with_its_position(
     channel = await in_group(layer, "group")
 
     positions = [
-        await PUBLISH[way](layer, sending(layer, "group", text=f"é{number}")) for number in range(2)
+        await PUBLISH[way](layer.bus, message(layer, "group", text=f"é{number}"))
+        for number in range(2)
     ]
 
     for number, position in enumerate(positions):
@@ -108,7 +111,7 @@ async def test_numbered_message_arrives_with_its_position(
 async def test_message_without_stream_arrives_as_it_is(layer: RedisChannelLayer, way: str) -> None:
     channel = await in_group(layer, "group")
 
-    assert await PUBLISH[way](layer, sending(layer, "group", kept=0, text="hi")) is None
+    assert await PUBLISH[way](layer.bus, message(layer, "group", kept=0, text="hi")) is None
 
     assert await receive(layer, channel) == {"type": "chat.message", "text": "hi"}
 
@@ -116,21 +119,21 @@ async def test_message_without_stream_arrives_as_it_is(layer: RedisChannelLayer,
 @pytest.mark.parametrize("way", PUBLISH)
 async def test_message_that_is_only_kept_is_not_sent(layer: RedisChannelLayer, way: str) -> None:
     channel = await in_group(layer, "group")
-    kept = sending(layer, "group", text="kept")._replace(send=False)
+    kept = message(layer, "group", text="kept")._replace(send=False)
 
-    position = await PUBLISH[way](layer, kept)
-    await PUBLISH[way](layer, sending(layer, "group", text="sent"))
+    position = await PUBLISH[way](layer.bus, kept)
+    await PUBLISH[way](layer.bus, message(layer, "group", text="sent"))
 
     assert position is not None
     assert position.offset == 1
-    message = await receive(layer, channel)
-    assert (message["text"], message["offset"]) == ("sent", 2)
+    received = await receive(layer, channel)
+    assert (received["text"], received["offset"]) == ("sent", 2)
 
 
 async def test_both_ways_number_together(layer: RedisChannelLayer) -> None:
     positions = []
     for way in [*PUBLISH, *PUBLISH]:
-        positions.append(await PUBLISH[way](layer, sending(layer, "group")))
+        positions.append(await PUBLISH[way](layer.bus, message(layer, "group")))
 
     assert [position.offset for position in positions if position] == [1, 2, 3, 4]
     assert len({position.epoch for position in positions if position}) == 1
@@ -146,13 +149,15 @@ async def test_several_messages_are_numbered_in_their_order(
     groups = ["a", "b", "c", "d"]
     channels = {group: await in_group(layer, group) for group in groups}
     many = [
-        sending(layer, groups[number % 4], kept=0 if number % 4 == 3 else 100, number=number)
+        message(layer, groups[number % 4], kept=0 if number % 4 == 3 else 100, number=number)
         for number in range(40)
     ]
 
-    results = await PUBLISH_MANY[way](layer, many)
+    results = await PUBLISH_MANY[way](layer.bus, many)
 
-    offsets = [result.offset if isinstance(result, Position) else result for result in results]
+    offsets = [
+        result.offset if isinstance(result, StreamPosition) else result for result in results
+    ]
     assert offsets == [None if number % 4 == 3 else number // 4 + 1 for number in range(40)]
     for index, group in enumerate(groups):
         numbers = [(await receive(layer, channels[group]))["number"] for _ in range(10)]
@@ -161,7 +166,7 @@ async def test_several_messages_are_numbered_in_their_order(
 
 @pytest.mark.parametrize("way", PUBLISH_MANY)
 async def test_nothing_to_publish_is_nothing(layer: RedisChannelLayer, way: str) -> None:
-    assert await PUBLISH_MANY[way](layer, []) == []
+    assert await PUBLISH_MANY[way](layer.bus, []) == []
 
 
 @pytest.mark.parametrize("way", PUBLISH_MANY)
@@ -170,14 +175,14 @@ async def test_shard_that_is_away_fails_its_own_messages_only(
 ) -> None:
     servers = [own_redis(), own_redis()]
     layer = open_layer(hosts=[server.url for server in servers])
-    many = [sending(layer, f"group{number}") for number in range(20)]
-    there = [layer.shard(entry.group) == 0 for entry in many]
+    many = [message(layer, f"group{number}") for number in range(20)]
+    there = [layer.bus.shard(entry.group) == 0 for entry in many]
     assert 0 < sum(there) < 20
     servers[1].kill()
 
-    results = await PUBLISH_MANY[way](layer, many)
+    results = await PUBLISH_MANY[way](layer.bus, many)
 
-    assert [isinstance(result, Position) for result in results] == there
+    assert [isinstance(result, StreamPosition) for result in results] == there
     assert [isinstance(result, EngineUnavailable) for result in results] == [
         not here for here in there
     ]
@@ -189,12 +194,12 @@ async def test_publishing_fails_in_time_when_redis_hangs(
 ) -> None:
     server = own_redis()
     layer = open_layer(hosts=[server.url], timeout=0.3, connect_timeout=0.3)
-    await PUBLISH[way](layer, sending(layer, "group"))
+    await PUBLISH[way](layer.bus, message(layer, "group"))
     server.freeze()
 
     with pytest.raises(EngineUnavailable):
         async with asyncio.timeout(5):
-            await PUBLISH[way](layer, sending(layer, "group"))
+            await PUBLISH[way](layer.bus, message(layer, "group"))
 
     server.resume()
 
@@ -213,8 +218,8 @@ async def test_group_that_could_not_be_joined_is_not_kept(
     server.resume()
     await layer.group_add("after", channel)  # Redis answers again
     await eventually(lambda: f"{layer.prefix}__group__group" not in server.pubsub_channels())
-    await layer.publish(sending(layer, "group", text="not for us"))
-    await layer.publish(sending(layer, "after", text="for us"))
+    await layer.bus.publish(message(layer, "group", text="not for us"))
+    await layer.bus.publish(message(layer, "after", text="for us"))
     assert (await receive(layer, channel))["text"] == "for us"
 
 
@@ -240,7 +245,7 @@ async def test_numbered_message_reaches_an_ordinary_consumer_in_the_group(
         socket = WebsocketCommunicator(ChatConsumer.as_asgi(), "/chat")
         assert (await socket.connect())[0]
 
-        position = await layer.publish(sending(layer, "chat", text="hi"))
+        position = await layer.bus.publish(message(layer, "chat", text="hi"))
 
         assert position is not None
         assert await socket.receive_json_from(timeout=10) == {
@@ -279,7 +284,7 @@ def contents(client: redis.Redis, prefix: str) -> bytes:
 
 async def use_service(layer: RedisChannelLayer, server: RedisServer) -> tuple[bytes, bytes]:
     """Have an engine keep and send what is secret; what Redis keeps, and what it passed on."""
-    engine = RedisEngine(LayerCarrier(layer), layer.prefix)
+    engine = RedisEngine(RedisNodeBus(layer.bus), layer.prefix)
     receiver = RecordingReceiver()
     await engine.start(receiver)
     info = ClientInfo(SECRET, "C", data(f'"{SECRET}"'), data(f'"{SECRET}"'))
@@ -302,7 +307,7 @@ async def use_service(layer: RedisChannelLayer, server: RedisServer) -> tuple[by
         kept = contents(client, layer.prefix)
     await engine.stop()
     assert None not in passed
-    return kept, repr([message["data"] for message in passed]).encode()
+    return kept, repr([each["data"] for each in passed]).encode()
 
 
 async def test_encrypting_layer_hides_what_is_said_and_by_whom(
@@ -334,7 +339,7 @@ async def test_key_that_was_replaced_still_opens_what_it_closed(open_layer: Open
     channel = await in_group(receiving, "group")
     old = open_layer(symmetric_encryption_keys=["old"])
 
-    await old.publish(sending(old, "group", text="hi"))
+    await old.bus.publish(message(old, "group", text="hi"))
 
     assert (await receive(receiving, channel))["text"] == "hi"
 
@@ -343,7 +348,7 @@ async def test_json_layer_keeps_json(open_layer: OpenLayer, redis_server: RedisS
     layer = open_layer(serializer_format="json")
     channel = await in_group(layer, "group")
 
-    await layer.publish(sending(layer, "group", text="é"))
+    await layer.bus.publish(message(layer, "group", text="é"))
 
     with redis_server.client() as client:
         [(_, fields)] = client.xrange(Keys(layer.prefix).stream("group")[0])

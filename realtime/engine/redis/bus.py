@@ -1,0 +1,156 @@
+"""Bus: how the engine of one process reaches Redis and the groups of nodes.
+
+    RedisNodeBus        a node: one mailbox, which joins the groups of subscribed channels
+    RedisBlockingBus    threads without an event loop: publish and ask, receive nothing
+
+With a channel layer of others, `foreign` has one of each, for sending in a second step.
+
+Every method raises EngineUnavailable and nothing else. Coroutines of a blocking bus never suspend:
+they can be run by hand, without an event loop (`realtime.serving` does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from realtime.engine.redis.group_message import GroupMessage, Message
+from realtime.engine.redis.loop_bus import OnShard
+from realtime.engine.redis.redis_bus import Published, RedisBus
+from realtime.protocol.messages import StreamPosition
+from realtime.redis.commands import Argument, Reply, Script
+
+R = TypeVar("R")
+Handler = Callable[[Message], None]
+
+
+class Bus(Protocol):
+    """What the engine needs in every process."""
+
+    redis: RedisBus
+    """Names of groups, their shards, and the encoding of what is kept."""
+
+    async def execute(self, shard: int, *command: Argument) -> Reply:
+        """Send a command to a shard and return its reply."""
+        ...
+
+    async def run(
+        self,
+        shard: int,
+        script: Script[R],
+        keys: Sequence[Argument],
+        arguments: Sequence[Argument],
+    ) -> R:
+        """Run a script on a shard and return its reply."""
+        ...
+
+    async def publish(self, message: GroupMessage) -> StreamPosition | None:
+        """Keep and send a message; return its position, None without a stream."""
+        ...
+
+    async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
+        """Keep and send several messages in their order. Failures are results."""
+        ...
+
+
+class NodeBus(Bus, Protocol):
+    """What the engine needs in a node."""
+
+    sharded: bool
+    """Whether groups belong to shards that are lost one by one."""
+
+    async def open(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> None:
+        """Begin to receive.
+
+        Args:
+            handler: called with each message. All that has arrived is handled in one turn of
+                the loop.
+            on_lost: messages of a shard's groups may be missed from now on.
+            on_restored: all of them are received again.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Receive nothing more, and release everything. Bounded in time."""
+        ...
+
+    async def join(self, group: str) -> None:
+        """Receive what is sent to a group. Takes effect in the order of calls."""
+        ...
+
+    async def leave(self, group: str) -> None:
+        """Receive it no longer. Takes effect in the order of calls."""
+        ...
+
+
+class RedisNodeBus:
+    """Groups in Redis, one mailbox for the node."""
+
+    sharded = True
+
+    def __init__(self, redis: RedisBus, *, owned: bool = True) -> None:
+        """
+        Args:
+            owned: nothing else uses `redis`, so its connections are closed with this bus.
+        """
+        self.redis = redis
+        self.execute = redis.execute
+        self.run = redis.run
+        self.publish = redis.publish
+        self.publish_many = redis.publish_many
+        self._owned = owned
+        self._mailbox = redis.new_mailbox_name()
+
+    async def open(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> None:
+        mailbox = _HandlerMailbox(self.redis.deserialize, handler)
+        await self.redis.on_loop().open_mailbox(self._mailbox, mailbox, (on_lost, on_restored))
+
+    async def close(self) -> None:
+        loop_bus = self.redis.on_loop()
+        loop_bus.close_mailbox(self._mailbox)
+        loop_bus.leave_all(self._mailbox)
+        if self._owned:
+            await loop_bus.flush()
+
+    async def join(self, group: str) -> None:
+        await self.redis.on_loop().join(self.redis.group_channel(group), self._mailbox)
+
+    async def leave(self, group: str) -> None:
+        self.redis.on_loop().leave(self.redis.group_channel(group), self._mailbox)
+
+
+class _HandlerMailbox:
+    """Handles messages at once."""
+
+    __slots__ = ("put",)
+
+    def __init__(self, deserialize: Callable[[bytes], Message], handler: Handler) -> None:
+        def put(data: bytes) -> None:
+            handler(deserialize(data))
+
+        self.put = put
+
+
+class RedisBlockingBus:
+    """Groups in Redis, for threads without an event loop."""
+
+    def __init__(self, redis: RedisBus) -> None:
+        self.redis = redis
+
+    async def execute(self, shard: int, *command: Argument) -> Reply:
+        return self.redis.blocking(shard).execute(*command)
+
+    async def run(
+        self,
+        shard: int,
+        script: Script[R],
+        keys: Sequence[Argument],
+        arguments: Sequence[Argument],
+    ) -> R:
+        return self.redis.blocking(shard).run(script, keys, arguments)
+
+    async def publish(self, message: GroupMessage) -> StreamPosition | None:
+        return self.redis.publish_blocking(message)
+
+    async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
+        return self.redis.publish_many_blocking(messages)

@@ -1,0 +1,197 @@
+"""Channel layers of others, named by the option `channel_layer`.
+
+Redis numbers and keeps a message, then the layer sends it: a second step, after which the message
+may arrive in any order, or be dropped. Gaps are filled from history.
+
+This file is the border. Records are lists of strings and numbers, which every layer can carry.
+Whatever a layer raises becomes an EngineUnavailable here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+from asgiref.sync import async_to_sync
+
+from realtime.engine.redis.bus import Bus, Handler, RedisBlockingBus
+from realtime.engine.redis.group_message import GroupMessage, Message, positioned
+from realtime.engine.redis.loop_bus import OnShard
+from realtime.engine.redis.redis_bus import Published, RedisBus
+from realtime.errors import EngineUnavailable
+from realtime.protocol.messages import StreamPosition
+
+logger = logging.getLogger("realtime.engine")
+
+CLOSE_TIMEOUT = 1.5
+"""Seconds a layer has to close."""
+RETRY_DELAY = 1.0
+"""Seconds between attempts to receive from a layer that fails."""
+GROUP_RENEWAL = 3600.0
+"""Seconds after which groups are joined again: some layers forget members after a day."""
+
+
+class ForeignLayer(Protocol):
+    """What the service uses of a channel layer."""
+
+    async def new_channel(self) -> str: ...
+
+    async def receive(self, channel: str) -> Message: ...
+
+    async def group_add(self, group: str, channel: str) -> None: ...
+
+    async def group_discard(self, group: str, channel: str) -> None: ...
+
+    async def group_send(self, group: str, message: Message) -> None: ...
+
+
+class ForeignNodeBus:
+    """Redis keeps, a channel layer of others sends and receives."""
+
+    sharded = False
+
+    def __init__(self, redis: RedisBus, layer: ForeignLayer) -> None:
+        self.redis = redis
+        self.execute = redis.execute
+        self.run = redis.run
+        self._layer = layer
+        self._mailbox = ""
+        self._groups: dict[str, None] = {}
+        self._order = asyncio.Lock()
+        self._receiver: asyncio.Task[None] | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        self._closing = False
+
+    async def publish(self, message: GroupMessage) -> StreamPosition | None:
+        position = None
+        if message.stream is not None:
+            position = await self.redis.publish(message._replace(send=False))
+        with wrapping_errors():
+            await self._layer.group_send(message.group, _content(message, position))
+        return position
+
+    async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
+        return await _one_by_one(self, messages)
+
+    async def open(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> None:
+        with wrapping_errors():
+            self._mailbox = await self._layer.new_channel()
+        self._receiver = asyncio.create_task(self._receive(handler, on_lost, on_restored))
+        self._renewal = asyncio.create_task(self._renew())
+
+    async def close(self) -> None:
+        self._closing = True
+        tasks = [task for task in (self._receiver, self._renewal) if task is not None]
+        for _ in range(2):  # some layers swallow a cancellation
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT / 3)
+        with contextlib.suppress(EngineUnavailable, TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT / 3):
+                for group in list(self._groups):
+                    await self.leave(group)
+        await self.redis.close()
+
+    async def join(self, group: str) -> None:
+        self._groups[group] = None
+        async with self._order:
+            with wrapping_errors():
+                await self._layer.group_add(group, self._mailbox)
+
+    async def leave(self, group: str) -> None:
+        self._groups.pop(group, None)
+        async with self._order:
+            with wrapping_errors():
+                await self._layer.group_discard(group, self._mailbox)
+
+    async def _receive(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> None:
+        failing = False
+        while not self._closing:
+            receiving = asyncio.ensure_future(self._layer.receive(self._mailbox))
+            try:
+                # silence after a failure is as good as a message
+                await asyncio.wait([receiving], timeout=RETRY_DELAY if failing else None)
+                if failing and not (receiving.done() and _failed(receiving)):
+                    failing = False
+                    on_restored(0)
+                await asyncio.wait([receiving])
+                if receiving.cancelled():  # which would end this task, were it awaited
+                    raise ConnectionAbortedError("the layer cancelled its own receive")
+                message = receiving.result()
+            except Exception as error:  # layers raise what they like
+                if not failing:
+                    logger.warning("The channel layer fails to receive: %r", error)
+                    failing = True
+                    on_lost(0)
+                await asyncio.sleep(RETRY_DELAY)  # one that fails at once would keep the loop busy
+                continue
+            finally:
+                receiving.cancel()
+            try:
+                handler(message)
+            except Exception:  # an invalid message must not stop the others
+                logger.exception("A message of the channel layer could not be handled")
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(GROUP_RENEWAL)
+            for group in list(self._groups):
+                async with self._order:
+                    if group in self._groups:
+                        with contextlib.suppress(EngineUnavailable), wrapping_errors():
+                            await self._layer.group_add(group, self._mailbox)
+
+
+class ForeignBlockingBus(RedisBlockingBus):
+    """As `ForeignNodeBus`, for threads. Layers are asynchronous, so each message makes a loop."""
+
+    def __init__(self, redis: RedisBus, layer: ForeignLayer) -> None:
+        super().__init__(redis)
+        self._send: Callable[[str, Message], None] = async_to_sync(layer.group_send)
+
+    async def publish(self, message: GroupMessage) -> StreamPosition | None:
+        position = None
+        if message.stream is not None:
+            position = self.redis.publish_blocking(message._replace(send=False))
+        with wrapping_errors():
+            self._send(message.group, _content(message, position))
+        return position
+
+    async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
+        return await _one_by_one(self, messages)
+
+
+@contextlib.contextmanager
+def wrapping_errors() -> Iterator[None]:
+    """Call a layer within this block.
+
+    Raises:
+        EngineUnavailable: the layer raised something.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise EngineUnavailable(f"the channel layer failed: {error!r}") from error
+
+
+def _failed(task: asyncio.Future[Any]) -> bool:
+    return task.cancelled() or task.exception() is not None
+
+
+async def _one_by_one(bus: Bus, messages: Sequence[GroupMessage]) -> list[Published]:
+    """Publish several in two steps each. Side by side, those of one group would change places."""
+    results: list[Published] = []
+    for message in messages:
+        try:
+            results.append(await bus.publish(message))
+        except EngineUnavailable as error:
+            results.append(error)
+    return results
+
+
+def _content(message: GroupMessage, position: StreamPosition | None) -> Message:
+    return message.content if position is None else positioned(message.content, position)

@@ -1,0 +1,177 @@
+"""LoopBus: connections, mailboxes and groups on one event loop.
+
+A mailbox receives what is sent to its name and to the groups that it joined. Its name, and each
+group that has a mailbox here, is a Redis channel that this loop subscribes to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from realtime.redis.connection import Connection
+from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.pubsub import PubSub
+
+OnShard = Callable[[int], None]
+"""Called with the index of a shard."""
+
+
+class Mailbox(Protocol):
+    """Receives messages, still encoded. Must not block."""
+
+    def put(self, data: bytes) -> None:
+        """Take a message."""
+        ...
+
+
+class LoopBus:
+    """See the module. Belongs to the event loop on which it is made."""
+
+    def __init__(
+        self, hosts: Sequence[Host], timeouts: Timeouts, shard_of: Callable[[str], int]
+    ) -> None:
+        """
+        Args:
+            hosts: the shards.
+            shard_of: the index of the shard of a Redis channel.
+        """
+        self._hosts = hosts
+        self._timeouts = timeouts
+        self._shard_of = shard_of
+        self.mailboxes: dict[str, Mailbox] = {}
+        """Name → mailbox."""
+        self._groups: dict[str, dict[str, asyncio.TimerHandle | None]] = {}
+        """Redis channel of a group → names of its mailboxes, and the timers that end it."""
+        self._watchers: dict[str, tuple[OnShard, OnShard]] = {}
+        """Name of a mailbox → called when messages may be missed, and when no longer."""
+        self._connect()
+
+    def _connect(self) -> None:
+        self.connections = [Connection(host, self._timeouts) for host in self._hosts]
+        """To each shard, for commands."""
+        self._pubsub = [
+            PubSub(
+                host,
+                self._timeouts,
+                on_message=self._deliver,
+                on_lost=functools.partial(self._lost, index),
+                on_restored=functools.partial(self._restored, index),
+            )
+            for index, host in enumerate(self._hosts)
+        ]
+
+    def _pubsub_of(self, channel: str) -> PubSub:
+        return self._pubsub[self._shard_of(channel)]
+
+    # mailboxes
+
+    async def open_mailbox(
+        self, name: str, mailbox: Mailbox, watcher: tuple[OnShard, OnShard] | None = None
+    ) -> None:
+        """Receive messages in a mailbox.
+
+        Args:
+            watcher: called with a shard when messages of its groups may be missed from now on,
+                and when all of them are received again.
+
+        Raises:
+            EngineUnavailable: Redis did not confirm it; the mailbox is not open.
+        """
+        self.mailboxes[name] = mailbox
+        if watcher is not None:
+            self._watchers[name] = watcher
+        try:
+            await self._pubsub_of(name).subscribe(name)
+        except BaseException:
+            self.close_mailbox(name)
+            raise
+
+    def close_mailbox(self, name: str) -> None:
+        """Receive nothing more in a mailbox. Nothing happens when it is not open.
+
+        It stays in its groups: a layer's channel that is read again finds them as it left them.
+        """
+        self._watchers.pop(name, None)
+        if self.mailboxes.pop(name, None) is not None:
+            self._pubsub_of(name).unsubscribe(name)
+
+    async def join(self, group_channel: str, name: str, lifetime: float | None = None) -> None:
+        """Receive what is sent to a group in a mailbox, too; for `lifetime` seconds, or forever.
+
+        Raises:
+            EngineUnavailable: Redis did not confirm it; the mailbox has not joined.
+        """
+        members = self._groups.setdefault(group_channel, {})
+        joined = name in members
+        members.setdefault(name, None)
+        try:
+            await self._pubsub_of(group_channel).subscribe(group_channel)
+        except BaseException:
+            if not joined:
+                self.leave(group_channel, name)
+            raise
+        if lifetime is not None:
+            self._end_after(lifetime, group_channel, name)
+
+    def _end_after(self, lifetime: float, group_channel: str, name: str) -> None:
+        members = self._groups.get(group_channel, {})
+        if name not in members:  # it left meanwhile
+            return
+        timer = members[name]
+        if timer is not None:
+            timer.cancel()
+        loop = asyncio.get_running_loop()
+        members[name] = loop.call_later(lifetime, self.leave, group_channel, name)
+
+    def leave(self, group_channel: str, name: str) -> None:
+        """Receive it no longer. Nothing happens when the mailbox did not join."""
+        members = self._groups.get(group_channel)
+        if members is None or name not in members:
+            return
+        timer = members.pop(name)
+        if timer is not None:
+            timer.cancel()
+        if not members:
+            del self._groups[group_channel]
+            self._pubsub_of(group_channel).unsubscribe(group_channel)
+
+    def leave_all(self, name: str) -> None:
+        """Leave every group that a mailbox joined."""
+        for group_channel in [each for each, names in self._groups.items() if name in names]:
+            self.leave(group_channel, name)
+
+    async def flush(self) -> None:
+        """Close everything; what is used afterwards is opened anew."""
+        self.mailboxes.clear()
+        for name in {name for members in self._groups.values() for name in members}:
+            self.leave_all(name)
+        self._watchers.clear()
+        pubsub, connections = self._pubsub, self.connections
+        self._connect()
+        for subscriptions in pubsub:
+            await subscriptions.close()
+        for connection in connections:
+            await connection.close()
+
+    # called by pub/sub
+
+    def _deliver(self, channel: str, data: bytes) -> None:
+        mailbox = self.mailboxes.get(channel)
+        if mailbox is not None:
+            mailbox.put(data)
+            return
+        for name in self._groups.get(channel, ()):
+            mailbox = self.mailboxes.get(name)
+            if mailbox is not None:
+                mailbox.put(data)
+
+    def _lost(self, shard: int) -> None:
+        for on_lost, _ in self._watchers.values():
+            on_lost(shard)
+
+    def _restored(self, shard: int) -> None:
+        for _, on_restored in self._watchers.values():
+            on_restored(shard)

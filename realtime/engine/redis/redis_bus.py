@@ -1,0 +1,246 @@
+"""RedisBus: the shards and groups of one service, from any event loop and any thread.
+
+A group is a Redis channel. Sending to it is a PUBLISH; or a script that numbers the message, keeps
+it in a stream, trims the stream and publishes it, in one round trip. The group, its stream and all
+that belongs to it are on one shard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+import functools
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from realtime.engine.base import new_epoch
+from realtime.engine.redis.group_message import GroupMessage, Message, Serializer, decode
+from realtime.engine.redis.loop_bus import LoopBus
+from realtime.engine.redis.scripts import APPEND
+from realtime.errors import EngineUnavailable
+from realtime.protocol.messages import StreamPosition
+from realtime.redis.blocking import BlockingRedis
+from realtime.redis.commands import Argument, Command, Reply, Script, ScriptCall
+from realtime.redis.hosts import Host, Timeouts
+
+RING = 4096
+"""Points of the ring of shards: as in channels_redis, with which nodes may share groups."""
+
+MAX_BATCH_BYTES = 1024 * 1024
+"""Bytes of messages that are sent together; far less than may wait for replies."""
+
+Append = Command | ScriptCall[tuple[int, bytes]]
+"""The round trip that keeps and sends a message."""
+
+Published = StreamPosition | EngineUnavailable | None
+"""What became of one of several messages; None: sent, without a stream."""
+
+R = TypeVar("R")
+
+
+class RedisBus:
+    """See the module. Each event loop gets connections of its own, threads share a pool."""
+
+    def __init__(
+        self,
+        hosts: Sequence[Host],
+        prefix: str,
+        serializer: Serializer,
+        timeouts: Timeouts = Timeouts(),  # noqa: B008 - a tuple
+    ) -> None:
+        """
+        Args:
+            hosts: the shards; the same in the same order in every process.
+            prefix: begins the name of every Redis channel.
+            serializer: encodes messages, and what is kept in Redis.
+        """
+        self.hosts = hosts
+        self.prefix = prefix
+        self.timeouts = timeouts
+        self.serialize: Callable[[Message], bytes] = serializer.serialize
+        self.deserialize: Callable[[bytes], Message] = functools.partial(decode, serializer)
+        self._loops: dict[asyncio.AbstractEventLoop, LoopBus] = {}
+        self._blocking: dict[int, BlockingRedis] = {}
+
+    def group_channel(self, group: str) -> str:
+        """Return the Redis channel of a group."""
+        return f"{self.prefix}__group__{group}"
+
+    def shard(self, group: str) -> int:
+        """Return the index of the shard of a group."""
+        return self.shard_of(self.group_channel(group))
+
+    def shard_of(self, channel: str) -> int:
+        """Return the index of the shard of a Redis channel."""
+        if len(self.hosts) == 1:
+            return 0
+        point = binascii.crc32(channel.encode()) % RING
+        return int(point / (RING / len(self.hosts)))
+
+    def _request(self, message: GroupMessage) -> tuple[int, Append]:
+        """Return the shard of a message, and the round trip that keeps and sends it."""
+        group, content, stream, send = message
+        channel = self.group_channel(group)
+        data = self.serialize(content)
+        if stream is None:
+            return self.shard_of(channel), (b"PUBLISH", channel, data)
+        arguments = (
+            data,
+            stream.size,
+            stream.lifetime,
+            stream.meta_lifetime,
+            new_epoch(),
+            int(stream.epoch_per_run),
+            channel if send else "",
+        )
+        return self.shard_of(channel), ScriptCall(APPEND, stream.keys, arguments)
+
+    # on an event loop
+
+    async def execute(self, shard: int, *command: Argument) -> Reply:
+        """Send a command to a shard and return its reply.
+
+        Raises:
+            EngineUnavailable: Redis is away, too slow, or refused. Without an answer, the command
+                may have taken effect.
+        """
+        return await self.on_loop().connections[shard].execute(*command)
+
+    async def run(
+        self,
+        shard: int,
+        script: Script[R],
+        keys: Sequence[Argument],
+        arguments: Sequence[Argument],
+    ) -> R:
+        """Run a script on a shard and return its reply. Errors as with `execute`."""
+        return await self.on_loop().connections[shard].run(script, keys, arguments)
+
+    async def publish(self, message: GroupMessage) -> StreamPosition | None:
+        """Keep and send a message; return its position, None without a stream.
+
+        Raises:
+            EngineUnavailable: it may have been sent all the same, if the answer was late.
+        """
+        shard, request = self._request(message)
+        return await self._send(shard, request)
+
+    async def _send(self, shard: int, request: Append) -> StreamPosition | None:
+        connection = self.on_loop().connections[shard]
+        if isinstance(request, ScriptCall):
+            return _position(await connection.run(*request))
+        await connection.execute(*request)
+        return None
+
+    async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
+        """Keep and send several messages in their order, in as few round trips as possible."""
+        results: list[Published] = []
+        batch: list[Awaitable[Published]] = []
+        size = 0
+        for message in messages:
+            shard, request = self._request(message)
+            batch.append(self._attempt(shard, request))
+            size += _size(request)
+            if size >= MAX_BATCH_BYTES:
+                results += await asyncio.gather(*batch)
+                batch, size = [], 0
+        results += await asyncio.gather(*batch)
+        return results
+
+    async def _attempt(self, shard: int, request: Append) -> Published:
+        try:
+            return await self._send(shard, request)
+        except EngineUnavailable as error:
+            return error
+
+    def on_loop(self) -> LoopBus:
+        """Return the connections, mailboxes and groups of the running loop."""
+        loop = asyncio.get_running_loop()
+        bus = self._loops.get(loop)
+        if bus is None:
+            bus = self._loops[loop] = LoopBus(self.hosts, self.timeouts, self.shard_of)
+            _before_close(loop, functools.partial(self._forget, loop))
+        return bus
+
+    async def _forget(self, loop: asyncio.AbstractEventLoop) -> None:
+        bus = self._loops.pop(loop, None)
+        if bus is not None:
+            await bus.flush()
+
+    async def close(self) -> None:
+        """Close the mailboxes and connections of the running loop; connections are opened again
+        when needed."""
+        bus = self._loops.get(asyncio.get_running_loop())
+        if bus is not None:
+            await bus.flush()
+
+    def new_mailbox_name(self, kind: str = "specific.") -> str:
+        """Return a name for a mailbox that no other has, in any process."""
+        return f"{self.prefix}{kind}{uuid.uuid4().hex}"
+
+    # in threads without an event loop
+
+    def blocking(self, shard: int) -> BlockingRedis:
+        """Return the client of all threads for a shard."""
+        client = self._blocking.get(shard)
+        if client is None:
+            client = BlockingRedis(self.hosts[shard], self.timeouts)
+            client = self._blocking.setdefault(shard, client)
+        return client
+
+    def publish_blocking(self, message: GroupMessage) -> StreamPosition | None:
+        """Keep and send a message; return its position. As `publish`; makes no event loop."""
+        shard, request = self._request(message)
+        if isinstance(request, ScriptCall):
+            return _position(self.blocking(shard).run(*request))
+        self.blocking(shard).execute(*request)
+        return None
+
+    def publish_many_blocking(self, messages: Sequence[GroupMessage]) -> list[Published]:
+        """Keep and send several messages in their order. As `publish_many`."""
+        requests = [self._request(message) for message in messages]
+        results: list[Published] = [None] * len(requests)
+        for shard in sorted({shard for shard, _ in requests}):
+            indexes = [index for index, request in enumerate(requests) if request[0] == shard]
+            replies: Sequence[Reply]
+            try:
+                replies = self.blocking(shard).run_many([requests[index][1] for index in indexes])
+            except EngineUnavailable as error:
+                replies = [error] * len(indexes)
+            for index, reply in zip(indexes, replies, strict=True):
+                failed = isinstance(reply, EngineUnavailable)
+                kept = not failed and messages[index].stream is not None
+                results[index] = _position(reply) if kept else reply if failed else None
+        return results
+
+    def close_blocking(self) -> None:
+        """Close the connections of threads; they are opened again when needed."""
+        while self._blocking:
+            self._blocking.popitem()[1].close()
+
+
+def _position(reply: tuple[int, bytes]) -> StreamPosition:
+    offset, epoch = reply
+    return StreamPosition(int(offset), epoch.decode())
+
+
+def _size(request: Append) -> int:
+    """Return the bytes of the message in a request."""
+    arguments = request.arguments if isinstance(request, ScriptCall) else request
+    return sum(len(argument) for argument in arguments if type(argument) is bytes)
+
+
+def _before_close(
+    loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Have an event loop do some work when it is closed, so that it leaves no connection open."""
+    close = loop.close
+
+    def closing() -> None:
+        loop.close = close  # type: ignore[method-assign]
+        if not loop.is_closed():
+            loop.run_until_complete(work())
+        loop.close()
+
+    loop.close = closing  # type: ignore[method-assign]
