@@ -58,7 +58,7 @@ class Serving:
         """Sends what the site publishes. Tests put one here that records."""
         self.after_commit: Publisher = AfterCommit(lambda: self.publisher)
         self._inherited: list[object] = []
-        """What a forked process had from its parent."""
+        """Nodes and member of the parents, in a forked process."""
         self._begin()
 
     def _begin(self) -> None:
@@ -67,7 +67,7 @@ class Serving:
         self._nodes: dict[asyncio.AbstractEventLoop, Node] = {}
         self._starting: dict[asyncio.AbstractEventLoop, asyncio.Task[Node]] = {}
         self._member: Member | None = None
-        """The member this process is besides its nodes."""
+        """The member that threads without a node use."""
 
     def begin_forked(self) -> None:
         """Begin as another member that serves no clients, in a process that was forked.

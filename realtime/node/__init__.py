@@ -1,1 +1,1 @@
-"""This process: its node, hub, outboxes and subscriptions, and the contract of hooks."""
+"""This process: its node, hub, feeds, outboxes and subscriptions, and the contract of hooks."""

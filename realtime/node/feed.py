@@ -56,7 +56,7 @@ from realtime.timers import Timer
 
 
 class Subscriber(Protocol):
-    """What the node knows of a client."""
+    """A client, as the node sees it."""
 
     id: ClientID
     codec: Codec
@@ -86,7 +86,7 @@ class Subscriber(Protocol):
         ...
 
     async def unsubscribe(self, channel: ChannelName) -> None:
-        """Unsubscribe on the server's behalf and tell the client; "" means from every channel."""
+        """Unsubscribe the client and push it; "" means from all its channels."""
         ...
 
     def close(self, disconnect: Disconnect | None) -> None:

@@ -70,7 +70,7 @@ to another node one after another."""
 
 
 class Connection(Protocol):
-    """What a node closes before it ends: a client, or a relayed request of one."""
+    """A connection to close before the node ends: a client, or a relayed request of one."""
 
     id: ClientID
     """Client ID; "" for a client of another node."""

@@ -179,8 +179,8 @@ class Subscriptions:
             visible: as it was for `add`.
 
         Raises:
-            EngineUnavailable: presence was not removed, the leave not published, or this process
-                not unsubscribed; the client is no subscriber any more all the same.
+            EngineUnavailable: presence was not removed, the leave was not published, or this
+                process was not unsubscribed. The client is removed in any case.
         """
         if channel in self._hub.feeds:
             self._hub.feeds[channel].leave(client)

@@ -1,4 +1,4 @@
-"""What this node answers to surveys, from its hub. Answers are bounded in size."""
+"""Answers of this node to surveys, from its hub. They are bounded in size."""
 
 from __future__ import annotations
 

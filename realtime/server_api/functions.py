@@ -28,7 +28,7 @@ from realtime.serving import refuse_on_loop, serving
 
 
 class ClientInfo(TypedDict):
-    """What others see of a client: user ID, client ID, and the infos where they exist."""
+    """A client, as others see it: user ID, client ID, and the infos where they exist."""
 
     user: str
     client: str

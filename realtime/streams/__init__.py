@@ -1,1 +1,1 @@
-"""Order and completeness of what a channel's stream holds, and recovery."""
+"""Streams of channels: order, completeness and recovery."""

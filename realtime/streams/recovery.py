@@ -1,12 +1,10 @@
-"""What a client missed: the pure part of recovery.
+"""Recovery of a client: the pure part.
 
-A channel's stream counts publications from offset 1 within an epoch. History keeps the
-last of them (and may have lost the first of those a client asks for). While history is
-being read, new publications arrive and are held back; `merge` puts both together so that
-the client gets each exactly once, oldest first.
+A stream counts publications from offset 1 within an epoch. History keeps the newest of them, and
+may have lost some that a client asks for. Publications that arrive while history is read are kept
+back; `merge` puts both together, so that the client gets each exactly once, oldest first.
 
-Spec: Channel options (history_recover); Subscribe result fields.
-Beyond the spec: the case table of Centrifugo 2.8 is followed row by row.
+docs/protocol.md, 3.8 and 3.9, row by row.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from realtime.protocol.messages import Publication, StreamPosition
 
 
 class Recovered(NamedTuple):
-    """What the subscribe reply carries."""
+    """Recovery as the subscribe reply carries it."""
 
     publications: tuple[Publication, ...]
     position: StreamPosition
@@ -27,10 +25,15 @@ class Recovered(NamedTuple):
 
 
 def recover(stream: History, since: StreamPosition) -> Recovered:
-    """Answer a client that last saw `since`.
+    """Recover a client that has seen a stream up to a position.
 
-    `stream` holds everything that is kept. Publications are returned even when
-    `recovered` is false, so that the client may show what there is.
+    Args:
+        stream: its history, at least from the publication after `since`.
+        since: the position.
+
+    Returns:
+        The publications that the client missed and history still has. If `recovered` is false,
+        there were others.
     """
     top = stream.position
     if since.offset >= top.offset:
@@ -38,7 +41,7 @@ def recover(stream: History, since: StreamPosition) -> Recovered:
     missed = tuple(p for p in stream.publications if p.offset > since.offset)
     if not missed:
         return Recovered((), top, False)
-    # what is kept has no gaps, so this is all of it when the first missed one is gone
+    # history has no gaps: if the first missed publication is there, all of them are
     complete = missed[0].offset == since.offset + 1 and since.epoch == top.epoch
     return Recovered(missed, top, complete)
 
@@ -46,8 +49,12 @@ def recover(stream: History, since: StreamPosition) -> Recovered:
 def merge(answer: Recovered, held: Sequence[Publication]) -> Recovered | None:
     """Add the publications that arrived while history was read.
 
-    Returns None when there is a gap between history and what was held: the state is
-    insufficient and the client has to start again.
+    Args:
+        answer: what `recover` returned.
+        held: the publications that were kept back, in order of arrival.
+
+    Returns:
+        Both together; None if there is a gap between them: the state is insufficient.
     """
     publications, position, recovered = answer
     offset = position.offset

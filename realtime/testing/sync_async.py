@@ -36,7 +36,7 @@ class Service(Protocol):
 
 
 class InService(Protocol):
-    """What methods in two versions belong to."""
+    """An object whose methods have two versions."""
 
     service: Service
 
