@@ -204,7 +204,7 @@ def test_publications_of_a_channel_are_expected_in_their_order(service: TestServ
         client.expect_nothing()
 
 
-def test_wrong_publication_fails_and_is_told(service: TestService) -> None:
+def test_wrong_publication_fails_and_is_shown(service: TestService) -> None:
     with service.client("17") as client:
         client.subscribe("news")
         realtime.publish("news", {"text": "hi"})
@@ -213,7 +213,7 @@ def test_wrong_publication_fails_and_is_told(service: TestService) -> None:
             client.expect("news", 1)
 
 
-def test_missing_publication_fails_and_tells_what_came(service: TestService) -> None:
+def test_missing_publication_fails_and_shows_what_came(service: TestService) -> None:
     with service.client("17") as client:
         client.subscribe("other")
         realtime.publish("other", {"text": "hi"})
@@ -222,7 +222,7 @@ def test_missing_publication_fails_and_tells_what_came(service: TestService) -> 
             client.expect("news", timeout=0.01)
 
 
-def test_unexpected_publication_fails_and_is_told(service: TestService) -> None:
+def test_unexpected_publication_fails_and_is_shown(service: TestService) -> None:
     with service.client("17") as client:
         client.subscribe("news")
         realtime.publish("news", {"text": "hi"})
@@ -302,7 +302,7 @@ def test_client_that_closes_is_gone_when_the_block_ends(service: TestService) ->
     assert realtime.info()[0]["num_clients"] == 0
 
 
-async def test_plain_method_on_an_event_loop_names_its_twin(service: TestService) -> None:
+async def test_sync_method_on_an_event_loop_names_its_async_version(service: TestService) -> None:
     async with service.client("17") as client:
         with pytest.raises(RuntimeError, match=r"TestClient\.asubscribe"):
             client.subscribe("news")

@@ -40,7 +40,7 @@ def test_nothing_is_left_when_it_has_stopped() -> None:
         realtime.publish("news", 1)
 
 
-def test_client_that_is_still_connected_when_it_stops_is_told_3001() -> None:
+def test_client_that_is_still_connected_when_it_stops_is_closed_with_3001() -> None:
     with TestService() as service:
         client = service.client("17").connect()
 
@@ -132,7 +132,7 @@ def test_changed_options_restart_the_service() -> None:
         assert realtime.presence("news") == {}
 
 
-def test_wrong_options_are_told_to_whoever_connects() -> None:
+def test_clients_that_connect_get_the_mistakes_of_the_options() -> None:
     with TestService() as service:
         with override_settings(REALTIME={"nope": 1}), pytest.raises(InvalidOptions):
             service.client("17").connect()

@@ -113,7 +113,7 @@ class Site:
         assert (disconnect.value.code, disconnect.value.reason) == (4001, "enough")
         assert not alice.closed(4001).reconnect
 
-    def test_receiver_of_a_signal_has_heard_of_the_client(self) -> None:
+    def test_receiver_of_a_signal_was_called_for_the_client(self) -> None:
         def remember(user: str, channel: str, **_: Any) -> None:
             Group.objects.create(name=f"{get_user_model().objects.get(pk=user)} in {channel}")
             realtime.publish("news", user)
@@ -136,7 +136,7 @@ class Site:
 
             assert realtime.presence("news")[alice.id]["user"] == str(self.user.pk)
 
-    def test_cookies_of_nobody_let_nobody_in(self) -> None:
+    def test_cookies_without_a_session_are_refused(self) -> None:
         with pytest.raises(DisconnectBadRequest):
             self.realtime_client(cookies={"sessionid": "nonsense"}).connect()
 

@@ -271,7 +271,7 @@ def test_outbox_has_nothing_of_a_transaction_that_ended_before() -> None:
 def test_publication_that_fails_after_the_commit_is_logged_and_undoes_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nobody serves here, and nothing is captured: without the kit a log entry is all."""
+    """Nothing serves or captures here: without the kit there is only a log entry."""
     with caplog.at_level(logging.ERROR, "django.db"), transaction.atomic():
         Group.objects.create(name="staff")
         realtime.publish("news", 1)

@@ -207,7 +207,7 @@ async def test_clients_are_closed_when_the_stop_begins(serving: Serving) -> None
     assert client.close_codes == [3001]
 
 
-async def test_beginning_to_stop_where_nothing_was_started_is_nothing(serving: Serving) -> None:
+async def test_beginning_to_stop_where_nothing_was_started_is_ignored(serving: Serving) -> None:
     serving.begin_stop()
     await serving.stop()
 

@@ -21,7 +21,7 @@ def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Serv
     return start(serve, request.param)
 
 
-# methods: the params and the reply tell each of them from all the others
+# methods: params and reply distinguish each of them from all the others
 
 METHODS: dict[str, tuple[int, Any, Any]] = {
     "publish": (0, {"channel": "off:a", "data": 1}, {"result": {}}),

@@ -108,7 +108,7 @@ def test_right_header_is_enough_beside_a_wrong_query(server: Server) -> None:
     assert post(server, COMMAND, path="/api?api_key=wrong").status == 200
 
 
-def test_key_in_the_body_is_no_key(server: Server) -> None:
+def test_key_in_the_body_is_not_accepted(server: Server) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
 
     assert post(server, f"api_key={API_KEY}".encode(), headers=headers).status == 401
@@ -118,7 +118,7 @@ def test_key_in_the_body_is_no_key(server: Server) -> None:
 
 
 SPECIAL_KEY = "k+y/&=%41éà"
-"""The UTF-8 of its last letter ends with what is white space in Latin-1, a no-break space."""
+"""The UTF-8 of its last character ends with a byte that is a no-break space in Latin-1."""
 
 
 @pytest.mark.parametrize("shell", BOTH)
@@ -162,7 +162,7 @@ def test_key_with_the_byte_of_a_next_line_is_accepted_in_the_header(
     [{}, {"Authorization": "apikey"}, {"Authorization": "apikey "}, WRONG],
     ids=["no header", "scheme only", "scheme and space", "wrong key"],
 )
-def test_without_the_option_api_key_nobody_gets_in(
+def test_without_the_option_api_key_every_request_is_refused(
     serve: Callable[..., Server], shell: str, path: str, headers: Mapping[str, str]
 ) -> None:
     answer = post(start(serve, shell, api_key=""), line("info"), path=path, headers=headers)

@@ -151,7 +151,7 @@ async def test_subscriber_of_another_channel_gets_nothing(
     await client.quiet()
 
 
-async def test_refused_publish_reaches_nobody(
+async def test_refused_publish_reaches_no_subscriber(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     client = await connect(server)
@@ -209,7 +209,7 @@ async def test_broadcast_publishes_before_the_failing_channel_and_not_after(
     await client.quiet()
 
 
-async def test_malformed_broadcast_reaches_nobody(
+async def test_malformed_broadcast_reaches_no_subscriber(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     client = await connect(server)

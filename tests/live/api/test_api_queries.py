@@ -38,7 +38,7 @@ def publications(server: Server, channel: str) -> list[Any]:
 # presence
 
 
-async def test_presence_tells_user_and_client_under_the_connection_id(
+async def test_presence_has_user_and_client_under_the_client_id(
     server: Server, connect: Callable[..., Any], unique: str, format_name: str
 ) -> None:
     channel = f"kept:{unique}"
@@ -306,7 +306,7 @@ async def test_info_counts_clients_users_and_channels(
     wait_until(lambda: node()["uptime"] > empty["uptime"], what="a later uptime")
 
 
-def test_info_tells_another_uid_for_every_process(
+def test_info_has_another_uid_for_every_process(
     serve: Callable[..., Server], own_server: Callable[..., Server]
 ) -> None:
     uids = {

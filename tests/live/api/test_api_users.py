@@ -19,7 +19,7 @@ def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Serv
 
 
 def unsub(channel: str) -> dict[str, Any]:
-    """The push that tells a client it was unsubscribed."""
+    """The push of an unsubscribe."""
     return {"type": 3, "channel": channel, "data": {}}
 
 
@@ -147,7 +147,7 @@ async def test_unsubscribe_with_an_empty_channel_is_from_all_channels(
     assert await client.push() == unsub(unique)
 
 
-async def test_unsubscribe_without_a_channel_tells_each_connection_of_its_own_channels(
+async def test_unsubscribe_without_a_channel_pushes_each_connection_its_own_channels(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     first = await connect(server, user=unique)

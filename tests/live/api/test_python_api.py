@@ -24,7 +24,7 @@ PLACES = [
     "async-to-sync",
     "other-loop",
 ]
-"""Paths of tests/site/views.py: the first three call the function, the others await its twin."""
+"""Paths of tests/site/views.py: the first three call the sync version, the others the async one."""
 
 Call = Callable[..., Any]
 
@@ -117,7 +117,7 @@ async def test_disconnect_closes_the_connections_of_the_user(
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_presence_and_its_stats_tell_who_is_subscribed(
+async def test_presence_and_its_stats_show_who_is_subscribed(
     server: Server, connect: Callable[..., Any], unique: str, place: str
 ) -> None:
     channel = f"kept:{unique}"
@@ -134,7 +134,7 @@ async def test_presence_and_its_stats_tell_who_is_subscribed(
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_history_tells_what_is_kept_until_it_is_removed(
+def test_history_shows_publications_until_they_are_removed(
     server: Server, unique: str, place: str
 ) -> None:
     channel = f"kept:{unique}"
@@ -149,7 +149,7 @@ def test_history_tells_what_is_kept_until_it_is_removed(
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_channels_tells_what_has_a_subscriber(
+async def test_channels_shows_those_with_a_subscriber(
     server: Server, connect: Callable[..., Any], unique: str, place: str
 ) -> None:
     client = await connect(server)
@@ -161,7 +161,7 @@ async def test_channels_tells_what_has_a_subscriber(
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_info_tells_of_this_node(server: Server, place: str) -> None:
+def test_info_describes_this_node(server: Server, place: str) -> None:
     (node,) = call(server, place, "info")["result"]
 
     assert node["uid"] == server.api("info")["result"]["nodes"][0]["uid"]
@@ -319,7 +319,7 @@ async def test_python_data_are_published_in_their_json_form(
 
 
 @pytest.mark.parametrize("place", ["sync-on-the-loop", "sync-on-another-loop"])
-def test_plain_function_on_an_event_loop_is_an_error_that_names_the_twin(
+def test_sync_function_on_an_event_loop_is_an_error_that_names_the_async_version(
     server: Server, unique: str, place: str
 ) -> None:
     channel = f"kept:{unique}"

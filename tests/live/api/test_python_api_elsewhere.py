@@ -67,22 +67,22 @@ def output(code: str, **environment: str) -> str:
     return finished.stdout
 
 
-def test_functions_and_their_twins_raise_not_serving() -> None:
+def test_functions_and_their_async_versions_raise_not_serving() -> None:
     calls = {name: f"realtime.{name}({arguments})" for name, arguments in FUNCTIONS.items()}
-    twins = {
+    async_versions = {
         f"a{name}": f"asyncio.run(realtime.a{name}({arguments}))"
         for name, arguments in FUNCTIONS.items()
     }
     lines = [
         f"try:\n    {call}\nexcept realtime.NotServing as error:\n    print({name!r}, error)"
-        for name, call in (calls | twins).items()
+        for name, call in (calls | async_versions).items()
     ]
 
     printed = output(SET_UP + "\n".join(lines), DJANGO_SETTINGS_MODULE="tests.settings")
 
-    told = dict(line.split(" ", 1) for line in printed.splitlines())
-    assert list(told) == [*calls, *twins]
-    assert all(message.endswith(ADVICE) for message in told.values()), told
+    messages = dict(line.split(" ", 1) for line in printed.splitlines())
+    assert list(messages) == [*calls, *async_versions]
+    assert all(message.endswith(ADVICE) for message in messages.values()), messages
 
 
 def test_uncaught_not_serving_ends_a_program_with_the_advice_last() -> None:
@@ -96,11 +96,11 @@ def test_uncaught_not_serving_ends_a_program_with_the_advice_last() -> None:
     assert last.endswith(ADVICE)
 
 
-def test_not_serving_is_no_error_of_the_protocol() -> None:
+def test_not_serving_is_not_an_error_of_the_protocol() -> None:
     assert not issubclass(realtime.NotServing, realtime.Error)
 
 
-def test_shell_of_the_ready_site_is_told_what_to_do(tmp_path: Path) -> None:
+def test_shell_of_the_ready_site_gets_advice(tmp_path: Path) -> None:
     code = "import realtime\ntry:\n    realtime.publish('a', 1)\n"
     code += "except realtime.NotServing as error:\n    print(error)"
 
@@ -134,7 +134,7 @@ def test_importing_does_not_import_django(statement: str) -> None:
     assert output(code) == "[]\n"
 
 
-def test_every_function_and_its_twin_can_be_imported_and_is_documented() -> None:
+def test_every_function_and_its_async_version_can_be_imported_and_is_documented() -> None:
     names = {*FUNCTIONS, *(f"a{name}" for name in FUNCTIONS)}
 
     others = {name for name in realtime.__all__ if name[0].isupper()}  # exceptions and results
@@ -148,7 +148,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
         _ = realtime.nope
 
 
-def test_api_of_a_process_that_serves_nobody_answers_503(
+def test_api_of_a_process_that_serves_no_clients_answers_503(
     client: Client, settings: Settings
 ) -> None:
     """Under WSGI, for example."""

@@ -29,7 +29,7 @@ def start(
     """Start, or find, a site with views that publish in transactions; with each engine."""
     shared = {"redis_url": redis_server.url, "redis_prefix": "transactions"}
     options = OPTIONS | (shared if request.param == "redis" else {})
-    nowhere = tmp_path_factory.getbasetemp() / "signals-nobody-reads"
+    nowhere = tmp_path_factory.getbasetemp() / "signals-not-read"
     variables = environment(tmp_path_factory, "signals") | {"TEST_SIGNALS": str(nowhere)}
 
     def start(**more: str) -> Server:

@@ -1,4 +1,4 @@
-"""What the tests of the node share: subscribing, publishing, losing something on the way."""
+"""Parts of the tests of the node: subscribe, publish, lose publications on the way."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_removed_client_leaves_nothing_behind(hub: Hub) -> None:
     assert not hub.users
 
 
-def test_removing_a_client_twice_or_an_unknown_one_is_nothing(hub: Hub) -> None:
+def test_removing_a_client_twice_or_an_unknown_one_is_ignored(hub: Hub) -> None:
     client, unknown = RecordingClient("C1"), RecordingClient("C2")
     hub.add(client)
 
@@ -94,7 +94,7 @@ def test_last_subscriber_may_be_held_or_live(hub: Hub) -> None:
     assert not hub.feeds
 
 
-def test_removing_an_unknown_subscription_is_nothing(hub: Hub) -> None:
+def test_removing_an_unknown_subscription_is_ignored(hub: Hub) -> None:
     client = RecordingClient("C1")
     hub.add_subscription("a", client, OPTIONS)
 

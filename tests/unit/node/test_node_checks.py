@@ -64,7 +64,7 @@ async def test_loss_at_the_end_that_history_does_not_keep_closes_with_3010(
     assert published(client) == [1]
 
 
-async def test_right_position_closes_nobody(node: Node, clock: Clock) -> None:
+async def test_right_position_closes_no_client(node: Node, clock: Clock) -> None:
     client = RecordingClient()
     await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)

@@ -180,7 +180,7 @@ async def test_channel_that_ends_while_it_catches_up_does_not_keep_the_others_fr
 
 
 @pytest.mark.parametrize("step", ["subscribe", "position"])
-async def test_channel_that_is_opened_during_an_interruption_keeps_nobody_from_catching_up(
+async def test_channel_that_is_opened_during_an_interruption_delays_no_other(
     node: Node, engine: SuspendedEngine, step: str
 ) -> None:
     opened = RecordingClient("C1")

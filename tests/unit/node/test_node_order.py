@@ -154,7 +154,7 @@ async def test_subscriber_that_comes_after_a_gap_closed_the_others_is_served(nod
     assert published(first) == []
 
 
-async def test_gap_in_a_channel_without_recovery_closes_nobody(node: Node) -> None:
+async def test_gap_in_a_channel_without_recovery_closes_no_client(node: Node) -> None:
     client = RecordingClient()
     await subscribe(node, client, HISTORY)
     await publish(node, HISTORY, 1)
@@ -194,7 +194,7 @@ async def test_publication_that_arrives_twice_is_delivered_once(node: Node) -> N
     assert client.closes == []
 
 
-async def test_stray_publication_of_another_epoch_is_not_delivered_and_closes_nobody(
+async def test_stray_publication_of_another_epoch_is_not_delivered_and_closes_no_client(
     node: Node,
 ) -> None:
     client = RecordingClient()

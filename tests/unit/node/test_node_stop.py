@@ -1,4 +1,4 @@
-"""The end of a node: everybody is told to come back elsewhere, in bounded time."""
+"""The end of a node: its clients are closed with 3001, in bounded time."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ async def serving(clock: Clock) -> tuple[Node, SuspendedEngine, Connection]:
     return node, engine, connection
 
 
-async def test_node_that_stops_is_gone_for_the_others_and_leaves_nobody_present(
+async def test_node_that_stops_is_withdrawn_and_leaves_no_client_present(
     clock: Clock,
 ) -> None:
     node, engine, connection = await serving(clock)
@@ -187,7 +187,7 @@ async def test_node_that_stops_is_gone_for_the_others_and_leaves_nobody_present(
 
 
 @pytest.mark.parametrize("method", [*METHODS, "every one"])
-async def test_node_whose_engine_hangs_tells_its_clients_and_ends_in_time(
+async def test_node_whose_engine_hangs_closes_its_clients_and_ends_in_time(
     clock: Clock, method: str
 ) -> None:
     node, engine, connection = await serving(clock)
@@ -229,7 +229,7 @@ async def test_node_that_is_stopped_late_does_not_wait_long_for_an_engine_that_h
     await stop(node, clock, ENGINE_STOP_TIMEOUT)
 
 
-async def test_client_is_told_at_once_also_where_the_engine_hangs(clock: Clock) -> None:
+async def test_client_is_closed_at_once_also_while_the_engine_hangs(clock: Clock) -> None:
     node, engine, connection = await serving(clock)
     engine.hold(*METHODS)
 
@@ -244,7 +244,7 @@ STEPS = ["subscribe", "position", "presence.add"]
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_client_whose_subscribe_hangs_in_the_engine_is_told_too(
+async def test_client_whose_subscribe_hangs_in_the_engine_is_closed_too(
     clock: Clock, step: str
 ) -> None:
     node, engine, connection = await serving(clock)

@@ -1,4 +1,4 @@
-"""Observers in a node: what is not told of them, not even later or when something fails."""
+"""Observers in a node are hidden, also later and when something fails."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RecordingEvents(NoEvents):
 
 
 class Bench:
-    """A node with an engine that counts what it is asked."""
+    """A node with an engine that counts its calls."""
 
     def __init__(self) -> None:
         self.engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
@@ -50,7 +50,7 @@ class Bench:
         return connection
 
     def calls(self) -> int:
-        """How often the engine was told who is there."""
+        """Calls of the engine about presence, joins and leaves."""
         return sum(self.engine.calls[method] for method in PRESENCE)
 
 
@@ -61,9 +61,7 @@ async def bench(clock: Clock) -> Bench:
     return bench
 
 
-async def test_nothing_of_an_observer_is_told_from_its_beginning_to_its_end(
-    bench: Bench, clock: Clock
-) -> None:
+async def test_observer_is_hidden_from_its_beginning_to_its_end(bench: Bench, clock: Clock) -> None:
     observer = await bench.connect("a", "b")
     await clock.advance(100)  # presence is renewed every 25 seconds
     await turns(20)
@@ -100,9 +98,7 @@ async def test_observer_has_no_user_and_no_personal_channel(bench: Bench, clock:
     await stop(bench.node, clock, SHUTDOWN_TIMEOUT)
 
 
-async def test_observer_is_told_to_come_back_when_the_node_stops(
-    bench: Bench, clock: Clock
-) -> None:
+async def test_observer_is_closed_when_the_node_stops(bench: Bench, clock: Clock) -> None:
     observer = await bench.connect("a")
 
     await stop(bench.node, clock, SHUTDOWN_TIMEOUT)

@@ -308,7 +308,7 @@ async def test_bound_holds_while_the_transport_is_busy(flusher: Flusher) -> None
     assert peer.overflows == 1
 
 
-async def test_nobody_waits_for_a_busy_transport(flusher: Flusher) -> None:
+async def test_other_clients_do_not_wait_for_a_busy_transport(flusher: Flusher) -> None:
     busy, other = Peer(flusher), Peer(flusher)
     busy.transport.ready = False
 

@@ -166,7 +166,7 @@ def test_transaction_of_another_thread_is_none_of_mine(sent: Sent) -> None:
 
 
 @committing
-def test_twins_go_out_at_once(sent: Sent) -> None:
+def test_async_versions_publish_at_once(sent: Sent) -> None:
     with transaction.atomic():
         async_to_sync(realtime.apublish)("news", 1)
         async_to_sync(realtime.apublish_many)([("news", 2), ("news", 3)])
@@ -287,7 +287,7 @@ def test_mistake_in_a_transaction_is_raised_at_once(
 
 
 @pytest.mark.parametrize(
-    ("call", "twin"),
+    ("call", "async_name"),
     [
         (lambda: realtime.publish("news", 1), "apublish there"),
         (lambda: realtime.publish_many([("news", 1)]), "apublish_many there"),
@@ -295,10 +295,10 @@ def test_mistake_in_a_transaction_is_raised_at_once(
     ],
     ids=["publish", "publish_many", "broadcast"],
 )
-async def test_plain_function_on_an_event_loop_is_refused_and_the_twin_is_named(
-    sent: Sent, call: Callable[[], None], twin: str
+async def test_sync_function_on_an_event_loop_is_refused_and_names_the_async_version(
+    sent: Sent, call: Callable[[], None], async_name: str
 ) -> None:
-    with pytest.raises(RuntimeError, match=f"await realtime.{twin}"):
+    with pytest.raises(RuntimeError, match=f"await realtime.{async_name}"):
         call()
 
     assert sent == []
@@ -328,7 +328,7 @@ def test_failure_after_the_commit_is_logged_and_hides_neither_commit_nor_later_w
 
 
 @committing
-def test_process_that_serves_nobody_says_so_after_the_commit(
+def test_process_that_serves_no_clients_logs_it_after_the_commit(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""What the tests of publishing and transactions share."""
+"""Parts of the tests of publishing and transactions."""
 
 from __future__ import annotations
 

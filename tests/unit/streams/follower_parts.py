@@ -1,4 +1,4 @@
-"""What the tests of following share: a stream, and a line from the engine that may be cut."""
+"""Parts of the tests of followers: a stream, and a line from the engine that may be cut."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.unit.suspended_engine import SuspendedEngine
 
 
 class Line:
-    """Brings what is published into one channel to whom follows it, or loses it."""
+    """Brings publications of one channel to a follower, or loses them."""
 
     def __init__(self, engine: SuspendedEngine) -> None:
         self.engine = engine
         self.follower = StreamFollower(engine.broker, "a", self._deliver, self._lost)
-        self.handed_on: list[int] = []
-        """The data of the publications that were handed on."""
+        self.delivered: list[int] = []
+        """The data of the publications that were delivered."""
         self.losses = 0
         """How often the stream was lost."""
         self._cut = False
@@ -27,14 +27,14 @@ class Line:
         self._uids = 0
 
     def _deliver(self, publication: Publication) -> None:
-        self.handed_on.append(int(publication.data.raw))
+        self.delivered.append(int(publication.data.raw))
 
     def _lost(self) -> None:
         self.losses += 1
 
     @property
     def position(self) -> StreamPosition:
-        """That of the last publication handed on, which there must be."""
+        """The position of the last publication delivered; there must be one."""
         position = self.follower.position
         assert position is not None
         return position
@@ -46,7 +46,7 @@ class Line:
             await self.engine.broker.publish("a", publication, RECOVERABLE)
 
     async def lose(self, *values: int) -> tuple[Publication, StreamPosition]:
-        """Publish what does not arrive; returns the last of it."""
+        """Publish values that do not arrive; return the last publication."""
         self._cut = True
         await self.publish(*values)
         self._cut = False
@@ -54,10 +54,10 @@ class Line:
         return self._last
 
     def arrive(self, publication: Publication, position: StreamPosition) -> None:
-        """Bring something now."""
+        """Bring a publication now."""
         self.follower.on_publication(publication, position)
 
-    # what an engine asks of its receiver
+    # see `engine.base.Receiver`
 
     uid = "N1"
 
@@ -70,7 +70,7 @@ class Line:
             self.arrive(publication, position)
 
     def on_join(self, channel: str, info: ClientInfo) -> None:
-        raise AssertionError("nobody joins here")
+        raise AssertionError("there are no joins here")
 
     def on_occupied(self, channel: str) -> None:
         pass
@@ -79,17 +79,17 @@ class Line:
         pass
 
     def on_leave(self, channel: str, info: ClientInfo) -> None:
-        raise AssertionError("nobody leaves here")
+        raise AssertionError("there are no leaves here")
 
     def on_interrupted(self, concerns: object) -> None:
-        raise AssertionError("tests interrupt the following themselves")
+        raise AssertionError("tests interrupt the follower themselves")
 
     def on_resumed(self, concerns: object) -> None:
-        raise AssertionError("tests resume the following themselves")
+        raise AssertionError("tests resume the follower themselves")
 
 
 async def open_line() -> Line:
-    """A line from an engine of its own; nobody follows yet."""
+    """A line from an engine of its own; its follower is not started."""
     line = Line(SuspendedEngine(Timers(asyncio.get_running_loop())))
     await line.engine.start(line)
     await line.engine.broker.subscribe("a")

@@ -1,4 +1,4 @@
-"""What the tests of following share: letting publications arrive, answering what is asked."""
+"""Parts of the tests of orders: publications that arrive, and reads of the stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def publication(offset: int, uid: str = "") -> Publication:
     return Publication(data("1"), None, offset, uid or f"u{offset}")
 
 
-def following(offset: int) -> StreamOrder:
+def started(offset: int) -> StreamOrder:
     """Return an order that was started at this offset."""
     order = StreamOrder()
     order.begin_read()
@@ -25,22 +25,22 @@ def following(offset: int) -> StreamOrder:
 
 
 def arrive(order: StreamOrder, *offsets: int, epoch: str = E) -> list[int]:
-    """Let publications arrive; returns the offsets of those that are handed on."""
+    """Let publications arrive; return the offsets of those that are delivered."""
     return [
-        handed_on.offset
+        delivered.offset
         for offset in offsets
-        for handed_on in order.receive(publication(offset), StreamPosition(offset, epoch))
+        for delivered in order.receive(publication(offset), StreamPosition(offset, epoch))
     ]
 
 
 def read(order: StreamOrder, top: int, *kept: int, epoch: str = E) -> list[int]:
-    """Answer what was asked; returns the offsets of those that are handed on."""
+    """End a read; return the offsets of the publications that are delivered."""
     history = History(tuple(map(publication, kept)), StreamPosition(top, epoch))
-    return [handed_on.offset for handed_on in order.end_read(history)]
+    return [delivered.offset for delivered in order.end_read(history)]
 
 
 def lose(order: StreamOrder, top: int, *kept: int, epoch: str = E) -> None:
-    """Answer what is asked by what does not continue the stream, so that it begins anew."""
+    """End a read with a stream that does not continue, so that the order starts anew."""
     order.begin_read()
     with pytest.raises(StreamLost):
         read(order, top, *kept, epoch=epoch)
@@ -48,4 +48,4 @@ def lose(order: StreamOrder, top: int, *kept: int, epoch: str = E) -> None:
 
 
 def start(order: StreamOrder, offset: int, epoch: str = E) -> list[int]:
-    return [handed_on.offset for handed_on in order.start(StreamPosition(offset, epoch))]
+    return [delivered.offset for delivered in order.start(StreamPosition(offset, epoch))]

@@ -1,4 +1,4 @@
-"""Following a stream of an engine: it is read whenever something is missing, or may be."""
+"""Followers: the stream is read whenever something is missing, or may be."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tests.unit.streams.follower_parts import Line, open_line
 
 @pytest.fixture
 async def line(clock: Clock) -> Line:
-    """A line on which nobody follows yet, in the test's time."""
+    """A line whose follower is not started, in the test's time."""
     return await open_line()
 
 
 # starting
 
 
-async def test_publications_are_handed_on_as_they_arrive(line: Line) -> None:
+async def test_publications_are_delivered_as_they_arrive(line: Line) -> None:
     await line.follower.start()
 
     await line.publish(1, 2, 3)
 
-    assert line.handed_on == [1, 2, 3]
+    assert line.delivered == [1, 2, 3]
     assert line.follower.position == await line.engine.broker.position("a")
 
 
@@ -38,7 +38,7 @@ async def test_stream_is_followed_from_where_it_is_at_the_start(line: Line) -> N
     await line.follower.start()
     await line.publish(3)
 
-    assert line.handed_on == [3]
+    assert line.delivered == [3]
 
 
 async def test_position_is_unknown_until_the_start_is_through(line: Line) -> None:
@@ -64,12 +64,12 @@ async def test_publication_that_arrives_before_the_position_was_read_is_in_the_p
     line.engine.go_on("position")
     await starting
 
-    assert line.handed_on == []
+    assert line.delivered == []
     assert (await line.engine.broker.position("a")).offset == 1
     assert line.follower.position == await line.engine.broker.position("a")
 
 
-async def test_publication_that_arrives_after_the_position_was_read_is_handed_on(
+async def test_publication_that_arrives_after_the_position_was_read_is_delivered(
     line: Line,
 ) -> None:
     line.engine.hold_answer("position")
@@ -77,11 +77,11 @@ async def test_publication_that_arrives_after_the_position_was_read_is_handed_on
     await line.engine.reached("position")
 
     await line.publish(1)
-    assert line.handed_on == []
+    assert line.delivered == []
     line.engine.go_on("position")
     await starting
 
-    assert line.handed_on == [1]
+    assert line.delivered == [1]
 
 
 async def test_start_fails_with_the_engine(line: Line) -> None:
@@ -100,9 +100,9 @@ async def test_gap_is_filled_from_history_in_order(line: Line) -> None:
 
     await line.lose(2, 3)
     await line.publish(4)
-    await eventually(lambda: len(line.handed_on) == 4)
+    await eventually(lambda: len(line.delivered) == 4)
 
-    assert line.handed_on == [1, 2, 3, 4]
+    assert line.delivered == [1, 2, 3, 4]
     assert line.losses == 0
 
 
@@ -122,12 +122,12 @@ async def test_many_gaps_are_filled_with_one_read(line: Line) -> None:
         await line.lose(value)
         await line.publish(value + 1)
     await turns(20)
-    assert line.handed_on == []
+    assert line.delivered == []
 
     line.engine.go_on("history")
-    await eventually(lambda: len(line.handed_on) == 20)
+    await eventually(lambda: len(line.delivered) == 20)
 
-    assert line.handed_on == list(range(20))
+    assert line.delivered == list(range(20))
     assert line.engine.calls["history"] == 1
 
 
@@ -144,19 +144,19 @@ async def test_gap_that_began_while_the_answer_was_on_its_way_is_filled_with_ano
     await line.publish(5)
 
     line.engine.go_on("history")
-    await eventually(lambda: len(line.handed_on) == 5)
+    await eventually(lambda: len(line.delivered) == 5)
 
-    assert line.handed_on == [1, 2, 3, 4, 5]
+    assert line.delivered == [1, 2, 3, 4, 5]
     assert line.engine.calls["history"] == 2
 
 
-async def test_stream_is_read_from_the_last_one_that_was_handed_on(line: Line) -> None:
+async def test_stream_is_read_from_the_last_one_that_was_delivered(line: Line) -> None:
     await line.follower.start()
     await line.publish(*range(10))
 
     await line.lose(10)
     await line.publish(11)
-    await eventually(lambda: line.handed_on == list(range(12)))
+    await eventually(lambda: line.delivered == list(range(12)))
 
     assert line.engine.broker.read_from == [10]
 
@@ -170,11 +170,11 @@ async def test_gap_is_filled_when_the_engine_answers_again(line: Line, clock: Cl
     await line.lose(1)
     await line.publish(2)
     await clock.advance(10)
-    assert line.handed_on == []
+    assert line.delivered == []
 
     line.engine.failing.clear()
     await clock.advance(MAX_RETRY_DELAY)
-    await eventually(lambda: line.handed_on == [1, 2])
+    await eventually(lambda: line.delivered == [1, 2])
 
     assert line.losses == 0
 
@@ -218,7 +218,7 @@ async def test_failure_is_logged_with_the_channel(
 # reach and check
 
 
-async def test_reach_of_what_was_handed_on_asks_nothing(line: Line) -> None:
+async def test_reach_of_what_was_delivered_asks_nothing(line: Line) -> None:
     await line.follower.start()
     await line.publish(1)
     epoch = line.position.epoch
@@ -229,13 +229,13 @@ async def test_reach_of_what_was_handed_on_asks_nothing(line: Line) -> None:
     assert line.engine.calls["history"] == 0
 
 
-async def test_reach_returns_when_everything_up_to_the_position_was_handed_on(line: Line) -> None:
+async def test_reach_returns_when_everything_up_to_the_position_was_delivered(line: Line) -> None:
     await line.follower.start()
     await line.lose(1, 2)
 
     await line.follower.reach(await line.engine.broker.position("a"))
 
-    assert line.handed_on == [1, 2]
+    assert line.delivered == [1, 2]
 
 
 async def test_reach_of_now_reads_the_stream(line: Line) -> None:
@@ -244,7 +244,7 @@ async def test_reach_of_now_reads_the_stream(line: Line) -> None:
 
     await line.follower.reach(None)
 
-    assert line.handed_on == [1]
+    assert line.delivered == [1]
 
 
 async def test_reach_waits_while_the_engine_fails(line: Line, clock: Clock) -> None:
@@ -259,7 +259,7 @@ async def test_reach_waits_while_the_engine_fails(line: Line, clock: Clock) -> N
     await clock.advance(MAX_RETRY_DELAY)
     await reaching
 
-    assert line.handed_on == [1]
+    assert line.delivered == [1]
 
 
 async def test_caller_that_gives_up_does_not_end_the_read_for_others(line: Line) -> None:
@@ -275,7 +275,7 @@ async def test_caller_that_gives_up_does_not_end_the_read_for_others(line: Line)
     await patient
 
     assert impatient.cancelled()
-    assert line.handed_on == [1]
+    assert line.delivered == [1]
 
 
 async def test_check_reads_nothing_where_the_position_is_right(line: Line) -> None:
@@ -294,10 +294,10 @@ async def test_check_fills_what_was_lost_at_the_end(line: Line) -> None:
 
     await line.follower.check()
 
-    assert line.handed_on == [1, 2, 3]
+    assert line.delivered == [1, 2, 3]
 
 
-async def test_publication_that_was_on_its_way_during_a_check_is_handed_on_once(
+async def test_publication_that_was_on_its_way_during_a_check_is_delivered_once(
     line: Line,
 ) -> None:
     await line.follower.start()
@@ -307,7 +307,7 @@ async def test_publication_that_was_on_its_way_during_a_check_is_handed_on_once(
     line.arrive(*late)
     await line.publish(2)
 
-    assert line.handed_on == [1, 2]
+    assert line.delivered == [1, 2]
 
 
 async def test_check_fails_with_the_engine(line: Line) -> None:
@@ -344,11 +344,11 @@ async def interrupted(line: Line) -> None:
 
 async def at_rest(line: Line) -> None:
     await line.publish(1)
-    line.handed_on.clear()
+    line.delivered.clear()
 
 
 @pytest.mark.parametrize("state", [at_rest, reading, waiting_to_read_again, interrupted])
-async def test_stop_hands_on_nothing_more_and_leaves_no_task(
+async def test_stop_delivers_nothing_more_and_leaves_no_task(
     line: Line, clock: Clock, state: Callable[[Line], Any]
 ) -> None:
     await line.follower.start()
@@ -359,11 +359,11 @@ async def test_stop_hands_on_nothing_more_and_leaves_no_task(
     await clock.advance(100)
 
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
-    assert line.handed_on == []
+    assert line.delivered == []
     assert line.losses == 0
 
 
-async def test_following_that_is_stopped_while_it_starts_leaves_no_task(
+async def test_follower_that_is_stopped_while_it_starts_leaves_no_task(
     line: Line, clock: Clock
 ) -> None:
     line.engine.hold_answer("position")
@@ -379,4 +379,4 @@ async def test_following_that_is_stopped_while_it_starts_leaves_no_task(
     await clock.advance(100)
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert line.handed_on == []
+    assert line.delivered == []

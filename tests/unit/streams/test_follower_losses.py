@@ -1,4 +1,4 @@
-"""Following a stream of an engine that is interrupted, or that lost the stream."""
+"""Followers of an engine that is interrupted, or that lost the stream."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ async def test_what_arrives_during_an_interruption_waits_and_nothing_is_read(lin
     await line.publish(4)
     await turns(20)
 
-    assert line.handed_on == []
+    assert line.delivered == []
     assert line.engine.calls["history"] == 0
 
 
-async def test_resume_returns_when_everything_that_was_missed_is_handed_on(line: Line) -> None:
+async def test_resume_returns_when_everything_that_was_missed_is_delivered(line: Line) -> None:
     await line.publish(1)
     line.follower.interrupt()
     await line.publish(2)
@@ -46,23 +46,23 @@ async def test_resume_returns_when_everything_that_was_missed_is_handed_on(line:
 
     await resume(line)
 
-    assert line.handed_on == [1, 2, 3, 4]
+    assert line.delivered == [1, 2, 3, 4]
     assert line.engine.calls["history"] == 1
     await line.publish(5)
-    assert line.handed_on == [1, 2, 3, 4, 5]
+    assert line.delivered == [1, 2, 3, 4, 5]
 
 
-async def test_interruption_without_a_loss_loses_nobody(line: Line) -> None:
+async def test_interruption_without_a_loss_closes_no_subscriber(line: Line) -> None:
     await line.publish(1)
     line.follower.interrupt()
 
     await resume(line)
     await line.publish(2)
 
-    assert (line.handed_on, line.losses) == ([1, 2], 0)
+    assert (line.delivered, line.losses) == ([1, 2], 0)
 
 
-async def test_resume_of_an_older_interruption_is_nothing(line: Line) -> None:
+async def test_resume_of_an_older_interruption_is_ignored(line: Line) -> None:
     line.follower.interrupt()
     older = line.follower.interruptions
     line.follower.interrupt()
@@ -71,18 +71,18 @@ async def test_resume_of_an_older_interruption_is_nothing(line: Line) -> None:
     await line.follower.resume(older)
     await turns(20)
 
-    assert (line.handed_on, line.engine.calls["history"]) == ([], 0)
+    assert (line.delivered, line.engine.calls["history"]) == ([], 0)
     await resume(line)
-    assert line.handed_on == [1]
+    assert line.delivered == [1]
 
 
-async def test_resume_without_an_interruption_is_nothing(line: Line) -> None:
+async def test_resume_without_an_interruption_is_ignored(line: Line) -> None:
     await resume(line)
 
     assert line.engine.calls["history"] == 0
 
 
-async def test_second_resume_of_one_interruption_is_nothing(line: Line) -> None:
+async def test_second_resume_of_one_interruption_is_ignored(line: Line) -> None:
     line.follower.interrupt()
     await resume(line)
     read = line.engine.calls["history"]
@@ -101,13 +101,13 @@ async def test_gap_before_an_interruption_is_filled_after_it(line: Line) -> None
     await line.lose(3)
 
     line.engine.go_on("history")
-    await eventually(lambda: line.handed_on == [1, 2, 3])  # this much was read
+    await eventually(lambda: line.delivered == [1, 2, 3])  # this much was read
     await line.lose(4)
     await turns(20)
-    assert line.handed_on == [1, 2, 3]
+    assert line.delivered == [1, 2, 3]
     await resume(line)
 
-    assert line.handed_on == [1, 2, 3, 4]
+    assert line.delivered == [1, 2, 3, 4]
 
 
 async def test_interruption_while_the_stream_is_read_makes_another_read_necessary(
@@ -122,12 +122,12 @@ async def test_interruption_while_the_stream_is_read_makes_another_read_necessar
 
     line.engine.go_on("history")
     await turns(20)
-    assert line.handed_on == []
+    assert line.delivered == []
     assert not resuming.done()
     await resume(line)
     await resuming
 
-    assert line.handed_on == [1]
+    assert line.delivered == [1]
 
 
 async def test_resume_waits_while_the_engine_fails(line: Line, clock: Clock) -> None:
@@ -142,7 +142,7 @@ async def test_resume_waits_while_the_engine_fails(line: Line, clock: Clock) -> 
     await clock.advance(MAX_RETRY_DELAY)
     await resuming
 
-    assert line.handed_on == [1]
+    assert line.delivered == [1]
 
 
 async def test_reach_during_an_interruption_waits_for_its_end(line: Line) -> None:
@@ -155,7 +155,7 @@ async def test_reach_during_an_interruption_waits_for_its_end(line: Line) -> Non
     await resume(line)
     await reaching
 
-    assert line.handed_on == [1]
+    assert line.delivered == [1]
 
 
 async def test_interruption_during_the_start_is_caught_up_with(clock: Clock) -> None:
@@ -170,7 +170,7 @@ async def test_interruption_during_the_start_is_caught_up_with(clock: Clock) -> 
     await starting
     await resume(line)
 
-    assert line.handed_on == [1]
+    assert line.delivered == [1]
 
 
 async def test_resume_before_the_position_is_known_is_caught_up_with_by_the_start(
@@ -189,13 +189,13 @@ async def test_resume_before_the_position_is_known_is_caught_up_with_by_the_star
         line.engine.go_on("position")
         await starting
         await resuming
-    await eventually(lambda: line.handed_on == [1])
+    await eventually(lambda: line.delivered == [1])
     await line.publish(2)
 
-    assert line.handed_on == [1, 2]
+    assert line.delivered == [1, 2]
 
 
-async def test_resume_of_what_was_stopped_meanwhile_is_nothing(line: Line) -> None:
+async def test_resume_of_a_stopped_follower_is_ignored(line: Line) -> None:
     line.follower.interrupt()
     line.follower.stop()
 
@@ -204,7 +204,7 @@ async def test_resume_of_what_was_stopped_meanwhile_is_nothing(line: Line) -> No
     assert line.engine.calls["history"] == 0
 
 
-async def test_nobody_waits_any_longer_for_what_is_stopped(line: Line) -> None:
+async def test_callers_do_not_wait_for_a_stopped_follower(line: Line) -> None:
     line.follower.interrupt()
     await line.lose(1)
     line.engine.hold("history")
@@ -216,7 +216,7 @@ async def test_nobody_waits_any_longer_for_what_is_stopped(line: Line) -> None:
     line.follower.stop()
     await eventually(lambda: reaching.done() and resuming.done())
 
-    assert line.handed_on == []
+    assert line.delivered == []
 
 
 # streams that do not continue
@@ -232,7 +232,7 @@ async def test_stream_that_begins_anew_is_lost_once_and_followed(line: Line) -> 
     await resume(line)
     await line.publish(4)
 
-    assert (line.handed_on, line.losses) == ([1, 2, 4], 1)
+    assert (line.delivered, line.losses) == ([1, 2, 4], 1)
     assert line.position == await line.engine.broker.position("a")
     assert line.position.epoch != epoch
     assert line.engine.calls["renew_epoch"] == 0  # it has a new one already
@@ -250,7 +250,7 @@ async def test_gap_that_is_not_kept_any_more_is_a_loss_and_the_stream_is_followe
 
     await line.publish(4)
 
-    assert (line.handed_on, line.losses) == ([1, 4], 1)
+    assert (line.delivered, line.losses) == ([1, 4], 1)
     assert line.engine.calls["renew_epoch"] == 0  # every position in it is still what it was
 
 
@@ -263,7 +263,7 @@ async def test_stream_that_lost_its_end_gets_a_new_epoch_and_is_followed(line: L
     await resume(line)
     await line.publish(4)
 
-    assert (line.handed_on, line.losses) == ([1, 2, 3, 4], 1)
+    assert (line.delivered, line.losses) == ([1, 2, 3, 4], 1)
     assert line.engine.calls["renew_epoch"] == 1
     assert line.position == await line.engine.broker.position("a")
     assert line.position.epoch != epoch
@@ -281,7 +281,7 @@ async def test_stream_that_lost_its_end_and_went_on_is_noticed_by_the_id_of_the_
     await resume(line)
     await line.publish(7)
 
-    assert (line.handed_on, line.losses) == ([1, 2, 3, 7], 1)
+    assert (line.delivered, line.losses) == ([1, 2, 3, 7], 1)
     assert line.engine.calls["renew_epoch"] == 1
     assert line.position.epoch != epoch
 
@@ -311,10 +311,10 @@ async def test_publication_that_waited_when_the_stream_was_lost_is_a_loss_only_o
     assert (line.losses, line.engine.calls["renew_epoch"]) == (1, 1)
     await line.publish(4)
 
-    assert line.handed_on == [1, 4]
+    assert line.delivered == [1, 4]
 
 
-async def test_publication_after_a_loss_and_before_the_new_position_is_handed_on_once(
+async def test_publication_after_a_loss_and_before_the_new_position_is_delivered_once(
     line: Line,
 ) -> None:
     await line.publish(1)
@@ -329,11 +329,11 @@ async def test_publication_after_a_loss_and_before_the_new_position_is_handed_on
     await resuming
     await line.publish(3)
 
-    assert (line.handed_on, line.losses) == ([1, 2, 3], 1)
+    assert (line.delivered, line.losses) == ([1, 2, 3], 1)
 
 
 @pytest.mark.parametrize("step", ["renew_epoch", "position"])
-async def test_loss_is_told_when_the_engine_answers_again(
+async def test_loss_is_reported_when_the_engine_answers_again(
     line: Line, clock: Clock, step: str
 ) -> None:
     await line.publish(1, 2)
@@ -349,10 +349,10 @@ async def test_loss_is_told_when_the_engine_answers_again(
     await resuming
     await line.publish(3)
 
-    assert (line.handed_on, line.losses) == ([1, 2, 3], 1)
+    assert (line.delivered, line.losses) == ([1, 2, 3], 1)
 
 
-async def test_loss_that_a_gap_showed_is_told_when_the_engine_answers_again(
+async def test_loss_that_a_gap_showed_is_reported_when_the_engine_answers_again(
     line: Line, clock: Clock
 ) -> None:
     await line.publish(1)
@@ -370,4 +370,4 @@ async def test_loss_that_a_gap_showed_is_told_when_the_engine_answers_again(
     await eventually(lambda: line.position.offset == 3)
     await line.publish(4)
 
-    assert line.handed_on == [1, 4]
+    assert line.delivered == [1, 4]

@@ -1,4 +1,4 @@
-"""Following one stream: what is handed on, when, and in which order."""
+"""The order of one stream: which publications are delivered, when, and in which order."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pytest
 
 from realtime.protocol.messages import StreamPosition
 from realtime.streams.order import MAX_EARLY, StreamOrder
-from tests.unit.streams.order_parts import OTHER, E, arrive, following, read, start
+from tests.unit.streams.order_parts import OTHER, E, arrive, read, start, started
 
 # one after another
 
 
-def test_each_publication_that_follows_is_handed_on_at_once() -> None:
-    order = following(4)
+def test_each_publication_that_follows_is_delivered_at_once() -> None:
+    order = started(4)
 
     assert [arrive(order, offset) for offset in (5, 6, 7)] == [[5], [6], [7]]
     assert order.position == StreamPosition(7, E)
@@ -20,8 +20,8 @@ def test_each_publication_that_follows_is_handed_on_at_once() -> None:
 
 
 @pytest.mark.parametrize("again", [7, 6, 4, 1], ids=lambda offset: f"offset {offset}")
-def test_publication_that_was_handed_on_or_is_older_is_dropped(again: int) -> None:
-    order = following(4)
+def test_publication_that_was_delivered_or_is_older_is_dropped(again: int) -> None:
+    order = started(4)
     arrive(order, 5, 6, 7)
 
     assert arrive(order, again) == []
@@ -40,7 +40,7 @@ def test_position_is_unknown_until_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("early", "position", "handed_on", "behind"),
+    ("early", "position", "delivered", "behind"),
     [
         pytest.param([], 4, [], False, id="nothing"),
         pytest.param([5, 6], 4, [5, 6], False, id="what follows"),
@@ -53,19 +53,19 @@ def test_position_is_unknown_until_start() -> None:
         pytest.param([1, 2], 0, [1, 2], False, id="of a stream that begins"),
     ],
 )
-def test_start_hands_on_what_arrived_early_and_follows(
-    early: list[int], position: int, handed_on: list[int], behind: bool
+def test_start_delivers_what_arrived_early_and_follows(
+    early: list[int], position: int, delivered: list[int], behind: bool
 ) -> None:
     order = StreamOrder()
     order.begin_read()
     assert arrive(order, *early) == []
 
-    assert start(order, position) == handed_on
+    assert start(order, position) == delivered
     assert order.is_behind is behind
-    assert order.position == StreamPosition(position + len(handed_on), E)
+    assert order.position == StreamPosition(position + len(delivered), E)
 
 
-def test_publication_of_another_epoch_that_arrived_before_the_start_is_not_handed_on() -> None:
+def test_publication_of_another_epoch_that_arrived_before_the_start_is_not_delivered() -> None:
     order = StreamOrder()
     order.begin_read()
     arrive(order, 5, epoch=OTHER)
@@ -98,7 +98,7 @@ def test_doubt_before_ask_is_settled_by_the_start() -> None:
 
 
 def test_what_comes_after_a_gap_waits_for_the_read() -> None:
-    order = following(4)
+    order = started(4)
 
     assert arrive(order, 6, 7) == []
     assert order.is_behind
@@ -109,7 +109,7 @@ def test_what_comes_after_a_gap_waits_for_the_read() -> None:
 
 
 def test_missing_one_that_arrives_late_needs_no_read() -> None:
-    order = following(4)
+    order = started(4)
     arrive(order, 6, 7)
 
     assert arrive(order, 5) == [5, 6, 7]
@@ -117,7 +117,7 @@ def test_missing_one_that_arrives_late_needs_no_read() -> None:
 
 
 def test_what_arrived_while_the_stream_was_read_follows_what_was_read() -> None:
-    order = following(4)
+    order = started(4)
     arrive(order, 6)
     order.begin_read()
     assert arrive(order, 7, 8) == []
@@ -127,7 +127,7 @@ def test_what_arrived_while_the_stream_was_read_follows_what_was_read() -> None:
 
 
 def test_gap_that_began_while_the_stream_was_read_needs_another_read() -> None:
-    order = following(4)
+    order = started(4)
     arrive(order, 6)
     order.begin_read()
     arrive(order, 9)
@@ -139,8 +139,8 @@ def test_gap_that_began_while_the_stream_was_read_needs_another_read() -> None:
     assert not order.is_behind
 
 
-def test_what_the_read_brings_is_not_handed_on_again_when_it_arrives() -> None:
-    order = following(4)
+def test_what_the_read_brings_is_not_delivered_again_when_it_arrives() -> None:
+    order = started(4)
     arrive(order, 6)
     order.begin_read()
     read(order, 7, 4, 5, 6, 7)
@@ -149,7 +149,7 @@ def test_what_the_read_brings_is_not_handed_on_again_when_it_arrives() -> None:
 
 
 def test_answer_from_before_the_gap_filled_itself_is_not_a_loss() -> None:
-    order = following(5)
+    order = started(5)
     arrive(order, 7)
     order.begin_read()
     # the engine read the stream now, when its top was 7; the answer takes its time
@@ -163,8 +163,8 @@ def test_answer_from_before_the_gap_filled_itself_is_not_a_loss() -> None:
 # doubts
 
 
-def test_nothing_is_handed_on_in_doubt_until_the_stream_was_read() -> None:
-    order = following(4)
+def test_nothing_is_delivered_after_a_suspected_loss_until_the_stream_was_read() -> None:
+    order = started(4)
     order.suspect_loss()
 
     assert arrive(order, 5, 6) == []
@@ -175,7 +175,7 @@ def test_nothing_is_handed_on_in_doubt_until_the_stream_was_read() -> None:
 
 
 def test_doubt_without_a_loss_is_settled_by_a_read_that_brings_nothing() -> None:
-    order = following(4)
+    order = started(4)
     order.suspect_loss()
     order.begin_read()
 
@@ -184,7 +184,7 @@ def test_doubt_without_a_loss_is_settled_by_a_read_that_brings_nothing() -> None
 
 
 def test_doubt_that_comes_after_ask_is_not_settled_by_its_answer() -> None:
-    order = following(4)
+    order = started(4)
     order.suspect_loss()
     order.begin_read()
     order.suspect_loss()
@@ -201,11 +201,11 @@ def test_doubt_that_comes_after_ask_is_not_settled_by_its_answer() -> None:
 
 
 def test_publications_that_wait_are_bounded_and_more_are_read_from_the_stream() -> None:
-    order = following(0)
+    order = started(0)
     top = MAX_EARLY + 2
     arrive(order, *range(2, top + 1))
 
-    # the first of them were dropped: what follows must not be handed on without them
+    # the first of them were dropped: what follows must not be delivered without them
     assert arrive(order, 1) == []
     assert order.is_behind
     order.begin_read()
@@ -214,7 +214,7 @@ def test_publications_that_wait_are_bounded_and_more_are_read_from_the_stream() 
 
 
 def test_publications_that_wait_are_not_dropped_below_the_bound() -> None:
-    order = following(0)
+    order = started(0)
     arrive(order, *range(2, MAX_EARLY + 1))
 
     assert arrive(order, 1) == list(range(1, MAX_EARLY + 1))

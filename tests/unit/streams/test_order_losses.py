@@ -1,4 +1,4 @@
-"""Following one stream that does not continue what was handed on."""
+"""The order of one stream that does not continue after the last delivery."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.unit.streams.order_parts import (
     OTHER,
     E,
     arrive,
-    following,
     lose,
     publication,
     read,
     start,
+    started,
 )
 
 # streams that do not continue
@@ -30,7 +30,7 @@ from tests.unit.streams.order_parts import (
     ],
 )
 def test_stream_that_does_not_keep_what_is_missing_is_lost(top: int, kept: list[int]) -> None:
-    order = following(4)
+    order = started(4)
     arrive(order, 5)
     arrive(order, 9)
     order.begin_read()
@@ -42,7 +42,7 @@ def test_stream_that_does_not_keep_what_is_missing_is_lost(top: int, kept: list[
 
 
 def test_stream_of_another_epoch_is_lost_and_needs_no_new_one() -> None:
-    order = following(4)
+    order = started(4)
     order.suspect_loss()
     order.begin_read()
 
@@ -52,8 +52,8 @@ def test_stream_of_another_epoch_is_lost_and_needs_no_new_one() -> None:
     assert lost.value.renew is False
 
 
-def test_publication_of_another_epoch_is_not_handed_on_but_is_a_reason_to_read() -> None:
-    order = following(4)
+def test_publication_of_another_epoch_is_not_delivered_but_is_a_reason_to_read() -> None:
+    order = started(4)
 
     assert arrive(order, 5, epoch=OTHER) == []
     assert order.is_behind
@@ -62,8 +62,8 @@ def test_publication_of_another_epoch_is_not_handed_on_but_is_a_reason_to_read()
     assert arrive(order, 5) == [5]
 
 
-def test_top_below_what_was_handed_on_is_a_loss_within_the_epoch() -> None:
-    order = following(4)
+def test_top_below_what_was_delivered_is_a_loss_within_the_epoch() -> None:
+    order = started(4)
     arrive(order, 5, 6)
     order.suspect_loss()
     order.begin_read()
@@ -75,7 +75,7 @@ def test_top_below_what_was_handed_on_is_a_loss_within_the_epoch() -> None:
 
 
 def test_top_below_the_position_of_the_start_is_a_loss_within_the_epoch() -> None:
-    order = following(4)
+    order = started(4)
     order.suspect_loss()
     order.begin_read()
 
@@ -85,8 +85,8 @@ def test_top_below_the_position_of_the_start_is_a_loss_within_the_epoch() -> Non
     assert lost.value.renew is True
 
 
-def test_top_below_what_had_arrived_before_ask_is_a_loss_within_the_epoch() -> None:
-    order = following(4)
+def test_top_below_what_had_arrived_before_the_read_is_a_loss_within_the_epoch() -> None:
+    order = started(4)
     arrive(order, 8)
     order.begin_read()
 
@@ -96,8 +96,8 @@ def test_top_below_what_had_arrived_before_ask_is_a_loss_within_the_epoch() -> N
     assert lost.value.renew is True
 
 
-def test_top_below_what_arrived_after_ask_is_not_a_loss() -> None:
-    order = following(4)
+def test_top_below_what_arrived_after_the_read_began_is_not_a_loss() -> None:
+    order = started(4)
     order.suspect_loss()
     order.begin_read()
     arrive(order, 6)
@@ -109,12 +109,12 @@ def test_top_below_what_arrived_after_ask_is_not_a_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    "way", ["on arrival", "after a wait", "from the stream"], ids=lambda way: f"handed on {way}"
+    "way", ["on arrival", "after a wait", "from the stream"], ids=lambda way: f"delivered {way}"
 )
 def test_other_publication_in_the_place_of_the_last_one_is_a_loss_within_the_epoch(
     way: str,
 ) -> None:
-    order = following(4)
+    order = started(4)
     match way:
         case "on arrival":
             assert arrive(order, 5) == [5]
@@ -135,8 +135,8 @@ def test_other_publication_in_the_place_of_the_last_one_is_a_loss_within_the_epo
     assert lost.value.renew is True
 
 
-def test_same_publication_in_the_place_of_the_last_one_is_no_loss() -> None:
-    order = following(4)
+def test_same_publication_in_the_place_of_the_last_one_is_not_a_loss() -> None:
+    order = started(4)
     arrive(order, 5)
     order.suspect_loss()
     order.begin_read()
@@ -145,7 +145,7 @@ def test_same_publication_in_the_place_of_the_last_one_is_no_loss() -> None:
 
 
 def test_publication_at_the_position_of_the_start_may_be_any() -> None:
-    order = following(4)
+    order = started(4)
     order.suspect_loss()
     order.begin_read()
     kept = (publication(4, "whatever"), publication(5))
@@ -157,7 +157,7 @@ def test_publication_at_the_position_of_the_start_may_be_any() -> None:
 
 
 def test_new_stream_is_followed_from_where_it_is() -> None:
-    order = following(4)
+    order = started(4)
     order.suspect_loss()
     lose(order, 2, 1, 2, epoch=OTHER)
     assert start(order, 2, OTHER) == []
@@ -167,8 +167,8 @@ def test_new_stream_is_followed_from_where_it_is() -> None:
     assert arrive(order, 3, epoch=OTHER) == [3]
 
 
-def test_publications_of_the_lost_stream_are_not_handed_on_as_those_of_the_new_one() -> None:
-    order = following(2)
+def test_publications_of_the_lost_stream_are_not_delivered_as_those_of_the_new_one() -> None:
+    order = started(2)
     arrive(order, 4)
     lose(order, 3, 1, 2, 3, epoch=OTHER)
 
@@ -176,7 +176,7 @@ def test_publications_of_the_lost_stream_are_not_handed_on_as_those_of_the_new_o
     assert order.position == StreamPosition(3, OTHER)
 
 
-def test_publications_of_the_lost_stream_are_not_handed_on_after_the_new_one_was_heard_of() -> None:
+def test_publications_of_the_lost_stream_are_not_delivered_after_one_of_the_new_stream() -> None:
     order = StreamOrder()
     order.begin_read()
     # the first publication of the new stream overtakes the answer that knows the old one only
@@ -190,7 +190,7 @@ def test_publications_of_the_lost_stream_are_not_handed_on_after_the_new_one_was
 
 
 def test_publication_of_the_lost_stream_does_not_make_the_new_one_look_lost() -> None:
-    order = following(2)
+    order = started(2)
     arrive(order, 9)
     lose(order, 5, 2, 3, 4, 5)
     start(order, 5, OTHER)
@@ -200,8 +200,8 @@ def test_publication_of_the_lost_stream_does_not_make_the_new_one_look_lost() ->
     assert read(order, 6, 5, 6, epoch=OTHER) == [6]
 
 
-def test_follower_stays_behind_until_the_lost_stream_is_followed_anew() -> None:
-    order = following(4)
+def test_order_stays_behind_until_it_starts_anew_after_a_loss() -> None:
+    order = started(4)
     arrive(order, 9)
     order.begin_read()
 

@@ -1,4 +1,4 @@
-"""Following one stream, against a model: whatever happens on the way, each exactly once."""
+"""The order of one stream, against a model: each publication exactly once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from realtime.protocol.messages import Publication, StreamPosition
 from realtime.streams.order import StreamLost, StreamOrder
 from tests.unit.parts import data, quickly
 
-ROUNDS_ALLOWED = 4
-"""Questions until nothing is missing: a lost stream takes one to notice it, one to follow it
-anew, and one for what arrived meanwhile."""
+MAX_READS = 4
+"""Reads until nothing is missing: a lost stream takes one to notice it, one to start anew, and one
+for what arrived meanwhile."""
 
 
 def made(uid: str, offset: int) -> Publication:
@@ -21,7 +21,7 @@ def made(uid: str, offset: int) -> Publication:
 
 
 def read(order: StreamOrder, answer: History) -> list[Publication] | StreamLost:
-    """What is handed on, or why nothing is."""
+    """Return the publications to deliver, or the loss."""
     try:
         return order.end_read(answer)
     except StreamLost as lost:
@@ -68,10 +68,10 @@ class Network(RuleBasedStateMachine):
         self.stream = Stream()
         self.order = StreamOrder()
         self.on_the_way: list[tuple[Publication, StreamPosition]] = []
-        self.handed_on = StreamPosition(0, "")
-        """The last one that was handed on, as the model counts."""
+        self.delivered = StreamPosition(0, "")
+        """The position of the last delivery, as the model counts."""
         self.since: int | None = None
-        """What was asked, until the engine has read it."""
+        """The offset of a read, until the engine has done it."""
         self.answer: History | None = None
         self.starting = True
 
@@ -140,7 +140,7 @@ class Network(RuleBasedStateMachine):
         assert answer is not None
         if self.starting:
             self.starting = False
-            self.handed_on = answer.position
+            self.delivered = answer.position
             self.receive(self.order.start(answer.position))
             return
         outcome = read(self.order, answer)
@@ -152,24 +152,24 @@ class Network(RuleBasedStateMachine):
             self.receive(outcome)
 
     def does_not_continue(self, answer: History) -> bool:
-        if answer.position.epoch != self.handed_on.epoch:
+        if answer.position.epoch != self.delivered.epoch:
             return True
         kept = [publication.offset for publication in answer.publications]
-        return min(kept, default=answer.position.offset + 1) > self.handed_on.offset + 1
+        return min(kept, default=answer.position.offset + 1) > self.delivered.offset + 1
 
     @precondition(lambda self: self.since is None and self.answer is None)
     @rule()
     def catch_up(self) -> None:
         """As after a check: with a few questions everything is there, however it was lost."""
         self.order.suspect_loss()
-        for _ in range(ROUNDS_ALLOWED):
+        for _ in range(MAX_READS):
             if not self.order.is_behind and not self.starting:
                 break
             self.ask()
             self.engine_reads()
             self.answer_comes()
         assert not self.order.is_behind
-        assert self.handed_on == self.stream.position
+        assert self.delivered == self.stream.position
 
     def teardown(self) -> None:
         if self.since is not None:
@@ -182,16 +182,16 @@ class Network(RuleBasedStateMachine):
 
     def receive(self, publications: list[Publication]) -> None:
         assert not (self.starting and publications), "nothing is known of the stream"
-        offset, epoch = self.handed_on.offset, self.handed_on.epoch
+        offset, epoch = self.delivered.offset, self.delivered.epoch
         for publication in publications:
             offset += 1
             assert [publication] == self.stream.logs[epoch][offset - 1 : offset]
-        self.handed_on = StreamPosition(offset, epoch)
+        self.delivered = StreamPosition(offset, epoch)
 
     @invariant()
-    def position_is_that_of_the_last_one_handed_on(self) -> None:
+    def position_is_that_of_the_last_one_delivered(self) -> None:
         if not self.starting:
-            assert self.order.position == self.handed_on
+            assert self.order.position == self.delivered
 
 
 TestNetwork = Network.TestCase
@@ -200,14 +200,14 @@ TestNetwork.settings = quickly
 
 @quickly
 @given(
-    handed_on=st.integers(1, 6),
+    delivered=st.integers(1, 6),
     waiting=st.sets(st.integers(8, 10)),
     survived=st.integers(0, 10),
     published_anew=st.integers(0, 12),
     arriving=st.lists(st.integers(1, 22), max_size=6),
 )
 def test_stream_that_comes_back_shorter_is_noticed_and_otherwise_followed(
-    handed_on: int, waiting: set[int], survived: int, published_anew: int, arriving: list[int]
+    delivered: int, waiting: set[int], survived: int, published_anew: int, arriving: list[int]
 ) -> None:
     """Redis came back with an older data set, in the same epoch, and went on from there."""
     before = [made(f"before-{offset}", offset) for offset in range(1, 11)]
@@ -219,7 +219,7 @@ def test_stream_that_comes_back_shorter_is_noticed_and_otherwise_followed(
     order = StreamOrder()
     order.begin_read()
     order.start(StreamPosition(0, "e"))
-    for publication in [*before[:handed_on], *(before[offset - 1] for offset in sorted(waiting))]:
+    for publication in [*before[:delivered], *(before[offset - 1] for offset in sorted(waiting))]:
         order.receive(publication, StreamPosition(publication.offset, "e"))
 
     order.suspect_loss()  # the connection broke
@@ -227,11 +227,11 @@ def test_stream_that_comes_back_shorter_is_noticed_and_otherwise_followed(
         if survived < offset <= top:
             assert order.receive(after[offset - 1], StreamPosition(offset, "e")) == []
     since = order.begin_read()
-    assert since == handed_on
+    assert since == delivered
     answer = History(tuple(after[since - 1 :]), StreamPosition(top, "e"))
     outcome = read(order, answer)
-    if survived < handed_on or top < max(waiting, default=0):
+    if survived < delivered or top < max(waiting, default=0):
         assert isinstance(outcome, StreamLost)
         assert outcome.renew
     else:
-        assert outcome == after[handed_on:]
+        assert outcome == after[delivered:]

@@ -87,7 +87,7 @@ def test_what_was_held_back_is_added_once_and_in_order(
 
 
 @pytest.mark.parametrize("held", [(7,), (6, 8), (5, 7)])
-def test_gap_between_history_and_what_was_held_is_no_answer(held: tuple[int, ...]) -> None:
+def test_gap_between_history_and_what_was_held_is_insufficient(held: tuple[int, ...]) -> None:
     assert merge(ANSWER, publications(*held)) is None
 
 
