@@ -98,7 +98,7 @@ class SiteHooks:
             function, request, lambda answer: answers.refresh(answer, caller.user)
         )
 
-    def login_ended(self, user: UserID, auth_session: str) -> None:
+    def auth_session_ended(self, user: UserID, auth_session: str) -> None:
         if self._logins is not None:
             self._logins.ended(user, auth_session)
 

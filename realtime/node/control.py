@@ -77,7 +77,7 @@ class ControlHandler:
                 self._end_auth_session(message, disconnect)
 
     def _end_auth_session(self, message: EndAuthSession, disconnect: type[Disconnect]) -> None:
-        self._hooks.login_ended(message.user, message.auth_session)
+        self._hooks.auth_session_ended(message.user, message.auth_session)
         for client in self._hub.connections(message.user):
             if not message.auth_session and client.auth_session:
                 self._spawn(client.refresh())

@@ -127,7 +127,7 @@ class Hooks(Protocol):
         """
         ...
 
-    def login_ended(self, user: UserID, auth_session: str) -> None:
+    def auth_session_ended(self, user: UserID, auth_session: str) -> None:
         """Refuse clients whose `connect` is under way if they belong to an ended auth session.
 
         Args:
@@ -192,7 +192,7 @@ class NoHooks:
     async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
         return None
 
-    def login_ended(self, user: UserID, auth_session: str) -> None:
+    def auth_session_ended(self, user: UserID, auth_session: str) -> None:
         pass
 
     def decides(self, channel: ChannelName, options: ChannelOptions) -> bool:
