@@ -187,7 +187,7 @@ class _Application:
         while True:
             event = await receive()
             if event["type"] == "lifespan.startup":
-                granian.stops_first(receive)
+                granian.close_clients_on_stop(receive)
                 await self._start()
                 await send({"type": "lifespan.startup.complete"})
             elif event["type"] == "lifespan.shutdown":

@@ -25,7 +25,7 @@ Events:
     close, closed     ENDED        ENDED          ENDED        -
     timeout (5 s)     ENDED        -              -            FORGOTTEN
 
-    ¹ The new receiver is refused with BUSY while the peer of the present one is there.
+    ¹ The new receiver is refused with BUSY. If the peer of the present one has gone: ENDED.
     ² Of any receiver, also of one that was full: frames may be lost, the client must recover.
 
 Invariants:

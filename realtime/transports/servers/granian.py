@@ -19,7 +19,7 @@ _LIFESPAN = ("granian.asgi", "LifespanProtocol")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def stops_first(receive: Receive) -> None:
+def close_clients_on_stop(receive: Receive) -> None:
     """Make granian close the clients when it begins to stop. No effect under other servers.
 
     Args:

@@ -57,7 +57,7 @@ class UvicornTransport(WebSocketTransport):
 
 
 @contextmanager
-def stops_first(send: Send) -> Iterator[None]:
+def close_clients_on_stop(send: Send) -> Iterator[None]:
     """Close the clients when uvicorn begins to stop during this HTTP response.
 
     uvicorn waits for responses before it ends the lifespan, and a streaming response waits for its

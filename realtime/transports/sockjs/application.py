@@ -84,7 +84,7 @@ class SockJS:
         endpoints = _endpoints(request)
         endpoint = endpoints.get(exchange.method)
         if endpoint is not None:
-            with uvicorn.stops_first(send):
+            with uvicorn.close_clients_on_stop(send):
                 await endpoint(request)
         elif endpoints:
             allowed = ", ".join(sorted(endpoints, reverse=True))
