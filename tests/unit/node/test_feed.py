@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+from pathlib import Path
 
 import pytest
 
+import realtime
 from realtime.config.options import ChannelOptions
 from realtime.errors import EngineUnavailable
 from realtime.node.feed import Feed, State
@@ -309,3 +312,20 @@ async def test_closed_feed_lets_go_of_its_timer(clock: Clock) -> None:
     await clock.advance(2)
 
     assert called == []
+
+
+# ownership
+
+
+def test_only_the_feed_writes_its_fields() -> None:
+    package = Path(realtime.__file__).parent
+    writers = {
+        f"{path.relative_to(package)}: {ast.unparse(node)}"
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and ast.unparse(node.value).rpartition(".")[2] in ("feed", "_feed")
+    }
+
+    assert writers == set()
