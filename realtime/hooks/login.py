@@ -30,6 +30,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth import get_user
+from django.contrib.sessions.backends import signed_cookies
 from django.http import HttpRequest
 
 from realtime.config import origins
@@ -37,7 +38,7 @@ from realtime.hooks.answers import optional
 from realtime.hooks.registry import Registry
 from realtime.hooks.requests import Request
 from realtime.hooks.runner import Runner
-from realtime.node.hooks import Caller, Identity, Refresh
+from realtime.node.hooks import Caller, Handshake, Identity, Refresh
 from realtime.payload import Payload
 
 logger = logging.getLogger("realtime.hooks")
@@ -88,11 +89,10 @@ class Logins:
             Error, Disconnect: the site's info hook refuses.
             InternalError: the session cannot be read.
         """
-        key = _session_key(caller)
+        key = _cookie(caller.handshake)
         if not key:
             return None
-        handshake = caller.handshake
-        if not is_trusted(handshake.headers.get("origin"), handshake.host, self._allowed_origins):
+        if not self._trusts(caller.handshake):
             logger.info("Ignored the login session of a page of another origin")
             return None
         changed: set[str] = set()
@@ -124,13 +124,28 @@ class Logins:
             InternalError: the session cannot be read.
         """
         async with self._refreshing:
-            session = await self._read(_session_key(caller))
+            session = await self._read(_cookie(caller.handshake))
         if session is None:
             return None
         user, info, found = session
         if (user, found) != (caller.user, auth_session):
             return None
         return Refresh(_next_check(), info)
+
+    def auth_session_of(self, handshake: Handshake) -> str:
+        """Return the auth session of a request, without reading it from a store.
+
+        Returns:
+            "" for a request without a session, or which a page of another origin may have sent.
+            Whether the session is valid is not checked.
+        """
+        key = _cookie(handshake)
+        if not key or not self._trusts(handshake):
+            return ""
+        store = import_module(settings.SESSION_ENGINE).SessionStore
+        # a session in the cookie itself changes its key; reading it needs no store
+        lives_in_cookie = issubclass(store, signed_cookies.SessionStore)
+        return auth_session_of(store(key)) if lives_in_cookie else digest(key)
 
     def ended(self, user: str, auth_session: str) -> None:
         """Refuse an auth session that ended; "" means that the user changed."""
@@ -145,6 +160,9 @@ class Logins:
             del self._ended[known]
         self._ended.pop(auth_session, None)  # so that it comes last
         self._ended[auth_session] = now + ENDED_LIFETIME
+
+    def _trusts(self, handshake: Handshake) -> bool:
+        return is_trusted(handshake.headers.get("origin"), handshake.host, self._allowed_origins)
 
     async def _read(self, key: str) -> tuple[str, Payload | None, str] | None:
         """Return user ID, connection info and auth session; None without an active user."""
@@ -178,9 +196,10 @@ def _next_check() -> float:
     return time.time() + CHECK_INTERVAL * (1 - CHECK_SPREAD * random.random())
 
 
-def _session_key(caller: Caller) -> str:
-    request = Request(client=caller.client, user=caller.user, handshake=caller.handshake)
-    return request.cookies.get(settings.SESSION_COOKIE_NAME, "")
+def _cookie(handshake: Handshake) -> str:
+    """Return the session key in a request's cookies; "" for none."""
+    cookies = Request(client="", user="", handshake=handshake).cookies
+    return cookies.get(settings.SESSION_COOKIE_NAME, "")
 
 
 def is_trusted(page: str | None, host: str, allowed_origins: Sequence[str] | None) -> bool:

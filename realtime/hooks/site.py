@@ -30,7 +30,7 @@ from realtime.hooks.requests import (
     SubscribeRequest,
 )
 from realtime.hooks.runner import Connections, Runner, name_of, own_connections
-from realtime.node.hooks import Caller, Identity, Refresh
+from realtime.node.hooks import Caller, Handshake, Identity, Refresh
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, UserID
 from realtime.proxy.endpoints import Endpoints
@@ -97,6 +97,9 @@ class SiteHooks:
         return await self._call(
             function, request, lambda answer: answers.refresh(answer, caller.user)
         )
+
+    def auth_session_of(self, handshake: Handshake) -> str:
+        return "" if self._logins is None else self._logins.auth_session_of(handshake)
 
     def auth_session_ended(self, user: UserID, auth_session: str) -> None:
         if self._logins is not None:

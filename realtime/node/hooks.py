@@ -127,6 +127,13 @@ class Hooks(Protocol):
         """
         ...
 
+    def auth_session_of(self, handshake: Handshake) -> str:
+        """Return the auth session that an HTTP request bears; "" for none.
+
+        A request that a page of another site may have sent bears none.
+        """
+        ...
+
     def auth_session_ended(self, user: UserID, auth_session: str) -> None:
         """Refuse clients whose `connect` is under way if they belong to an ended auth session.
 
@@ -191,6 +198,9 @@ class NoHooks:
 
     async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
         return None
+
+    def auth_session_of(self, handshake: Handshake) -> str:
+        return ""
 
     def auth_session_ended(self, user: UserID, auth_session: str) -> None:
         pass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from realtime.node.hooks import FORWARDED_HEADERS, Handshake
 from realtime.transports.asgi import Scope
@@ -25,6 +25,28 @@ def header(scope: Scope, name: bytes) -> str | None:
         if key == name:
             return str(value.decode("latin-1"))
     return None
+
+
+def implied_origin(scope: Scope) -> str | None:
+    """Return the origin of the page that sent a request without the header Origin.
+
+    Browsers send none with navigations, scripts, frames and GET requests of the same origin. So a
+    link on another site, which sends cookies along, looks like a request of a page of this one.
+
+    Returns:
+        None if the browser says that a page of the same origin sent it, and did not open it as a
+        page: the link may be in a text that a visitor wrote. Otherwise what the Referer says, from
+        browsers that say nothing else. Otherwise "null", the origin that no site has.
+    """
+    site = header(scope, b"sec-fetch-site")
+    if site is not None:
+        opened = header(scope, b"sec-fetch-dest") == "document"
+        return None if site == "same-origin" and not opened else "null"
+    try:
+        scheme, netloc, *_ = urlsplit(header(scope, b"referer") or "")
+    except ValueError:
+        return "null"
+    return f"{scheme}://{netloc}" if scheme and netloc else "null"
 
 
 def handshake(

@@ -17,7 +17,8 @@ Either side may die. The owner ends a session whose receiver is not watched any 
 node ends its response when the owner does not answer. In both cases the client learns that the
 session is interrupted, opens another one, and recovers.
 
-Nodes of two versions exchange these messages during an upgrade: tags and order of fields stay.
+Nodes of two versions exchange these messages during an upgrade: tags and order of fields stay,
+and new fields come last.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import msgspec
 
 from realtime.cluster.direct import NodeID
 from realtime.node.node import Node
+from realtime.transports.emulation.session import NotOwnerError
 
 WATCH_INTERVAL = 4.0
 """Seconds between two Watch messages of a relay node."""
@@ -51,6 +53,8 @@ class Attach(msgspec.Struct, frozen=True, tag="attach", array_like=True):
     """Its number at the relay node."""
     limit: int
     """Bytes of frames after which it is full; 0: after one frame."""
+    auth_session: str | None = None
+    """The one that the request bears, "" for none; None: an older node relays, and cannot say."""
 
 
 class Watch(msgspec.Struct, frozen=True, tag="watch", array_like=True):
@@ -79,6 +83,8 @@ class Deliver(msgspec.Struct, frozen=True, tag="deliver", array_like=True):
 
     session: str
     frames: list[str]
+    auth_session: str | None = None
+    """As in Attach."""
 
 
 class Written(msgspec.Struct, frozen=True, tag="written", array_like=True):
@@ -102,6 +108,8 @@ RelayMessage: TypeAlias = Attach | Watch | Detach | Release | Deliver | Written 
 _decoder: msgspec.json.Decoder[RelayMessage] = msgspec.json.Decoder(RelayMessage)
 
 YES, NO = b"true", b"false"
+FORBIDDEN = b"null"
+"""Answer to Attach and Deliver: the session belongs to another auth session."""
 
 
 def answer(yes: bool) -> bytes:
@@ -147,10 +155,14 @@ class RelayLink:
         """Ask another node and return its answer.
 
         Raises:
+            NotOwnerError: the session belongs to another auth session than the request's.
             EngineUnavailable: no answer within `timeout` seconds.
         """
         body = msgspec.json.encode(question)
-        return await self._direct.ask(to, self._subject, body, timeout) == YES
+        received = await self._direct.ask(to, self._subject, body, timeout)
+        if received == FORBIDDEN:
+            raise NotOwnerError
+        return received == YES
 
     async def send(self, to: NodeID, message: RelayMessage) -> None:
         """Send a message to another node. It may be lost all the same.

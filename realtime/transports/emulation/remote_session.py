@@ -28,7 +28,7 @@ from realtime.transports.emulation.relay_messages import (
     Written,
 )
 from realtime.transports.emulation.response import Receiver, Response
-from realtime.transports.emulation.session import INTERRUPTED
+from realtime.transports.emulation.session import INTERRUPTED, NotOwnerError
 
 
 class SessionGoneError(Exception):
@@ -96,10 +96,21 @@ class RelayedResponses:
     def __contains__(self, number: int) -> bool:
         return number in self._responses
 
-    def session(self, owner: NodeID, name: str) -> RemoteSession:
-        """Return the session of this name at its owner, for one request."""
+    def session(self, owner: NodeID, name: str, auth_session: str) -> RemoteSession:
+        """Return the session of this name at its owner, for one request.
+
+        Args:
+            auth_session: the one that the request bears; "" for none.
+        """
         return RemoteSession(
-            self._node, self._link, self._framing, name, owner, self._responses, next(self._numbers)
+            self._node,
+            self._link,
+            self._framing,
+            name,
+            owner,
+            self._responses,
+            next(self._numbers),
+            auth_session,
         )
 
     def on_written(self, message: Written) -> None:
@@ -120,11 +131,13 @@ class RemoteSession:
         owner: NodeID,
         responses: dict[int, RelayedResponse],
         number: int,
+        auth_session: str,
     ) -> None:
         """
         Args:
             responses: holds the response of this request while it is attached.
             number: the response's key there.
+            auth_session: the one that the request bears; "" for none.
         """
         self._node = node
         self._link = link
@@ -133,19 +146,26 @@ class RemoteSession:
         self._owner = owner
         self._responses = responses
         self._number = number
+        self._auth_session = auth_session
         self._watching: asyncio.Task[None] | None = None
 
     async def attach(self, receiver: Response) -> None:
         """Let the session write to a receiver.
 
         Raises:
+            NotOwnerError: the session belongs to another auth session.
             SessionGoneError: the owner does not have the session, or did not answer.
         """
         release = Release(self._name, self._number)
         response = RelayedResponse(receiver, self._framing, lambda: self._send_soon(release))
         self._responses[self._number] = response
         try:
-            attached = await self._ask(Attach(self._name, self._number, receiver.limit))
+            attached = await self._ask(
+                Attach(self._name, self._number, receiver.limit, self._auth_session)
+            )
+        except NotOwnerError:
+            del self._responses[self._number]
+            raise
         except BaseException:
             del self._responses[self._number]
             self._send_soon(Detach(self._name, self._number))  # it may be attached all the same
@@ -169,9 +189,11 @@ class RemoteSession:
         """As `AnySession.deliver`.
 
         Raises:
+            NotOwnerError: the session belongs to another auth session.
             EngineUnavailable: it is not known whether the frames were taken.
         """
-        message = Deliver(self._name, [frame.decode() for frame in frames])
+        texts = [frame.decode() for frame in frames]
+        message = Deliver(self._name, texts, self._auth_session)
         asking = asyncio.ensure_future(self._ask(message, DELIVER_TIMEOUT))
         try:
             await asyncio.wait([asking], timeout=ANSWER_TIMEOUT)

@@ -33,6 +33,8 @@ Invariants:
 - At most one receiver takes frames; each frame goes to exactly one. `ready` is true only in OPEN.
 - A session ends once, and its last frame never changes.
 - A session that ends closes its client; a client that closes ends its session.
+- A session that began with an auth session belongs to it: until the session ends, only requests
+  that bear the same one can read from it and write to it. Its name proves nothing.
 
 See docs/protocol.md, 8, for the timeouts and close codes.
 """
@@ -41,6 +43,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -64,6 +67,10 @@ INTERRUPTED = 1002, "Connection interrupted"
 BUSY = 2010, "Another connection still open"
 ABANDONED = 3000, "Go away!"
 """Close codes and reasons."""
+
+
+class NotOwnerError(Exception):
+    """A request does not bear the auth session that the session belongs to."""
 
 
 class AnySession(Protocol):
@@ -94,9 +101,11 @@ class Session:
         heartbeat_delay: float,
         ended: Callable[[], None],
         forget: Callable[[], None],
+        owner: str = "",
     ) -> None:
         """
         Args:
+            owner: the auth session that the session belongs to; "" for none.
             heartbeat_delay: seconds after which a quiet stream gets a heartbeat; 0 for never.
             ended: called when the session ends.
             forget: called when requests need not find the session any more.
@@ -107,6 +116,7 @@ class Session:
         self._form = framing.messages
         self._ended = ended
         self._forget = forget
+        self._owner = owner
         self._receiver: Receiver | None = None
         """The receiver that takes the next frame, or that took the last one."""
         self._receivers: set[Receiver] = set()
@@ -124,6 +134,22 @@ class Session:
         self._incoming = IncomingFrames(Dispatcher(self._client), node.spawn)
 
     # for requests
+
+    def check_owner(self, auth_session: Callable[[], str]) -> None:
+        """Check that a request may use the session.
+
+        Args:
+            auth_session: returns the one that the request bears; called if it matters.
+
+        Raises:
+            NotOwnerError: the session belongs to another one, and has not ended.
+        """
+        if (
+            self._owner
+            and self._last is None
+            and not hmac.compare_digest(self._owner, auth_session())
+        ):
+            raise NotOwnerError
 
     async def attach(self, receiver: Receiver) -> None:
         """Write to a receiver from now on. It gets at least one frame, sooner or later."""

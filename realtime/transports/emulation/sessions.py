@@ -30,22 +30,28 @@ class Sessions:
         """Attach a receiver to a session; the first request of a session makes it.
 
         Args:
-            handshake: returns the handshake of the session's client; called if it is made.
+            handshake: returns the handshake of the request; called if it matters.
 
         Raises:
+            NotOwnerError: the session belongs to another auth session than the request's.
             EngineUnavailable: it cannot be known which node has the session.
         """
-        session = self._sessions.get(name) or self._make(name, handshake())
+        session = self._existing(name, handshake) or self._make(name, handshake())
         await session.attach(receiver)
         return session
 
-    async def find(self, name: str) -> AnySession | None:
-        """Return a session; None if there is none.
+    async def find(self, name: str, handshake: Callable[[], Handshake]) -> AnySession | None:
+        """Return the session that a request writes to; None if there is none.
 
-        Raises:
-            EngineUnavailable: it cannot be known which node has the session.
+        Arguments and errors are those of `attach`.
         """
-        return self._sessions.get(name)
+        return self._existing(name, handshake)
+
+    def _existing(self, name: str, handshake: Callable[[], Handshake]) -> Session | None:
+        session = self._sessions.get(name)
+        if session is not None:
+            session.check_owner(lambda: self._node.hooks.auth_session_of(handshake()))
+        return session
 
     def _make(self, name: str, handshake: Handshake) -> Session:
         session = self._sessions[name] = Session(
@@ -55,6 +61,7 @@ class Sessions:
             heartbeat_delay=self._heartbeat_delay,
             ended=lambda: self._ended(name),
             forget=lambda: self._forget(name),
+            owner=self._node.hooks.auth_session_of(handshake),
         )
         return session
 

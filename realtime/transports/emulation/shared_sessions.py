@@ -28,7 +28,11 @@ from realtime.transports.emulation.relay_messages import (
     Written,
 )
 from realtime.transports.emulation.remote_receiver import RemoteReceivers, on_deliver
-from realtime.transports.emulation.remote_session import RelayedResponses, SessionGoneError
+from realtime.transports.emulation.remote_session import (
+    RelayedResponses,
+    RemoteSession,
+    SessionGoneError,
+)
 from realtime.transports.emulation.response import Response
 from realtime.transports.emulation.session import INTERRUPTED, AnySession, Session
 from realtime.transports.emulation.sessions import Sessions
@@ -61,15 +65,20 @@ class SharedSessions(Sessions):
                 return await self._attach_at(owner, name, receiver, handshake)
         return await super().attach(name, receiver, handshake)
 
-    async def find(self, name: str) -> AnySession | None:
-        session = self._sessions.get(name)
+    async def find(self, name: str, handshake: Callable[[], Handshake]) -> AnySession | None:
+        session = self._existing(name, handshake)
         if session is not None:
             return session
         await self._link.open()
         owner = await self._claims.owner(name)
         if owner is None or owner == self._node.uid:
             return None
-        return self._responses.session(owner, name)
+        return self._remote(owner, name, handshake)
+
+    def _remote(
+        self, owner: NodeID, name: str, handshake: Callable[[], Handshake]
+    ) -> RemoteSession:
+        return self._responses.session(owner, name, self._node.hooks.auth_session_of(handshake()))
 
     async def _own(self, name: str, handshake: Callable[[], Handshake]) -> NodeID:
         """Return the owner of a session, which may be this node from now on."""
@@ -83,7 +92,7 @@ class SharedSessions(Sessions):
     async def _attach_at(
         self, owner: NodeID, name: str, receiver: Response, handshake: Callable[[], Handshake]
     ) -> AnySession:
-        session = self._responses.session(owner, name)
+        session = self._remote(owner, name, handshake)
         try:
             await session.attach(receiver)
         except SessionGoneError as error:

@@ -29,9 +29,15 @@ from realtime.node.hooks import NO_HANDSHAKE, Handshake
 from realtime.node.node import Node
 from realtime.transports.asgi import Exchange, Headers, Receive, Scope, Send, path_of
 from realtime.transports.emulation.response import Response, ResponseFormat
+from realtime.transports.emulation.session import NotOwnerError
 from realtime.transports.emulation.sessions import Sessions
 from realtime.transports.emulation.shared_sessions import open_sessions
-from realtime.transports.handshake import handshake, has_too_many_headers, header
+from realtime.transports.handshake import (
+    handshake,
+    has_too_many_headers,
+    header,
+    implied_origin,
+)
 from realtime.transports.servers import uvicorn
 from realtime.transports.sockjs import formats, framing, iframe
 
@@ -45,6 +51,7 @@ NEVER_CACHED = (
     (b"x-content-type-options", b"nosniff"),
 )
 
+FORBIDDEN = 403, b"Forbidden\n"
 NOT_FOUND = 404, b"Not Found\n"
 UNAVAILABLE = 503, b"Service Unavailable\n"
 
@@ -137,25 +144,20 @@ class Request:
         headers = [*NEVER_CACHED, *self.cors()]
         await self.exchange.respond(status, body, content_type, headers)
 
-    def handshake(self, *, readable_anywhere: bool) -> Handshake:
-        """Return the handshake of a client whose session begins with this request.
+    def handshake(self) -> Handshake:
+        """Return what hooks get of this request: it begins a session, or belongs to one.
 
-        Args:
-            readable_anywhere: a page of any origin can read the response, as a script or in a
-                frame. Such requests do not name their origin, so their cookies prove nothing;
-                the handshake gets the origin "null".
+        A page of any origin can have browsers send it with cookies. Without the header Origin it
+        gets the one that `implied_origin` returns, so its cookies count only if a page of the same
+        origin sent it.
         """
         node, scope = self.node, self.exchange.scope
         if not node.hooks.wants_handshake:
             return NO_HANDSHAKE
         result = handshake(scope, "json", node.config.proxy_extra_http_headers, transport="sockjs")
-        if (
-            readable_anywhere
-            and "origin" not in result.headers
-            and header(scope, b"sec-fetch-site") not in ("same-origin", "none")
-        ):
-            return msgspec.structs.replace(result, headers={**result.headers, "origin": "null"})
-        return result
+        if "origin" in result.headers or (origin := implied_origin(scope)) is None:
+            return result
+        return msgspec.structs.replace(result, headers={**result.headers, "origin": origin})
 
 
 def _endpoints(request: Request) -> dict[str, Endpoint]:
@@ -237,25 +239,22 @@ def _reading_by_callback(make: Callable[[str], ResponseFormat], missing_status: 
             body = b'"callback" parameter required\n'
             await request.exchange.respond(missing_status, body, TEXT)
         else:
-            await _attach(request, make(name), readable_anywhere=True)
+            await _attach(request, make(name))
 
     return read
 
 
-async def _attach(
-    request: Request, response_format: ResponseFormat, *, readable_anywhere: bool = False
-) -> None:
+async def _attach(request: Request, response_format: ResponseFormat) -> None:
     headers = [*NEVER_CACHED, *request.cors()]
     if response_format.streams:
         headers.append(UNBUFFERED)
     node = request.node
     response = Response(request.exchange, response_format, headers, lambda: node.stopping)
     try:
-        session = await request.sessions.attach(
-            request.session,
-            response,
-            lambda: request.handshake(readable_anywhere=readable_anywhere),
-        )
+        session = await request.sessions.attach(request.session, response, request.handshake)
+    except NotOwnerError:
+        await request.respond(*FORBIDDEN)
+        return
     except EngineUnavailable:
         await request.respond(*UNAVAILABLE)
         return
@@ -303,11 +302,13 @@ async def _deliver(request: Request, *, form: bool) -> tuple[int, bytes] | None:
     if frames is None:
         return 400, b"Payload expected."
     try:
-        session = await request.sessions.find(request.session)
+        session = await request.sessions.find(request.session, request.handshake)
         if session is None:
             return NOT_FOUND
         # frames that the session has not taken end with the connection that they came by
         is_taken = await request.exchange.unless_gone(session.deliver(frames))
+    except NotOwnerError:
+        return FORBIDDEN
     except EngineUnavailable:
         return UNAVAILABLE
     return None if is_taken else NOT_FOUND

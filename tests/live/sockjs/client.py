@@ -183,6 +183,8 @@ class Session:
         self.server = server
         self.name = uuid.uuid4().hex if name is None else name
         self.srv = srv
+        self.headers: dict[str, str] = {}
+        """Of every request."""
         self._commands = 0
 
     def path(self, what: str) -> str:
@@ -196,7 +198,7 @@ class Session:
             transport.method,
             PREFIX + self.path(transport.name) + transport.query,
             b"" if transport.method == "POST" else None,
-            headers,
+            self.headers | headers,
         )
 
     @asynccontextmanager
@@ -227,7 +229,9 @@ class Session:
         self, body: bytes, headers: Mapping[str, str] | None = None, what: str = "xhr_send"
     ) -> Answer:
         """Send a body as it is."""
-        return await request(self.server, "POST", self.path(what), body, headers)
+        return await request(
+            self.server, "POST", self.path(what), body, {**self.headers, **(headers or {})}
+        )
 
     async def send(self, *frames: str, **headers: str) -> None:
         """Send frames of the protocol, which must be taken."""

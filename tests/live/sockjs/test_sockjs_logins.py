@@ -21,6 +21,8 @@ from tests.live.sockjs.client import (
     JSONP,
     OPEN,
     POLLING,
+    RECEIVING,
+    SERVERS,
     XHR,
     XHR_STREAMING,
     Receiver,
@@ -44,12 +46,12 @@ def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactor
 async def begin(
     server: Server, transport: Transport, headers: Mapping[str, str], channel: str = "x"
 ) -> list[str]:
-    """Begin a session by a request with these headers, connect, subscribe; returns two frames,
-    or one that closes."""
+    """Begin a session, connect, subscribe, all with these headers; returns two frames, or one that
+    closes."""
     session = Session(server)
-    filled = {name: value.format(port=server.port) for name, value in headers.items()}
+    session.headers = {name: value.format(port=server.port) for name, value in headers.items()}
     async with AsyncExitStack() as stack:
-        receiver = await stack.enter_async_context(session.receive(transport, **filled))
+        receiver = await stack.enter_async_context(session.receive(transport))
         assert await receiver.frame() == OPEN
         receive = session.poll if transport in POLLING else receiver.frame
         frames: list[str] = []
@@ -63,14 +65,20 @@ async def begin(
 
 BELIEVED = {
     "xhr of the site": (XHR, {"Origin": OWN}),
-    "xhr without an origin": (XHR, {}),
+    "xhr of an old browser": (XHR, {"Referer": f"{OWN}/page?a=b"}),
     "xhr_streaming of the site": (XHR_STREAMING, {"Origin": OWN}),
     "eventsource of the site": (EVENTSOURCE, {"Origin": OWN}),
-    "eventsource without an origin": (EVENTSOURCE, {}),
+    "eventsource of a page": (
+        EVENTSOURCE,
+        {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"},
+    ),
+    "eventsource of an old browser": (EVENTSOURCE, {"Referer": f"{OWN}/"}),
     "jsonp of the site": (JSONP, {"Sec-Fetch-Site": "same-origin"}),
-    "jsonp of no page": (JSONP, {"Sec-Fetch-Site": "none"}),
     "jsonp with its origin": (JSONP, {"Origin": OWN}),
-    "htmlfile of the site": (HTMLFILE, {"Sec-Fetch-Site": "same-origin"}),
+    "htmlfile of the site": (
+        HTMLFILE,
+        {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"},
+    ),
 }
 
 
@@ -89,9 +97,25 @@ async def test_session_is_whose_cookie_its_first_request_has(
     assert "error" not in subscribed, "only this user may subscribe"
 
 
+LINK = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+"""Headers of a page that a visitor opens."""
+ELSE_SITE = {"Sec-Fetch-Site": "cross-site"}
+OWN_SITE = {"Sec-Fetch-Site": "same-origin"}
+
 REFUSED = {
     "xhr of another page": (XHR, {"Origin": ELSEWHERE}),
     "xhr of a file": (XHR, {"Origin": "null"}),
+    "xhr that proves nothing": (XHR, {}),
+    "xhr_streaming that proves nothing": (XHR_STREAMING, {}),
+    "eventsource that proves nothing": (EVENTSOURCE, {}),
+    "eventsource behind a link of another page": (EVENTSOURCE, LINK | ELSE_SITE),
+    "eventsource behind a link of the site": (EVENTSOURCE, LINK | OWN_SITE),
+    "eventsource behind a link in a mail": (EVENTSOURCE, LINK | {"Sec-Fetch-Site": "none"}),
+    "eventsource behind a link, old browser": (EVENTSOURCE, {"Referer": f"{ELSEWHERE}/page"}),
+    "eventsource behind a strange link": (EVENTSOURCE, {"Referer": "https://[elsewhere"}),
+    "jsonp behind a link": (JSONP, LINK | ELSE_SITE),
+    "jsonp of no page": (JSONP, {"Sec-Fetch-Site": "none"}),
+    "htmlfile behind a link": (HTMLFILE, LINK | OWN_SITE),
     "xhr_streaming of another page": (XHR_STREAMING, {"Origin": ELSEWHERE}),
     "eventsource of another page": (EVENTSOURCE, {"Origin": ELSEWHERE}),
     "jsonp of an old browser": (JSONP, {}),
@@ -115,6 +139,68 @@ async def test_cookie_that_any_page_may_have_sent_is_not_believed(
     assert frames == [BAD_REQUEST]
 
 
+@pytest.mark.parametrize("transport", [EVENTSOURCE, JSONP, HTMLFILE], ids=name_of)
+async def test_link_on_another_site_makes_no_session_of_the_visitor(
+    server: Server, transport: Transport
+) -> None:
+    """A top-level navigation has the visitor's cookie; another client knows the session's name."""
+    username, _ = await asyncio.to_thread(create_user, server)
+    visitor = await asyncio.to_thread(Visitor, server, username)
+    session = Session(server)
+
+    async with session.receive(
+        transport, Cookie=visitor.headers["Cookie"], **LINK, **ELSE_SITE
+    ) as opened:
+        assert await opened.frame() == OPEN
+        await session.command("connect")
+        frame = await (session.poll() if transport in POLLING else opened.frame())
+
+    assert frame == BAD_REQUEST
+
+
+STRANGE: dict[str, dict[str, str]] = {
+    "nothing": {},
+    "no cookie": {"Origin": OWN},
+    "no proof": {"Cookie": "{cookie}"},
+    "another page": {"Cookie": "{cookie}", "Origin": ELSEWHERE},
+    "a link": {"Cookie": "{cookie}", **LINK, **ELSE_SITE},
+    "another cookie": {"Cookie": "sessionid=another", "Origin": OWN},
+}
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("headers", STRANGE.values(), ids=STRANGE)
+async def test_session_of_a_visitor_is_closed_to_requests_without_the_login(
+    serve: Callable[..., Server],
+    tmp_path_factory: pytest.TempPathFactory,
+    kind: str,
+    headers: dict[str, str],
+) -> None:
+    server = serve(server=kind, environment=environment(tmp_path_factory), **OPTIONS)
+    username, pk = await asyncio.to_thread(create_user, server)
+    visitor = await asyncio.to_thread(Visitor, server, username)
+    session = Session(server)
+    session.headers = visitor.headers
+    await session.open()
+    await session.result("connect")
+    stranger = Session(server, session.name)
+    stranger.headers = {
+        name: value.format(port=server.port, cookie=visitor.headers["Cookie"])
+        for name, value in headers.items()
+    }
+
+    for what in ("xhr_send", "jsonp_send"):
+        answer = await stranger.post(b'["{}"]', what=what)
+        assert (answer.status, answer.body) == (403, b"Forbidden\n")
+    for transport in RECEIVING:
+        exchange = await stranger.ask(transport)
+        await exchange.begin()
+        assert (exchange.status, await exchange.rest()) == (403, b"Forbidden\n")
+        await exchange.close()
+
+    await session.result("subscribe", channel=f"x#{pk}")
+
+
 async def test_session_without_a_cookie_is_nobodys(server: Server) -> None:
     assert await begin(server, XHR, {"Origin": OWN}) == [BAD_REQUEST]
 
@@ -133,7 +219,9 @@ async def test_cookie_of_a_later_request_changes_nothing(server: Server) -> None
 async def test_end_of_the_login_ends_the_session(server: Server, transport: Transport) -> None:
     username, pk = await asyncio.to_thread(create_user, server)
     visitor = await asyncio.to_thread(Visitor, server, username)
-    session = await Session(server).open(XHR, **visitor.headers)
+    session = Session(server)
+    session.headers = visitor.headers
+    await session.open()
     await session.result("connect")
     await session.result("subscribe", channel=f"x#{pk}")
     receiver = Receiver(await session.ask(transport), transport)

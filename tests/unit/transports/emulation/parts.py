@@ -141,7 +141,13 @@ class Request:
     """A request to a node, and the response so far."""
 
     def __init__(
-        self, application: SockJS, node: Node, session: str, transport: str, body: bytes = b""
+        self,
+        application: SockJS,
+        node: Node,
+        session: str,
+        transport: str,
+        body: bytes = b"",
+        cookie: str = "",
     ) -> None:
         verb, self._frame, self._is_string = TRANSPORTS[transport]
         self.status = 0
@@ -155,7 +161,10 @@ class Request:
             "method": verb,
             "path": f"{PREFIX}/000/{session}/{transport}",
             "query_string": b"c=callback",
-            "headers": [(b"content-type", b"application/x-www-form-urlencoded")],
+            "headers": [
+                (b"content-type", b"application/x-www-form-urlencoded"),
+                (b"cookie", cookie.encode()),
+            ],
         }
         self.task = asyncio.create_task(application(node, scope, self._arriving.get, self._send))
 
@@ -201,9 +210,10 @@ class Visitor:
     def __init__(self, application: SockJS, name: str) -> None:
         self._application = application
         self.name = name
+        self.cookie = ""
 
     def receive(self, node: Node, transport: str = "xhr_streaming") -> Request:
-        return Request(self._application, node, self.name, transport)
+        return Request(self._application, node, self.name, transport, cookie=self.cookie)
 
     async def poll(self, node: Node) -> str:
         """One polling request; returns its frame."""
@@ -212,7 +222,7 @@ class Visitor:
 
     def send(self, node: Node, *frames: str) -> Request:
         body = json.dumps(frames).encode()
-        return Request(self._application, node, self.name, "xhr_send", body)
+        return Request(self._application, node, self.name, "xhr_send", body, self.cookie)
 
     async def say(self, node: Node, *frames: str) -> int:
         """Send frames; returns the status."""
