@@ -3,9 +3,11 @@ VENV ?= .venv
 PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
+# Most of a test's time is waiting, so there are more workers than cores.
+WORKERS ?= 4
 BIN = $(VENV)/bin
 
-.PHONY: run test check lint bench docs-tables pictures schema requirements clean
+.PHONY: run test test-fast test-redis check lint bench docs-tables pictures schema requirements clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -14,7 +16,13 @@ run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 test: $(VENV)/.installed-dev tests/js/node_modules  ## Run every test.
 	@# or each of hundreds of processes would compile them, where Python is told not to write
 	@$(BIN)/python -m compileall -q realtime api admin_panel messaging_project tests/site
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+test-fast: $(VENV)/.installed-dev  ## The tests without servers and browsers; under a minute.
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/test_architecture.py tests/unit tests/panel tests/docs
+
+test-redis: $(VENV)/.installed-dev  ## The tests of the Redis rooms; REDIS_SERVER names the server.
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/redis tests/engine
 
 check: $(VENV)/.installed-dev  ## Lint, format and types; changes nothing.
 	$(BIN)/ruff check .
