@@ -157,11 +157,13 @@ def check_channel(channel: ChannelName, config: Config) -> ChannelOptions:
 
     Raises:
         BadRequest: the name is empty or not ASCII.
+        LimitExceeded: it is too long.
         NamespaceNotFound: it names a namespace that is not configured.
     """
     if not channel:
         raise BadRequest
     check_characters(channel)
+    check_length(channel, config)
     return options_of(channel, config)
 
 

@@ -24,6 +24,13 @@ from realtime.config.options import Config
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _decode_complete = PyJWS().decode_complete
 
+HEADER_MAX_BYTES = 2048
+"""Limit for the header of a token, decoded. Ours have 50 bytes, one with a key ID 200."""
+TOKEN_MAX_BYTES = 64 * 1024
+"""Limit for a token, encoded."""
+
+_HEADER_MAX_CHARACTERS = (HEADER_MAX_BYTES * 4 + 2) // 3
+
 
 class _Signed(NamedTuple):
     """The parts of a token. None of them is verified."""
@@ -130,9 +137,11 @@ def _parse(token: str) -> _Signed:
     """Take a token apart, without verifying it.
 
     Raises:
-        InvalidToken: it is not in compact form, its header is malformed, or it has an extension
-            that the verifier must understand.
+        InvalidToken: it is too large, it is not in compact form, its header is malformed, or it has
+            an extension that the verifier must understand.
     """
+    if len(token) > TOKEN_MAX_BYTES or token.find(".") > _HEADER_MAX_CHARACTERS:
+        raise InvalidToken("too large")
     if _COMPACT.fullmatch(token) is None:
         raise InvalidToken("not in compact form")
     try:

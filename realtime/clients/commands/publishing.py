@@ -36,6 +36,7 @@ async def publish(client: Client, command: Command) -> Callable[[], Awaitable[No
     if not channel or not raw:
         raise DisconnectBadRequest
     channel_rules.check_characters(channel)
+    channel_rules.check_length(channel, client.node.config)
     options = channel_rules.options_of(channel, client.node.config)
     subscribed = channel in client.session.subscriptions
     channel_rules.check_publish(options, subscribed, client.node.config)

@@ -49,4 +49,5 @@ def _channel(client: Client, command: Command) -> tuple[ChannelName, ChannelOpti
     if not request.channel:
         raise DisconnectBadRequest
     channel_rules.check_characters(request.channel)
+    channel_rules.check_length(request.channel, client.node.config)
     return request.channel, channel_rules.options_of(request.channel, client.node.config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -301,3 +302,46 @@ async def test_arbitrary_header_is_an_invalid_token(header: bytes) -> None:
 
     with pytest.raises(InvalidToken):
         await user_of(HMAC_ONLY, f"{message}.{signature}")
+
+
+# sizes
+
+
+@pytest.mark.parametrize("padding", [1900, 2100, 60_000])
+async def test_header_above_2_kib_is_refused(padding: int) -> None:
+    text = token(CLAIMS, header={"alg": "HS256", "kid": "k" * padding})
+
+    if padding < 2000:
+        assert await user_of(HMAC_ONLY, text) == "17"
+    else:
+        with pytest.raises(InvalidToken, match="too large"):
+            await user_of(HMAC_ONLY, text)
+
+
+@pytest.mark.parametrize("size", [40_000, 60_000])
+async def test_token_above_64_kib_is_refused(size: int) -> None:
+    text = token({"sub": "17", "info": "i" * size})
+
+    if size < 48_000:
+        assert await user_of(HMAC_ONLY, text) == "17"
+    else:
+        with pytest.raises(InvalidToken, match="too large"):
+            await user_of(HMAC_ONLY, text)
+
+
+async def test_nothing_of_refused_tokens_is_kept() -> None:
+    verifier = Verifier(HMAC_ONLY)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(300):
+            small = {"alg": "HS256", "kid": f"{number}" * 600}
+            large = small | {"x": "y" * 50_000}
+            for text in (token(CLAIMS, key="another", header=small), token(CLAIMS, header=large)):
+                with pytest.raises(InvalidToken):
+                    await verifier.connect(text, NOW)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert after - before < 500_000  # of 18 MB
