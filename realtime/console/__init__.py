@@ -1,13 +1,12 @@
-"""What `manage.py realtime` can do; one module for each group of sub-commands.
+"""The sub-commands of `manage.py realtime`; one module for each group.
 
-base           what a sub-command is, and what it answers
-table          all of them
+base           the types of a sub-command and its answer; layout of text
 tokens         gentoken, checktoken
 configuration  checkconfig, genconfig
 calls          the methods of the server API, in this process, through Redis or over HTTP
+doctor/        doctor: checks settings, a running service and Redis
 remote         HTTP requests to a running service
-websocket      a client just large enough to look at a running service
-doctor         looks at settings, service and Redis, and says what to do
+websocket      a WebSocket connection to a running service
 """
 
 from collections.abc import Mapping

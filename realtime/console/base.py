@@ -1,4 +1,4 @@
-"""What a sub-command is: its arguments, what it does, and what it answers."""
+"""A sub-command: its arguments, its work and its answer."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ Options = Mapping[str, Any]
 
 
 class Answer(NamedTuple):
-    """What a sub-command found out or did."""
+    """The result of a sub-command."""
 
     text: str
-    """For people."""
+    """For terminals."""
     value: object
-    """For programs: anything msgspec can write as JSON."""
+    """For `--json`: anything that msgspec can encode."""
     failure: str = ""
-    """Why the exit status is 1; empty: it is 0."""
+    """The reason for exit status 1; empty for status 0."""
 
 
 class SubCommand(NamedTuple):
     """One sub-command.
 
-    `run` raises CommandError, `realtime.Error`, EngineUnavailable, InvalidOptions, InvalidKey.
+    `run` raises CommandError, `realtime.Error`, EngineUnavailable, InvalidOptions or InvalidKey.
     """
 
     name: str
@@ -33,22 +33,23 @@ class SubCommand(NamedTuple):
     add_arguments: Callable[[CommandParser], None]
     run: Callable[[Options], Answer]
     description: str = ""
-    """What `--help` says of it; empty: the same as `help`."""
+    """The text of its `--help`; empty: the same as `help`."""
 
 
 def add_nothing(parser: CommandParser) -> None:
-    """Of a sub-command without arguments."""
+    """Add no arguments."""
 
 
-def shown(text: str) -> str:
-    """Text that others chose, without what would steer a terminal."""
+def escape_for_terminal(text: str) -> str:
+    """Escape the control characters in a text that may come from clients."""
     return "".join(
         character if character.isprintable() else ascii(character)[1:-1] for character in text
     )
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
-    """Rows in columns; the first one is the heading."""
+    """Lay rows out in columns; the first row is the heading. Cells are escaped."""
+    rows = [tuple(map(escape_for_terminal, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -57,5 +58,5 @@ def table(rows: list[tuple[str, ...]]) -> str:
 
 
 def count(number: int, singular: str) -> str:
-    """A number with its noun: "1 client", "2 clients"."""
+    """Return a number with its noun: "1 client", "2 clients"."""
     return f"{number} {singular}" if number == 1 else f"{number} {singular}s"

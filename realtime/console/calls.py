@@ -1,7 +1,7 @@
 """publish, channels, info and the other methods of the server API, as sub-commands.
 
-In a process that serves clients, and everywhere with Redis, they run here; with `--url` they
-are sent to the running service. The answer is that of the server API whichever way it comes.
+With Redis they run in this process; with `--url` they are sent to the running service over
+HTTP. The result is that of the server API in either case.
 
 Spec: Server HTTP API.
 """
@@ -19,29 +19,37 @@ from msgspec import Raw, Struct
 
 from realtime import payload
 from realtime.config import sources
-from realtime.console.base import Answer, Options, SubCommand, add_nothing, count, shown, table
+from realtime.console.base import (
+    Answer,
+    Options,
+    SubCommand,
+    add_nothing,
+    count,
+    escape_for_terminal,
+    table,
+)
 from realtime.console.remote import Remote, Unreachable, add_url_arguments, explain_api
 from realtime.errors import Error, NotServing
 from realtime.server_api import methods
 from realtime.serving import serving
 
 NOT_HERE = (
-    "With the memory engine only the process that serves clients knows them. Send this to it,"
+    "With the memory engine, only the process that serves clients can do this. Send it there,"
     " for example with --url http://127.0.0.1:8000, or use Redis (option redis_url)."
 )
 
 NODE_HEADING = ("NAME", "UID", "VERSION", "CLIENTS", "USERS", "CHANNELS", "UPTIME")
 
 
-# the way to the service
+# calling the service
 
 
 def _call(options: Options, method: str, params: dict[str, object]) -> bytes:
-    """The result of a method, as JSON.
+    """Call a method and return its result as JSON.
 
     Raises:
-        Error: the service refuses.
-        EngineUnavailable: Redis is away.
+        Error: the service refuses the call.
+        EngineUnavailable: Redis does not answer.
         CommandError: the service cannot be reached.
     """
     encoded = msgspec.json.encode(params)
@@ -67,7 +75,7 @@ class _Reply(Struct):
 def _call_remote(remote: Remote, method: str, params: bytes) -> bytes:
     config = sources.current()
     if not config.api_key and not config.api_insecure:
-        raise CommandError("The server API is closed: set api_key here and for the service.")
+        raise CommandError("The server API is closed: set api_key here and in the service.")
     try:
         response = remote.command(method, params, config.api_key)
     except Unreachable as error:
@@ -80,7 +88,7 @@ def _call_remote(remote: Remote, method: str, params: bytes) -> bytes:
     try:
         reply = msgspec.json.decode(response.body, type=_Reply)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise CommandError(f"What answers at {remote} is not the server API.") from None
+        raise CommandError(f"The answer of {remote} is not one of the server API.") from None
     if reply.error is not None:
         raise Error(reply.error.code, reply.error.message)
     return bytes(reply.result)
@@ -118,10 +126,10 @@ def _add_broadcast(parser: CommandParser) -> None:
 
 
 def _data(options: Options) -> Raw:
-    """What is to be published.
+    """Return the data to publish.
 
     Raises:
-        CommandError: it is not JSON.
+        CommandError: the argument is not JSON.
     """
     text: str = options["data"]
     if text == "-":
@@ -133,11 +141,11 @@ def _data(options: Options) -> Raw:
         return Raw(payload.check(raw).raw)
     except ValueError:
         raise CommandError(
-            "The data are not JSON. A string has double quotes in it; --text takes it without."
+            "The data are not JSON. A JSON string needs double quotes; --text takes plain text."
         ) from None
 
 
-# what the results look like
+# layout of the results
 
 
 class _Client(Struct):
@@ -186,11 +194,13 @@ class _Info(Struct):
 
 def _show_presence(result: _Presence) -> str:
     if not result.presence:
-        return "Nobody is there."
+        return "No client is subscribed."
     rows: list[tuple[str, ...]] = [("CLIENT", "USER", "CONNECTION INFO", "CHANNEL INFO")]
     for client, info in result.presence.items():
-        infos = (shown(bytes(raw).decode()) for raw in (info.conn_info, info.chan_info))
-        rows.append((shown(client), shown(info.user), *infos))
+        infos = (
+            escape_for_terminal(bytes(raw).decode()) for raw in (info.conn_info, info.chan_info)
+        )
+        rows.append((client, info.user, *infos))
     return table(rows)
 
 
@@ -200,17 +210,23 @@ def _show_stats(result: _Stats) -> str:
 
 def _show_history(result: _History) -> str:
     if not result.publications:
-        return "Nothing is kept."
+        return "The channel keeps no publication."
     rows: list[tuple[str, ...]] = [("UID", "USER", "DATA")]
     for publication in result.publications:
         user = "" if publication.info is None else publication.info.user
         data = bytes(publication.data).decode()
-        rows.append((shown(publication.uid), shown(user), shown(data)))
+        rows.append(
+            (
+                escape_for_terminal(publication.uid),
+                escape_for_terminal(user),
+                escape_for_terminal(data),
+            )
+        )
     return table(rows)
 
 
 def _show_channels(result: _Channels) -> str:
-    return "\n".join(map(shown, result.channels)) or "No channel has a subscriber."
+    return "\n".join(map(escape_for_terminal, result.channels)) or "No channel has a subscriber."
 
 
 def _show_info(result: _Info) -> str:
@@ -219,7 +235,11 @@ def _show_info(result: _Info) -> str:
     rows: list[tuple[str, ...]] = [NODE_HEADING]
     for node in result.nodes:
         numbers = (node.num_clients, node.num_users, node.num_channels)
-        names = (shown(node.name), shown(node.uid), shown(node.version))
+        names = (
+            escape_for_terminal(node.name),
+            escape_for_terminal(node.uid),
+            escape_for_terminal(node.version),
+        )
         rows.append((*names, *map(str, numbers), f"{node.uptime} s"))
     return table(rows)
 
@@ -228,7 +248,7 @@ def _show_info(result: _Info) -> str:
 
 
 class _Row(NamedTuple):
-    """One method: its arguments, its params, and what people see of its result."""
+    """One method: its arguments, its params, and the layout of its result."""
 
     method: str
     help: str
@@ -277,7 +297,7 @@ _ROWS = (
     ),
     _Row(
         "presence",
-        "Show who is subscribed to a channel.",
+        "Show the clients that are subscribed to a channel.",
         _add_channel,
         _channel,
         _Presence,
@@ -285,7 +305,7 @@ _ROWS = (
     ),
     _Row(
         "presence_stats",
-        "Count who is subscribed to a channel.",
+        "Count the clients and users that are subscribed to a channel.",
         _add_channel,
         _channel,
         _Stats,
@@ -293,7 +313,7 @@ _ROWS = (
     ),
     _Row(
         "history",
-        "Show what a channel keeps, oldest first.",
+        "Show the publications that a channel keeps, oldest first.",
         _add_channel,
         _channel,
         _History,
@@ -301,11 +321,11 @@ _ROWS = (
     ),
     _Row(
         "history_remove",
-        "Forget what a channel keeps.",
+        "Remove the publications that a channel keeps.",
         _add_channel,
         _channel,
         None,
-        _done("Forgotten."),
+        _done("Removed."),
     ),
     _Row(
         "info",
@@ -317,11 +337,11 @@ _ROWS = (
     ),
     _Row(
         "disconnect",
-        "Close all connections of a user; they do not come back.",
+        "Close all connections of a user; their clients do not reconnect.",
         _add_user,
         lambda options: {"user": options["user"]},
         None,
-        _done("Every process was told."),
+        _done("Sent to every process."),
     ),
     _Row(
         "unsubscribe",
@@ -329,7 +349,7 @@ _ROWS = (
         _add_user_and_channel,
         lambda options: {"user": options["user"], "channel": options["channel"]},
         None,
-        _done("Every process was told."),
+        _done("Sent to every process."),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""checkconfig and genconfig: what is wrong with the options, and options to begin with."""
+"""checkconfig and genconfig: mistakes in the options, and options to start with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from realtime.checks import TAG
 from realtime.console.base import Answer, Options, SubCommand, add_nothing, count
 
 SECRET_BYTES = 32
-"""Of entropy: as many as HMAC SHA-256 has use for (RFC 7518, 3.2)."""
+"""Bytes of entropy, as many as HMAC SHA-256 uses (RFC 7518, 3.2)."""
 
 Message = checks.CheckMessage
 
@@ -22,7 +22,7 @@ Message = checks.CheckMessage
 
 
 def messages_of_checks() -> list[Message]:
-    """What the system checks of the service say, but for what the site silenced."""
+    """Return the messages of the service's system checks, without those that the site silenced."""
     return [message for message in checks.run_checks(tags=[TAG]) if not message.is_silenced()]
 
 
@@ -41,7 +41,7 @@ def _checkconfig(options: Options) -> Answer:
             for message in messages
         ],
     }
-    text = "\n".join(map(_describe, messages)) or "The configuration is right."
+    text = "\n".join(map(_describe, messages)) or "The configuration is valid."
     failure = f"The configuration has {count(len(errors), 'mistake')}." if errors else ""
     return Answer(text, value, failure)
 
@@ -92,8 +92,8 @@ def _genconfig(options: Options) -> Answer:
 
 def _as_python(config: dict[str, Any]) -> str:
     lines = [
-        "# The real-time service; docs/options.md lists every option. Secrets do not belong in a",
-        "# repository: SERVICE_TOKEN_HMAC_SECRET_KEY and SERVICE_API_KEY in the environment win.",
+        "# The real-time service; docs/options.md lists every option. Keep secrets out of the",
+        "# repository: SERVICE_TOKEN_HMAC_SECRET_KEY and SERVICE_API_KEY replace these.",
         "REALTIME = {",
     ]
     for name, value in config.items():
@@ -118,15 +118,15 @@ def _literal(value: object) -> str:
 SUB_COMMANDS = (
     SubCommand(
         "checkconfig",
-        "Say what is wrong with the options, as the system checks do.",
+        "Check the options, as the system checks do.",
         add_nothing,
         _checkconfig,
-        "Say what is wrong with the options: the system checks of the service with their ids.\n"
-        "The exit status is 1 when there is an error, 0 when there are only warnings.",
+        "Check the options: run the system checks of the service and print their messages.\n"
+        "The exit status is 1 if there is an error, 0 if there are only warnings.",
     ),
     SubCommand(
         "genconfig",
-        "Print options to begin with, with new secrets.",
+        "Print options to start with, with new secrets.",
         _add_genconfig,
         _genconfig,
     ),

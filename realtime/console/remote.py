@@ -23,7 +23,7 @@ from django.urls import NoReverseMatch, reverse
 
 from realtime.asgi import API_URL_NAME
 from realtime.config.options import Config
-from realtime.console.base import shown
+from realtime.console.base import escape_for_terminal
 
 DEFAULT_TIMEOUT = 5.0
 MAX_TIMEOUT = 3600.0
@@ -72,9 +72,11 @@ class Remote:
         except (ValueError, httpx.InvalidURL):
             raise CommandError("--url is not a URL.") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise CommandError("--url is the address of the site, such as https://example.org.")
+            raise CommandError(
+                "--url must be the address of the site, such as https://example.org."
+            )
         if "@" in parts.netloc or parts.query or parts.fragment:
-            raise CommandError("--url takes no user, no password, no query and no fragment.")
+            raise CommandError("--url must have no user, no password, no query and no fragment.")
         self.secure = parts.scheme == "https"
         self.origin = f"{parts.scheme}://{parts.netloc.lower()}"
         """What browsers send as Origin from pages of this site."""
@@ -157,10 +159,15 @@ class Remote:
         return bytes(content)
 
     def command(self, method: str, params: bytes, key: str) -> Response:
-        """Send a command of the server API; `key` "" sends none, `params` are JSON.
+        """Send a command of the server API.
+
+        Args:
+            method: its name.
+            params: JSON.
+            key: the API key; "" sends none.
 
         Raises:
-            Unreachable
+            Unreachable: there is no usable answer.
             CommandError: the site's URLconf has no server API.
         """
         headers = {"Content-Type": "application/json"}
@@ -171,19 +178,19 @@ class Remote:
 
 
 def api_path() -> str:
-    """The path of the server API.
+    """Return the path of the server API.
 
     Raises:
         CommandError: the site's URLconf has none.
     """
     path = find_api_path()
     if path is None:
-        raise CommandError(f"There is no path to it: {NO_API}. {ADD_API}.")
+        raise CommandError(f"The server API cannot be reached: {NO_API}. {ADD_API}.")
     return path
 
 
 def find_api_path() -> str | None:
-    """The path of the server API; None where the site's URLconf has none."""
+    """Return the path of the server API; None if the site's URLconf has none."""
     try:
         return reverse(API_URL_NAME)
     except NoReverseMatch:
@@ -191,49 +198,56 @@ def find_api_path() -> str | None:
 
 
 def explain_api(response: Response, config: Config) -> str:
-    """What a status that is not 200 means for a request to the server API that had the key."""
+    """Explain a status other than 200 of a request to the server API that had the key."""
     match response.status:
         case 401 if not config.api_key:
-            return "The service asks for a key, and api_key is not set here."
+            return "The service needs a key, and api_key is not set here."
         case 401:
             return "The service has another api_key than these settings, or none."
         case 404:
-            return "Nothing is there: add realtime.api.urls to the URLconf, or mend the proxy."
+            return (
+                "Nothing is there: add realtime.api.urls to the URLconf, or fix the reverse proxy."
+            )
         case 503:
             return (
-                "The process that answers serves no clients (WSGI?), is stopping, or the proxy"
-                " finds no process."
+                "The process that answers serves no clients (WSGI?) or is stopping, or the"
+                " reverse proxy finds no process."
             )
         case 502 | 504:
-            return "The proxy does not reach the server."
+            return "The reverse proxy does not reach the server."
         case 403:
-            return "Something in front of the service refuses: a proxy, a firewall, middleware."
+            return "Something in front of the service refuses: reverse proxy, firewall, middleware."
         case 405:
-            return "POST is refused: something else than the service answers there."
+            return "POST is refused: something other than the service answers there."
         case status if 300 <= status < 400:
-            address = shown(response.header("Location"))
-            return f"It redirects; use the address it redirects to: {address}"
+            address = escape_for_terminal(response.header("Location"))
+            return f"It redirects. Use the address to which it redirects: {address}"
         case _:
-            return "Look into the log of the server."
+            return "See the log of the server."
 
 
 def add_url_arguments(parser: CommandParser, what: str) -> None:
-    """`--url` and `--timeout`."""
+    """Add `--url` and `--timeout`.
+
+    Args:
+        parser: of the sub-command.
+        what: help for `--url`.
+    """
     parser.add_argument("--url", metavar="URL", help=what)
     parser.add_argument(
         "--timeout",
         type=_seconds,
         default=DEFAULT_TIMEOUT,
         metavar="SECONDS",
-        help=f"how long to wait for an answer of that URL (default: {DEFAULT_TIMEOUT:g})",
+        help=f"how long to wait for an answer from that URL (default: {DEFAULT_TIMEOUT:g})",
     )
 
 
 def _seconds(text: str) -> float:
-    """Seconds, more than none.
+    """Return a number of seconds, more than 0.
 
     Raises:
-        ValueError: argparse makes a message of it.
+        ValueError: the text is something else; argparse turns it into a message.
     """
     seconds = float(text)
     if not 0 < seconds <= MAX_TIMEOUT:

@@ -1,6 +1,6 @@
 """gentoken and checktoken: make and verify tokens with the configured keys.
 
-No key and no secret is ever shown.
+They never show a key or a secret.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from realtime.auth import issue
 from realtime.auth.keys import KeysUnavailable, configured_keys
 from realtime.config import sources
 from realtime.config.options import Config
-from realtime.console.base import Answer, Options, SubCommand, count, shown
+from realtime.console.base import Answer, Options, SubCommand, count, escape_for_terminal
 from realtime.tokens import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken, Verifier
 
 DEFAULT_TTL = "7d"
@@ -29,24 +29,24 @@ UNITS: Mapping[str, int] = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 NEVER = "never"
 
 WHY: Mapping[str, str] = {
-    "not in compact form": "It is three parts with dots between them; was all of it copied?",
-    "wrong signature": "It was signed with another key, or changed after it was signed.",
-    "unknown key ID": "The key set has no key of that ID.",
+    "not in compact form": "A token has three parts with dots between them. Was all of it copied?",
+    "wrong signature": "It was signed with another key, or changed afterwards.",
+    "unknown key ID": "The key set has no key with this ID.",
     "not an RSA token with a key ID": (
-        "With token_jwks_public_endpoint only RSA keys of that set are accepted."
+        "With token_jwks_public_endpoint, only RSA keys of that set are accepted."
     ),
-    "exp has passed": "Make a new one; if it is new, the clock of its maker is slow.",
-    "nbf has not come": "Wait, or correct the clock of its maker.",
-    "claims have the wrong types": "sub, client and channel are strings, exp and nbf numbers.",
+    "exp has passed": "Make a new one. If it is new, the clock where it was made is slow.",
+    "nbf has not come": "Wait, or correct the clock where it was made.",
+    "claims have the wrong types": "sub, client and channel must be strings, exp and nbf numbers.",
 }
-"""Why a token is refused → what that means."""
+"""Reason for refusing a token → explanation."""
 
 
 def _ttl(text: str) -> int | None:
-    """Seconds; None for never.
+    """Return the seconds that a text stands for; None for never.
 
     Raises:
-        ValueError: argparse makes a message of it.
+        ValueError: the text is something else; argparse turns it into a message.
     """
     if text == NEVER:
         return None
@@ -64,7 +64,7 @@ _ttl.__name__ = "time to live"  # argparse calls a wrong value an "invalid <name
 
 def _add_gentoken(parser: CommandParser) -> None:
     parser.add_argument("user", nargs="?", help='user ID; "" for an anonymous user')
-    parser.add_argument("--client", help="connection ID: makes a subscription token for it")
+    parser.add_argument("--client", help="connection ID: make a subscription token for it")
     parser.add_argument(
         "--channel",
         action="append",
@@ -78,15 +78,15 @@ def _add_gentoken(parser: CommandParser) -> None:
         default=DEFAULT_TTL,
         help=f"time until it expires: 90, 15m, 12h, 7d or {NEVER} (default: {DEFAULT_TTL})",
     )
-    parser.add_argument("--info", metavar="JSON", help="what others see of this client")
+    parser.add_argument("--info", metavar="JSON", help="connection or channel info")
 
 
 def _gentoken(options: Options) -> Answer:
     config = sources.current()
     if not config.token_hmac_secret_key:
         raise CommandError(
-            "Tokens are signed with token_hmac_secret_key, which is not set."
-            " A new one: manage.py realtime genconfig"
+            "token_hmac_secret_key, with which tokens are signed, is not set."
+            " Make one: manage.py realtime genconfig"
         )
     user, client = options["user"], options["client"]
     channels: list[str] = options["channel"]
@@ -94,11 +94,11 @@ def _gentoken(options: Options) -> Answer:
     info = _read_info(options["info"])
     if client is not None:
         if user is not None or len(channels) != 1 or not client:
-            raise CommandError("A subscription token takes --client and one --channel, no user.")
+            raise CommandError("A subscription token needs --client and one --channel, no user.")
         token = issue.subscription_token(config, client, channels[0], ttl=ttl, info=info)
     elif user is None:
         raise CommandError(
-            'Say whose token: gentoken USER ("" for an anonymous user), or for a subscription'
+            'Give a user: gentoken USER ("" for an anonymous user). For a subscription token:'
             " gentoken --client ID --channel CHANNEL."
         )
     else:
@@ -112,7 +112,7 @@ def _read_info(text: str | None) -> object:
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError):
-        raise CommandError("--info is not JSON. A string has double quotes in it.") from None
+        raise CommandError("--info is not JSON. A JSON string needs double quotes.") from None
 
 
 # checktoken
@@ -124,28 +124,30 @@ def _add_checktoken(parser: CommandParser) -> None:
 
 def _checktoken(options: Options) -> Answer:
     config = sources.current()
-    given: str = options["token"]
-    token = (sys.stdin.readline() if given == "-" else given).strip()
+    argument: str = options["token"]
+    token = (sys.stdin.readline() if argument == "-" else argument).strip()
     try:
         verified = asyncio.run(_verify(config, token))
     except ExpiredToken as error:
-        # its signature is right: what it says may be told
+        # its signature is valid, so its claims may be shown
         return _refused(str(error), _dated(_claims(token)))
     except InvalidToken as error:
         return _refused(str(error), {}, _why(config, token, str(error)))
     except KeysUnavailable:
         raise CommandError(
-            "Nothing can be said of the token: token_jwks_public_endpoint cannot be fetched."
+            "The token cannot be checked: token_jwks_public_endpoint cannot be fetched."
         ) from None
     value = {"valid": True, **_described(verified), "algorithm": _algorithm(token)}
     return Answer(_text(value), value)
 
 
 async def _verify(config: Config, token: str) -> ConnectToken | SubscribeToken:
-    """Verify it as what it seems to be.
+    """Verify a token as a connection or subscription token, by the claims that it has.
 
     Raises:
-        InvalidToken, ExpiredToken, KeysUnavailable
+        InvalidToken: it is malformed, or its signature is wrong.
+        ExpiredToken: it is not valid now.
+        KeysUnavailable: the key set cannot be fetched.
     """
     verifier = Verifier(config)
     try:
@@ -158,7 +160,7 @@ async def _verify(config: Config, token: str) -> ConnectToken | SubscribeToken:
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """The claims of a token, whoever signed it; {} when there are none."""
+    """Return the claims of a token without verifying it; {} for none."""
     try:
         claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
     except (jwt.InvalidTokenError, RecursionError):
@@ -194,54 +196,55 @@ def _described(token: ConnectToken | SubscribeToken) -> dict[str, object]:
 
 
 def _dated(claims: Mapping[str, Any]) -> dict[str, object]:
-    """Who and when, of a token that is not valid now."""
+    """Return subject and times of a token that is not valid now."""
     names = {"sub": "user", "client": "client", "channel": "channel"}
-    told: dict[str, object] = {names[name]: claims[name] for name in names if name in claims}
-    told |= {
+    known: dict[str, object] = {names[name]: claims[name] for name in names if name in claims}
+    known |= {
         name: float(claims[claim])
         for claim, name in (("exp", "expires_at"), ("nbf", "not_before"))
         if claims.get(claim) is not None
     }
-    return told
+    return known
 
 
 def _why(config: Config, token: str, reason: str) -> str:
     if reason != "no key for this algorithm":
         return WHY.get(reason, "")
     known = ", ".join(sorted(configured_keys(config))) or "none"
-    return f"It says {shown(_algorithm(token)) or 'none'}; the configured keys are for: {known}."
+    algorithm = escape_for_terminal(_algorithm(token)) or "none"
+    return f"It names {algorithm}; the configured keys are for: {known}."
 
 
-def _refused(reason: str, told: Mapping[str, object], why: str = "") -> Answer:
+def _refused(reason: str, known: Mapping[str, object], why: str = "") -> Answer:
     why = why or WHY.get(reason, "")
     failure = f"The token is not valid: {reason}.{f' {why}' if why else ''}"
-    return Answer(_text(told), {"valid": False, "reason": reason, **told}, failure)
+    return Answer(_text(known), {"valid": False, "reason": reason, **known}, failure)
 
 
-def _text(told: Mapping[str, object]) -> str:
-    """One line for each thing that is known."""
+def _text(known: Mapping[str, object]) -> str:
+    """Return one line for each known property of a token."""
     lines = []
-    if told.get("valid"):
-        lines.append(f"A valid {told['kind']} token ({told['algorithm']}).")
+    if known.get("valid"):
+        lines.append(f"A valid {known['kind']} token ({known['algorithm']}).")
     for name in ("user", "client", "channel"):
-        if name in told:
-            text = shown(str(told[name]))
+        if name in known:
+            text = escape_for_terminal(str(known[name]))
             lines.append(f"{name + ':':<12}{text or '(anonymous)'}")
-    if channels := told.get("channels"):
+    if channels := known.get("channels"):
         assert isinstance(channels, tuple)
-        lines.append(f"{'channels:':<12}{', '.join(map(shown, channels))}")
-    if isinstance(info := told.get("info"), msgspec.Raw):
-        lines.append(f"{'info:':<12}{shown(bytes(info).decode())}")
+        lines.append(f"{'channels:':<12}{', '.join(map(escape_for_terminal, channels))}")
+    if isinstance(info := known.get("info"), msgspec.Raw):
+        lines.append(f"{'info:':<12}{escape_for_terminal(bytes(info).decode())}")
     for name, label in (("not_before", "not before"), ("expires_at", "expires")):
-        if isinstance(moment := told.get(name), float):
+        if isinstance(moment := known.get(name), float):
             lines.append(f"{label + ':':<12}{_moment(moment)}")
-    if told.get("valid") and told["expires_at"] is None:
+    if known.get("valid") and known["expires_at"] is None:
         lines.append(f"{'expires:':<12}{NEVER}")
     return "\n".join(lines)
 
 
 def _moment(unix: float) -> str:
-    """A time, and how far away it is."""
+    """Return a time and its distance from now."""
     seconds = abs(unix - time.time())
     unit, name = next(
         ((size, name) for size, name in ((86400, "day"), (3600, "hour"), (60, "minute"))
@@ -270,7 +273,7 @@ SUB_COMMANDS = (
     ),
     SubCommand(
         "checktoken",
-        "Verify a token with the configured keys: who, until when, or why not.",
+        "Verify a token with the configured keys; print its claims, or why it is not valid.",
         _add_checktoken,
         _checktoken,
     ),

@@ -1,11 +1,11 @@
-"""doctor: look at the settings, a running service and Redis, and say what to do.
+"""doctor: check the settings, a running service and Redis, and give advice.
 
-finding  what a check says
-site     the settings of this site
-service  the running service, as one visit finds it
-network  what a client, a browser and the server API meet there
-nodes    whether engine and processes fit together
-redis    each Redis of the engine
+finding  the result of a check
+site     checks of the settings of this site
+service  requests to the running service, which several checks share
+network  checks of the service as clients, browsers and publishers reach it
+nodes    checks of the engine and the number of processes
+redis    checks of each Redis of the engine
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.core.management.base import CommandParser
 
 from realtime.config import sources
 from realtime.config.options import Config
-from realtime.console.base import Answer, Options, SubCommand, count, shown
+from realtime.console.base import Answer, Options, SubCommand, count, escape_for_terminal
 from realtime.console.configuration import messages_of_checks
 from realtime.console.doctor import network, nodes, redis, site
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
@@ -26,14 +26,15 @@ from realtime.engine import factory
 from realtime.errors import EngineUnavailable
 
 NO_URL = skip(
-    "no --url was given, so no running service was looked at",
+    "no --url was given, so no running service was checked",
     "Give the address that browsers use, for example --url https://example.org",
 )
 
 
 def _add_arguments(parser: CommandParser) -> None:
     add_url_arguments(
-        parser, "address of the running site as browsers use it, so with its proxy, if there is one"
+        parser,
+        "address of the running site, as browsers use it: that of its reverse proxy, if any",
     )
 
 
@@ -42,7 +43,7 @@ def _run(options: Options) -> Answer:
     configuration = _configuration()
     findings = [("configuration", configuration)]
     if configuration.status != "fail":
-        findings += _look(_checks(sources.current(), remote))
+        findings += _run_checks(_checks(sources.current(), remote))
     failed = sum(finding.status == "fail" for _, finding in findings)
     text = "\n".join(_describe(name, finding) for name, finding in findings)
     value = {
@@ -54,11 +55,11 @@ def _run(options: Options) -> Answer:
 
 
 def _configuration() -> Finding:
-    """What the system checks say, in short; with errors nothing else can be looked at."""
+    """Return the result of the system checks. After errors nothing else is checked."""
     messages = messages_of_checks()
     ids = ", ".join(sorted({str(message.id) for message in messages}))
     if any(message.is_serious() for message in messages):
-        advice = "See manage.py realtime checkconfig. Nothing else was looked at."
+        advice = "See manage.py realtime checkconfig. Nothing else was checked."
         return fail(f"the options have mistakes: {ids}", advice)
     if messages:
         return warn(f"there are warnings: {ids}", "See manage.py realtime checkconfig")
@@ -73,20 +74,20 @@ def _checks(config: Config, remote: Remote | None) -> Iterable[Check]:
         yield Check("service", lambda: NO_URL)
         return
     service = Service(remote, config)
-    reached = _look([Check("service", lambda: network.reach(service))])
+    reached = _run_checks([Check("service", lambda: network.reach(service))])
     yield Check("service", lambda: reached[0][1])
     if reached[0][1].status != "fail":
         yield from network.checks(service)
         yield from nodes.checks(service)
 
 
-def _look(wanted: Iterable[Check]) -> list[tuple[str, Finding]]:
+def _run_checks(to_run: Iterable[Check]) -> list[tuple[str, Finding]]:
     findings: list[tuple[str, Finding]] = []
-    for check in wanted:
+    for check in to_run:
         try:
-            finding = check.look()
+            finding = check.run()
         except Unreachable as error:
-            finding = fail(str(error), "Look into the logs of the server and of the proxy.")
+            finding = fail(str(error), "See the logs of the server and of the reverse proxy.")
         except EngineUnavailable as error:
             finding = redis.away(error)
         findings.append((check.name, finding))
@@ -94,21 +95,21 @@ def _look(wanted: Iterable[Check]) -> list[tuple[str, Finding]]:
 
 
 def _describe(name: str, finding: Finding) -> str:
-    lines = [f"{finding.status:<5} {name}: {shown(finding.found)}"]
+    lines = [f"{finding.status:<5} {name}: {escape_for_terminal(finding.found)}"]
     if finding.advice:
-        lines.append(f"      {shown(finding.advice)}")
+        lines.append(f"      {escape_for_terminal(finding.advice)}")
     return "\n".join(lines)
 
 
 SUB_COMMANDS = (
     SubCommand(
         "doctor",
-        "Look for what usually goes wrong, and say what to do.",
+        "Look for common problems, and say what to do about them.",
         _add_arguments,
         _run,
-        "Look at the settings of this site, at Redis where the engine uses it and, with --url, at\n"
-        "the running service as a client meets it. For each check: ok, warn, fail, or skip when\n"
-        "it was not looked at; then what was found and what to do. The exit status is 1 when a\n"
-        "check fails. Nothing is changed; one client connects for a moment.",
+        "Check the settings of this site, Redis if the engine uses it and, with --url, the\n"
+        "running service as clients reach it. Each check prints ok, warn, fail, or skip if it\n"
+        "could not be made; then the finding and what to do. The exit status is 1 if a check\n"
+        "fails. The doctor changes nothing; a client of its own connects for a moment.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Finding: what one check of the doctor says."""
+"""Finding: the result of one check of the doctor."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ Status = Literal["ok", "warn", "fail", "skip"]
 
 
 class Finding(NamedTuple):
-    """What was found, and what to do about it."""
+    """The result of a check, and advice."""
 
     status: Status
-    """skip: it was not looked at, and `found` says why."""
+    """skip: the check was not made, and `found` says why."""
     found: str
     advice: str = ""
 
 
 class Check(NamedTuple):
-    """One thing that is looked at.
+    """One check.
 
-    `look` may raise Unreachable and EngineUnavailable, which make the check fail.
+    `run` may raise Unreachable and EngineUnavailable, which make the check fail.
     """
 
     name: str
-    look: Callable[[], Finding]
+    run: Callable[[], Finding]
 
 
 def ok(found: str, advice: str = "") -> Finding:
-    """As it should be."""
+    """Report that all is well."""
     return Finding("ok", found, advice)
 
 
 def warn(found: str, advice: str) -> Finding:
-    """It works, and may go wrong."""
+    """Report something that works and may go wrong."""
     return Finding("warn", found, advice)
 
 
 def fail(found: str, advice: str) -> Finding:
-    """It does not work."""
+    """Report something that does not work."""
     return Finding("fail", found, advice)
 
 
 def skip(found: str, advice: str = "") -> Finding:
-    """It was not looked at."""
+    """Report that the check was not made."""
     return Finding("skip", found, advice)

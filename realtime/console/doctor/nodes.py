@@ -1,4 +1,4 @@
-"""Whether the engine and the number of processes fit together."""
+"""Check that the engine fits the number of processes."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from realtime.engine import factory
 from realtime.errors import EngineUnavailable
 
 CONNECTIONS = 10
-"""New connections after which another process behind the same address has shown itself, most
-likely."""
+"""New connections, enough to reach every process behind one address most likely."""
 
 ONE_PROCESS = (
-    "The memory engine is for one process: clients of the others are not reached. Set redis_url,"
-    " or run one process (uvicorn and granian: --workers 1)."
+    "The memory engine is for one process: publications do not reach clients of the others. Set"
+    " redis_url, or run one process (uvicorn and granian: --workers 1)."
 )
 
 
 def checks(service: Service) -> Iterator[Check]:
-    """What `info` of the server API tells."""
+    """Yield the check of the processes, by `info` of the server API."""
     yield Check("processes", partial(processes, service))
 
 
 def processes(service: Service) -> Finding:
-    """Whether the processes of the service know each other, and are those of these settings."""
-    if not service.asks:
+    """Check that the processes know each other, and use the Redis of these settings."""
+    if not service.api_is_open:
         return skip("the server API is closed, so the processes cannot be counted")
     if service.info.status != 200:
         return skip("the server API does not answer, so the processes cannot be counted")
@@ -36,7 +35,7 @@ def processes(service: Service) -> Finding:
     if not listed:
         return fail(
             "the service lists no process that serves clients",
-            "It cannot read its own engine: look into its log.",
+            "It cannot read its own engine: see its log.",
         )
     if factory.is_shared(service.config):
         return _shared(service, listed)
@@ -44,7 +43,7 @@ def processes(service: Service) -> Finding:
 
 
 def _memory(service: Service, listed: dict[str, str]) -> Finding:
-    """With the memory engine, each process lists itself only."""
+    """With the memory engine, each process lists only itself."""
     met = dict(listed)
     for _ in range(CONNECTIONS):
         if len(met) > 1:
@@ -54,15 +53,15 @@ def _memory(service: Service, listed: dict[str, str]) -> Finding:
         return warn(
             f"the service has {_processes(listed)} that know each other, but the engine"
             " here is memory",
-            "Give this process the options of the service (redis_url), to publish from here.",
+            "Give this process the options of the service (redis_url) to publish from here.",
         )
     if len(met) > 1:
-        return fail("several processes answer, and the engine is memory", ONE_PROCESS)
-    return ok("one process, and the memory engine is for one")
+        return fail("several processes answer, but the engine is memory", ONE_PROCESS)
+    return ok("one process, as the memory engine needs")
 
 
 def _shared(service: Service, listed: dict[str, str]) -> Finding:
-    """With Redis, the service and this process must see the same nodes."""
+    """With Redis, the service and this process must list the same nodes."""
     try:
         here = {node["uid"] for node in realtime.info()}
     except EngineUnavailable:
@@ -71,7 +70,7 @@ def _shared(service: Service, listed: dict[str, str]) -> Finding:
         return fail(
             "the processes of the service are not in the Redis of these settings",
             "The service has other options: compare redis_url, redis_db, redis_prefix and"
-            " SECRET_KEY, of which the prefix is made.",
+            " SECRET_KEY, from which the prefix is made.",
         )
     alias = service.config.channel_layer
     layer = f" and the channel layer {alias!r}" if alias else ""

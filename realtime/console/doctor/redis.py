@@ -1,4 +1,4 @@
-"""Each Redis of the engine, looked at through the engine's own connections."""
+"""Checks of each Redis of the engine, over the engine's own connections."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from realtime.engine.redis.redis_bus import RedisBus
 from realtime.errors import EngineUnavailable
 from realtime.serving import serving
 
-VERSION_MIN = 5
-"""The first one with streams."""
+MIN_VERSION = 5
+"""The first version with streams."""
 PINGS = 20
 SLOW = 0.005
-"""Seconds; a publish takes one round trip."""
-BUFFER_MIN = 32 << 20
-"""Bytes; the default of Redis for the hard limit of subscribers."""
+"""Seconds of a round trip; a publication takes one."""
+MIN_BUFFER = 32 << 20
+"""Bytes; Redis' default for the hard limit of subscribers."""
 
 
 class Shard:
-    """One Redis. Whatever asks it raises EngineUnavailable."""
+    """One Redis. Its commands raise EngineUnavailable."""
 
     def __init__(self, bus: RedisBus, index: int) -> None:
         self._client = bus.blocking(index)
         self.label = bus.hosts[index].label
-        """Where it is, without credentials."""
+        """Its address without credentials."""
 
-    def ask(self, *command: str) -> Any:
-        """Send a command; the reply is as Redis gives it."""
+    def run(self, *command: str) -> Any:
+        """Send a command and return the reply as Redis gives it."""
         return self._client.execute(*command)
 
     @cached_property
     def info(self) -> dict[str, str]:
-        """What INFO says: field → value."""
-        lines = self.ask("INFO").decode("utf-8", "replace").splitlines()
+        """The reply to INFO: field → value."""
+        lines = self.run("INFO").decode("utf-8", "replace").splitlines()
         pairs = (line.partition(":") for line in lines if not line.startswith("#"))
         return {name: value for name, colon, value in pairs if colon}
 
 
 def checks(config: Config) -> Iterator[Check]:
-    """Everything of each shard; of one that does not answer, only that."""
+    """Yield the checks of each shard; for one that does not answer, only a failure."""
     bus = serving.redis_bus(config)
     for index in range(len(bus.hosts)):
         shard = Shard(bus, index)
@@ -56,7 +56,7 @@ def checks(config: Config) -> Iterator[Check]:
             yield Check(name, partial(away, error))
             continue
         yield Check(name, partial(version, shard))
-        for what, look in (
+        for what, check in (
             ("role", role),
             ("latency", latency),
             ("eviction", eviction),
@@ -64,98 +64,98 @@ def checks(config: Config) -> Iterator[Check]:
             ("subscribers", subscribers),
             ("clock", clock),
         ):
-            yield Check(f"{name} {what}", partial(look, shard))
+            yield Check(f"{name} {what}", partial(check, shard))
 
 
 def away(error: EngineUnavailable) -> Finding:
-    """It does not answer; its text names no password."""
-    return fail(str(error), "Is Redis there, and do the options name it rightly?")
+    """Report a Redis that does not answer. The text of the error holds no password."""
+    return fail(str(error), "Check that Redis runs, and that the options name it correctly.")
 
 
 def version(shard: Shard) -> Finding:
-    """Whether it has what the engine needs."""
+    """Check that it has the features that the engine needs."""
     text = shard.info.get("redis_version", "0")
     found = f"{shard.label} has version {text}"
-    if int(text.partition(".")[0]) < VERSION_MIN:
-        return fail(found, f"Streams came with Redis {VERSION_MIN}: use a newer one.")
+    if int(text.partition(".")[0]) < MIN_VERSION:
+        return fail(found, f"Redis has streams since version {MIN_VERSION}: use a newer one.")
     if shard.info.get("cluster_enabled") == "1":
         return fail(
             f"{shard.label} is a Redis Cluster, which is not supported",
-            "Name several servers in redis_url; channels are shared among them.",
+            "Name several servers in redis_url instead; channels are divided among them.",
         )
     return ok(found)
 
 
 def role(shard: Shard) -> Finding:
-    """Whether it takes writes."""
+    """Check that it accepts writes."""
     kind = shard.info.get("role", "")
     if kind != "master":
         return fail(
-            f"it is a {kind or 'server of unknown role'}, which takes no writes",
-            "Name the master, or the Sentinels that know it (redis_sentinels).",
+            f"it is a {kind or 'server of unknown role'}, which accepts no writes",
+            "Name the master, or the Sentinels that watch it (redis_sentinels).",
         )
     return ok("it is a master")
 
 
 def latency(shard: Shard) -> Finding:
-    """How long a round trip takes."""
+    """Measure a round trip."""
     durations = []
     for _ in range(PINGS):
         began = time.perf_counter()
-        shard.ask("PING")
+        shard.run("PING")
         durations.append(time.perf_counter() - began)
     found = f"a round trip takes {median(durations) * 1000:.2f} ms (median of {PINGS})"
     if median(durations) > SLOW:
-        return warn(found, "Every publish waits that long: bring Redis nearer, or see its load.")
+        return warn(found, "Every publication takes that long: see the load of Redis.")
     return ok(found)
 
 
 def eviction(shard: Shard) -> Finding:
-    """Whether it may throw away what is kept."""
+    """Check that it does not evict history and presence."""
     policy = shard.info.get("maxmemory_policy", "")
     limit = int(shard.info.get("maxmemory", "0"))
     if policy == "noeviction":
-        return ok("nothing is thrown away (noeviction)")
+        return ok("nothing is evicted (noeviction)")
     if not limit:
-        return ok(f"memory has no limit, so nothing is thrown away ({policy})")
+        return ok(f"memory has no limit, so nothing is evicted ({policy})")
     return warn(
-        f"when its memory is full, history and presence are thrown away ({policy})",
-        "Set maxmemory-policy to noeviction; a cache belongs in another Redis.",
+        f"when its memory is full, it evicts history and presence ({policy})",
+        "Set maxmemory-policy to noeviction; use another Redis for a cache.",
     )
 
 
 def persistence(config: Config, shard: Shard) -> Finding:
-    """Whether publications survive its crash, or clients learn that they did not."""
+    """Check that publications survive a crash, or that clients notice the loss."""
     options = (config.channel, *config.namespaces.values())
     if not any(each.keeps_history for each in options):
         return skip("no channel keeps history")
     if config.redis_epoch_per_run:
-        return ok("after a restart clients learn that publications may be lost")
+        return ok("after a restart clients notice that publications may be lost")
     if shard.info.get("aof_enabled") == "1":
         return ok(
             "writes go to disk (appendonly)",
-            "With appendfsync everysec the last second may be lost; redis_epoch_per_run tells"
-            " clients.",
+            "With appendfsync everysec the last second may be lost; with redis_epoch_per_run"
+            " clients notice it.",
         )
     return warn(
-        "a crash loses the last publications, and clients do not learn it",
+        "a crash loses the last publications, and clients do not notice",
         "Turn redis_epoch_per_run on, or appendonly in Redis.",
     )
 
 
 def subscribers(shard: Shard) -> Finding:
-    """How much a process may lag behind before Redis cuts its subscriptions."""
+    """Check how far a process may fall behind before Redis closes its pub/sub connection."""
     try:
-        reply = shard.ask("CONFIG", "GET", "client-output-buffer-limit")
+        reply = shard.run("CONFIG", "GET", "client-output-buffer-limit")
     except EngineUnavailable:
-        return skip("this Redis does not tell its settings (CONFIG GET is refused)")
+        return skip("this Redis does not show its settings (CONFIG GET is refused)")
     limits = _limits(reply)
     if "pubsub" not in limits:
-        return skip("this Redis does not tell client-output-buffer-limit")
+        return skip("this Redis does not show client-output-buffer-limit")
     hard, soft, seconds = limits["pubsub"]
-    if hard and hard < BUFFER_MIN:
+    if hard and hard < MIN_BUFFER:
         return warn(
-            f"a process that lags {hard >> 10} KiB behind loses its subscriptions for a moment",
+            f"a process that falls {hard >> 10} KiB behind loses its subscriptions for a moment",
             "Set client-output-buffer-limit to pubsub 32mb 8mb 60 (the default) or more.",
         )
     return ok(
@@ -164,7 +164,7 @@ def subscribers(shard: Shard) -> Finding:
 
 
 def _limits(reply: list[bytes]) -> dict[str, tuple[int, int, int]]:
-    """client-output-buffer-limit: class → hard and soft limit in bytes, seconds."""
+    """Return client-output-buffer-limit: class → hard and soft limit in bytes, seconds."""
     words = reply[1].decode().split() if len(reply) == 2 else []
     return {
         words[start]: (int(words[start + 1]), int(words[start + 2]), int(words[start + 3]))
@@ -173,8 +173,8 @@ def _limits(reply: list[bytes]) -> dict[str, tuple[int, int, int]]:
 
 
 def clock(shard: Shard) -> Finding:
-    """Whether its clock agrees with the one here: it decides when presence expires."""
+    """Check that its clock, by which presence expires, agrees with the one here."""
     before = time.time()
-    seconds, micros = shard.ask("TIME")
+    seconds, micros = shard.run("TIME")
     middle = (before + time.time()) / 2
     return judge_skew(int(seconds) + int(micros) / 1e6 - middle, "the clock of Redis")

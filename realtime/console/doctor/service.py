@@ -1,4 +1,4 @@
-"""Service: a running service, asked once for what several checks want to know."""
+"""Service: requests to a running service, each sent once for all checks that need it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from realtime.console.remote import Remote, Response, Unreachable, find_api_path
 from realtime.console.websocket import Closed, WebSocket, open_websocket
 
 TOKEN_TTL = 120
-"""Seconds; a minute of skew of the clocks can still be told from a wrong key."""
+"""Seconds. With a clock a minute off, a token is still valid, and a wrong key is recognised."""
 
 
 class Connected(NamedTuple):
-    """How the connect command of a client ended. One of `reply` and `closed` is there."""
+    """The result of a connect command. Either `reply` or `closed` is None."""
 
     reply: dict[str, Any] | None
     closed: Closed | None
     expires_at: int
-    """Of the token, Unix seconds of this machine's clock."""
+    """Expiry of the token, Unix seconds by this machine's clock."""
     answered_at: float
     seconds: float
 
 
 class Service:
-    """One visit at a service. What is asked raises Unreachable."""
+    """The service at a URL. Its requests raise Unreachable."""
 
     def __init__(self, remote: Remote, config: Config) -> None:
         self.remote = remote
@@ -41,27 +41,27 @@ class Service:
 
     @cached_property
     def plain(self) -> Response:
-        """The answer to a request for the WebSocket's path that asks for no WebSocket."""
+        """The answer to a plain request for the path of the WebSocket."""
         return self.remote.request("GET", self.path, {})
 
     @cached_property
     def plain_at(self) -> float:
-        """Unix seconds when that answer was there."""
+        """Unix seconds at which that answer arrived."""
         _ = self.plain
         return time.time()
 
     @cached_property
     def upgrade(self) -> Response:
-        """The answer to a handshake that comes from no browser."""
+        """The answer to a handshake without an origin."""
         return self.upgrade_from("")
 
     @property
     def opens_websocket(self) -> bool:
-        """Whether the endpoint opened a WebSocket; False also if nothing here can ask for one."""
+        """Whether the endpoint opened a WebSocket; False also without the package websockets."""
         return websocket.INSTALLED and self.upgrade.status == 101
 
     def upgrade_from(self, origin: str) -> Response:
-        """The answer to a handshake from a page of an origin."""
+        """Return the answer to a handshake from a page of an origin."""
         with open_websocket(self.remote, self.path, origin) as (response, _):
             return response
 
@@ -70,19 +70,19 @@ class Service:
         with open_websocket(self.remote, self.path) as (response, socket):
             if socket is None:
                 raise Unreachable(
-                    f"{self.remote} opened a WebSocket before, and answers {response.status} now"
+                    f"{self.remote} opened a WebSocket before, but now answers {response.status}"
                 )
             yield socket
 
     @property
-    def mints(self) -> bool:
+    def signs_tokens(self) -> bool:
         """Whether a token made here should be accepted."""
         config = self.config
         return bool(config.token_hmac_secret_key) and not config.token_jwks_public_endpoint
 
     @cached_property
     def connected(self) -> Connected:
-        """The end of a connect command with a token made here, for a user nobody else is."""
+        """The result of a connect command with a token made here, for a user ID of its own."""
         expires_at = int(time.time()) + TOKEN_TTL
         token = issue.connection_token(
             self.config, f"doctor-{uuid.uuid4().hex}", ttl=expires_at - time.time() + 0.5
@@ -99,16 +99,18 @@ class Service:
 
     @cached_property
     def refusal(self) -> Closed | None:
-        """How the service closes after a frame that is no command; None if it does not."""
+        """How the service closes after a malformed frame; None if it does not."""
         with self._connection() as socket:
-            socket.send("this is no command")
+            socket.send("not a command")
             message = socket.receive()
         return message if isinstance(message, Closed) else None
 
     def ask(self, method: str, key: str | None = None) -> Response:
         """Send a command without params to the server API, on a new connection.
 
-        `key`: None for the configured one.
+        Args:
+            method: of the server API.
+            key: None for the configured one.
         """
         return self.remote.command(method, b"{}", self.config.api_key if key is None else key)
 
@@ -118,7 +120,7 @@ class Service:
         return self.ask("info")
 
     @property
-    def asks(self) -> bool:
+    def api_is_open(self) -> bool:
         """Whether the server API should answer."""
         config = self.config
         is_open = not config.api_disable and bool(config.api_key or config.api_insecure)
@@ -126,7 +128,7 @@ class Service:
 
 
 def nodes_of(response: Response) -> dict[str, str]:
-    """The nodes in an answer to `info`: uid → name. Empty when it is no such answer."""
+    """Return the nodes in an answer to `info`: uid → name. Empty if it is another answer."""
     try:
         reply = json.loads(response.body)
         return {node["uid"]: node["name"] for node in reply["result"]["nodes"]}
@@ -135,7 +137,7 @@ def nodes_of(response: Response) -> dict[str, str]:
 
 
 def _first(message: str) -> dict[str, Any]:
-    """The first reply of a frame; {} when it is none."""
+    """Return the first reply of a frame; {} if it is not one."""
     try:
         reply = json.loads(message.split("\n", 1)[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the settings of this site say, without asking anybody."""
+"""Checks of the settings of this site, without any request."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from realtime.console.base import count
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.hooks.registry import registry
 
-TOKEN_SECRET_MIN = 32
-"""Bytes an HMAC SHA-256 key has at least (RFC 7518, 3.2)."""
-API_KEY_MIN = 16
-"""Bytes that nobody tries out."""
+MIN_TOKEN_SECRET = 32
+"""Least bytes of an HMAC SHA-256 key (RFC 7518, 3.2)."""
+MIN_API_KEY = 16
+"""Least bytes of a key that cannot be guessed by trying."""
 
 FOREIGN_ORIGIN = "https://elsewhere.invalid"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
 def checks(config: Config) -> Iterator[Check]:
-    """Everything that the settings can tell."""
-    for name, look in (
+    """Yield the checks of the settings."""
+    for name, check in (
         ("ways in", ways_in),
         ("secrets", weak_secrets),
         ("debug", debug),
         ("origins", origins),
         ("database", database),
     ):
-        yield Check(name, partial(look, config))
+        yield Check(name, partial(check, config))
 
 
 def ways_in(config: Config) -> Finding:
-    """Whether any client can connect."""
+    """Check that clients can connect at all."""
     ways = {
         "a token": (
             config.token_hmac_secret_key
@@ -48,7 +48,7 @@ def ways_in(config: Config) -> Finding:
         "a connect hook": "connect" in registry.single,
         "nothing at all": config.client_anonymous or config.client_insecure,
     }
-    open_ways = [way for way, given in ways.items() if given]
+    open_ways = [way for way, is_open in ways.items() if is_open]
     if not open_ways:
         return fail(
             "no client can connect",
@@ -59,12 +59,12 @@ def ways_in(config: Config) -> Finding:
 
 
 def weak_secrets(config: Config) -> Finding:
-    """Whether secrets are long enough; they are not shown."""
+    """Check the length of secrets, without showing them."""
     short = [
         f"{name} has {count(len(value.encode()), 'byte')} and should have {least}"
         for name, value, least in (
-            ("token_hmac_secret_key", config.token_hmac_secret_key, TOKEN_SECRET_MIN),
-            ("api_key", config.api_key, API_KEY_MIN),
+            ("token_hmac_secret_key", config.token_hmac_secret_key, MIN_TOKEN_SECRET),
+            ("api_key", config.api_key, MIN_API_KEY),
         )
         if value and len(value.encode()) < least
     ]
@@ -74,12 +74,12 @@ def weak_secrets(config: Config) -> Finding:
 
 
 def debug(config: Config) -> Finding:
-    """Whether protection is off, and whether this is development."""
+    """Check that protection is on outside of development."""
     insecure = [name for name in ("client_insecure", "api_insecure") if getattr(config, name)]
     if insecure and not settings.DEBUG:
         return fail(
-            f"{' and '.join(insecure)} outside of DEBUG: anyone may do anything",
-            "Turn that off; both are for development.",
+            f"{' and '.join(insecure)} without DEBUG: anyone may do anything",
+            "Turn it off: these options are for development.",
         )
     if insecure:
         return warn(f"DEBUG and {' and '.join(insecure)} are on", "For development only.")
@@ -89,7 +89,7 @@ def debug(config: Config) -> Finding:
 
 
 def origins(config: Config) -> Finding:
-    """Whether the pages of this site may connect, and no others that should not."""
+    """Check that pages of this site may connect, and no pages that should not."""
     patterns = config.allowed_origins
     if patterns is None:
         if config.session_authentication:
@@ -102,8 +102,8 @@ def origins(config: Config) -> Finding:
         )
     if config.session_authentication and origin_patterns.is_allowed(FOREIGN_ORIGIN, patterns):
         return fail(
-            "allowed_origins accepts any origin, and the login session is a credential: every"
-            " page on the web can connect as the user who looks at it",
+            "allowed_origins accepts any origin, and login sessions identify clients: every page"
+            " on the web can connect as its visitor",
             "List the origins of your own pages in allowed_origins.",
         )
     refused = [
@@ -114,13 +114,13 @@ def origins(config: Config) -> Finding:
     if refused:
         return warn(
             f"allowed_origins accepts no page of {', '.join(refused)}, which this site serves",
-            "Add their origins, if pages from there are to connect.",
+            "Add their origins if those pages need to connect.",
         )
     return ok("allowed_origins accepts the pages of this site")
 
 
 def _own_origins() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Where this site's pages come from: what the setting says → origins it stands for."""
+    """Yield the hosts in the settings of this site, with the origins of their pages."""
     for trusted in settings.CSRF_TRUSTED_ORIGINS:
         yield trusted, (trusted.replace("*", "www"),)
     for host in settings.ALLOWED_HOSTS:
@@ -130,9 +130,9 @@ def _own_origins() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def database(config: Config) -> Finding:
-    """Whether the threads that run hooks would keep database connections."""
+    """Check that the threads that run hooks keep no database connections."""
     if not (registry or config.session_authentication):
-        return skip("no hook and no session is used, so the service opens no database connection")
+        return skip("without hooks and sessions the service opens no database connection")
     kept = [
         f"{alias} ({options['CONN_MAX_AGE']})"
         for alias, options in settings.DATABASES.items()
@@ -142,6 +142,6 @@ def database(config: Config) -> Finding:
         return warn(
             f"CONN_MAX_AGE is set for {', '.join(kept)}: up to"
             f" {count(config.hook_workers, 'thread')} of each process keep a connection",
-            "Set it to 0, as Django advises under ASGI; where connecting is slow, use a pool.",
+            "Set it to 0, as Django advises under ASGI. If connecting is slow, use a pool.",
         )
     return ok("CONN_MAX_AGE is 0: connections are closed after each hook")

@@ -14,15 +14,15 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from realtime.auth.keys import InvalidKey
 from realtime.config.reader import InvalidOptions
 from realtime.console import SUB_COMMANDS
-from realtime.console.base import Answer, SubCommand, shown
+from realtime.console.base import Answer, SubCommand, escape_for_terminal
 from realtime.errors import EngineUnavailable, Error
 
 
 class Command(BaseCommand):
-    """Runs one sub-command and prints its answer, for people or as JSON."""
+    """Runs one sub-command and prints its answer as text or JSON."""
 
     help = "Tokens, configuration, the server API and a doctor for the real-time service."
-    requires_system_checks: list[str] = []  # noqa: RUF012, as in Django; checkconfig shows them
+    requires_system_checks: list[str] = []  # noqa: RUF012, as in Django; see checkconfig
 
     def add_arguments(self, parser: CommandParser) -> None:
         choices = parser.add_subparsers(dest="sub_command", metavar="COMMAND", required=True)
@@ -42,10 +42,10 @@ class Command(BaseCommand):
         as_json: bool = options.get("json", False)
         try:
             answer = _run(command, options)
-        except _Refused as refused:
+        except _Failure as failure:
             if as_json:
-                self._write_json({"error": refused.value})
-            raise CommandError(refused.text) from refused.__cause__
+                self._write_json({"error": failure.value})
+            raise CommandError(failure.text) from failure.__cause__
         if as_json:
             self._write_json(answer.value)
         elif answer.text:
@@ -57,8 +57,8 @@ class Command(BaseCommand):
         self.stdout.write(msgspec.json.encode(value).decode())
 
 
-class _Refused(Exception):
-    """A sub-command did not do what was asked; `value` is the JSON form of `text`."""
+class _Failure(Exception):
+    """A sub-command failed. `value` is the JSON form of `text`."""
 
     def __init__(self, text: str, value: dict[str, object] | None = None) -> None:
         super().__init__(text)
@@ -70,21 +70,21 @@ def _run(command: SubCommand, options: dict[str, Any]) -> Answer:
     try:
         return command.run(options)
     except CommandError as error:
-        raise _Refused(str(error)) from error
+        raise _Failure(str(error)) from error
     except Error as error:
-        text = f"The service answers {error.code}: {shown(error.message)}."
-        raise _Refused(text, {"code": error.code, "message": error.message}) from error
+        text = f"The service answers {error.code}: {escape_for_terminal(error.message)}."
+        raise _Failure(text, {"code": error.code, "message": error.message}) from error
     except EngineUnavailable as error:
-        raise _Refused(f"Redis is not available: {error}") from error
+        raise _Failure(f"Redis is not available: {error}") from error
     except (InvalidOptions, InvalidKey) as error:
         reason = str(error).removesuffix(".")
-        text = f"The configuration cannot be used: {reason}. See: manage.py realtime checkconfig"
-        raise _Refused(text) from error
+        text = f"The configuration is not valid: {reason}. See: manage.py realtime checkconfig"
+        raise _Failure(text) from error
 
 
 def _common_arguments() -> CommandParser:
-    """Arguments that may stand behind the name of a sub-command, too."""
-    # no defaults: they would win over what stands in front of the name
+    """Return the arguments that may also follow the name of a sub-command."""
+    # without defaults, which would replace arguments before the name
     common = CommandParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("--json", action="store_true", help="print one line of JSON")
     common.add_argument("--settings", help="module of Django's settings")

@@ -131,7 +131,7 @@ def test_history_is_shown_and_removed(console: Console, unique: str) -> None:
 
     kept = console.json("history", unique)["publications"]
     rows = console.text("history", unique).splitlines()
-    assert console.text("history_remove", unique) == "Forgotten."
+    assert console.text("history_remove", unique) == "Removed."
 
     assert [publication["data"] for publication in kept] == [{"n": 1}, {"n": 2}]
     assert [row.split() for row in rows[1:]] == [[each["uid"], _compact(each)] for each in kept]

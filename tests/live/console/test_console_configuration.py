@@ -26,7 +26,7 @@ def ids(value: dict[str, Any]) -> list[tuple[str, str]]:
 def test_right_configuration_is_said(settings: Settings) -> None:
     settings.REALTIME = {"presence": True}
 
-    assert call("checkconfig") == "The configuration is right."
+    assert call("checkconfig") == "The configuration is valid."
     assert call_json("checkconfig") == {"ok": True, "messages": []}
 
 

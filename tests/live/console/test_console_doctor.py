@@ -123,8 +123,8 @@ def test_proxy_that_drops_the_upgrade_is_named(own_options: None, serve: Serve) 
         (500, "its log says why"),
         (502, "does not reach the server"),
         (503, "could not start"),
-        (504, "no answer of the server"),
-        (418, "logs of the server and of the proxy"),
+        (504, "no answer from the server"),
+        (418, "logs of the server and of the reverse proxy"),
     ],
 )
 def test_status_of_a_refused_upgrade_is_explained(

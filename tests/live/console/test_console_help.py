@@ -65,7 +65,7 @@ def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: R
 def test_settings_may_be_named_behind_the_command(tmp_path: Path) -> None:
     finished = run(tmp_path, {}, "checkconfig", "--settings", "tests.settings", settings="")
 
-    assert finished.stdout == "The configuration is right.\n"
+    assert finished.stdout == "The configuration is valid.\n"
 
 
 def test_unknown_command_lists_the_known_ones(tmp_path: Path) -> None:

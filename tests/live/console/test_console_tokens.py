@@ -116,11 +116,11 @@ def test_json_has_the_token_and_its_expiry() -> None:
         (["17", "--ttl", "soon"], "invalid time to live value: 'soon'"),
         (["17", "--ttl", "0"], "invalid time to live value: '0'"),
         (["17", "--info", "{name}"], "--info is not JSON"),
-        ([], "Say whose token"),
+        ([], "Give a user"),
         (["17", "--client", "c", "--channel", "$a"], "no user"),
         (["--client", "c"], "one --channel"),
         (["--client", "c", "--channel", "$a", "--channel", "$b"], "one --channel"),
-        (["--client", "", "--channel", "$a"], "takes --client"),
+        (["--client", "", "--channel", "$a"], "needs --client"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -193,7 +193,7 @@ def expired() -> str:
 
 
 REFUSED: dict[str, tuple[Callable[[], str], str, str]] = {
-    "garbage": (lambda: "hello", "not in compact form", "was all of it copied"),
+    "garbage": (lambda: "hello", "not in compact form", "Was all of it copied"),
     "other key": (
         lambda: signed("another key that is long enough", sub="17"),
         "wrong signature",
@@ -207,7 +207,7 @@ REFUSED: dict[str, tuple[Callable[[], str], str, str]] = {
     "no algorithm": (
         lambda: jwt.encode({"sub": "17"}, "", "none") + "AA",
         "no key for this algorithm",
-        "It says none; the configured keys are for: HS256, HS384, HS512",
+        "It names none; the configured keys are for: HS256, HS384, HS512",
     ),
     "expired": (expired, "exp has passed", "Make a new one"),
     "too early": (
@@ -280,7 +280,7 @@ def test_key_set_that_cannot_be_fetched_is_no_verdict(settings: Settings) -> Non
     settings.REALTIME = {"token_jwks_public_endpoint": f"http://127.0.0.1:{free_port()}/"}
     token = jwt.encode({"sub": "17"}, RSA_KEY, "RS256", headers={"kid": "1"})
 
-    with pytest.raises(CommandError, match="Nothing can be said"):
+    with pytest.raises(CommandError, match="The token cannot be checked"):
         call("checktoken", token)
 
 
