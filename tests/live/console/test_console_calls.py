@@ -136,7 +136,7 @@ def test_history_is_shown_and_removed(console: Console, unique: str) -> None:
     assert [publication["data"] for publication in kept] == [{"n": 1}, {"n": 2}]
     assert [row.split() for row in rows[1:]] == [[each["uid"], _compact(each)] for each in kept]
     assert console.server.api("history", channel=unique) == {"result": {"publications": []}}
-    assert console.text("history", unique) == "Nothing is kept."
+    assert console.text("history", unique) == "The channel keeps no publication."
 
 
 def _compact(publication: dict[str, Any]) -> str:
