@@ -166,19 +166,23 @@ class StreamOrder:
         assert last is not None
         top = history.position
         if top.epoch != last.epoch:
-            raise StreamLost(renew=False)
+            raise self._lost(renew=False)
         # only what had arrived before the read: what came since may follow the stream's top
         if top.offset < self._top_at_read or self._diverged(history, last):
-            raise StreamLost(renew=True)
+            raise self._lost(renew=True)
         for publication in history.publications:
             if publication.offset > last.offset:
                 self._early[publication.offset] = publication
         due = self._take_due()
         if self.position is not None and self.position.offset < top.offset:
-            self.suspect_loss()
-            raise StreamLost(renew=False)
+            raise self._lost(renew=False)
         self._cleared = self._suspected_at_read
         return due
+
+    def _lost(self, *, renew: bool) -> StreamLost:
+        """Deliver nothing until `start`, also where the read was only a check."""
+        self.suspect_loss()
+        return StreamLost(renew)
 
     def _diverged(self, history: History, last: StreamPosition) -> bool:
         """Return whether another publication stands in the place of the last delivered one."""

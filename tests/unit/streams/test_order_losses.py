@@ -52,6 +52,16 @@ def test_stream_of_another_epoch_is_lost_and_needs_no_new_one() -> None:
     assert lost.value.renew is False
 
 
+def test_nothing_is_delivered_between_the_loss_of_a_stream_and_the_start_of_the_next() -> None:
+    order = started(4)
+    order.begin_read()  # a check: nothing is missing
+    with pytest.raises(StreamLost):
+        read(order, 6, 4, 5, 6, epoch=OTHER)
+
+    assert arrive(order, 5) == []
+    assert order.is_behind
+
+
 def test_publication_of_another_epoch_is_not_delivered_but_is_a_reason_to_read() -> None:
     order = started(4)
 
