@@ -111,6 +111,7 @@ class StreamOrder:
         if self._early and self._epoch != position.epoch:
             self._early.clear()
             self.suspect_loss()
+        self._early = {o: p for o, p in self._early.items() if o > position.offset}
         return self._take_due()
 
     def receive(self, publication: Publication, position: StreamPosition) -> list[Publication]:
@@ -197,7 +198,7 @@ class StreamOrder:
         self._early[publication.offset] = publication
 
     def _take_due(self) -> list[Publication]:
-        """Return those that waited and are next; drop those that were delivered already."""
+        """Take those that waited and are next. All that wait are later than the position."""
         last = self.position
         assert last is not None
         offset = last.offset
@@ -208,6 +209,4 @@ class StreamOrder:
         if due:
             self.position = StreamPosition(offset, last.epoch)
             self._uid = due[-1].uid
-        if self._early:
-            self._early = {o: p for o, p in self._early.items() if o > offset}
         return due
