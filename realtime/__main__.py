@@ -1,4 +1,4 @@
-"""`python -m realtime mysite.asgi:application`: start daphne, set up for the service."""
+"""`python -m realtime mysite.asgi:application`: start daphne with settings for the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Django app: registers the system checks, and follows changed settings."""
+"""The Django app: registers system checks, signals and hooks."""
 
 from __future__ import annotations
 

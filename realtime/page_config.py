@@ -1,4 +1,4 @@
-"""What a page of the site needs to connect: where to, as whom, and who renews that."""
+"""The configuration of a page that connects: endpoint, token, and the views that refresh it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from realtime.tokens import connection_token
 
 
 def config(request: HttpRequest, **own: Any) -> dict[str, Any]:
-    """What `{% realtime_config %}` writes; the names are those of centrifuge-js.
+    """Return the values of `{% realtime_config %}`, with the names of centrifuge-js.
 
-    With `session_authentication` the login session is the credential, and the token is "".
+    With `session_authentication` the login session identifies the client, and the token is "".
 
     Args:
-        own: values of the page's own; one of our names replaces ours.
+        request: of the page.
+        own: more values; they replace ours of the same name.
 
     Raises:
-        ValueError: a token is needed, and no `token_hmac_secret_key` is set.
+        ValueError: a token is needed, but no `token_hmac_secret_key` is set.
         InternalError: the site's info hook failed; the log has the reason.
     """
     values: dict[str, Any] = {"endpoint": endpoint(request)}
@@ -40,14 +41,16 @@ def config(request: HttpRequest, **own: Any) -> dict[str, Any]:
 
 
 def endpoint(request: HttpRequest) -> str:
-    """The URL of the WebSocket, on the host that the page was asked from."""
+    """Return the URL of the WebSocket, on the host of the request."""
     scheme = "wss" if request.is_secure() else "ws"
     path = get_script_prefix().rstrip("/") + sources.current().websocket_handler_prefix
     return f"{scheme}://{request.get_host()}{path}"
 
 
 def token(request: HttpRequest) -> str:
-    """A connection token for the visitor, with what the site's info hook says; "" for nobody.
+    """Return a connection token for the visitor, with the connection info of the site's hook.
+
+    It is "" for a visitor who is not logged in, or whom the hook refuses.
 
     Raises:
         ValueError: no `token_hmac_secret_key` is set.
@@ -63,18 +66,18 @@ def token(request: HttpRequest) -> str:
         except InternalError:
             raise
         except (Error, Disconnect):
-            return ""  # it refuses this user, as it does where a session connects
+            return ""  # the hook refuses this user, as when a session connects
     return connection_token(user_id(user), info=info)
 
 
 def visitor(request: HttpRequest) -> Any | None:
-    """The user who is logged in and may be; None for nobody."""
+    """Return the active user who is logged in, None for none."""
     user = getattr(request, "user", None)
     return user if user is not None and user.is_authenticated and user.is_active else None
 
 
 def find_view(name: str) -> str | None:
-    """The path of a view of `realtime.urls`, None where the site has not included them."""
+    """Return the path of a view of `realtime.urls`, None if the site does not include them."""
     if not getattr(settings, "ROOT_URLCONF", None):
         return None
     try:

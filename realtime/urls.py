@@ -1,8 +1,8 @@
-"""Where client libraries get tokens: include it in the site's URLconf.
+"""URLs of the views that give tokens to client libraries. Include them in the site's URLconf:
 
     path("centrifuge/", include("realtime.urls"))
 
-makes /centrifuge/refresh and /centrifuge/subscribe, which centrifuge-js asks by default.
+This makes /centrifuge/refresh and /centrifuge/subscribe, the defaults of centrifuge-js.
 """
 
 from __future__ import annotations

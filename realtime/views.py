@@ -1,9 +1,9 @@
-"""The views that client libraries ask for tokens, as whoever is logged in.
+"""Views that give tokens to client libraries, for the user who is logged in.
 
-Requests, answers and statuses are those of centrifuge-js (protocol-v2, 14.2). It sends no
-CSRF token, so these views do without Django's check and are safe by other means: no page of
-another origin can send JSON with the header X-Requested-With unless it is allowed to, the
-header Origin is looked at, and answers cannot be read across origins or from a cache.
+Requests, responses and statuses are those of centrifuge-js (docs/protocol.md, 14.2). It sends
+no CSRF token, so the views are exempt from Django's check and safe by other means: a page of
+another origin cannot send JSON with the header X-Requested-With unless it is allowed to, the
+header Origin is checked, and responses can be read neither across origins nor from a cache.
 """
 
 from __future__ import annotations
@@ -40,36 +40,36 @@ MAX_CHANNELS = 1000
 View = Callable[[HttpRequest, bytes], HttpResponse]
 
 
-class _Wanted(Struct):
-    """What a client asks for: subscription tokens for these channels."""
+class _SubscribeBody(Struct):
+    """A request for subscription tokens, for one client and some channels."""
 
     client: Annotated[str, Meta(min_length=1, max_length=255)]
     channels: list[str]
 
 
 def _for_clients(view: View) -> Callable[[HttpRequest], HttpResponse]:
-    """A view that is called with the body of requests that may be answered."""
+    """Return a view that checks a request and then calls `view` with its body."""
 
     @never_cache
     @csrf_exempt
-    @login_not_required  # nobody gets an answer that clients understand, not a redirect
-    @non_atomic_requests  # a function that fails must not break the others' transaction
+    @login_not_required  # clients do not understand a redirect to the login page
+    @non_atomic_requests  # a hook that fails must not break the transaction of the others
     @require_POST
     @wraps(view)
     def guarded(request: HttpRequest) -> HttpResponse:
         if request.content_type != "application/json":
-            return _refuse(415, "The content type is application/json.")
+            return _refuse(415, "The content type must be application/json.")
         if request.headers.get("X-Requested-With") != "XMLHttpRequest":
             return _refuse(403, "The header X-Requested-With: XMLHttpRequest is missing.")
         allowed = sources.current().allowed_origins
         if not is_trusted(request.headers.get("Origin"), request.get_host(), allowed):
-            return _refuse(403, "Pages of this origin may not ask.")
+            return _refuse(403, "Origin not allowed.")
         try:
             body = request.read(MAX_BODY_BYTES + 1)
         except UnreadablePostError:
-            return _refuse(400, "The body broke off.")
+            return _refuse(400, "Incomplete request body.")
         if len(body) > MAX_BODY_BYTES:
-            return _refuse(413, "The body is too large.")
+            return _refuse(413, "The request body is too large.")
         return view(request, body)
 
     return guarded
@@ -81,50 +81,50 @@ def _refuse(status: int, reason: str) -> HttpResponse:
 
 @_for_clients
 def refresh(request: HttpRequest, body: bytes) -> HttpResponse:
-    """A connection token for the visitor; an empty one tells the client to give up."""
+    """Give the visitor a connection token; an empty one makes the client give up."""
     try:
         token = page_config.token(request)
     except InternalError:
-        return _refuse(500, "The connection info could not be found.")
+        return _refuse(500, "The hook for connection info failed.")
     if not token and sources.current().client_anonymous:
-        # Whoever logged out may ask here for a connection that is still theirs. A token that
-        # never expires does not prolong it (protocol-v2, 3.5): it ends, and comes back as
-        # nobody's.
+        # A user who logged out may refresh a connection of before. A token that never expires
+        # does not extend it (docs/protocol.md, 3.5): it ends, and the client reconnects as
+        # anonymous.
         token = connection_token("", ttl=None)
     return JsonResponse({"token": token})
 
 
 @_for_clients
 def subscribe(request: HttpRequest, body: bytes) -> HttpResponse:
-    """Subscription tokens for those channels that the visitor may subscribe to.
+    """Give the visitor subscription tokens for the channels that it may subscribe to.
 
-    A channel that is left out is denied. What decides is the channel's options and then the
-    function that is registered for it, as in `@hooks.subscribe("$room:{room}")`.
+    The response leaves out refused channels. The options of a channel decide, and then the hook
+    that is registered for it, as in `@hooks.subscribe("$room:{room}")`.
     """
     config = sources.current()
     try:
-        wanted = msgspec.json.decode(body, type=_Wanted)
+        requested = msgspec.json.decode(body, type=_SubscribeBody)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _refuse(400, "A client and a list of channels are wanted.")
-    if len(wanted.channels) > (config.client_channel_limit or MAX_CHANNELS):
-        return _refuse(400, "These are too many channels.")
-    asking = _Asking(request, wanted.client, config)
+        return _refuse(400, "The body must name a client and a list of channels.")
+    if len(requested.channels) > (config.client_channel_limit or MAX_CHANNELS):
+        return _refuse(400, "Too many channels.")
+    subscriber = _Subscriber(request, requested.client, config)
     granted: list[Mapping[str, str]] = []
     failed = False
-    for channel in dict.fromkeys(wanted.channels):
+    for channel in dict.fromkeys(requested.channels):
         try:
-            granted.append({"channel": channel, "token": asking.token(channel)})
+            granted.append({"channel": channel, "token": subscriber.token(channel)})
         except InternalError:
             failed = True
         except (Error, Disconnect):
             continue
     if failed and not granted:
-        return _refuse(500, "Nobody could decide.")
+        return _refuse(500, "The permission check failed.")
     return JsonResponse({"channels": granted})
 
 
-class _Asking:
-    """One client that wants to subscribe, and whoever is logged in where it runs."""
+class _Subscriber:
+    """A client that needs subscription tokens, and its visitor."""
 
     def __init__(self, request: HttpRequest, client: str, config: Config) -> None:
         self._client = client
@@ -133,10 +133,10 @@ class _Asking:
         self._handshake = _handshake(request, config)
 
     def token(self, channel: str) -> str:
-        """A subscription token, with the channel info that the site's function answers.
+        """Return a subscription token, with the channel info of the site's hook.
 
         Raises:
-            InternalError: the function failed; the log has the reason.
+            InternalError: the hook failed; the log has the reason.
             Error, Disconnect: the visitor may not subscribe.
         """
         config = self._config
@@ -146,10 +146,10 @@ class _Asking:
         channel_rules.check_length(channel, config)
         options = channel_rules.options_of(channel, config)
         channel_rules.check_subscribe(channel, options, self._user, config)
-        found = registry.find_private(channel, config.channel_private_prefix)
-        if found is None:
+        entry = registry.find_private(channel, config.channel_private_prefix)
+        if entry is None:
             raise PermissionDenied
-        function, params = found
+        function, params = entry
         request = SubscribeRequest(
             client=self._client,
             user=self._user,
@@ -162,9 +162,9 @@ class _Asking:
 
 
 def _handshake(request: HttpRequest, config: Config) -> Handshake:
-    """What a function of the site may want to know of the request."""
-    wanted = {*FORWARDED_HEADERS, *map(str.lower, config.proxy_extra_http_headers or ())}
+    """Return the parts of a request that a hook may read."""
+    forwarded = {*FORWARDED_HEADERS, *map(str.lower, config.proxy_extra_http_headers or ())}
     headers = {
-        name.lower(): value for name, value in request.headers.items() if name.lower() in wanted
+        name.lower(): value for name, value in request.headers.items() if name.lower() in forwarded
     }
     return Handshake(headers, request.get_host(), transport="http")

@@ -1,8 +1,8 @@
-"""Template tags: what a page needs to connect.
+"""Template tags for pages that connect.
 
     {% load realtime %}{% realtime_config %}
 
-Pages with a token in them belong to one visitor: they must not be cached for others.
+A page with a token belongs to one visitor: no cache may give it to others.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ ELEMENT_ID = "realtime-config"
 
 @register.simple_tag(takes_context=True)
 def realtime_config(context: Context, **own: Any) -> SafeString:
-    """A <script type="application/json" id="realtime-config"> with endpoint, token and views.
+    """Return a <script type="application/json" id="realtime-config"> with the configuration.
 
-    `own`: values of the page's own, or in place of ours. It is data that browsers do not run,
-    so a content security policy need not allow it.
+    It is data that browsers do not run, so a content security policy need not allow it.
+
+    Args:
+        own: more values; they replace ours of the same name.
     """
     return json_script(page_config.config(_request(context), **own), ELEMENT_ID)
 
 
 @register.simple_tag(takes_context=True)
 def realtime_token(context: Context) -> str:
-    """A connection token for the visitor; "" for nobody."""
+    """Return a connection token for the visitor; "" if they are not logged in."""
     return page_config.token(_request(context))
 
 
@@ -43,7 +45,7 @@ def _request(context: Context) -> HttpRequest:
     request = getattr(context, "request", None) or context.get("request")
     if not isinstance(request, HttpRequest):
         raise ImproperlyConfigured(
-            "The tags of the library realtime need the request: render the template with it, as"
-            " in render(request, ...)."
+            "The template tags of realtime need the request: render the template with it, as in"
+            " render(request, ...)."
         )
     return request
