@@ -42,6 +42,9 @@ MAX_CONNECTIONS = 50
 _ELSEWHERE = (ReadOnlyError, BusyLoadingError, MasterDownError)
 """What redis-py makes of `link.MASTER_ELSEWHERE`, unless a script wraps it."""
 
+CANNOT_OPEN = (redis.RedisError, OSError, ValueError, TypeError)
+"""What opening a connection raises. The last two: a host name or a TLS file is not valid."""
+
 R = TypeVar("R")
 
 
@@ -117,16 +120,18 @@ class BlockingRedis:
         pool = self._pool
         try:
             connection = pool.get_connection()
-            settled = False
-            try:
-                packed = connection.pack_commands(commands)
-                connection.send_packed_command(packed, check_health=False)
-                replies = [_read(connection) for _ in commands]
-                settled = True
-            finally:
-                (pool.keep if settled else pool.release)(connection)
-        except (redis.RedisError, OSError, ValueError) as error:  # also: a wrong TLS file
+        except CANNOT_OPEN as error:
             raise self._unavailable(error) from None
+        settled = False
+        try:
+            packed = connection.pack_commands(commands)
+            connection.send_packed_command(packed, check_health=False)
+            replies = [_read(connection) for _ in commands]
+            settled = True
+        except (redis.RedisError, OSError) as error:
+            raise self._unavailable(error) from None
+        finally:
+            (pool.keep if settled else pool.release)(connection)
         return replies
 
     def _checked(self, reply: Reply) -> Reply:
@@ -221,7 +226,7 @@ def _find_master(host: Host, timeout: float) -> tuple[str, int]:
             connection.connect()
             connection.send_command(*host.master_query(), check_health=False)
             reply = connection.read_response()
-        except (redis.RedisError, OSError, ValueError) as error:
+        except CANNOT_OPEN as error:
             reasons.append(str(sentinel.unavailable(error)))
             continue
         finally:

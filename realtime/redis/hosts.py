@@ -32,6 +32,13 @@ PLACE = {"address", "host", "port", "path", "sentinels", "master_name", "sentine
 CREDENTIALS = {"username", "password", "db"}
 TLS = {f"ssl_{name}" for name in inspect.signature(RedisSSLContext).parameters}
 """Options that redis-py understands on event loops and in threads."""
+VERIFY: dict[object, str] = {
+    None: "none",
+    ssl.CERT_NONE: "none",
+    ssl.CERT_OPTIONAL: "optional",
+    ssl.CERT_REQUIRED: "required",
+}
+"""Values of ssl_cert_reqs as text, which every version of redis-py knows."""
 IGNORED = {
     *("client_name", "connection_class", "lib_name", "lib_version", "protocol"),
     *("decode_responses", "encoding", "encoding_errors", "health_check_interval"),
@@ -195,8 +202,11 @@ def _options(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _tls(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the TLS options. Certificates are verified unless an option says otherwise: the
     defaults of redis-py differ between its versions and between its two kinds of clients."""
-    tls = {"ssl_cert_reqs": "required"} | {key: options[key] for key in TLS & options.keys()}
-    tls["ssl_check_hostname"] = to_bool(tls.get("ssl_check_hostname", True))
+    tls = {key: options[key] for key in TLS & options.keys()}
+    verify = options.get("ssl_cert_reqs", "required")
+    tls["ssl_cert_reqs"] = verify = VERIFY.get(verify, verify)
+    check_hostname = to_bool(options.get("ssl_check_hostname", True))
+    tls["ssl_check_hostname"] = check_hostname and verify != "none"
     if tls.get("ssl_min_version") is not None:
         try:
             tls["ssl_min_version"] = ssl.TLSVersion(tls["ssl_min_version"])

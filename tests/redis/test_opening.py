@@ -216,6 +216,20 @@ async def test_certificate_file_that_cannot_be_one(
         await subscriptions.close()
 
 
+@pytest.mark.filterwarnings(
+    # redis-py leaves its socket to the garbage collector then
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+@pytest.mark.parametrize("value", ["\0", 5])
+async def test_certificate_file_that_cannot_be_one_in_a_thread(
+    open_blocking: Callable[..., BlockingRedis], tls_proxy: TlsProxy, value: object
+) -> None:
+    client = open_blocking({"address": tls_proxy.url, "ssl_ca_certs": value})
+
+    with pytest.raises(EngineUnavailable):
+        await asyncio.to_thread(client.execute, "PING")
+
+
 # Sentinel
 
 
