@@ -197,14 +197,16 @@ async def refresh(client: Client, command: Command) -> None:
     if not request.token or session.server_side_refresh:
         raise DisconnectBadRequest
     identity = _in_force(await _verified(client, request.token, DisconnectExpired), client.node)
-    if identity.user != session.user:
-        client.log_refused("connection token", InvalidToken("of another user"))
-        raise DisconnectInvalidToken
     if identity.visible is not session.visible or not (
         session.visible or set(identity.channels) == set(session.subscriptions)
     ):
         client.log_refused("connection token", InvalidToken("not one of the same kind"))
         raise DisconnectInvalidToken
+    if identity.user != session.user:
+        client.log_refused("connection token", InvalidToken("of another user"))
+        # after a login or logout a page gets tokens of its new state: let it reconnect with one
+        known = identity.user and session.user
+        raise DisconnectInvalidToken if known else DisconnectExpired
     client.extend(client.expiry_deadline(identity.expires_at), identity.info)
     client.reply(
         command,
