@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -216,12 +218,17 @@ def statements(node: ast.AST, runtime: bool = True) -> Iterator[tuple[ast.stmt, 
             yield from statements(child, runtime)
 
 
-def imports_of(path: Path) -> Iterator[Import]:
+@cache
+def imports_of(path: Path) -> tuple[Import, ...]:
     """What a file imports; `from a import b` counts as `a` or as module `a.b`.
 
     The version is a constant of the package, which is loaded before any module of it: to import
     it is not to import the facade.
     """
+    return tuple(_imports_of(path))
+
+
+def _imports_of(path: Path) -> Iterator[Import]:
     by = module_name(path)
     package = by if path.name == "__init__.py" else by.rpartition(".")[0]
     for statement, runtime in statements(ast.parse(path.read_text())):
@@ -250,9 +257,6 @@ def imports(*packages: str) -> list[Import]:
     return found
 
 
-IN_REALTIME = imports("realtime")
-
-
 def room_of(module: str) -> str:
     return max((room for room in ROOMS if within(module, room)), key=len)
 
@@ -275,7 +279,7 @@ def test_every_module_has_a_room() -> None:
 def test_rooms_import_only_rooms_below_them() -> None:
     upward = [
         str(found)
-        for found in IN_REALTIME
+        for found in imports("realtime")
         if within(found.name, "realtime")
         and ROOMS.index(room_of(found.name)) < ROOMS.index(room_of(found.by))
     ]
@@ -293,7 +297,7 @@ def test_pure_modules_import_only_each_other_and_what_has_no_io() -> None:
     allowed = (*PURE, "msgspec", "google.protobuf", *sys.stdlib_module_names)
     wrong = [
         str(found)
-        for found in IN_REALTIME
+        for found in imports("realtime")
         if within(found.by, *PURE)
         and (not within(found.name, *allowed) or within(found.name, "asyncio", "threading"))
     ]
@@ -316,7 +320,7 @@ def test_pure_modules_import_only_each_other_and_what_has_no_io() -> None:
     ],
 )
 def test_library_is_imported_only_where_it_belongs(library: str, places: tuple[str, ...]) -> None:
-    importers = [found for found in IN_REALTIME if within(found.name, library)]
+    importers = [found for found in imports("realtime") if within(found.name, library)]
 
     if library in ("channels", "channels_redis", "django", "redis", "hiredis"):
         assert importers
@@ -343,7 +347,9 @@ def test_environment_is_read_in_one_place() -> None:
 
 
 def test_configuration_in_force_is_read_at_the_rim() -> None:
-    readers = {found.by for found in IN_REALTIME if within(found.name, "realtime.config.sources")}
+    readers = {
+        found.by for found in imports("realtime") if within(found.name, "realtime.config.sources")
+    }
 
     rim = ("realtime.serving", "realtime.engine.factory", *DJANGO_SIDE)
     assert sorted(reader for reader in readers if not within(reader, *rim)) == []
@@ -351,7 +357,9 @@ def test_configuration_in_force_is_read_at_the_rim() -> None:
 
 def test_only_the_factory_knows_all_engines() -> None:
     choosers = {
-        found.by for found in IN_REALTIME if within(found.name, "realtime.engine.redis.engine")
+        found.by
+        for found in imports("realtime")
+        if within(found.name, "realtime.engine.redis.engine")
     }
 
     assert choosers == {"realtime.engine.factory"}
@@ -400,6 +408,13 @@ def test_nobody_imports_the_tests(package: str) -> None:
     ] == []
 
 
+def test_test_modules_import_nothing_from_each_other() -> None:
+    """What several of them need is in a module of parts beside them."""
+    pattern = re.compile(r"^ *from tests\.(?:\w+\.)*test_\w+ import", re.MULTILINE)
+
+    assert [path.name for path in files("tests") if pattern.search(path.read_text())] == []
+
+
 def closure(module: str, graph: dict[str, set[str]]) -> dict[str, str]:
     """Every module reached from this one, with the module that imports it first."""
     reached = {module: ""}
@@ -436,7 +451,7 @@ def core_modules() -> list[str]:
 
 
 def test_core_does_not_reach_django_by_any_path() -> None:
-    graph = graph_of([found for found in IN_REALTIME if found.runtime])
+    graph = graph_of([found for found in imports("realtime") if found.runtime])
     wrong = {
         path_to(name, reached)
         for module in core_modules()
@@ -462,7 +477,7 @@ def circles(graph: dict[str, set[str]]) -> list[set[str]]:
 
 
 def test_files_import_each_other_in_no_circle() -> None:
-    graph = graph_of([*IN_REALTIME, *imports(*APPS)])
+    graph = graph_of([*imports("realtime"), *imports(*APPS)])
 
     assert circles(graph) == []
 

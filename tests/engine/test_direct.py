@@ -12,15 +12,10 @@ from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication
 from tests.engine.bench import PLAIN
-from tests.engine.layered_nodes import LAYERS, OWN, SHARDS, two_nodes
+from tests.engine.direct_parts import KINDS, SHORT_TIMEOUT, TIMEOUT, answer_double, read
+from tests.engine.layered_nodes import two_nodes
 from tests.redis_server import RedisServer
 from tests.unit.parts import data, eventually
-
-KINDS = [OWN, SHARDS, *(name for name in LAYERS if "drops" not in name)]
-"""Layers that drop may drop direct messages: nothing is promised for those."""
-
-TIMEOUT = 10.0
-SHORT_TIMEOUT = 0.2
 
 
 @pytest.fixture(params=KINDS)
@@ -32,22 +27,6 @@ async def nodes(
         for node in started:
             await node.direct.open()
         yield started
-
-
-def read(node: Node, subject: str = "s") -> list[bytes]:
-    """The bodies of the messages about a subject, as they arrive."""
-    bodies: list[bytes] = []
-    node.direct.handle(subject, lambda sender, body: bodies.append(body))
-    return bodies
-
-
-async def double(body: bytes) -> bytes:
-    return b"[" + body + b"," + body + b"]"
-
-
-def answer_double(node: Node) -> None:
-    """Answer questions with the question twice."""
-    node.direct.handle("double", lambda sender, body: double(body))
 
 
 # messages

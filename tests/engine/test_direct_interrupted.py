@@ -15,8 +15,8 @@ from realtime.channel_rules import inbox
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from tests.engine.bench import comes_true
+from tests.engine.direct_parts import KINDS, SHORT_TIMEOUT, TIMEOUT, answer_double, read
 from tests.engine.layered_nodes import OWN, two_nodes, two_step_node
-from tests.engine.test_direct import KINDS, SHORT_TIMEOUT, TIMEOUT, answer_double, read
 from tests.redis_server import RedisServer
 from tests.unit.parts import eventually
 

@@ -7,6 +7,9 @@ import json
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 from tests.live.raw_http import open_exchange
 from tests.server import Server
@@ -15,6 +18,10 @@ APPLICATION = "tests.site.asgi_counting:application"
 """The test site with an account of its memory."""
 TIMEOUT = 60.0
 """Seconds until all clients are forgotten, on a busy machine."""
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="what a process has open is read from /proc"
+)
 
 Counts = dict[str, int]
 """Kind of object → how many there are; also "tasks", "blocks" of memory, "files"."""

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import connection_token
-from tests.live.hooks_site import OPTIONS, Visitor, create_user, environment
+from tests.live.hooks_site import ELSEWHERE, OPTIONS, ORIGINS, Visitor, create_user, environment
 from tests.server import Server
 
 REFUSED = (3003, '{"reason":"bad request","reconnect":false}')
-ELSEWHERE = "https://elsewhere.example"
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +59,6 @@ async def test_handshake_without_an_origin_is_accepted(
     client = await connect(server, user=None, additional_headers=headers)
 
     assert await client.result("subscribe", {"channel": f"{unique}#{pk}"}) == {}
-
-
-ORIGINS = {
-    "another host": ELSEWHERE,
-    "another port": "http://127.0.0.1:1",
-    "no port": "http://127.0.0.1",
-    "another name of the same host": "http://localhost:{port}",
-    "a host that begins alike": "http://127.0.0.1.example:{port}",
-    "a user that looks like the host": "http://127.0.0.1:{port}@elsewhere.example",
-    "null": "null",
-}
 
 
 @pytest.mark.parametrize("origin", ORIGINS.values(), ids=ORIGINS)

@@ -9,8 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.live.hooks.test_login_sessions import ELSEWHERE, ORIGINS
-from tests.live.hooks_site import Visitor, environment
+from tests.live.hooks_site import ELSEWHERE, ORIGINS, Visitor, environment
 from tests.live.lounge import ANONYMOUS, HEADERS, OPTIONS, log_in, post
 from tests.server import Server
 

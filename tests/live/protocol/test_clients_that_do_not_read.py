@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import base64
-import os
 import re
 import socket
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.live.servers.test_servers import WAYS, small_socket
+from tests.live.memory_parts import needs_proc, open_files
+from tests.live.server_ways import WAYS, small_socket
 from tests.server import Server, wait_until
 
 STOPPED_WITHIN = 12.0
@@ -62,21 +61,6 @@ def read_until(connection: socket.socket, end: bytes) -> bytes:
     return received
 
 
-def holds(server: Server, connection: socket.socket) -> bool:
-    """Return whether the server's process still has its end of a connection."""
-    peer = f"0100007F:{connection.getsockname()[1]:04X}"
-    local = f"0100007F:{server.port:04X}"
-    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    inodes = {row[9] for row in rows if row[1:3] == [local, peer]}
-    held = set()
-    for descriptor in Path(f"/proc/{server.pid}/fd").iterdir():
-        try:
-            held.add(os.readlink(descriptor))
-        except FileNotFoundError:
-            continue  # closed meanwhile
-    return any(f"socket:[{inode}]" in held for inode in inodes)
-
-
 @pytest.mark.parametrize("way", ["uvicorn", "daphne", "granian"])
 def test_server_stops_although_a_client_does_not_read(
     own_server: Callable[..., Server],
@@ -96,6 +80,7 @@ def test_server_stops_although_a_client_does_not_read(
     assert time.monotonic() - began < STOPPED_WITHIN
 
 
+@needs_proc
 @pytest.mark.parametrize("way", ["uvicorn", "daphne"])
 def test_connection_of_a_slow_client_is_dropped(
     serve: Callable[..., Server],
@@ -105,8 +90,9 @@ def test_connection_of_a_slow_client_is_dropped(
 ) -> None:
     server = serve(**WAYS[way], client_insecure=True, client_queue_max_size=500_000)
     closes = len(re.findall("3008: slow", server.log))
-    connection = subscribe(server, unique)
-    assert holds(server, connection)
+    before = open_files(server)
+    subscribe(server, unique)
+    assert open_files(server) == before + 1
 
     for _ in range(COUNT):
         server.publish(unique, LARGE)
@@ -115,4 +101,4 @@ def test_connection_of_a_slow_client_is_dropped(
         lambda: len(re.findall("3008: slow", server.log)) == closes + 1,
         what="the disconnect of the slow client",
     )
-    wait_until(lambda: not holds(server, connection), DROPPED_WITHIN, "the end of its connection")
+    wait_until(lambda: open_files(server) == before, DROPPED_WITHIN, "the end of its connection")

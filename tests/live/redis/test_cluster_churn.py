@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from realtime.channel_rules import CONTROL
 from tests.conftest import connection_token
 from tests.live.clusters import Cluster, OwnRedis, channels, groups, nodes
-from tests.live.memory_parts import APPLICATION, left, open_files, settled
+from tests.live.memory_parts import APPLICATION, left, needs_proc, open_files, settled
 from tests.protocol_client import Closed, ProtocolClient, open_client
 from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
@@ -136,6 +136,7 @@ def connections(redis: RedisServer) -> int:
         return len(client.client_list()) - 1
 
 
+@needs_proc
 async def test_hundreds_of_short_connections_leave_nothing_behind(
     cluster: Cluster, own_redis: OwnRedis
 ) -> None:

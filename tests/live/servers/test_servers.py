@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import socket
 import ssl
 from collections.abc import Callable
 from typing import Any
@@ -16,28 +15,10 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosedError
 
+from tests.live.server_ways import WAYS, small_socket
 from tests.protocol_client import ProtocolClient
 from tests.server import Server, wait_until
 
-WAYS = {
-    "daphne": {"server": "daphne"},
-    "daphne behind middleware": {
-        "server": "daphne",
-        "application": "tests.site.asgi_wrapped:application",
-    },
-    "daphne with TLS": {"server": "daphne-tls"},
-    "daphne without our protocol": {
-        "server": "daphne",
-        "application": "tests.site.asgi_plain_daphne:application",
-    },
-    "python -m realtime": {"server": "realtime"},
-    "uvicorn": {"server": "uvicorn"},
-    "uvicorn behind middleware": {
-        "server": "uvicorn",
-        "application": "tests.site.asgi_wrapped:application",
-    },
-    "granian": {"server": "granian"},
-}
 LARGE = random.Random(1).randbytes(15_000).hex()  # some servers compress
 COUNT = 200
 
@@ -179,15 +160,6 @@ async def test_client_that_never_reads_is_closed_as_slow_and_disturbs_no_other(
         what="one client, the canary, being left",
     )
     slow.socket.transport.abort()  # it would wait for an answer to its close frame
-
-
-def small_socket(server: Server) -> socket.socket:
-    """A connection whose receive buffer the kernel does not grow."""
-    connection = socket.socket()
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    connection.connect(("127.0.0.1", server.port))
-    connection.setblocking(False)
-    return connection
 
 
 @pytest.fixture(

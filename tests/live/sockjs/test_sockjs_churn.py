@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from websockets.asyncio.client import connect as open_socket
 
-from tests.live.memory_parts import APPLICATION, left, settled
+from tests.live.memory_parts import APPLICATION, left, needs_proc, settled
 from tests.live.raw_http import open_exchange
 from tests.live.sockjs.client import (
     EVENTSOURCE,
@@ -135,6 +135,7 @@ def has_no_clients(counts: dict[str, int]) -> bool:
     )
 
 
+@needs_proc
 async def test_hundreds_of_sessions_that_end_in_any_way_leave_nothing_behind(
     own_server: Callable[..., Server],
 ) -> None:
@@ -164,6 +165,7 @@ async def test_hundreds_of_sessions_that_end_in_any_way_leave_nothing_behind(
             group.create_task(check(server))
 
 
+@needs_proc
 async def test_counts_tell_a_session_that_is_there(own_server: Callable[..., Server]) -> None:
     """Otherwise the test above could not fail."""
     server = own_server(application=APPLICATION, **OPTIONS)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 from tests.live.clusters import Cluster, OwnRedis, channels, groups, nodes
-from tests.live.memory_parts import open_files
+from tests.live.memory_parts import needs_proc, open_files
 from tests.live.sockjs.client import (
     EVENTSOURCE,
     HEARTBEAT,
@@ -65,6 +65,7 @@ def clients(server: Server) -> list[int]:
     return [node["num_clients"] for node in nodes(server)]
 
 
+@needs_proc
 async def test_hundreds_of_sessions_leave_nothing_and_disturb_none_that_stays(
     cluster: Cluster, own_redis: OwnRedis, unique: str
 ) -> None:

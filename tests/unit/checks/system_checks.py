@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.core.checks import CheckMessage, run_checks
 from django.test import override_settings
 
 from realtime import checks
+
+SECURE: dict[str, Any] = {"token_hmac_secret_key": "k" * 32, "api_key": "k"}
+"""Options about which no check has something to say."""
 
 
 def found(**options: object) -> list[CheckMessage]:

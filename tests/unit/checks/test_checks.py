@@ -20,15 +20,15 @@ from realtime import checks
 from realtime.checks.options import OPTION_ERRORS
 from realtime.config import reader, redis_options, sources
 from tests.server import ROOT
-from tests.unit.checks.system_checks import found, ids
+from tests.unit.checks.system_checks import SECURE, found, ids
 
-RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": True}
-SECURE: dict[str, Any] = {"token_hmac_secret_key": "k" * 32, "api_key": "k"}
 SENTINELS = {"redis_sentinels": "h:26379", "redis_master_name": "main"}
 URL = {"redis_url": "redis://:do-not-show-me@h"}
 OURS = {"BACKEND": "realtime.layer.RedisChannelLayer"}
 OTHER = {"BACKEND": "channels_redis.core.RedisChannelLayer"}
 IN_MEMORY = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+
+RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": True}
 
 
 @pytest.mark.parametrize(

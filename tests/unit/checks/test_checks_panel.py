@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import override_settings
 
-from tests.unit.checks.system_checks import found, ids
-from tests.unit.checks.test_checks import SECURE
+from tests.unit.checks.system_checks import SECURE, found, ids
 
 ON = {
     **SECURE,
