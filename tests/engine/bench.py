@@ -1,4 +1,4 @@
-"""An engine on a bench: with a receiver that keeps what arrives, and time that can pass."""
+"""An engine on a bench: with a receiver that records, and time that a test moves."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.unit.suspended_engine import ClusterEngine
 PLAIN = ChannelOptions()
 KEPT = ChannelOptions(history_size=5, history_lifetime=100)
 META_LIFETIME = 1000
-"""Seconds an engine made with a bound keeps the position of an unused channel."""
+"""Seconds for which an engine with a bound keeps the position of an unused channel."""
 NODE = NodeInfo("N1", "first", "1.0", 2, 1, 3, 60)
 SECOND_NODE = NodeInfo("N2", "second", "1.0", 7, 5, 9, 10)
 NODE_LIFETIME = 1000.0
 
 
 class RecordingReceiver:
-    """A node that keeps what its engine hands over, by channel."""
+    """A node that records what its engine delivers, by channel."""
 
     def __init__(self) -> None:
         self.uid = NODE.uid
@@ -35,7 +35,7 @@ class RecordingReceiver:
         self.joins: dict[str, list[ClientInfo]] = defaultdict(list)
         self.leaves: dict[str, list[ClientInfo]] = defaultdict(list)
         self.events: list[tuple[str, str]] = []
-        """Kind and channel of everything that was handed over, in order."""
+        """Kind and channel of everything that was delivered, in order."""
         self.occupied: list[str] = []
         self.vacated: list[str] = []
         self.occupancy: list[tuple[str, str]] = []
@@ -66,7 +66,7 @@ class RecordingReceiver:
         self.occupancy.append(("vacated", channel))
 
     def is_occupied(self, channel: str) -> bool:
-        """Whether the last report about a channel says that it has a subscriber."""
+        """Return whether the last report about a channel was "occupied"."""
         kinds = [kind for kind, name in self.occupancy if name == channel]
         return kinds[-1:] == ["occupied"]
 
@@ -78,12 +78,12 @@ class RecordingReceiver:
 
 
 class Bench:
-    """One engine under test with its receiver, and a way to let time pass."""
+    """One engine under test with its receiver; `elapse` lets time pass."""
 
     def __init__(self, engine: Engine, elapse: Callable[[float], Awaitable[None]]) -> None:
         self.engine = engine
         self.elapse = elapse
-        """Let seconds pass, for everything the engine keeps."""
+        """Let seconds pass for everything that the engine keeps."""
         self.receiver = RecordingReceiver()
 
     @property
@@ -109,31 +109,31 @@ class Bench:
         return position
 
     async def kept(self, channel: str) -> list[int]:
-        """The offsets of what is kept."""
+        """Return the offsets of the kept publications."""
         return [p.offset for p in (await self.broker.history(channel)).publications]
 
     async def kept_values(self, channel: str) -> list[int]:
-        """The data of what is kept."""
+        """Return the data of the kept publications."""
         return [int(p.data.raw) for p in (await self.broker.history(channel)).publications]
 
     async def received(self, channel: str, number: int) -> list[Publication]:
-        """The publications handed over, when there are so many."""
+        """Return the delivered publications, when there are at least `number`."""
         await eventually(lambda: len(self.receiver.publications[channel]) >= number)
         return [publication for publication, _ in self.receiver.publications[channel]]
 
     def values(self, channel: str) -> list[int]:
-        """The data of the publications handed over so far."""
+        """Return the data of the publications delivered so far."""
         return [int(p.data.raw) for p, _ in self.receiver.publications[channel]]
 
     async def listed(self, channel: str) -> bool:
-        """Whether a channel is one of those with a subscriber."""
+        """Return whether a channel is listed."""
         return channel in await self.cluster.channels()
 
 
 def several(
     channels: Sequence[ChannelName], values: range, options: ChannelOptions
 ) -> list[tuple[ChannelName, Publication, ChannelOptions]]:
-    """One publication for each value, the channels taking turns."""
+    """Return one publication for each value, in the channels by turns."""
     return [
         (channels[value % len(channels)], Publication(data(str(value)), uid=f"u{value}"), options)
         for value in values
@@ -141,7 +141,7 @@ def several(
 
 
 async def comes_true(condition: Callable[[], Awaitable[bool]], timeout: float = 10.0) -> None:
-    """Wait until a condition that has to be asked for holds."""
+    """Wait until an asynchronous condition holds."""
     async with asyncio.timeout(timeout):
         while not await condition():
             await asyncio.sleep(0.01)
@@ -149,7 +149,7 @@ async def comes_true(condition: Callable[[], Awaitable[bool]], timeout: float = 
 
 @asynccontextmanager
 async def memory_bench(meta_lifetime: int = 0, *, clustered: bool = False) -> AsyncIterator[Bench]:
-    """An engine in memory, started, with the clock of the loop in the test's hands.
+    """Start an engine in memory; the test moves the clock of the loop.
 
     `clustered`: with the cluster that tests of the node use.
     """

@@ -1,4 +1,4 @@
-"""The engines there are, for the tests of their contract."""
+"""All engines, for the tests of their contract."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEMORY, MEMORY_CLUSTER = "memory", "memory-cluster"
 
 @pytest.fixture
 async def clock() -> AsyncIterator[Clock]:
-    """The clock of the test's event loop, in the test's hands."""
+    """The clock of the test's event loop, which the test moves."""
     loop = asyncio.get_running_loop()
     yield Clock(loop)
     del loop.time
@@ -33,7 +33,7 @@ async def clock() -> AsyncIterator[Clock]:
 def redis_servers(
     redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[RedisServer]]:
-    """The shared Redis, and another one beside it."""
+    """The shared Redis, and a second one."""
     other = RedisServer(tmp_path_factory.mktemp("redis")).start()
     yield [redis_server, other]
     other.kill()
@@ -51,7 +51,7 @@ def open_bench(
 async def engine(
     request: pytest.FixtureRequest, redis_servers: list[RedisServer]
 ) -> AsyncIterator[Bench]:
-    """Each engine, started and announced, with time in the test's hands."""
+    """Each engine, started and announced; the test moves the time."""
     async with open_bench(request.param, redis_servers) as bench:
         yield bench
 
@@ -60,7 +60,7 @@ async def engine(
 async def clustered(
     request: pytest.FixtureRequest, redis_servers: list[RedisServer]
 ) -> AsyncIterator[Bench]:
-    """Each engine with a cluster, started and announced, with time in the test's hands."""
+    """Each engine with a cluster, started and announced; the test moves the time."""
     async with open_bench(request.param, redis_servers) as bench:
         yield bench
 
@@ -69,7 +69,7 @@ async def clustered(
 async def forgetful(
     request: pytest.FixtureRequest, redis_servers: list[RedisServer]
 ) -> AsyncIterator[Bench]:
-    """Each engine, so made that it forgets unused positions after META_LIFETIME."""
+    """Each engine, with unused positions forgotten after META_LIFETIME."""
     async with open_bench(request.param, redis_servers, META_LIFETIME) as bench:
         yield bench
 

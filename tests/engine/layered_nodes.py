@@ -1,4 +1,4 @@
-"""Two nodes over the service's own layer, or over layers of others."""
+"""Two nodes over the service's own layer, or over foreign layers."""
 
 from __future__ import annotations
 

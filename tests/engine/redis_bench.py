@@ -24,7 +24,7 @@ KINDS = (ONE_REDIS, TWO_STEPS, SHARDS)
 
 
 class RedisBench(Bench):
-    """An engine over Redis, and what it left there."""
+    """An engine over Redis, and what it keeps there."""
 
     engine: RedisEngine
 
@@ -74,7 +74,7 @@ class Pair(NamedTuple):
 
 
 def age(client: redis.Redis, prefix: str, milliseconds: int) -> None:
-    """Make everything below a prefix so much older: what would have expired is gone."""
+    """Make everything below a prefix older; what would have expired is gone."""
     for key in client.scan_iter(f"{prefix}:*"):
         if b"expiry" in key:
             members: list[Any] = client.zrange(key, 0, -1)

@@ -15,7 +15,7 @@ from tests.unit.parts import data, eventually, turns
 # delivery
 
 
-async def test_publication_is_handed_over_to_a_subscribed_node(engine: Bench, unique: str) -> None:
+async def test_publication_is_delivered_to_a_subscribed_node(engine: Bench, unique: str) -> None:
     await engine.broker.subscribe(unique)
     info = ClientInfo("17", "C", data('{"a": 1}'), data("2"))
 
@@ -41,7 +41,7 @@ async def test_publication_with_history_is_numbered_from_1(engine: Bench, unique
     assert [position for _, position in engine.receiver.publications[unique]] == positions
 
 
-async def test_publication_handed_over_is_the_one_that_is_kept(engine: Bench, unique: str) -> None:
+async def test_delivered_publication_is_the_one_that_is_kept(engine: Bench, unique: str) -> None:
     await engine.broker.subscribe(unique)
     publication = Publication(data('{ "n": 1.0 }'), ClientInfo("17", "C"), 0, "uid")
 
@@ -52,7 +52,7 @@ async def test_publication_handed_over_is_the_one_that_is_kept(engine: Bench, un
     assert (await engine.broker.history(unique)).publications == (expected,)
 
 
-async def test_nothing_is_handed_over_for_other_channels(engine: Bench, unique: str) -> None:
+async def test_nothing_is_delivered_for_other_channels(engine: Bench, unique: str) -> None:
     await engine.broker.subscribe(unique)
 
     await engine.publish(f"{unique}-other", 1)
@@ -62,7 +62,7 @@ async def test_nothing_is_handed_over_for_other_channels(engine: Bench, unique: 
     assert engine.receiver.publications[f"{unique}-other"] == []
 
 
-async def test_nothing_is_handed_over_after_unsubscribing(engine: Bench, unique: str) -> None:
+async def test_nothing_is_delivered_after_unsubscribing(engine: Bench, unique: str) -> None:
     await engine.broker.subscribe(unique)
     await engine.broker.subscribe(f"{unique}-after")
     await engine.publish(unique, 1)
@@ -76,7 +76,7 @@ async def test_nothing_is_handed_over_after_unsubscribing(engine: Bench, unique:
     assert len(engine.receiver.publications[unique]) == 1
 
 
-async def test_nothing_is_handed_over_after_the_end(engine: Bench, unique: str) -> None:
+async def test_nothing_is_delivered_after_the_end(engine: Bench, unique: str) -> None:
     await engine.broker.subscribe(unique)
 
     await engine.engine.stop()
@@ -107,7 +107,7 @@ async def test_any_name_is_a_channel_of_its_own(engine: Bench, unique: str, name
     assert await engine.kept(channel) == [1]
 
 
-async def test_join_and_leave_are_handed_over(engine: Bench, unique: str) -> None:
+async def test_join_and_leave_are_delivered(engine: Bench, unique: str) -> None:
     await engine.broker.subscribe(unique)
     info = ClientInfo("17", "C", data('{"a":1}'), data("2"))
 
@@ -119,7 +119,7 @@ async def test_join_and_leave_are_handed_over(engine: Bench, unique: str) -> Non
     assert engine.receiver.leaves[unique] == [info]
 
 
-async def test_concurrent_publications_are_numbered_and_handed_over_in_the_same_order(
+async def test_concurrent_publications_are_numbered_and_delivered_in_the_same_order(
     engine: Bench, unique: str
 ) -> None:
     options = ChannelOptions(history_size=100, history_lifetime=100)
@@ -228,7 +228,9 @@ async def test_numbers_go_on_after_history_was_removed(engine: Bench, unique: st
     assert await engine.kept(unique) == [3]
 
 
-async def test_removing_history_where_there_is_none_is_nothing(engine: Bench, unique: str) -> None:
+async def test_removing_history_where_there_is_none_does_no_harm(
+    engine: Bench, unique: str
+) -> None:
     await engine.broker.remove_history(unique)
 
     assert await engine.kept(unique) == []
@@ -264,7 +266,7 @@ async def test_reading_changes_no_position(engine: Bench, unique: str) -> None:
         assert await engine.broker.position(unique) == published
 
 
-async def test_position_is_kept_for_ever_without_a_bound(engine: Bench, unique: str) -> None:
+async def test_position_is_kept_forever_without_a_bound(engine: Bench, unique: str) -> None:
     published = await engine.publish(unique, 1)
 
     await engine.elapse(10_000)

@@ -46,7 +46,7 @@ async def test_several_publications_are_kept_and_numbered_in_their_order(
         assert await engine.kept(name) == [*range(1, 21)]
 
 
-async def test_publishing_nothing_is_nothing(engine: Bench) -> None:
+async def test_publishing_no_publication_does_no_harm(engine: Bench) -> None:
     assert await engine.broker.publish_many([]) == []
 
 
@@ -163,7 +163,9 @@ async def test_second_subscribe_changes_nothing(engine: Bench, unique: str) -> N
     assert engine.values(unique) == [1, 2]
 
 
-async def test_unsubscribing_what_was_not_subscribed_is_nothing(engine: Bench, unique: str) -> None:
+async def test_unsubscribing_without_a_subscription_does_no_harm(
+    engine: Bench, unique: str
+) -> None:
     await engine.broker.unsubscribe(unique)
 
     assert not engine.receiver.is_occupied(unique)

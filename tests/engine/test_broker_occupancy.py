@@ -10,7 +10,7 @@ from tests.engine.bench import Bench
 from tests.unit.parts import eventually, turns
 
 
-async def test_first_subscription_occupies_a_channel_before_it_is_made(
+async def test_first_subscribe_occupies_a_channel_before_it_returns(
     engine: Bench, unique: str
 ) -> None:
     await engine.broker.subscribe(unique)
@@ -19,7 +19,7 @@ async def test_first_subscription_occupies_a_channel_before_it_is_made(
     assert engine.receiver.vacated == []
 
 
-async def test_last_unsubscription_vacates_a_channel(engine: Bench, unique: str) -> None:
+async def test_last_unsubscribe_vacates_a_channel(engine: Bench, unique: str) -> None:
     await engine.broker.subscribe(unique)
 
     await engine.broker.unsubscribe(unique)
@@ -45,7 +45,9 @@ async def test_subscribing_twice_occupies_once(engine: Bench, unique: str) -> No
     assert engine.receiver.occupied == [unique]
 
 
-async def test_unsubscribing_where_nobody_was_vacates_nothing(engine: Bench, unique: str) -> None:
+async def test_unsubscribing_without_a_subscription_vacates_nothing(
+    engine: Bench, unique: str
+) -> None:
     await engine.broker.unsubscribe(unique)
     await engine.broker.subscribe(f"{unique}-after")
     await engine.broker.unsubscribe(f"{unique}-after")
@@ -65,7 +67,7 @@ async def test_channels_are_occupied_and_vacated_one_by_one(engine: Bench, uniqu
     assert sorted(engine.receiver.vacated) == sorted(names)
 
 
-async def test_nothing_is_told_after_the_end(engine: Bench, unique: str) -> None:
+async def test_nothing_is_reported_after_the_end(engine: Bench, unique: str) -> None:
     await engine.broker.subscribe(unique)
 
     await engine.engine.stop()

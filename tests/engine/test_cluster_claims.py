@@ -30,7 +30,7 @@ odd_names = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
 
 
 def value_of(bench: RedisBench, name: str) -> tuple[str, float] | None:
-    """What Redis keeps of a name, by its documented key: the owner, and the seconds it has left."""
+    """Return the owner of a name, by its documented key, and the seconds that are left."""
     for server in bench.servers:
         with server.client() as client:
             key = f"{bench.prefix}:owner:{name}"
@@ -42,11 +42,11 @@ def value_of(bench: RedisBench, name: str) -> tuple[str, float] | None:
 # every engine
 
 
-async def test_name_nobody_claimed_has_no_owner(clustered: Bench, unique: str) -> None:
+async def test_unclaimed_name_has_no_owner(clustered: Bench, unique: str) -> None:
     assert await clustered.cluster.owner(unique) is None
 
 
-async def test_who_claims_a_free_name_owns_it(clustered: Bench, unique: str) -> None:
+async def test_node_that_claims_a_free_name_owns_it(clustered: Bench, unique: str) -> None:
     assert await clustered.cluster.claim(unique, "N1", 60) == "N1"
 
 
@@ -72,14 +72,14 @@ async def test_name_that_was_given_up_can_be_claimed_by_another(
     assert await clustered.cluster.claim(unique, "N2", 60) == "N2"
 
 
-async def test_giving_up_a_free_name_is_nothing(clustered: Bench, unique: str) -> None:
+async def test_giving_up_a_free_name_does_no_harm(clustered: Bench, unique: str) -> None:
     await clustered.cluster.claim(unique, "N1", 0)
 
     assert await clustered.cluster.owner(unique) is None
     assert await clustered.cluster.claim(unique, "N2", 60) == "N2"
 
 
-async def test_ownership_ends_with_its_lifetime(clustered: Bench, unique: str) -> None:
+async def test_claim_ends_with_its_lifetime(clustered: Bench, unique: str) -> None:
     await clustered.cluster.claim(unique, "N1", 60)
 
     await clustered.elapse(61)
@@ -98,7 +98,7 @@ async def test_anything_may_be_a_name_of_every_engine(
     assert await clustered.cluster.owner(f"{unique}{name}") is None
 
 
-async def test_owned_name_is_no_channel(clustered: Bench, unique: str) -> None:
+async def test_claimed_name_is_not_listed_as_a_channel(clustered: Bench, unique: str) -> None:
     await clustered.cluster.claim(unique, "N1", 60)
 
     assert await clustered.cluster.channels() == []
@@ -143,7 +143,9 @@ async def test_two_nodes_that_claim_many_names_agree_on_each_owner(pair: Pair, u
     assert set(owners) <= {"N1", "N2"}
 
 
-async def test_claim_of_another_does_not_renew_the_owners(pair: Pair, unique: str) -> None:
+async def test_claim_of_another_node_does_not_renew_that_of_the_owner(
+    pair: Pair, unique: str
+) -> None:
     await pair.one.cluster.claim(unique, "N1", 60)
     await pair.one.elapse(50)
 
@@ -153,7 +155,7 @@ async def test_claim_of_another_does_not_renew_the_owners(pair: Pair, unique: st
     assert await pair.other.cluster.owner(unique) is None
 
 
-async def test_owner_renews_its_lifetime_by_claiming_again(pair: Pair, unique: str) -> None:
+async def test_owner_renews_its_claim_by_claiming_again(pair: Pair, unique: str) -> None:
     await pair.one.cluster.claim(unique, "N1", 60)
     await pair.one.elapse(50)
 
@@ -163,7 +165,7 @@ async def test_owner_renews_its_lifetime_by_claiming_again(pair: Pair, unique: s
     assert await pair.other.cluster.claim(unique, "N2", 60) == "N1"
 
 
-async def test_lifetime_counts_from_the_last_claim_also_where_it_is_shorter(
+async def test_last_claim_decides_the_lifetime_also_if_it_is_shorter(
     pair: Pair, unique: str
 ) -> None:
     await pair.one.cluster.claim(unique, "N1", 60)
@@ -194,10 +196,8 @@ async def test_name_given_up_by_one_node_can_be_claimed_by_the_other(
     assert await pair.one.cluster.claim(unique, "N1", 60) == "N2"
 
 
-async def test_name_is_free_when_its_owner_was_silent_for_the_lifetime(
-    pair: Pair, unique: str
-) -> None:
-    """In the time of Redis itself, which nobody moves."""
+async def test_name_is_free_when_its_claim_was_not_renewed(pair: Pair, unique: str) -> None:
+    """In real time, that of Redis."""
     await pair.one.cluster.claim(unique, "N1", 0.3)
 
     async def won() -> bool:
@@ -208,7 +208,7 @@ async def test_name_is_free_when_its_owner_was_silent_for_the_lifetime(
     assert await pair.one.cluster.owner(unique) == "N2"
 
 
-async def test_names_have_owners_of_their_own(pair: Pair, unique: str) -> None:
+async def test_each_name_has_an_owner_of_its_own(pair: Pair, unique: str) -> None:
     await pair.one.cluster.claim(f"{unique}-a", "N1", 60)
     await pair.other.cluster.claim(f"{unique}-b", "N2", 60)
 
@@ -239,7 +239,7 @@ async def test_anything_may_be_a_name(pair: Pair, name: str) -> None:
 
 
 @pytest.mark.parametrize("owner", ["ä 🎉", "a\nb", "{N}", "0", "n" * 300])
-async def test_owner_is_told_as_it_named_itself(pair: Pair, unique: str, owner: str) -> None:
+async def test_owner_is_returned_as_it_named_itself(pair: Pair, unique: str, owner: str) -> None:
     assert await pair.one.cluster.claim(unique, owner, 60) == owner
 
     assert await pair.other.cluster.claim(unique, "N2", 60) == owner

@@ -16,7 +16,7 @@ from tests.redis_server import RedisServer
 
 LIFETIME = 10.0
 SLACK = 5.0
-"""Seconds that a busy machine may add."""
+"""Seconds that a busy machine may take longer."""
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def test_channels_are_those_with_a_subscriber(clustered: Bench, unique: st
     assert len(listed) == len(set(listed))
 
 
-async def test_channel_is_listed_no_more_when_its_last_subscriber_left(
+async def test_channel_is_not_listed_after_its_last_subscriber_left(
     clustered: Bench, unique: str
 ) -> None:
     await clustered.broker.subscribe(unique)
@@ -92,7 +92,7 @@ async def test_changes_are_reported_before_a_node_withdraws(clustered: Bench, un
 # statuses
 
 
-async def test_status_says_what_the_node_announced_and_that_it_lives(alone: Bench) -> None:
+async def test_status_is_what_the_node_announced_and_alive(alone: Bench) -> None:
     said = NodeStatus(
         **msgspec.structs.asdict(SECOND_NODE), messages_published=70, messages_delivered=900
     )
@@ -107,7 +107,7 @@ async def test_status_says_what_the_node_announced_and_that_it_lives(alone: Benc
     assert await alone.cluster.nodes() == [SECOND_NODE]
 
 
-async def test_node_of_an_older_version_published_nothing_as_far_as_we_know(
+async def test_node_that_announces_no_counters_has_counters_of_0(
     alone: Bench,
 ) -> None:
     await alone.cluster.announce(SECOND_NODE, LIFETIME)

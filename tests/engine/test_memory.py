@@ -1,4 +1,4 @@
-"""The memory engine: what it holds, and that looking costs nothing."""
+"""The memory engine: what it keeps, and that reading costs no memory."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_memory_engine_has_no_cluster(memory: MemoryEngine) -> None:
     assert memory.cluster is None
 
 
-async def test_looking_at_unknown_channels_does_not_grow_memory(memory: MemoryEngine) -> None:
+async def test_reading_unknown_channels_does_not_grow_memory(memory: MemoryEngine) -> None:
     await memory.broker.history("warm-up")
     before = objects_held(memory)
 
@@ -86,7 +86,7 @@ async def test_publishing_without_history_does_not_grow_memory(memory: MemoryEng
     assert objects_held(memory) == before
 
 
-async def test_presence_of_nobody_is_not_held_for_longer_than_its_lifetime(
+async def test_empty_presence_is_not_kept_for_longer_than_its_lifetime(
     memory: MemoryEngine, clock: Clock
 ) -> None:
     before = objects_held(memory)
@@ -98,7 +98,7 @@ async def test_presence_of_nobody_is_not_held_for_longer_than_its_lifetime(
     assert objects_held(memory) == before
 
 
-async def test_what_expired_and_was_forgotten_is_not_held(
+async def test_expired_and_forgotten_streams_are_not_kept(
     memory: MemoryEngine, clock: Clock
 ) -> None:
     before = objects_held(memory)
@@ -112,7 +112,7 @@ async def test_what_expired_and_was_forgotten_is_not_held(
     assert objects_held(memory) <= before + 1  # another epoch
 
 
-async def test_clients_that_left_are_not_held(memory: MemoryEngine, clock: Clock) -> None:
+async def test_clients_that_left_are_not_kept(memory: MemoryEngine, clock: Clock) -> None:
     before = objects_held(memory)
     for number in range(100):
         await memory.broker.subscribe(f"a{number}")
@@ -145,10 +145,10 @@ async def test_streams_that_are_in_use_keep_their_epoch_when_another_is_forgotte
     assert await memory.broker.position("busy") == position
 
 
-async def test_forgetting_a_channel_leaves_subscribers_of_unused_ones_where_they_are(
+async def test_forgetting_a_channel_does_not_change_the_position_of_unused_ones(
     memory: MemoryEngine, clock: Clock
 ) -> None:
-    """Their position would not be right any more: all of them would be disconnected."""
+    """Their subscribers would be disconnected."""
     await memory.broker.subscribe("quiet")
     quiet = await memory.broker.position("quiet")
     await memory.broker.publish("other", Publication(data("1")), KEPT)
@@ -255,7 +255,7 @@ async def test_stream_with_a_subscriber_is_kept_until_that_time_after_it_left(
 
 
 @pytest.mark.parametrize("options", [{}, {"memory_history_meta_ttl": 0}], ids=["default", "0"])
-async def test_few_streams_are_kept_for_ever_when_the_option_is_0(
+async def test_few_streams_are_kept_forever_when_the_option_is_0(
     clock: Clock, options: dict[str, object]
 ) -> None:
     node = await start_node(**options)
@@ -267,7 +267,7 @@ async def test_few_streams_are_kept_for_ever_when_the_option_is_0(
     await node.stop()
 
 
-async def test_channels_that_were_looked_at_and_left_are_not_held(memory: MemoryEngine) -> None:
+async def test_channels_that_were_subscribed_and_left_are_not_kept(memory: MemoryEngine) -> None:
     before = objects_held(memory)
 
     for number in range(1000):
@@ -278,7 +278,7 @@ async def test_channels_that_were_looked_at_and_left_are_not_held(memory: Memory
     assert objects_held(memory) < before + 1000, "less than one object a channel"
 
 
-@pytest.mark.parametrize("meta_lifetime", [0, 100], ids=["kept for ever", "kept for a time"])
+@pytest.mark.parametrize("meta_lifetime", [0, 100], ids=["kept forever", "kept for a time"])
 async def test_positions_without_publications_and_subscribers_are_bounded_in_number(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, meta_lifetime: int
 ) -> None:
@@ -295,11 +295,11 @@ async def test_positions_without_publications_and_subscribers_are_bounded_in_num
     assert offsets == [1] + [0] * 19 + [1] * 10
 
 
-@pytest.mark.parametrize("meta_lifetime", [0, 100], ids=["kept for ever", "kept for a time"])
-async def test_bound_on_positions_leaves_subscribers_of_unused_channels_where_they_are(
+@pytest.mark.parametrize("meta_lifetime", [0, 100], ids=["kept forever", "kept for a time"])
+async def test_bound_on_positions_does_not_change_the_position_of_subscribed_channels(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, meta_lifetime: int
 ) -> None:
-    """Their position would not be right any more: all of them would be disconnected."""
+    """Their subscribers would be disconnected."""
     monkeypatch.setattr("realtime.engine.memory.MAX_IDLE_STREAMS", 10)
     engine = MemoryEngine(Timers(asyncio.get_running_loop()), meta_lifetime=meta_lifetime)
     await engine.broker.subscribe("quiet")

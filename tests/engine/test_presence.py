@@ -26,13 +26,13 @@ async def test_several_clients_may_be_added_at_once(engine: Bench, unique: str) 
     assert dict(await engine.presence.get(unique)) == {"C1": FIRST, "C2": SECOND}
 
 
-async def test_adding_nobody_is_nothing(engine: Bench, unique: str) -> None:
+async def test_adding_no_client_does_no_harm(engine: Bench, unique: str) -> None:
     await engine.presence.add(unique, [], 60)
 
     assert dict(await engine.presence.get(unique)) == {}
 
 
-async def test_nobody_is_present_in_an_unknown_channel(engine: Bench, unique: str) -> None:
+async def test_unknown_channel_has_no_presence(engine: Bench, unique: str) -> None:
     assert dict(await engine.presence.get(unique)) == {}
 
 
@@ -53,7 +53,7 @@ async def test_client_that_was_removed_is_gone(engine: Bench, unique: str) -> No
 
 
 @pytest.mark.parametrize("others", [True, False], ids=["others present", "unknown channel"])
-async def test_removing_a_client_that_is_not_there_is_nothing(
+async def test_removing_an_absent_client_does_no_harm(
     engine: Bench, unique: str, others: bool
 ) -> None:
     if others:
@@ -64,7 +64,7 @@ async def test_removing_a_client_that_is_not_there_is_nothing(
     assert set(await engine.presence.get(unique)) == ({"C1"} if others else set())
 
 
-async def test_presence_that_is_not_renewed_expires(engine: Bench, unique: str) -> None:
+async def test_presence_that_is_not_refreshed_expires(engine: Bench, unique: str) -> None:
     await engine.presence.add(unique, [FIRST], 100)
 
     await engine.elapse(90)
@@ -74,7 +74,7 @@ async def test_presence_that_is_not_renewed_expires(engine: Bench, unique: str) 
     assert dict(await engine.presence.get(unique)) == {}
 
 
-async def test_presence_that_is_renewed_stays(engine: Bench, unique: str) -> None:
+async def test_presence_that_is_refreshed_stays(engine: Bench, unique: str) -> None:
     for _ in range(3):
         await engine.presence.add(unique, [FIRST], 100)
         await engine.elapse(90)
@@ -103,7 +103,7 @@ async def test_client_with_a_short_lifetime_expires_beside_one_with_a_long(
     assert set(await engine.presence.get(unique)) == {"C1"}
 
 
-async def test_renewal_brings_the_info_up_to_date(engine: Bench, unique: str) -> None:
+async def test_refresh_updates_the_info(engine: Bench, unique: str) -> None:
     await engine.presence.add(unique, [ClientInfo("17", "C1", data("1"))], 60)
 
     await engine.presence.add(unique, [ClientInfo("17", "C1", data("2"))], 60)

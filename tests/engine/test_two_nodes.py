@@ -1,4 +1,4 @@
-"""Engines that share a Redis: what one does, the others see."""
+"""Two nodes on one Redis: what one does, the other sees."""
 
 from __future__ import annotations
 
@@ -205,7 +205,9 @@ async def test_later_announcement_takes_the_place_of_the_earlier(pair: Pair) -> 
     assert sorted(nodes, key=lambda node: node.uid) == [later, SECOND_NODE]
 
 
-async def test_silent_node_is_forgotten_with_its_channels(pair: Pair, unique: str) -> None:
+async def test_node_without_heartbeats_is_forgotten_with_its_channels(
+    pair: Pair, unique: str
+) -> None:
     await pair.one.broker.subscribe(f"{unique}-one")
     await pair.other.broker.subscribe(f"{unique}-other")
     await pair.one.elapse(NODE_LIFETIME - 100)
@@ -241,7 +243,7 @@ async def test_node_that_withdrew_is_gone_with_its_channels(pair: Pair, unique: 
     assert await pair.other.cluster.channels() == [f"{unique}-other"]
 
 
-async def test_engine_that_stopped_leaves_the_other_at_work(pair: Pair, unique: str) -> None:
+async def test_engine_that_stopped_does_not_disturb_the_other(pair: Pair, unique: str) -> None:
     for bench in pair:
         await bench.broker.subscribe(unique)
 

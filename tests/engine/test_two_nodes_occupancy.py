@@ -1,4 +1,4 @@
-"""Engines that share a Redis: a channel is occupied once and vacated once, counting all nodes."""
+"""Two nodes on one Redis: a channel is occupied once and vacated once, over both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def vacated(pair: Pair) -> Told:
 
 
 async def settled(bench: Bench, unique: str) -> None:
-    """Wait until what a node changed before is written."""
+    """Wait until the earlier changes of a node are written."""
     await bench.broker.subscribe(f"{unique}-settled")
 
 
@@ -33,7 +33,7 @@ async def test_second_node_does_not_occupy_a_channel(pair: Pair, unique: str) ->
     assert occupied(pair) == ([unique], [])
 
 
-async def test_of_nodes_that_subscribe_at_the_same_time_exactly_one_is_told(
+async def test_of_nodes_that_subscribe_at_the_same_time_exactly_one_gets_the_report(
     pair: Pair, unique: str
 ) -> None:
     names = [f"{unique}-{number}" for number in range(300)]
@@ -58,7 +58,7 @@ async def test_only_the_last_node_that_leaves_vacates_a_channel(pair: Pair, uniq
     await eventually(lambda: vacated(pair) == ([], [unique]))
 
 
-async def test_of_nodes_that_leave_at_the_same_time_exactly_one_is_told(
+async def test_of_nodes_that_leave_at_the_same_time_exactly_one_gets_the_report(
     pair: Pair, unique: str
 ) -> None:
     names = [f"{unique}-{number}" for number in range(300)]
@@ -73,9 +73,7 @@ async def test_of_nodes_that_leave_at_the_same_time_exactly_one_is_told(
     assert sorted([*one, *other]) == sorted(names)
 
 
-async def test_channel_that_is_handed_from_node_to_node_is_occupied_all_the_time(
-    pair: Pair, unique: str
-) -> None:
+async def test_channel_that_moves_between_nodes_stays_occupied(pair: Pair, unique: str) -> None:
     await pair.one.broker.subscribe(unique)
     for _ in range(3):
         await pair.other.broker.subscribe(unique)
@@ -144,9 +142,7 @@ async def test_node_that_withdrew_does_not_count(pair: Pair, unique: str) -> Non
     assert pair.other.receiver.occupied == [unique]
 
 
-async def test_set_that_redis_lost_is_written_anew_and_nobody_is_told(
-    pair: Pair, unique: str
-) -> None:
+async def test_lost_set_is_written_again_without_a_report(pair: Pair, unique: str) -> None:
     await pair.one.broker.subscribe(unique)
     for server in pair.one.servers:
         with server.client() as client:

@@ -1,4 +1,4 @@
-"""The names of everything in Redis, in one place."""
+"""The names of all keys in Redis. Other versions use the same keys: do not rename one."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ class Keys:
 
     | key | type | lifetime |
     | `P:stream:<channel>` | stream: offset → message | history_lifetime after the last one |
-    | `P:meta:<channel>` | hash: top offset, epoch | redis_history_meta_ttl, or for ever |
-    | `P:epoch` | string: the epoch of channels without a meta | for ever |
-    | `P:presence:<channel>` | hash: connection ID → client info | until all have expired |
+    | `P:meta:<channel>` | hash: top offset, epoch | redis_history_meta_ttl, or forever |
+    | `P:epoch` | string: the epoch of channels without a meta | forever |
+    | `P:presence:<channel>` | hash: connection ID → client info | until all entries expire |
     | `P:presence.expiry:<channel>` | sorted set: connection ID → ms | the same |
     | `P:nodes`, `P:nodes.expiry` | as presence: node ID → node info | the same |
-    | `P:nodes.seen`, `P:nodes.seen.expiry` | the same, dead ones too | five minutes longer |
-    | `P:channels:<node ID>` | set: the channels subscribed at a node | as the node |
-    | `P:owner:<name>` | string: the ID of the node that owns a thing | while it is renewed |
-    | `P:answers:<survey ID>` | list: what nodes answered to a question | two seconds |
+    | `P:nodes.seen`, `P:nodes.seen.expiry` | the same, with dead nodes | five minutes longer |
+    | `P:channels:<node ID>` | set: the channel list of a node | as long as the node |
+    | `P:owner:<name>` | string: the ID of the node that claimed a name | while it is renewed |
+    | `P:answers:<survey ID>` | list: the answers of nodes | two seconds |
 
-    Groups of the channel layer are named by digests, because a layer takes few characters.
+    Groups of the channel layer are named by digests, because a layer allows few characters.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -32,26 +32,26 @@ class Keys:
         self.seen = (f"{prefix}:nodes.seen", f"{prefix}:nodes.seen.expiry")
 
     def stream(self, channel: ChannelName) -> tuple[str, str, str]:
-        """Stream, meta, and the epoch of new streams."""
+        """Return the keys of a stream, of its meta, and of the epoch of new streams."""
         return f"{self._prefix}:stream:{channel}", f"{self._prefix}:meta:{channel}", self.epoch
 
     def presence(self, channel: ChannelName) -> tuple[str, str]:
-        """Entries and their expiry."""
+        """Return the keys of the entries, and of their expiry."""
         return (f"{self._prefix}:presence:{channel}", f"{self._prefix}:presence.expiry:{channel}")
 
     def channels(self, node: str = "") -> str:
-        """The channels subscribed at a node; what all these keys begin with, without one."""
+        """Return the key of a channel list; without a node, the prefix of all of them."""
         return f"{self._prefix}:channels:{node}"
 
     def owner(self, name: str) -> str:
-        """Which node owns a thing of which there may be one among all nodes."""
+        """Return the key of the claim on a name."""
         return f"{self._prefix}:owner:{name}"
 
     def answers(self, survey: str) -> str:
-        """What nodes answered to a question."""
+        """Return the key of the answers to a survey."""
         return f"{self._prefix}:answers:{survey}"
 
     def group(self, channel: ChannelName) -> str:
-        """The layer group of a channel: 32 hex digits, which no other prefix has."""
+        """Return the layer group of a channel: 32 hex digits that no other prefix has."""
         name = f"{self._prefix}:{channel}"
         return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()

@@ -1,5 +1,7 @@
-"""The Lua scripts, with the types of their replies. The head of each says what it does, and why in
-one step."""
+"""The Lua scripts, with the types of their replies.
+
+The head of each says what it does, why in one step, and what it returns.
+"""
 
 from __future__ import annotations
 

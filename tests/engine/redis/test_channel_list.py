@@ -1,4 +1,4 @@
-"""The list of a node's channels in Redis: right in the end, cheap, and gone with the node."""
+"""The channel list in Redis: right in the end, cheap, and gone with the node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.parts import eventually, turns
 LIFETIME = 60.0
 
 
-async def test_name_can_be_seen_when_the_future_is_done(bench: ChannelListBench) -> None:
+async def test_name_is_written_when_the_future_completes(bench: ChannelListBench) -> None:
     await bench.channel_list.add("a")
 
     assert bench.names() == {"a"}
@@ -101,7 +101,7 @@ async def test_name_discarded_and_added_again_stays(bench: ChannelListBench) -> 
 # life
 
 
-async def test_renewal_lets_the_set_live_so_long(bench: ChannelListBench) -> None:
+async def test_renewal_extends_the_life_of_the_set(bench: ChannelListBench) -> None:
     await bench.channel_list.add("a")
 
     await bench.channel_list.renew(LIFETIME)
@@ -109,10 +109,10 @@ async def test_renewal_lets_the_set_live_so_long(bench: ChannelListBench) -> Non
     assert LIFETIME - 10 < bench.lifetime_left() <= LIFETIME
 
 
-async def test_set_that_is_made_between_renewals_does_not_stay_for_ever(
+async def test_set_that_is_created_between_renewals_does_not_stay_forever(
     bench: ChannelListBench,
 ) -> None:
-    """A node may be killed before its next sign of life."""
+    """A node may be killed before its next heartbeat."""
     await bench.channel_list.renew(LIFETIME)
 
     await bench.channel_list.add("a")
@@ -120,7 +120,7 @@ async def test_set_that_is_made_between_renewals_does_not_stay_for_ever(
     assert 0 < bench.lifetime_left() <= LIFETIME
 
 
-async def test_lost_set_is_written_anew(bench: ChannelListBench) -> None:
+async def test_lost_set_is_written_again(bench: ChannelListBench) -> None:
     for name in "abc":
         await bench.channel_list.add(name)
     bench.client.delete(bench.key)
@@ -131,7 +131,7 @@ async def test_lost_set_is_written_anew(bench: ChannelListBench) -> None:
     assert 0 < bench.lifetime_left() <= LIFETIME
 
 
-async def test_lost_set_is_written_anew_also_when_a_name_was_added_since(
+async def test_lost_set_is_written_again_also_when_a_name_was_added_since(
     bench: ChannelListBench,
 ) -> None:
     for name in "abc":
@@ -145,7 +145,7 @@ async def test_lost_set_is_written_anew_also_when_a_name_was_added_since(
     assert bench.names() == {"a", "b", "c", "d"}
 
 
-async def test_renewing_nothing_makes_nothing(bench: ChannelListBench) -> None:
+async def test_renewing_an_empty_list_writes_nothing(bench: ChannelListBench) -> None:
     await bench.channel_list.renew(LIFETIME)
 
     assert bench.names() == set()
@@ -166,7 +166,7 @@ async def test_renewal_costs_the_same_however_many_names_there_are(bench: Channe
 # failures
 
 
-async def test_who_waits_is_told_also_when_it_could_not_be_written(
+async def test_future_completes_also_when_the_write_failed(
     bench: ChannelListBench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.wire.broken = True
@@ -207,7 +207,7 @@ async def test_changes_that_failed_are_written_at_the_next_renewal(bench: Channe
     assert bench.names() == {"stays", "comes"}
 
 
-async def test_change_that_failed_is_made_as_it_is_meant_by_now(bench: ChannelListBench) -> None:
+async def test_change_that_failed_is_written_in_its_latest_state(bench: ChannelListBench) -> None:
     bench.wire.broken = True
     await bench.channel_list.add("a")
     bench.wire.broken = False
@@ -218,10 +218,10 @@ async def test_change_that_failed_is_made_as_it_is_meant_by_now(bench: ChannelLi
     assert bench.names() == set()
 
 
-async def test_names_that_came_and_went_while_nothing_could_be_written_are_not_all_remembered(
+async def test_memory_of_names_that_could_not_be_written_is_bounded(
     bench: ChannelListBench,
 ) -> None:
-    """Clients choose them, and whether the writes that failed were done is not known."""
+    """Clients choose the names, and writes that failed may have taken effect."""
     await bench.channel_list.add("stays")
     bench.wire.broken = True
     names = [f"n{number}" for number in range(MAX_FAILED + 2)]
@@ -240,7 +240,7 @@ async def test_names_that_came_and_went_while_nothing_could_be_written_are_not_a
     assert bench.wire.reported == [("stays", True)]
 
 
-async def test_renewal_that_fails_says_so(bench: ChannelListBench) -> None:
+async def test_renewal_that_fails_raises(bench: ChannelListBench) -> None:
     await bench.channel_list.add("a")
     bench.wire.broken = True
 
@@ -265,9 +265,7 @@ async def test_nothing_is_written_after_the_end(bench: ChannelListBench) -> None
 
 
 @pytest.mark.parametrize("under_way", [False, True], ids=["at once", "while one is written"])
-async def test_nobody_waits_for_ever_after_the_end(
-    bench: ChannelListBench, under_way: bool
-) -> None:
+async def test_futures_complete_at_the_end(bench: ChannelListBench, under_way: bool) -> None:
     bench.wire.open.clear()
     waiting = [bench.channel_list.add("a")]
     if under_way:
@@ -280,7 +278,7 @@ async def test_nobody_waits_for_ever_after_the_end(
     assert (len(done), len(pending)) == (len(set(waiting)), 0)
 
 
-async def test_what_has_changed_is_written_at_the_end(bench: ChannelListBench) -> None:
+async def test_changes_are_written_at_the_end(bench: ChannelListBench) -> None:
     await bench.channel_list.add("goes")
     bench.channel_list.discard("goes")
     bench.channel_list.add("comes")

@@ -1,4 +1,4 @@
-"""The list of a node's channels in Redis: others are told of every change, and told once."""
+"""The channel list in Redis: every change is reported, and reported once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.parts import eventually, turns
 LIFETIME = 60.0
 
 
-async def test_others_are_told_what_was_added_and_removed_in_order(bench: ChannelListBench) -> None:
+async def test_added_and_removed_names_are_reported_in_order(bench: ChannelListBench) -> None:
     await bench.channel_list.add("a")
     bench.channel_list.discard("a")
     await eventually(lambda: bench.names() == set())
@@ -20,7 +20,7 @@ async def test_others_are_told_what_was_added_and_removed_in_order(bench: Channe
     assert bench.wire.reported == [("a", True), ("a", False), ("a", True)]
 
 
-async def test_others_are_told_of_every_name_once_when_there_are_many(
+async def test_each_of_many_names_is_reported_once(
     bench: ChannelListBench,
 ) -> None:
     names = {f"n{number}" for number in range(2 * MAX_NAMES_PER_STEP + 1)}
@@ -30,7 +30,7 @@ async def test_others_are_told_of_every_name_once_when_there_are_many(
     assert sorted(bench.wire.reported) == sorted((name, True) for name in names)
 
 
-async def test_others_are_not_told_of_a_name_added_and_discarded_at_once(
+async def test_name_added_and_discarded_at_once_is_not_reported(
     bench: ChannelListBench,
 ) -> None:
     added = bench.channel_list.add("a")
@@ -40,7 +40,7 @@ async def test_others_are_not_told_of_a_name_added_and_discarded_at_once(
     assert bench.wire.reported == []
 
 
-async def test_others_are_not_told_of_a_name_discarded_and_added_at_once(
+async def test_name_discarded_and_added_at_once_is_not_reported(
     bench: ChannelListBench,
 ) -> None:
     await bench.channel_list.add("a")
@@ -51,14 +51,14 @@ async def test_others_are_not_told_of_a_name_discarded_and_added_at_once(
     assert bench.wire.reported == [("a", True)]
 
 
-async def test_others_are_told_once_of_a_name_added_twice(bench: ChannelListBench) -> None:
+async def test_name_added_twice_is_reported_once(bench: ChannelListBench) -> None:
     await bench.channel_list.add("a")
     await bench.channel_list.add("a")
 
     assert bench.wire.reported == [("a", True)]
 
 
-async def test_others_are_told_nothing_when_a_lost_set_is_written_anew(
+async def test_nothing_is_reported_when_a_lost_set_is_written_again(
     bench: ChannelListBench,
 ) -> None:
     for name in "abc":
@@ -72,7 +72,7 @@ async def test_others_are_told_nothing_when_a_lost_set_is_written_anew(
     assert bench.wire.reported == []
 
 
-async def test_others_are_told_of_a_name_that_is_discarded_after_the_set_was_lost(
+async def test_name_discarded_after_the_set_was_lost_is_reported(
     bench: ChannelListBench,
 ) -> None:
     await bench.channel_list.add("a")
@@ -83,7 +83,7 @@ async def test_others_are_told_of_a_name_that_is_discarded_after_the_set_was_los
     await eventually(lambda: bench.wire.reported == [("a", True), ("a", False)])
 
 
-async def test_others_are_told_of_a_change_that_failed_when_it_is_written(
+async def test_change_that_failed_is_reported_when_it_is_written(
     bench: ChannelListBench,
 ) -> None:
     await bench.channel_list.add("goes")
@@ -100,7 +100,7 @@ async def test_others_are_told_of_a_change_that_failed_when_it_is_written(
     assert sorted(bench.wire.reported[1:]) == [("comes", True), ("goes", False)]
 
 
-async def test_others_are_not_told_of_a_change_that_failed_and_was_undone(
+async def test_change_that_failed_and_was_undone_is_not_reported(
     bench: ChannelListBench,
 ) -> None:
     bench.wire.broken = True
@@ -113,7 +113,7 @@ async def test_others_are_not_told_of_a_change_that_failed_and_was_undone(
     assert bench.wire.reported == []
 
 
-async def test_others_are_not_told_of_a_change_that_is_undone_while_it_fails(
+async def test_change_that_is_undone_while_it_fails_is_not_reported(
     bench: ChannelListBench,
 ) -> None:
     bench.wire.open.clear()
@@ -131,7 +131,7 @@ async def test_others_are_not_told_of_a_change_that_is_undone_while_it_fails(
     assert bench.wire.reported == []
 
 
-async def test_others_are_told_once_of_the_part_that_was_written_before_a_failure(
+async def test_part_that_was_written_before_a_failure_is_reported_once(
     bench: ChannelListBench,
 ) -> None:
     bench.wire.breaks_after = 1

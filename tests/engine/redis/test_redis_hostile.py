@@ -101,7 +101,7 @@ async def test_strange_message_does_not_keep_others_from_arriving(
 
 
 @garbage({name: GARBAGE[name] for name in ("no msgpack", "a number", "an empty record")})
-async def test_message_that_is_none_is_logged(
+async def test_undecodable_message_is_logged(
     engine: RedisBench, unique: str, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     await engine.broker.subscribe(unique)
@@ -151,7 +151,7 @@ async def test_mark_of_checked_payloads_counts_in_redis_only(
 
 
 @garbage(GARBAGE)
-async def test_strange_entry_fails_the_reading_and_nothing_else(
+async def test_undecodable_entry_fails_reading_and_nothing_else(
     engine: RedisBench, unique: str, content: bytes
 ) -> None:
     await engine.publish(unique, 1)
@@ -171,7 +171,7 @@ async def test_strange_entry_fails_the_reading_and_nothing_else(
     assert (await engine.broker.history(unique)).position == position
 
 
-async def test_top_that_is_no_number_fails_publishing_and_nothing_else(
+async def test_top_offset_that_is_not_a_number_fails_publishing_and_nothing_else(
     engine: RedisBench, unique: str
 ) -> None:
     position = await engine.publish(unique, 1)
@@ -211,10 +211,10 @@ async def test_key_of_another_type_fails_its_channel_only(
     assert await engine.kept_values(f"{unique}-b") == [2, 5]
 
 
-async def test_publication_that_could_not_be_kept_takes_no_number(
+async def test_publication_that_could_not_be_kept_takes_no_offset(
     engine: RedisBench, unique: str
 ) -> None:
-    """A number without a publication would be a gap that nothing fills."""
+    """An offset without a publication would be a gap that nothing fills."""
     before = await engine.publish(unique, 1)
     stream = KEY_OF["stream"](engine, unique)
     with engine.client() as client:
@@ -259,10 +259,10 @@ async def test_presence_key_of_another_type_fails_its_channel_only(
     assert dict(await engine.presence.get(f"{unique}-other")) == {"C": INFO}
 
 
-async def test_node_that_says_more_of_itself_does_not_hide_the_others(
+async def test_longer_entry_of_a_newer_node_does_not_hide_the_others(
     engine: RedisBench,
 ) -> None:
-    """During an upgrade nodes of two versions run side by side."""
+    """During an upgrade, nodes of two versions run at the same time."""
     fields = ["N9", "newer", "9.9", 1, 1, 1, 1, "something new"]
     with engine.client() as client:
         client.hset(engine.keys.nodes[0], "N9", packed({"record": fields}))

@@ -1,4 +1,4 @@
-"""What the engine calls things in Redis: everything begins with the prefix."""
+"""The names of keys in Redis: all begin with the prefix."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_node_that_withdrew_and_stopped_leaves_nothing(
 async def test_node_that_withdrew_leaves_nothing_when_channels_change_afterwards(
     own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
 ) -> None:
-    """Clients that are slow to close unsubscribe while the node says farewell."""
+    """Clients that are slow to close unsubscribe while the node withdraws."""
     server = own_redis()
     engine = await open_redis(servers=[server])
     await engine.broker.subscribe(f"{unique}-before")

@@ -22,9 +22,7 @@ async def engine(open_redis: OpenRedisBench) -> RedisBench:
     return bench
 
 
-async def test_end_of_presence_is_kept_in_milliseconds_of_redis(
-    engine: RedisBench, unique: str
-) -> None:
+async def test_expiry_is_kept_in_milliseconds_of_redis(engine: RedisBench, unique: str) -> None:
     _, expiry = engine.keys.presence(unique)
     with engine.client() as client:
         seconds, microseconds = client.time()
@@ -57,7 +55,7 @@ async def test_shorter_lifetime_does_not_shorten_that_of_others(
             assert 90_000 < client.pttl(key) <= 100_000
 
 
-async def test_nothing_stays_of_clients_that_nobody_asks_for(
+async def test_expired_clients_leave_nothing_also_if_presence_is_not_read(
     engine: RedisBench, unique: str
 ) -> None:
     before = engine.stored_keys()
@@ -87,9 +85,7 @@ async def test_entries_that_expired_are_dropped_beside_those_that_stay(
 
 
 @pytest.mark.parametrize("number", [1, 3])
-async def test_nothing_stays_of_clients_that_were_removed(
-    engine: RedisBench, unique: str, number: int
-) -> None:
+async def test_removed_clients_leave_nothing(engine: RedisBench, unique: str, number: int) -> None:
     before = engine.stored_keys()
     clients = [ClientInfo("17", f"C{index}") for index in range(number)]
     await engine.presence.add(unique, clients, 100)
@@ -100,7 +96,7 @@ async def test_nothing_stays_of_clients_that_were_removed(
     assert engine.stored_keys() == before
 
 
-async def test_adding_nobody_leaves_nothing(engine: RedisBench, unique: str) -> None:
+async def test_adding_no_client_leaves_nothing(engine: RedisBench, unique: str) -> None:
     before = engine.stored_keys()
 
     await engine.presence.add(unique, [], 100)
@@ -109,7 +105,7 @@ async def test_adding_nobody_leaves_nothing(engine: RedisBench, unique: str) -> 
 
 
 @pytest.mark.parametrize("number", [MAX_ENTRIES_PER_STEP, MAX_ENTRIES_PER_STEP + 1, 1000])
-async def test_more_clients_than_one_step_records_are_all_present(
+async def test_more_clients_than_one_step_takes_are_all_present(
     engine: RedisBench, unique: str, number: int
 ) -> None:
     clients = [ClientInfo("17", f"C{index}", data(str(index))) for index in range(number)]

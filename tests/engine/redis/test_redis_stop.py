@@ -100,7 +100,7 @@ async def test_subscribing_ends_when_the_engine_stops(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_stopping_twice_is_nothing(
+async def test_stopping_twice_does_no_harm(
     open_redis: OpenRedisBench, unique: str, kind: str
 ) -> None:
     engine = await open_redis(kind)
@@ -111,7 +111,7 @@ async def test_stopping_twice_is_nothing(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_unsubscribing_after_the_end_is_nothing(
+async def test_unsubscribing_after_the_end_does_no_harm(
     open_redis: OpenRedisBench, unique: str, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Clients that are slow to close come late."""

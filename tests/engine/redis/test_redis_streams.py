@@ -14,7 +14,7 @@ from tests.engine.redis_bench import RedisBench
 from tests.redis_server import RedisServer
 
 NEVER = -1
-"""What TTL says of a key that stays for ever."""
+"""The TTL of a key that stays forever."""
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ async def test_every_publication_renews_the_lifetime_of_the_stream(
         assert KEPT.history_lifetime - 10 < client.ttl(names(engine, unique)[0]) <= 100
 
 
-async def test_meta_stays_for_ever_without_a_bound(engine: RedisBench, unique: str) -> None:
+async def test_meta_stays_forever_without_a_bound(engine: RedisBench, unique: str) -> None:
     await engine.publish(unique, 1)
     await engine.broker.history(unique)
 
@@ -123,7 +123,7 @@ async def test_publication_without_history_leaves_nothing(engine: RedisBench, un
 # looking
 
 
-async def test_looking_at_unknown_channels_leaves_one_key_for_all_of_them(
+async def test_reading_unknown_channels_leaves_one_key_for_all_of_them(
     engine: RedisBench, unique: str
 ) -> None:
     before = engine.stored_keys()
@@ -150,7 +150,7 @@ async def test_epoch_of_an_unused_channel_is_that_of_its_first_publication(
     assert published == [StreamPosition(1, position.epoch) for position in positions]
 
 
-async def test_bounded_metas_remember_the_epoch_they_told(
+async def test_metas_with_a_lifetime_remember_the_epoch_that_was_read(
     open_redis: OpenRedisBench, unique: str
 ) -> None:
     engine = await open_redis(meta_lifetime=META_LIFETIME)
@@ -180,7 +180,7 @@ async def test_stream_that_lost_its_meta_is_not_continued(engine: RedisBench, un
 async def test_stream_that_lost_its_meta_begins_again_in_another_epoch(
     open_redis: OpenRedisBench, unique: str, meta_lifetime: int
 ) -> None:
-    """Who comes back with offset 3 would otherwise believe that the new offset 3 is its own."""
+    """A client that has seen offset 3 would take the new offset 3 for the one it knows."""
     engine = await open_redis(meta_lifetime=meta_lifetime)
     before = await engine.publish(unique, 1, 2, 3)
     with engine.client() as client:
@@ -194,7 +194,7 @@ async def test_stream_that_lost_its_meta_begins_again_in_another_epoch(
     assert after.epoch != before.epoch
 
 
-async def test_lost_meta_is_noticed_by_who_reads_first(engine: RedisBench, unique: str) -> None:
+async def test_lost_meta_is_noticed_by_the_first_reader(engine: RedisBench, unique: str) -> None:
     before = await engine.publish(unique, 1, 2, 3)
     assert before is not None
     with engine.client() as client:
@@ -224,7 +224,7 @@ async def test_everything_begins_anew_in_an_empty_redis(
     assert after.epoch != before.epoch
 
 
-async def test_scripts_that_redis_forgot_are_brought_again(
+async def test_scripts_that_redis_forgot_are_sent_again(
     own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
 ) -> None:
     engine = await open_redis(servers=[own_redis()])

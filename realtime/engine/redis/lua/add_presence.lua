@@ -1,10 +1,10 @@
--- Record, or renew, entries that vanish when they are not renewed.
+-- Add entries, or refresh them. Entries expire unless they are refreshed.
 --
--- One step, because an entry without its expiry would stay for ever.
+-- One step, because an entry without its expiry would stay forever.
 --
 -- KEYS[1]  entries, hash: ID to value
--- KEYS[2]  expiry, sorted set: ID scored by the millisecond of its end
--- ARGV[1]  milliseconds to keep the entries
+-- KEYS[2]  expiry, sorted set: ID scored by its end in ms
+-- ARGV[1]  lifetime of the entries, ms
 -- ARGV[2], ARGV[3]  ID and value, and so on
 -- returns  nothing
 local time = redis.call('TIME')
@@ -14,7 +14,7 @@ for i = 2, #ARGV, 2 do
   redis.call('ZADD', KEYS[2], string.format('%.0f', until_ms), ARGV[i])
 end
 for i = 1, 2 do
-  -- another entry may have been given longer
+  -- another entry may live longer
   if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[1]) then
     redis.call('PEXPIRE', KEYS[i], ARGV[1])
   end

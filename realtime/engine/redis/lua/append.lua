@@ -1,27 +1,27 @@
--- Number a publication, keep it, trim the stream, and publish it to the group.
+-- Number a publication, keep it, trim the stream, and send it to the group.
 --
--- One step, because two publishers must not take the same number, what is published must be
--- in the stream already, and subscribers must see the numbers in order.
+-- One step, because two publishers must not get the same offset, a publication that is sent must be
+-- in the stream already, and subscribers must get the offsets in order.
 --
 -- KEYS[1]  stream: entry ID is the offset ("7-0"), field "m" the message
 -- KEYS[2]  meta of the stream, hash: "s" the top offset, "e" the epoch
--- KEYS[3]  epoch of streams that nothing was published into yet, string
+-- KEYS[3]  epoch of streams without publications, string
 -- ARGV[1]  message
--- ARGV[2]  publications to keep
+-- ARGV[2]  number of publications to keep
 -- ARGV[3]  seconds to keep them after the last one
--- ARGV[4]  seconds to keep the meta after its last use; 0: for ever
--- ARGV[5]  epoch to begin with, where none is known
--- ARGV[6]  "1": epochs end with the run of the server
--- ARGV[7]  Redis channel to publish to; "": none
+-- ARGV[4]  seconds to keep the meta after its last use; 0: forever
+-- ARGV[5]  epoch of a stream that has none
+-- ARGV[6]  "1": epochs end when Redis restarts
+-- ARGV[7]  Redis channel to publish to; "": do not send
 -- returns  {offset, epoch}
 local meta = redis.call('HMGET', KEYS[2], 's', 'e')
 local offset = tonumber(meta[1] or 0)
 if not offset then
-  return redis.error_reply('ERR the top offset of the stream is no number')
+  return redis.error_reply('ERR the top offset of the stream is not a number')
 end
 offset = offset + 1
 local epoch = meta[2]
--- publications of which the meta was lost do not go on: they are forgotten, and so is the epoch
+-- a stream whose meta was lost does not continue: publications and epoch are dropped
 local lost = offset == 1 and redis.call('DEL', KEYS[1]) == 1
 if not epoch then
   if lost or ARGV[4] ~= '0' then

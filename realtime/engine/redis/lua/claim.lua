@@ -1,11 +1,11 @@
--- Make a node the owner of a name, renew that, or end it.
+-- Claim a name for a node, renew the claim, or give it up.
 --
 -- One step, because two nodes may claim the same name at the same time.
 --
 -- KEYS[1]  owner of the name
--- ARGV[1]  the node
--- ARGV[2]  for how long, ms; 0: it owns the name no longer
--- returns  the owner, which may be another node
+-- ARGV[1]  ID of the node
+-- ARGV[2]  lifetime of the claim, ms; 0: give it up
+-- returns  ID of the owner, which may be another node
 local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then
   return owner

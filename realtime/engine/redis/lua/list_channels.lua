@@ -1,17 +1,17 @@
--- Change which channels a node lists, and say which of them no other node lists.
+-- Add channels to the list of a node, or remove some, and return those that no other node lists.
 --
--- One step, because of two nodes that list a channel at the same time exactly one is the first,
--- and of two that drop it exactly one is the last.
+-- One step, because of two nodes that add a channel at the same time exactly one is the first,
+-- and of two that remove it exactly one is the last.
 --
--- KEYS[1]  channels of this node, set
+-- KEYS[1]  channel list of this node, set
 -- KEYS[2]  expiry of the nodes, as in add_presence.lua
 -- ARGV[1]  ID of this node
--- ARGV[2]  what the keys of all nodes' channels begin with; those of other nodes are read
--- ARGV[3]  how many of the following names are added; the others are removed
+-- ARGV[2]  prefix of the keys of all channel lists; those of other nodes are read
+-- ARGV[3]  number of the following names to add; the others are removed
 -- ARGV[4]  name, and so on
--- returns  {added names, removed names}: those that no other node lists
+-- returns  {added names, removed names}, without those that another node lists
 --
--- A node that has not said for long that it lives lists nothing.
+-- The list of a node whose heartbeats are overdue does not count.
 local time = redis.call('TIME')
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local others = {}

@@ -1,11 +1,11 @@
--- The nodes that are alive, or were not long ago; those that are forgotten are dropped.
+-- Return the nodes that are alive or died a short time ago, and drop those that expired.
 --
--- One step, because a node that is announced meanwhile must not be dropped, and because only the
--- clock of Redis tells how long ago that was.
+-- One step, because a node that is announced meanwhile must not be dropped. The clock of Redis
+-- counts, because the clocks of nodes differ.
 --
 -- KEYS[1]  nodes, KEYS[2] their expiry: as in add_presence.lua
 -- KEYS[3]  expiry of the nodes that are alive, the same
--- returns  {ID, value, milliseconds until it is forgotten, 1 if it is alive or 0, ID, ...}
+-- returns  {ID, value, ms until it expires, 1 if it is alive or 0, ID, ...}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local found = {}

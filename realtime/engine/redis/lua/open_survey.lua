@@ -1,11 +1,11 @@
--- Begin to take answers to a question.
+-- Begin to take answers to a survey.
 --
--- One step, because a list without an end would stay for ever. Answers are added to a list that
--- is there, so those that come after its end are dropped; an empty list cannot be, hence an entry
--- that is no answer.
+-- One step, because a list that does not expire would stay forever. Answers are only added to a list
+-- that exists, so answers that come too late are dropped. Redis has no empty lists, so the first
+-- entry is not an answer.
 --
 -- KEYS[1]  answers, list
--- ARGV[1]  milliseconds to take them
+-- ARGV[1]  time to take answers, ms
 -- returns  nothing
 redis.call('RPUSH', KEYS[1], '')
 redis.call('PEXPIRE', KEYS[1], ARGV[1])

@@ -1,6 +1,6 @@
--- The entries that have not expired; expired ones are dropped.
+-- Return the entries that have not expired, and drop the others.
 --
--- One step, because an entry that is renewed meanwhile must not be dropped.
+-- One step, because an entry that is refreshed meanwhile must not be dropped.
 --
 -- KEYS[1]  entries, KEYS[2] expiry: as in add_presence.lua
 -- returns  {ID, value, ID, value, ...}

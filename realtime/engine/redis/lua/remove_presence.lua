@@ -1,4 +1,4 @@
--- Forget entries.
+-- Remove entries.
 --
 -- One step, because an entry and its expiry belong together.
 --

@@ -1,12 +1,12 @@
--- Begin a new epoch of a stream that is known to have lost publications.
+-- Begin a new epoch of a stream that lost publications.
 --
--- One step, because several nodes find out at the same time, and only the first may renew.
+-- One step, because several nodes notice at the same time, and only the first may renew.
 --
 -- KEYS[1]  meta of the stream, as in append.lua
 -- KEYS[2]  epoch of new streams
 -- ARGV[1]  the epoch in which publications were lost
 -- ARGV[2]  the new epoch
--- returns  1 when renewed, 0 when it was another epoch already
+-- returns  1 if renewed, 0 if the stream has another epoch already
 local epoch = redis.call('HGET', KEYS[1], 'e')
 if epoch then
   if epoch ~= ARGV[1] then
