@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from channels.layers import channel_layers
 
 from realtime.config import redis_options, sources
 from realtime.config.options import Config
 from realtime.engine.base import Engine, Store
+from realtime.engine.redis.broker import MetaSettings
 from realtime.engine.redis.bus import Bus, NodeBus, RedisBlockingBus, RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine, RedisStore
 from realtime.engine.redis.foreign import ForeignBlockingBus, ForeignLayer, ForeignNodeBus
@@ -40,7 +39,7 @@ class Engines:
             if foreign is None
             else ForeignNodeBus(redis, foreign)
         )
-        return RedisEngine(bus, sources.redis_prefix(config), **_options(config))
+        return RedisEngine(bus, sources.redis_prefix(config), _meta(config))
 
     def blocking_store(self, config: Config) -> Store:
         """Return the store of a process or thread without a node; its coroutines never suspend."""
@@ -48,7 +47,7 @@ class Engines:
         bus: Bus = (
             RedisBlockingBus(redis) if foreign is None else ForeignBlockingBus(redis, foreign)
         )
-        return RedisStore(bus, sources.redis_prefix(config), **_options(config))
+        return RedisStore(bus, sources.redis_prefix(config), _meta(config))
 
     def redis_bus(self, config: Config) -> RedisBus:
         """Return the bus to the Redis that keeps streams and presence; for a shared engine only."""
@@ -75,8 +74,5 @@ class Engines:
         return self._own[1]
 
 
-def _options(config: Config) -> dict[str, Any]:
-    return {
-        "meta_lifetime": config.redis_history_meta_ttl,
-        "epoch_per_run": config.redis_epoch_per_run,
-    }
+def _meta(config: Config) -> MetaSettings:
+    return MetaSettings(config.redis_history_meta_ttl, config.redis_epoch_per_run)

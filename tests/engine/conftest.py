@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from realtime.engine.redis.broker import MetaSettings
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from tests.engine.bench import META_LIFETIME, SECOND_NODE, Bench, memory_bench
@@ -44,7 +45,7 @@ def open_bench(
 ) -> AbstractAsyncContextManager[Bench]:
     if kind in (MEMORY, MEMORY_CLUSTER):
         return memory_bench(meta_lifetime, clustered=kind == MEMORY_CLUSTER)
-    return redis_bench(kind, servers, meta_lifetime=meta_lifetime)
+    return redis_bench(kind, servers, meta=MetaSettings(lifetime=meta_lifetime))
 
 
 @pytest.fixture(params=[MEMORY, *KINDS])
@@ -80,7 +81,7 @@ OpenRedisBench = Callable[..., Any]
 
 @pytest.fixture
 async def open_redis(redis_servers: list[RedisServer]) -> AsyncIterator[OpenRedisBench]:
-    """Start an engine over Redis: `await open_redis(prefix=..., epoch_per_run=True)`.
+    """Start an engine over Redis: `await open_redis(prefix=..., meta=...)`.
 
     `kind` is one of `redis_bench.KINDS`; `servers` other than the shared ones.
     """

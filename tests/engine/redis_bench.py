@@ -10,6 +10,7 @@ import redis
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
 from realtime.engine.base import NodeInfo
+from realtime.engine.redis.broker import DEFAULT_META, MetaSettings
 from realtime.engine.redis.bus import NodeBus, RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.foreign import ForeignNodeBus
@@ -29,9 +30,9 @@ class RedisBench(Bench):
     engine: RedisEngine
 
     def __init__(
-        self, servers: Sequence[RedisServer], prefix: str, foreign: Any, **options: Any
+        self, servers: Sequence[RedisServer], prefix: str, foreign: Any, meta: MetaSettings
     ) -> None:
-        """`foreign`: another layer that sends, or None. `options`: those of the engine."""
+        """`foreign`: a foreign layer that sends, or None."""
         self.servers = servers
         self.prefix = prefix
         self.foreign = foreign
@@ -40,7 +41,7 @@ class RedisBench(Bench):
         bus: NodeBus = (
             RedisNodeBus(redis_bus) if foreign is None else ForeignNodeBus(redis_bus, foreign)
         )
-        super().__init__(RedisEngine(bus, prefix, **options), self._elapse)
+        super().__init__(RedisEngine(bus, prefix, meta), self._elapse)
 
     async def _elapse(self, seconds: float) -> None:
         for server in self.servers:
@@ -91,15 +92,15 @@ async def redis_bench(
     servers: Sequence[RedisServer],
     prefix: str = "",
     node: NodeInfo = NODE,
-    **options: Any,
+    meta: MetaSettings = DEFAULT_META,
 ) -> AsyncIterator[RedisBench]:
-    """An engine of this kind, started and announced. `options`: those of the engine."""
+    """Start an engine of this kind, and announce its node."""
     prefix = prefix or new_word()
     used = servers if kind == SHARDS else servers[:1]
     foreign = None
     if kind == TWO_STEPS:
         foreign = RedisPubSubChannelLayer(hosts=[servers[0].url], prefix=f"{prefix}-foreign")
-    bench = RedisBench(used, prefix, foreign, **options)
+    bench = RedisBench(used, prefix, foreign, meta)
     bench.receiver.uid = node.uid
     try:
         await bench.engine.start(bench.receiver)

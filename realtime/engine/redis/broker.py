@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import NamedTuple
 
 from realtime.channel_rules import INTERNAL
 from realtime.config.options import ChannelOptions
@@ -41,28 +41,27 @@ CHANNEL_LIST_TIMEOUT = 0.5
 away, channels of the other shards must not suffer."""
 
 
+class MetaSettings(NamedTuple):
+    """What applies to the metas of all streams."""
+
+    lifetime: int = 0
+    """Seconds for which the position of an unused channel is kept; 0: forever."""
+    epoch_per_run: bool = False
+    """Begin new epochs when Redis was restarted."""
+
+
+DEFAULT_META = MetaSettings()
+
+
 class RedisStreams:
     """See `engine.base.Streams` for the contract."""
 
-    def __init__(
-        self,
-        shards: Shards,
-        bus: Bus,
-        *,
-        meta_lifetime: int = 0,
-        epoch_per_run: bool = False,
-    ) -> None:
-        """
-        Args:
-            bus: keeps and sends messages.
-            meta_lifetime: seconds the position of an unused channel is kept; 0: forever.
-            epoch_per_run: begin new epochs when Redis was restarted.
-        """
+    def __init__(self, shards: Shards, bus: Bus, meta: MetaSettings) -> None:
+        """`bus`: keeps and sends messages."""
         self._shards = shards
         self._keys = shards.keys
         self._bus = bus
-        self._meta_lifetime = meta_lifetime
-        self._epoch_per_run = epoch_per_run
+        self._meta = meta
 
     # publishing
 
@@ -95,8 +94,8 @@ class RedisStreams:
                 self._keys.stream(channel),
                 options.history_size,
                 options.history_lifetime,
-                self._meta_lifetime,
-                self._epoch_per_run,
+                self._meta.lifetime,
+                self._meta.epoch_per_run,
             )
         return GroupMessage(self._keys.group(channel), content, stream)
 
@@ -135,9 +134,9 @@ class RedisStreams:
         arguments = (
             # clients choose it, and the IDs of entries end there
             "" if since is None else min(max(since, 0), UINT64_MAX),
-            self._meta_lifetime,
+            self._meta.lifetime,
             new_epoch(),
-            int(self._epoch_per_run),
+            int(self._meta.epoch_per_run),
         )
         reply = await self._shards.run(channel, READ, self._keys.stream(channel), arguments)
         with decoding("a position"):
@@ -149,14 +148,10 @@ class RedisBroker(RedisStreams):
     """See `engine.base.Broker` for the contract."""
 
     def __init__(
-        self, shards: Shards, bus: NodeBus, channel_list: ChannelList, **options: Any
+        self, shards: Shards, bus: NodeBus, meta: MetaSettings, channel_list: ChannelList
     ) -> None:
-        """
-        Args:
-            channel_list: is kept equal to the subscribed channels.
-            options: as `RedisStreams` takes them.
-        """
-        super().__init__(shards, bus, **options)
+        """`channel_list`: is kept equal to the subscribed channels."""
+        super().__init__(shards, bus, meta)
         self._node_bus = bus
         self._channel_list = channel_list
 

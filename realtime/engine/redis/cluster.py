@@ -115,8 +115,7 @@ class RedisCluster:
         key = self._keys.owner(name)
         reply = await self._shards.run(name, CLAIM, (key,), (owner, int(lifetime * 1000)))
         with decoding("an owner"):
-            found: str = reply.decode()
-            return found
+            return reply.decode()
 
     async def owner(self, name: str) -> str | None:
         reply = await self._shards.command(name, b"GET", self._keys.owner(name))

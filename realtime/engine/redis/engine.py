@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import Any
 
 from realtime.engine.base import Affects, Receiver
-from realtime.engine.redis.broker import RedisBroker, RedisStreams, deliver
+from realtime.engine.redis.broker import (
+    DEFAULT_META,
+    MetaSettings,
+    RedisBroker,
+    RedisStreams,
+    deliver,
+)
 from realtime.engine.redis.bus import Bus, NodeBus
 from realtime.engine.redis.channel_list import ChannelList
 from realtime.engine.redis.cluster import RedisChannelSet, RedisCluster
@@ -18,29 +23,28 @@ from realtime.engine.redis.shards import Shards
 class RedisStore:
     """See `engine.base.Store` for the contract. With a blocking bus no coroutine suspends."""
 
-    def __init__(self, bus: Bus, prefix: str, **options: Any) -> None:
+    def __init__(self, bus: Bus, prefix: str, meta: MetaSettings = DEFAULT_META) -> None:
         """
         Args:
             bus: reaches Redis and the groups.
             prefix: begins the name of every key.
-            options: as `RedisStreams` takes them.
         """
-        self._shards = Shards(bus, prefix)
-        self.broker = RedisStreams(self._shards, bus, **options)
-        self.presence = RedisPresence(self._shards)
-        self.cluster = RedisCluster(self._shards, self.broker)
+        shards = Shards(bus, prefix)
+        self.broker = RedisStreams(shards, bus, meta)
+        self.presence = RedisPresence(shards)
+        self.cluster = RedisCluster(shards, self.broker)
 
 
 class RedisEngine:
     """See `engine.base.Engine` for the contract."""
 
-    def __init__(self, bus: NodeBus, prefix: str, **options: Any) -> None:
+    def __init__(self, bus: NodeBus, prefix: str, meta: MetaSettings = DEFAULT_META) -> None:
         """As `RedisStore`."""
         self.shards = Shards(bus, prefix)
         self._bus = bus
         self._channel_list = ChannelList()
         self._receiver: Receiver | None = None
-        self.broker = RedisBroker(self.shards, bus, self._channel_list, **options)
+        self.broker = RedisBroker(self.shards, bus, meta, self._channel_list)
         self.presence = RedisPresence(self.shards)
         self.cluster = RedisCluster(self.shards, self.broker, self._channel_list)
 

@@ -61,7 +61,6 @@ class FlakySet:
         if self.fails_after:
             raise EngineUnavailable("done, but the answer was lost")
 
-
     def work(self) -> None:
         self.fails_before = self.fails_after = False
 

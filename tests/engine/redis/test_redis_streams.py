@@ -7,12 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.redis.broker import MetaSettings
 from realtime.protocol.messages import StreamPosition
 from tests.engine.bench import KEPT, META_LIFETIME
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
 from tests.redis_server import RedisServer
 
+PER_RUN = MetaSettings(epoch_per_run=True)
 NEVER = -1
 """The TTL of a key that stays forever."""
 
@@ -95,7 +97,7 @@ async def test_meta_stays_forever_without_a_bound(engine: RedisBench, unique: st
 async def test_every_use_renews_the_lifetime_of_the_meta(
     open_redis: OpenRedisBench, unique: str, use: str, published: int
 ) -> None:
-    engine = await open_redis(meta_lifetime=META_LIFETIME)
+    engine = await open_redis(meta=MetaSettings(META_LIFETIME))
     await engine.publish(unique, *range(published))
     await engine.broker.position(unique)
     with engine.client() as client:
@@ -153,7 +155,7 @@ async def test_epoch_of_an_unused_channel_is_that_of_its_first_publication(
 async def test_metas_with_a_lifetime_remember_the_epoch_that_was_read(
     open_redis: OpenRedisBench, unique: str
 ) -> None:
-    engine = await open_redis(meta_lifetime=META_LIFETIME)
+    engine = await open_redis(meta=MetaSettings(META_LIFETIME))
     told = await engine.broker.position(unique)
 
     published = await engine.publish(unique, 1)
@@ -176,12 +178,12 @@ async def test_stream_that_lost_its_meta_is_not_continued(engine: RedisBench, un
     assert await engine.kept_values(unique) == [4]
 
 
-@pytest.mark.parametrize("meta_lifetime", [0, META_LIFETIME], ids=["for ever", "bounded"])
+@pytest.mark.parametrize("meta_lifetime", [0, META_LIFETIME], ids=["forever", "bounded"])
 async def test_stream_that_lost_its_meta_begins_again_in_another_epoch(
     open_redis: OpenRedisBench, unique: str, meta_lifetime: int
 ) -> None:
     """A client that has seen offset 3 would take the new offset 3 for the one it knows."""
-    engine = await open_redis(meta_lifetime=meta_lifetime)
+    engine = await open_redis(meta=MetaSettings(meta_lifetime))
     before = await engine.publish(unique, 1, 2, 3)
     with engine.client() as client:
         client.delete(names(engine, unique)[1])
@@ -272,7 +274,7 @@ async def test_epoch_per_run_is_another_one_after_a_restart(
     own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
 ) -> None:
     """Redis without an append-only file may lose its last seconds and not know it."""
-    engine = await open_redis(servers=[own_redis(persistent=True)], epoch_per_run=True)
+    engine = await open_redis(servers=[own_redis(persistent=True)], meta=PER_RUN)
 
     before, read, published = await epochs_over_a_restart(engine, unique)
 
@@ -283,8 +285,8 @@ async def test_epoch_per_run_is_another_one_after_a_restart(
 async def test_epoch_per_run_stays_the_same_within_a_run(
     open_redis: OpenRedisBench, unique: str
 ) -> None:
-    engine = await open_redis(prefix=unique, epoch_per_run=True)
-    other = await open_redis(prefix=unique, epoch_per_run=True)
+    engine = await open_redis(prefix=unique, meta=PER_RUN)
+    other = await open_redis(prefix=unique, meta=PER_RUN)
     await engine.broker.subscribe(unique)
     unused = await engine.broker.position(unique)
 
@@ -299,7 +301,7 @@ async def test_epoch_per_run_stays_the_same_within_a_run(
 
 
 async def test_epoch_per_run_can_be_renewed(open_redis: OpenRedisBench, unique: str) -> None:
-    engine = await open_redis(epoch_per_run=True)
+    engine = await open_redis(meta=PER_RUN)
     before = await engine.publish(unique, 1)
     assert before is not None
 
