@@ -1,7 +1,7 @@
 """Surveys: questions to all nodes and the answers of each, as they travel.
 
 A question is published in an internal channel without history: a node that was cut off does not
-get it later, when nobody waits for its answer any more. Redis takes answers for a short time. A
+get it later, when its answer would come too late. Redis takes answers for a short time. A
 node that does not know a question, because it runs another version, does not answer: it is missing
 in the result.
 

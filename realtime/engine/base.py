@@ -3,8 +3,8 @@
 An engine has three parts. Each is small enough to be implemented alone:
 
     Broker     channels: publish, keep streams, deliver to the nodes that subscribed
-    Presence   who is in a channel
-    Cluster    which nodes there are, and what they agree on; None where there is one process
+    Presence   the clients in each channel
+    Cluster    the nodes: heartbeats, surveys, claims; None where the service is one process
 
 A node takes an `Engine`: all of it, with delivery to a `Receiver`. A process that serves no
 clients takes a `Store`: the same parts without delivery. Its coroutines may block instead of
@@ -133,8 +133,8 @@ class Streams(Protocol):
         """Publish to every node that is subscribed to a channel.
 
         In a channel with history this is one atomic step: the publication gets the next offset,
-        is kept, and is sent. Whoever reads history afterwards finds it there, and nodes receive
-        it with the offset that history has.
+        is kept, and is sent. A caller that reads history afterwards finds it there, and nodes
+        receive it with the offset that it has in history.
 
         Args:
             publication: its `offset` is ignored.
@@ -220,7 +220,7 @@ class Presence(Protocol):
         ...
 
     async def remove(self, channel: ChannelName, client: ClientID) -> None:
-        """Remove a client from a channel. A client that is not there is no error."""
+        """Remove a client from a channel. An absent client is ignored."""
         ...
 
     async def get(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:

@@ -144,7 +144,7 @@ async def test_reading_history_between_publications_never_misses_one(
         for value in range(50):
             position = await engine.publish(unique, value, options=options)
             assert position is not None
-            # whoever reads afterwards finds it there
+            # a caller that reads afterwards finds it there
             history = await engine.broker.history(unique)
             assert history.position.offset >= position.offset
             assert history.publications[position.offset - 1].offset == position.offset

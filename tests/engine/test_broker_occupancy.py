@@ -93,10 +93,10 @@ async def test_occupied_and_vacated_alternate_however_quickly_a_channel_changes(
             subscribed.add(name)
             await engine.broker.subscribe(name)
 
-    def told(name: str) -> int:
+    def reported(name: str) -> int:
         return engine.receiver.occupied.count(name) - engine.receiver.vacated.count(name)
 
-    await eventually(lambda: all(told(name) == (name in subscribed) for name in names))
+    await eventually(lambda: all(reported(name) == (name in subscribed) for name in names))
     for name in names:
         kinds = [kind for kind, channel in engine.receiver.occupancy if channel == name]
         assert kinds == (["occupied", "vacated"] * len(kinds))[: len(kinds)]

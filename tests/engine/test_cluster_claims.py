@@ -136,10 +136,10 @@ async def test_two_nodes_that_claim_many_names_agree_on_each_owner(pair: Pair, u
         asyncio.gather(*(bench.cluster.claim(name, uid, 60) for name in names))
         for uid, bench in zip(("N1", "N2"), pair, strict=True)
     ]
-    told = await asyncio.gather(*claims)
+    claimed = await asyncio.gather(*claims)
 
     owners = [await pair.one.cluster.owner(name) for name in names]
-    assert told == [owners, owners]
+    assert claimed == [owners, owners]
     assert set(owners) <= {"N1", "N2"}
 
 

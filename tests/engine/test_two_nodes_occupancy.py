@@ -10,14 +10,14 @@ from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import Pair
 from tests.unit.parts import eventually
 
-Told = tuple[list[str], list[str]]
+Reports = tuple[list[str], list[str]]
 
 
-def occupied(pair: Pair) -> Told:
+def occupied(pair: Pair) -> Reports:
     return pair.one.receiver.occupied, pair.other.receiver.occupied
 
 
-def vacated(pair: Pair) -> Told:
+def vacated(pair: Pair) -> Reports:
     return pair.one.receiver.vacated, pair.other.receiver.vacated
 
 
@@ -113,8 +113,8 @@ async def test_occupied_and_vacated_are_balanced_however_nodes_come_and_go(
     there = {name for _, name in subscribed}
     assert there
     for name in names:
-        times = sum(told.count(name) for told in occupied(pair))
-        ends = sum(told.count(name) for told in vacated(pair))
+        times = sum(reported.count(name) for reported in occupied(pair))
+        ends = sum(reported.count(name) for reported in vacated(pair))
         assert times - ends == (name in there)
         assert times > 0
 

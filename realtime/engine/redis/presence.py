@@ -1,4 +1,4 @@
-"""Presence in Redis: one hash for each channel, with the expiry of its entries beside it."""
+"""Presence in Redis: a hash and the expiry of its entries for each channel."""
 
 from __future__ import annotations
 

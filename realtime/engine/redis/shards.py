@@ -44,7 +44,7 @@ class Shards:
         self._redis = bus.redis
 
     def affected_by(self, shard: int) -> Affects:
-        """Return what tells whether a channel belongs to a shard."""
+        """Return a function that returns whether a channel belongs to a shard."""
         if len(self._redis.hosts) == 1:
             return lambda channel: True
         return lambda channel: self._shard(channel) == shard
@@ -103,7 +103,7 @@ class Shards:
         with decoding("an entry"):
             return [(name.decode(), self.unpack(value)) for name, value in pairs]
 
-    # what is kept in Redis passes the serializer of the layer, which may encrypt it
+    # values pass the serializer of the layer, which may encrypt them
 
     def pack(self, message: Message) -> bytes:
         return self._redis.serialize(message)

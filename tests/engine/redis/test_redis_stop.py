@@ -94,9 +94,9 @@ async def test_subscribing_ends_when_the_engine_stops(
         task.cancel()
     await asyncio.wait([*waiting, stopping], timeout=10)
     for task in done:
-        task.exception()  # failed, or was told; nothing of it matters any more
+        task.exception()  # failed or done, either is right
 
-    assert not pending, "they wait for ever"
+    assert not pending, "they wait forever"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,7 +9,7 @@ import pytest
 
 from realtime.channel_rules import CONTROL
 from realtime.cluster import control
-from realtime.cluster.control import ControlMessage, DisconnectUser, Unsubscribe
+from realtime.cluster.control import ControlMessage, DisconnectUser, EndAuthSession, Unsubscribe
 from realtime.cluster.member import CONTROL_OPTIONS
 from realtime.cluster.peers import HEARTBEAT_INTERVAL
 from realtime.config.reader import load
@@ -95,6 +95,50 @@ async def test_message_is_applied_here_also_if_it_cannot_be_sent(
         await node.disconnect_user("17")
 
     assert client.close_codes == [FORCED]
+
+
+class SignedInClient(RecordingClient):
+    """A client of an auth session."""
+
+    def __init__(self, client_id: str, auth_session: str) -> None:
+        super().__init__(client_id)
+        self._auth_session = auth_session
+        self.refreshes = 0
+
+    @property
+    def auth_session(self) -> str:
+        return self._auth_session
+
+    async def refresh(self) -> None:
+        self.refreshes += 1
+
+
+@pytest.mark.parametrize("origin", ["another", "own"])
+@pytest.mark.parametrize(
+    ("ended", "closes", "refreshes"),
+    [("S1", [[FORCED], [], []], [0, 0, 0]), ("", [[], [], []], [1, 1, 0])],
+    ids=["one auth session", "all of them"],
+)
+async def test_end_of_an_auth_session_closes_its_connections_or_refreshes_all(
+    node: Node,
+    engine: ClusterEngine,
+    origin: str,
+    ended: str,
+    closes: list[list[int]],
+    refreshes: list[int],
+) -> None:
+    clients = [SignedInClient(f"C{n}", name) for n, name in enumerate(["S1", "S2", ""])]
+    for client in clients:
+        node.hub.add(client)
+
+    if origin == "own":
+        await node.end_auth_session("17", ended)
+    else:
+        await other_node_sends(engine, EndAuthSession("17", ended, FORCED, "another"))
+    await turns(20)
+
+    assert [client.close_codes for client in clients] == closes
+    assert [client.refreshes for client in clients] == refreshes
 
 
 async def test_missed_messages_are_applied_after_an_interruption(

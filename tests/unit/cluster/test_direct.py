@@ -256,7 +256,7 @@ async def test_question_that_hangs_on_its_way_fails_in_time(pair: Pair, clock: C
 
 
 async def test_question_that_cannot_be_sent_fails_at_once(pair: Pair) -> None:
-    """The clock stands still: nobody can have waited."""
+    """The clock stands still, so the caller cannot have waited."""
     pair.engine.failing.add("publish")
 
     with pytest.raises(EngineUnavailable):

@@ -176,7 +176,7 @@ async def test_opening_that_failed_when_nobody_waited_is_tried_again(closed: Pai
 
 
 async def test_question_that_is_over_is_forgotten(pair: Pair, clock: Clock) -> None:
-    """A node asks for as long as it lives, and not everybody answers."""
+    """A node asks for as long as it runs, and some questions get no answer."""
     answerer = Answerer(pair.other, "s")
     asking = [
         asyncio.create_task(pair.one.direct.ask(pair.other.uid, "s", body, TIMEOUT))

@@ -1,4 +1,4 @@
-"""Surveys: what a node answers, how answers are put together, and what is too much of them."""
+"""Surveys: the answer of a node, the result of all answers, and the bounds of both."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OTHER = NodeInfo("N2", "second", "1.0", 0, 0, 0, 0)
 
 
 class AnsweringCluster(SuspendedCluster):
-    """Has another node, whose answers are the test's."""
+    """Has another node, which answers what the test says."""
 
     def __init__(self, timers: Timers, broker: SuspendedBroker, gate: Gate) -> None:
         super().__init__(timers, broker, gate)
@@ -75,7 +75,7 @@ class AnsweringEngine(ClusterEngine):
 
 
 class Reporting(RecordingClient):
-    """A client that reports what the test wants."""
+    """A client that reports what the test says."""
 
     def __init__(self, client_id: str, channels: list[str], age: float = 1.0) -> None:
         super().__init__(client_id)
@@ -124,7 +124,7 @@ async def test_node_answers_with_the_connections_of_the_user(
     assert answer.connections == [ClientReport("C1", "websocket", 1.0, 2, ["a", "b"])]
 
 
-async def test_node_answers_with_the_numbers_of_subscribers_but_for_observers(
+async def test_node_answers_with_the_numbers_of_subscribers_without_observers(
     node: Node, engine: AnsweringEngine
 ) -> None:
     for number in range(3):
@@ -161,7 +161,7 @@ async def test_node_does_not_answer_itself(node: Node, engine: AnsweringEngine) 
 
 
 @pytest.mark.parametrize("words", ['{"ask":"weather"}', "1", '{"ask":"connections"}'])
-async def test_question_that_is_not_understood_is_not_answered_and_the_next_one_is(
+async def test_unknown_question_is_not_answered_and_the_next_one_is(
     node: Node, engine: AnsweringEngine, words: str
 ) -> None:
     await other_asks(engine, words)
@@ -172,7 +172,7 @@ async def test_question_that_is_not_understood_is_not_answered_and_the_next_one_
     assert [survey_id for survey_id, _ in engine.cluster.answered] == ["next"]
 
 
-async def test_answer_that_cannot_be_given_harms_nobody(
+async def test_answer_that_cannot_be_sent_does_no_harm(
     node: Node, engine: AnsweringEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine.failing.add("answer")
@@ -185,7 +185,7 @@ async def test_answer_that_cannot_be_given_harms_nobody(
 # bounds
 
 
-async def test_answer_tells_of_so_many_connections_and_how_many_there_are(node: Node) -> None:
+async def test_answer_has_a_bounded_number_of_connections_and_their_total(node: Node) -> None:
     for number in range(survey.MAX_CONNECTIONS + 1):
         node.hub.add(RecordingClient(f"C{number}"))
 
@@ -198,7 +198,7 @@ async def test_answer_tells_of_so_many_connections_and_how_many_there_are(node: 
     assert missing == []
 
 
-async def test_answer_has_a_bounded_size_however_many_names_there_are(node: Node) -> None:
+async def test_answer_has_a_bounded_size_however_long_the_names_are(node: Node) -> None:
     names = ["x" * 251 + f"{number:04}" for number in range(10_000)]
     for number in range(100):
         node.hub.add(Reporting(f"C{number}", names))
@@ -215,7 +215,7 @@ async def test_answer_has_a_bounded_size_however_many_names_there_are(node: Node
 # asking
 
 
-async def test_alone_a_node_asks_nobody(node: Node, engine: AnsweringEngine) -> None:
+async def test_node_without_others_asks_none(node: Node, engine: AnsweringEngine) -> None:
     node.hub.add(RecordingClient("C"))
 
     ((answer,), missing) = await node.connections("17")
@@ -224,7 +224,7 @@ async def test_alone_a_node_asks_nobody(node: Node, engine: AnsweringEngine) -> 
     assert engine.cluster.asked == []
 
 
-async def test_answers_of_all_nodes_are_put_together(
+async def test_result_has_the_answers_of_all_nodes(
     node: Node, engine: AnsweringEngine, clock: Clock
 ) -> None:
     engine.cluster.others = [OTHER]
@@ -276,7 +276,7 @@ async def serving_node() -> AsyncIterator[Node]:
     await serving.stop()
 
 
-async def test_connections_are_the_oldest_first_and_say_that_some_are_left_out(
+async def test_connections_are_oldest_first_and_marked_as_truncated(
     serving_node: Node,
 ) -> None:
     for name, age in (("young", 1.0), ("old", 9.0)):
@@ -306,7 +306,7 @@ async def test_connections_beyond_the_bound_are_left_out_and_counted(serving_nod
     )
 
 
-async def test_connections_of_nobody_in_particular_are_a_bad_request(serving_node: Node) -> None:
+async def test_connections_of_anonymous_users_are_a_bad_request(serving_node: Node) -> None:
     with pytest.raises(BadRequest):
         await realtime.aconnections("")
 
@@ -328,7 +328,7 @@ async def test_too_many_channels_at_once_are_refused(serving_node: Node) -> None
         await realtime.asubscribers(names)
 
 
-async def test_one_name_is_no_list_of_channels(serving_node: Node) -> None:
+async def test_one_name_instead_of_a_list_is_refused(serving_node: Node) -> None:
     with pytest.raises(TypeError):
         await realtime.asubscribers("abc")
 
@@ -346,7 +346,7 @@ async def test_status_counts_what_was_published_and_delivered(serving_node: Node
     await publish(serving_node, PLAIN, 1)
     await publish(serving_node, PLAIN, 2, "nobody")
     await realtime.apublish_many([("a", 3), ("nobody", 4)])
-    await serving_node.unsubscribe_user("17", "a")  # a command is no publication
+    await serving_node.unsubscribe_user("17", "a")  # a control message is not a publication
 
     (status,) = await realtime.anodes()
     assert isinstance(status, NodeStatus)
@@ -355,7 +355,7 @@ async def test_status_counts_what_was_published_and_delivered(serving_node: Node
     assert status.uid == serving_node.uid
 
 
-async def test_commands_to_other_nodes_are_no_publications(
+async def test_control_messages_are_not_counted_as_publications(
     node: Node, engine: AnsweringEngine
 ) -> None:
     await node.unsubscribe_user("17", "a")
@@ -365,7 +365,7 @@ async def test_commands_to_other_nodes_are_no_publications(
     assert node.status().messages_published == 0
 
 
-async def test_info_says_what_it_always_said(serving_node: Node) -> None:
+async def test_info_has_the_fields_it_always_had(serving_node: Node) -> None:
     (info,) = await realtime.ainfo()
 
     assert set(info) == {
@@ -379,10 +379,10 @@ async def test_info_says_what_it_always_said(serving_node: Node) -> None:
     }
 
 
-# how it travels
+# encoding
 
 
-def test_questions_arrive_as_they_were_asked() -> None:
+def test_decoded_question_equals_the_question() -> None:
     for question in (
         AskConnections("17\n\u00e4", "N"),
         AskSubscribers(("a", "", "b:c"), "N"),
@@ -390,7 +390,7 @@ def test_questions_arrive_as_they_were_asked() -> None:
         assert survey.decode_question(survey.encode_question(question)) == question
 
 
-def test_answers_arrive_as_they_were_given() -> None:
+def test_decoded_answer_equals_the_answer() -> None:
     reports = [
         ClientReport("C", "sockjs", 1.5, 2, ["a", "b"], info)
         for info in ('{"a":[1,"\u00e4"]}', "null", None)
