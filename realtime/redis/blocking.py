@@ -37,7 +37,7 @@ from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
 from realtime.redis.link import NoScript, master_is_elsewhere
 
 MAX_CONNECTIONS = 50
-"""Threads that can talk to one Redis at once; more wait for one of them."""
+"""Threads that can use one Redis at a time; further ones wait for a connection."""
 
 _ELSEWHERE = (ReadOnlyError, BusyLoadingError, MasterDownError)
 """What redis-py makes of `link.MASTER_ELSEWHERE`, unless a script wraps it."""
@@ -51,7 +51,7 @@ R = TypeVar("R")
 class BlockingRedis:
     """A client for any number of threads; opens connections when they are needed.
 
-    A command takes at most the time to get a connection, to open it and to be answered.
+    A command takes at most the time to get a connection, to open it, and to get a reply.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class BlockingRedis:
         )
 
     def execute(self, *args: Argument) -> Reply:
-        """Send a command and wait for its reply.
+        """Send a command and return its reply.
 
         Raises:
-            EngineUnavailable: Redis is away, too slow, or refused; with an error anywhere in
-                the reply, too. If there was no answer, the command may have been done.
+            EngineUnavailable: Redis is away, too slow, or refused, or there is an error anywhere
+                in the reply. Without a reply, the command may have taken effect.
         """
         return self._checked(self._exchange([args])[0])
 
@@ -144,7 +144,7 @@ class BlockingRedis:
         if isinstance(error, NoScriptError):
             return NoScript(str(unavailable))
         if isinstance(error, _ELSEWHERE) or master_is_elsewhere(str(error)):
-            # other threads finish with the old pool, which goes when the last of them has
+            # threads that use the old pool go on with it until they have their replies
             self._pool = self._new_pool()
         return unavailable
 
@@ -256,7 +256,7 @@ def _command(request: Request, known: set[str]) -> Command:
 
 
 def _first_error(reply: Reply) -> Exception | None:
-    """The first error in a reply, however deep."""
+    """Return the first error in a reply, however deep."""
     if isinstance(reply, Exception):
         return reply
     if isinstance(reply, list):

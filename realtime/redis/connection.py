@@ -1,8 +1,8 @@
-"""Connection: commands to one Redis from one event loop, as many at a time as there are callers.
+"""Connection: commands to one Redis from one event loop, any number at a time.
 
-Everything that is asked for in one turn of the loop leaves in one write, and everything that
-has arrived is handed over at once: that is what makes a command cheap. Nothing is ever sent
-twice, because a publish that is repeated is published twice.
+The commands of one turn of the loop leave in one write, and the replies that have arrived are
+delivered in one turn. That makes a command cheap. No command is sent twice, because a repeated
+publish is published twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Send = Callable[[Link], asyncio.Future[Reply]]
 
 
 class Connection:
-    """Connects when it is needed, and again after it was lost. Belongs to one event loop."""
+    """Connects when it is needed, and again after a loss. Belongs to one event loop."""
 
     def __init__(self, host: Host, timeouts: Timeouts) -> None:
         self._host = host
@@ -30,18 +30,17 @@ class Connection:
         self._link: Link | None = None
         self._attempt: asyncio.Task[None] | None = None
         self._waiting: list[tuple[asyncio.Future[asyncio.Future[Reply]], Send]] = []
-        """Who waits for the attempt, in order, and what each will send."""
+        """Callers that wait for a link, in order, and what each will send."""
         self._closed = False
 
     async def execute(self, *args: Argument) -> Reply:
-        """Send a command and wait for its reply.
+        """Send a command and return its reply.
 
-        Commands leave in the order in which the calls begin, those that wait for a connection
-        included.
+        Commands leave in the order in which the calls begin, also when they wait for a link.
 
         Raises:
-            EngineUnavailable: Redis is away, too slow, or refused; with an error anywhere in
-                the reply, too. If there was no answer, the command may have been done.
+            EngineUnavailable: Redis is away, too slow, or refused, or there is an error anywhere
+                in the reply. Without a reply, the command may have taken effect.
         """
         link = self._link
         if link is None or link.lost is not None:
@@ -75,7 +74,7 @@ class Connection:
         return result
 
     async def close(self) -> None:
-        """Fail what waits, and close; bounded in time. Nothing can be sent any more."""
+        """Fail the callers that wait, and close; bounded in time. Later calls fail, too."""
         self._closed = True
         attempt, link = self._attempt, self._link
         if attempt is not None:
@@ -86,11 +85,11 @@ class Connection:
             await link.close("closed here")
 
     async def _connect(self, send: Send) -> asyncio.Future[Reply]:
-        """What `send` gives, called with the link of the attempt under way, or of a new one.
+        """Wait for a link, call `send` with it, and return its future.
 
-        It is called when the link is there, in the turn of all who wait: were they to send when
-        they wake up, who comes in between would overtake them. The attempt is a task, because
-        the caller that began it may be cancelled.
+        All waiting callers send in one turn of the loop: if each sent when it wakes up, a caller
+        that comes in between would overtake them. The attempt to connect is a task of its own,
+        because the caller that began it may be cancelled.
         """
         if self._closed:
             raise self._host.unavailable("closed here")
@@ -118,7 +117,7 @@ class Connection:
             self._attempt = None
 
     def _refuse(self, error: Exception) -> None:
-        """Give everybody who waits for a link the reason why there is none."""
+        """Fail every caller that waits for a link."""
         waiting, self._waiting = self._waiting, []
         for caller, _ in waiting:
             if caller.done():
@@ -126,7 +125,7 @@ class Connection:
             if not isinstance(error, EngineUnavailable):
                 caller.set_exception(error)
                 continue
-            # as a reply, so nobody is told of an exception that a cancelled caller did not fetch
+            # as a reply: asyncio logs exceptions that a cancelled caller did not retrieve
             reply = caller.get_loop().create_future()
             reply.set_result(EngineUnavailable(str(error)))
             caller.set_result(reply)
@@ -137,7 +136,7 @@ def _send(
 ) -> asyncio.Future[Reply]:
     if script.sha in link.scripts:
         return link.send(encode(script.by_digest(keys, arguments)))
-    # the first of each link brings the text, so a thousand callers after a restart of Redis
-    # do not learn one by one that the script is unknown
+    # the first call on each link brings the text, so that after a restart of Redis a thousand
+    # callers do not learn one by one that the script is unknown
     link.scripts.add(script.sha)
     return link.send(encode(script.by_text(keys, arguments)))

@@ -3,9 +3,22 @@
     send ─► unsent ─► one write per turn of the loop ─► Redis
     reply ◄─ pending, oldest first ◄─ everything that has arrived ◄─ Redis
 
-A reply belongs to the oldest command that has none, so nothing may get between them: a link
-on which a command is not answered in time, or something unexpected arrives, is lost as a
-whole. It says so once, to everyone who waits, and is never used again.
+States: connecting, in use, lost. `open` returns a link in use; `abort` makes it lost, for one of
+these reasons:
+
+- the oldest command has had no reply for the time-out,
+- something arrives that is not a reply, or that no command asked for,
+- Redis says that it is not the master: another connection may reach the one that is,
+- Redis or the network closed the connection,
+- an exception was raised from outside, by a signal handler, between a command and its place in
+  the queue.
+
+Invariants:
+
+- A reply belongs to the oldest command that has none. A cancelled caller keeps its place in the
+  queue.
+- When that is in doubt, the link is lost as a whole: every caller that waits gets the reason, once,
+  and the link is never used again. So no reply is ever taken for that of another command.
 """
 
 from __future__ import annotations
@@ -29,11 +42,11 @@ L = TypeVar("L", bound="Link")
 encode: Callable[[Command], bytes] = hiredis.pack_command  # type: ignore[assignment]
 """The bytes of a command."""
 
-PENDING_LIMIT_BYTES = 16 * 1024 * 1024
-"""Bytes of commands that may wait for answers; past it nothing more is accepted."""
+MAX_PENDING_BYTES = 16 * 1024 * 1024
+"""Bytes of commands that may wait for replies; beyond that no command is accepted."""
 
 CLOSE_TIMEOUT = 1.0
-"""Seconds to wait until a transport that was aborted is gone."""
+"""Seconds to wait until an aborted transport is closed."""
 
 KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """Seconds until a silent connection is probed, seconds between probes, probes until it is lost."""
@@ -42,12 +55,14 @@ INTERRUPTED = "interrupted"
 """Why a link is lost in which an exception was raised from outside, by a signal handler."""
 
 MASTER_ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN")
-"""Errors of a server that is not the master now: who connects anew may find the one that is."""
+"""Errors of a server that is not the master now: a new connection may reach the one that is."""
 
 
 def master_is_elsewhere(text: str) -> bool:
-    """Whether an error says so, by itself or in a script: those wrap the errors of their commands,
-    as in "ERR Error running script ...: -READONLY ..."."""
+    """Return whether an error of Redis is one of MASTER_ELSEWHERE.
+
+    A script wraps the errors of its commands: "ERR Error running script ...: -READONLY ...".
+    """
     return text.startswith(MASTER_ELSEWHERE) or any(
         f"-{code} " in text for code in MASTER_ELSEWHERE
     )
@@ -62,9 +77,9 @@ class Link(asyncio.Protocol):
 
     def __init__(self, host: Host, timeouts: Timeouts) -> None:
         self.lost: str | None = None
-        """Why it cannot be used any more."""
+        """Why it cannot be used any more; None while it can."""
         self.scripts: set[str] = set()
-        """Digests of the scripts that were sent in full, so Redis knows them."""
+        """Digests of the scripts whose text was sent, so that Redis knows them."""
         self._host = host
         self._answer_timeout = timeouts.answer
         self._loop = asyncio.get_running_loop()
@@ -80,10 +95,10 @@ class Link(asyncio.Protocol):
 
     @classmethod
     async def open(cls, host: Host, timeouts: Timeouts) -> Self:
-        """A link that may be used: connected, signed in.
+        """Return a link that is connected and authenticated.
 
         Raises:
-            EngineUnavailable
+            EngineUnavailable: Redis cannot be reached within the time-out, or refuses.
         """
         deadline = asyncio.get_running_loop().time() + timeouts.connect
         place = await _find_master(host, timeouts.connect) if host.sentinels else host.place
@@ -96,7 +111,7 @@ class Link(asyncio.Protocol):
             raise host.unavailable(f"no connection: {error}") from error
         try:
             async with asyncio.timeout_at(deadline):
-                await link._shake_hands()
+                await link._authenticate()
         except TimeoutError:
             link.abort("no handshake in time")
             raise host.unavailable(f"no handshake within {timeouts.connect:g} s") from None
@@ -105,7 +120,7 @@ class Link(asyncio.Protocol):
             raise
         return link
 
-    async def _shake_hands(self) -> None:
+    async def _authenticate(self) -> None:
         commands = self._host.handshake()
         replies = [self.send(encode(command)) for command in commands]
         for command, reply in zip(commands, replies, strict=True):
@@ -117,18 +132,19 @@ class Link(asyncio.Protocol):
     def send(self, command: bytes) -> asyncio.Future[Reply]:
         """Queue an encoded command; it leaves in this turn of the loop.
 
-        The future gives the reply. An EngineUnavailable is given as a value, so nobody is
-        told of an exception that a cancelled caller did not fetch.
+        Returns:
+            A future of the reply. An EngineUnavailable is its value, not its exception, because
+            asyncio logs exceptions that a cancelled caller did not retrieve.
 
         Raises:
-            EngineUnavailable: too much waits for answers.
+            EngineUnavailable: too many commands wait for replies.
         """
         future = self._loop.create_future()
         if self.lost is not None:
             future.set_result(self._host.unavailable(self.lost))
             return future
-        if self._pending_bytes > PENDING_LIMIT_BYTES:
-            raise self._host.unavailable("too many commands wait for answers")
+        if self._pending_bytes > MAX_PENDING_BYTES:
+            raise self._host.unavailable("too many commands wait for replies")
         try:
             self._write(command)
             size = len(command)
@@ -152,23 +168,23 @@ class Link(asyncio.Protocol):
                 self._transport.write(b"".join(unsent))
                 if self._timer is None and self._pending:
                     self._timer = self._loop.call_at(
-                        self._pending[0][2] + self._answer_timeout, self._look_for_late_answer
+                        self._pending[0][2] + self._answer_timeout, self._check_late
                     )
         except BaseException:
             self.abort(INTERRUPTED)
             raise
 
-    def _look_for_late_answer(self) -> None:
+    def _check_late(self) -> None:
         self._timer = None
         if self._pending:
             deadline = self._pending[0][2] + self._answer_timeout
             if deadline <= self._loop.time():
                 self.abort(f"no answer within {self._answer_timeout:g} s")
             else:
-                self._timer = self._loop.call_at(deadline, self._look_for_late_answer)
+                self._timer = self._loop.call_at(deadline, self._check_late)
 
     def abort(self, reason: str) -> None:
-        """Tell everyone who waits, and close without another word to Redis."""
+        """Close at once. Every caller that waits gets an EngineUnavailable with the reason."""
         if self.lost is not None:
             return
         self.lost = reason
@@ -183,14 +199,16 @@ class Link(asyncio.Protocol):
                 future.set_result(self._host.unavailable(reason))
 
     async def close(self, reason: str) -> None:
-        """As `abort`, and wait until the transport is gone."""
+        """As `abort`, and wait until the transport is closed."""
         self.abort(reason)
         await asyncio.wait([self._gone], timeout=CLOSE_TIMEOUT)
 
     # called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its type
+        self._transport = cast(
+            asyncio.Transport, transport
+        )  # uvloop's transport is not one by its type
 
     def data_received(self, data: bytes) -> None:
         pending, errors, gets = self._pending, self._errors, self._reader.gets
@@ -214,7 +232,7 @@ class Link(asyncio.Protocol):
             self.abort(elsewhere)
 
     def _refusal(self) -> tuple[EngineUnavailable, str | None]:
-        """The exception for the reply in which there are errors; why to leave, if it says so."""
+        """Return the exception for a reply with errors; and a reason to close the link, or None."""
         text = self._errors[0]
         self._errors.clear()
         if text.startswith("NOSCRIPT"):
@@ -230,7 +248,7 @@ class Link(asyncio.Protocol):
 
 
 def _note(errors: list[str], text: str) -> Exception:
-    """What hiredis puts where an error was; noted, because it may be deep inside a reply."""
+    """Make the exception that hiredis puts into a reply, maybe deep inside, and note its text."""
     errors.append(text)
     return hiredis.ReplyError(text)
 

@@ -1,13 +1,37 @@
-"""PubSub: one publish/subscribe connection that comes back when it was lost.
+"""PubSub: one publish/subscribe connection that comes back after it was lost.
 
-              first subscribe                    lost: on_lost
-    unused ─────────────────► connecting ─► up ───────────────► restoring ─┐
-       ▲   nobody wants it any more │        ▲   restored: on_restored     │
-       └────────────────────────────┘        └─────────────────────────────┘
+States, and the fields that make them up:
 
-What is wanted is kept here, so a new connection begins by subscribing to all of it. Messages
-that were published in between are lost: between `on_lost` and `on_restored` nothing may be
-relied on. One task, the restorer, runs while connecting or restoring, and none otherwise.
+    UNUSED      no connection, no restorer; the beginning
+    CONNECTING  the restorer opens the first connection; callers of `subscribe` wait
+    UP          connected, every wanted name is subscribed to; no restorer
+    RESTORING   the connection was lost, the restorer opens another one
+    CLOSED      for good; every call fails
+
+Events:
+
+    UNUSED ──── subscribe ────────────────────────────────► CONNECTING
+    CONNECTING ─ Redis confirmed every wanted name ───────► UP
+    CONNECTING ─ no name is wanted any more ──────────────► UNUSED
+    CONNECTING ─ lost after some caller got its name ─────► RESTORING   on_lost
+    UP ───────── lost ────────────────────────────────────► RESTORING   on_lost
+    RESTORING ── Redis confirmed every wanted name ───────► UP          on_restored
+    any ──────── close ───────────────────────────────────► CLOSED
+
+While connecting or restoring, an attempt that fails, or a link that is lost before Redis has
+confirmed everything, is followed by another attempt. `subscribe` and `unsubscribe` are allowed in
+every state: they change what is wanted, and send a command if there is a link.
+
+Invariants:
+
+- There is at most one link and one restorer; the restorer runs in CONNECTING and RESTORING only.
+- Commands leave in the order in which calls began. A new link begins with all wanted names, in the
+  same turn of the loop in which it is installed.
+- A caller of `subscribe` that returned can rely on its name, except between `on_lost` and
+  `on_restored`. These two alternate, `on_lost` first. Messages published in between are lost.
+- Redis answers each command with as many replies as it has names, in order. So a reply always
+  belongs to the oldest command that is still owed one, and a link on which that is in doubt is lost
+  as a whole.
 """
 
 from __future__ import annotations
@@ -27,20 +51,20 @@ from realtime.redis.link import INTERRUPTED, Link, encode
 logger = logging.getLogger("realtime.redis")
 
 PING_INTERVAL = 5.0
-"""Seconds of silence after which Redis is asked whether it is there."""
+"""Seconds without data after which a PING is sent."""
 
-FIRST_PAUSE = 0.05
-LONGEST_PAUSE = 2.0
+RETRY_DELAY = 0.05
+MAX_RETRY_DELAY = 2.0
 """Seconds between attempts to connect; they double."""
 
-NAMES_PER_COMMAND = 1000
+MAX_NAMES_PER_COMMAND = 1000
 
 Confirmation = asyncio.Future[EngineUnavailable | None]
 """Done when Redis confirmed a name, or with the reason why it did not."""
 
 
 class PubSub:
-    """See the module. Belongs to the event loop it is first used on."""
+    """See the module. Belongs to the event loop on which it is first used."""
 
     def __init__(
         self,
@@ -55,10 +79,10 @@ class PubSub:
         Args:
             host: the Redis.
             timeouts: `answer` also bounds how long `subscribe` waits for a lost connection.
-            on_message: is handed the Redis channel's name and what was published, in order,
-                everything that arrived together in one turn of the loop.
+            on_message: called with the name of the Redis channel and the published bytes, in
+                order; with everything that arrived together in one turn of the loop.
             on_lost: messages may be missed from now on.
-            on_restored: everything wanted is subscribed to again.
+            on_restored: every wanted name is subscribed to again.
         """
         self._host = host
         self._timeouts = timeouts
@@ -67,35 +91,37 @@ class PubSub:
         self._on_restored = on_restored
         self._wanted: dict[str, Confirmation] = {}
         """Redis channel → the confirmation of its latest SUBSCRIBE."""
-        self._relied_on: set[str] = set()
-        """Those of which a caller was told that they are subscribed to."""
-        self._feed: _Feed | None = None
+        self._confirmed: set[str] = set()
+        """Wanted names for which a call of `subscribe` has returned."""
+        self._link: _PubSubLink | None = None
         self._up = False
         self._was_up = False
+        """Whether it was ever up, so that a loss leads to RESTORING and not to CONNECTING."""
         self._restorer: asyncio.Task[None] | None = None
         self._failure = "not connected yet"
+        """Why there is no connection; each reason is logged once."""
         self._closed = False
 
     async def subscribe(self, name: str) -> None:
-        """Begin to hand over what is published under a name; returns when Redis confirmed.
+        """Deliver what is published under a name; return when Redis confirmed that.
 
-        Calls of this and of `unsubscribe` take effect in the order in which they begin. A
-        cancelled caller leaves the name wanted.
+        Calls of this and of `unsubscribe` take effect in the order in which they begin. When the
+        caller is cancelled, the name stays wanted.
 
         Raises:
-            EngineUnavailable: there was no confirmation in time. The name is not wanted any
-                more, unless another call for it succeeded.
+            EngineUnavailable: Redis did not confirm it in time. The name is not wanted any more,
+                unless another call for it succeeded.
         """
         if self._closed:
             raise self._host.unavailable("closed here")
-        if self._up and name in self._relied_on:
+        if self._up and name in self._confirmed:
             return
         confirmation = self._wanted.get(name)
         if confirmation is None or confirmation.done():
             confirmation = asyncio.get_running_loop().create_future()
             self._wanted[name] = confirmation
-            if self._feed is not None:
-                self._feed.subscribe([name], [confirmation])
+            if self._link is not None:
+                self._link.subscribe([name], [confirmation])
             else:
                 self._restore()
         await asyncio.wait([confirmation], timeout=self._timeouts.answer)
@@ -106,76 +132,76 @@ class PubSub:
             confirmation.set_result(self._host.unavailable(reason))
         error = confirmation.result()
         if error is not None:
-            if self._wanted.get(name) is confirmation and name not in self._relied_on:
+            if self._wanted.get(name) is confirmation and name not in self._confirmed:
                 self._drop(name)
             raise EngineUnavailable(str(error))
         if name in self._wanted:
-            self._relied_on.add(name)
+            self._confirmed.add(name)
 
     def unsubscribe(self, name: str) -> None:
-        """Hand over no more of a name, from now on. Does not wait for Redis, and cannot fail."""
+        """Deliver nothing more of a name. Does not wait for Redis, and cannot fail."""
         if name in self._wanted:
             self._drop(name)
 
     async def close(self) -> None:
-        """Hand over nothing more and close; bounded in time. Waiting `subscribe` calls fail."""
+        """Deliver nothing more and close; bounded in time. Waiting callers of `subscribe` fail."""
         self._closed = True
-        restorer, feed = self._restorer, self._feed
-        self._restorer = self._feed = None
+        restorer, link = self._restorer, self._link
+        self._restorer = self._link = None
         wanted, self._wanted = self._wanted, {}
-        self._relied_on.clear()
+        self._confirmed.clear()
         for confirmation in wanted.values():
             if not confirmation.done():
                 confirmation.set_result(self._host.unavailable("closed here"))
         if restorer is not None:
             restorer.cancel()
             await asyncio.wait([restorer])
-        if feed is not None:
-            await feed.close("closed here")
+        if link is not None:
+            await link.close("closed here")
 
     def _drop(self, name: str) -> None:
         confirmation = self._wanted.pop(name)
-        self._relied_on.discard(name)
+        self._confirmed.discard(name)
         if not confirmation.done():
-            confirmation.set_result(None)  # whoever unsubscribes does not care any more
-        if self._feed is not None:
-            self._feed.unsubscribe(name)
+            confirmation.set_result(None)  # the caller that unsubscribed does not need the name
+        if self._link is not None:
+            self._link.unsubscribe(name)
 
     # connecting
 
     def _restore(self) -> None:
         if self._restorer is None:
-            self._restorer = asyncio.create_task(self._keep_trying())
+            self._restorer = asyncio.create_task(self._restore_until_up())
 
-    async def _keep_trying(self) -> None:
-        """Until everything wanted is subscribed to; or until nothing is, the first time."""
-        pause = FIRST_PAUSE
+    async def _restore_until_up(self) -> None:
+        """Connect until every wanted name is subscribed to; the first time only while one is."""
+        delay = RETRY_DELAY
         while not self._closed and (self._was_up or self._wanted):
-            error = await self._try()
+            error = await self._attempt()
             if error is None:
                 break
             if str(error) != self._failure:
                 self._failure = str(error)
                 logger.warning("Redis pub/sub is not connected: %s", error)
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(2 * pause, LONGEST_PAUSE)
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))
+            delay = min(2 * delay, MAX_RETRY_DELAY)
         self._restorer = None
 
-    async def _try(self) -> EngineUnavailable | None:
-        """Connect and subscribe to everything wanted; what went wrong, if something did."""
+    async def _attempt(self) -> EngineUnavailable | None:
+        """Connect and subscribe to every wanted name; return the reason of a failure."""
         try:
-            feed = await _Feed.open(self._host, self._timeouts)
+            link = await _PubSubLink.open(self._host, self._timeouts)
         except EngineUnavailable as error:
             return error
-        if feed.lost is None:
-            feed.start(self._receive, self._lost)
-            self._feed = feed
+        if link.lost is None:
+            link.start(self._receive, self._lost)
+            self._link = link
             # everything up to here happens in one turn, so no name is forgotten or sent twice
-            for refusal in await asyncio.gather(*feed.subscribe_all(self._wanted)):
+            for refusal in await asyncio.gather(*link.subscribe_all(self._wanted)):
                 if refusal is not None:
-                    feed.abort(str(refusal))
-        if feed.lost is not None:
-            return self._host.unavailable(feed.lost)
+                    link.abort(str(refusal))
+        if link.lost is not None:
+            return self._host.unavailable(link.lost)
         self._up = True
         self._failure = "lost"
         if self._was_up:
@@ -184,27 +210,27 @@ class PubSub:
         self._was_up = True
         return None
 
-    def _lost(self, feed: _Feed) -> None:
-        if feed is not self._feed:
+    def _lost(self, link: _PubSubLink) -> None:
+        if link is not self._link:
             return
-        self._feed = None
-        told = any(confirmation.done() for confirmation in self._wanted.values())
-        if self._up or (told and not self._was_up):  # who was told "subscribed" must hear of it
+        self._link = None
+        returned = any(confirmation.done() for confirmation in self._wanted.values())
+        if self._up or (returned and not self._was_up):
             self._up = False
             self._was_up = True
-            self._failure = str(feed.lost)
-            logger.warning("Redis pub/sub was lost: %s: %s", self._host.label, feed.lost)
+            self._failure = str(link.lost)
+            logger.warning("Redis pub/sub was lost: %s: %s", self._host.label, link.lost)
             self._call(self._on_lost)
             self._restore()
 
-    # handing over
+    # delivering
 
     def _receive(self, name: str, data: bytes) -> None:
         if name not in self._wanted:
             return
         try:
             self._on_message(name, data)
-        except Exception:  # what is wrong with one message must not reach the others
+        except Exception:  # an invalid message must not stop the others
             logger.exception("A message from Redis could not be handled")
 
     def _call(self, callback: Callable[[], None]) -> None:
@@ -215,7 +241,7 @@ class PubSub:
 
 
 class _Expected:
-    """What Redis owes for one command: as many replies as it named Redis channels."""
+    """A command whose replies Redis owes: one for each Redis channel that it named."""
 
     __slots__ = ("confirmations", "done", "replies")
 
@@ -223,42 +249,45 @@ class _Expected:
         self, replies: int, confirmations: Sequence[Confirmation], done: Confirmation | None
     ) -> None:
         self.replies = replies
+        """Number of replies that are still to come."""
         self.confirmations = confirmations
         """Outlive the link: a name that was not confirmed is subscribed to on the next one."""
         self.done = done
         """Fails with the link."""
 
     def settle(self, error: EngineUnavailable | None) -> None:
+        """Tell callers that every reply has arrived, or that Redis refused the command."""
         for future in self.confirmations:
             if not future.done():
                 future.set_result(error)
         self.fail(error)
 
     def fail(self, error: EngineUnavailable | None) -> None:
+        """Tell the restorer how the command ended."""
         if self.done is not None and not self.done.done():
             self.done.set_result(error)
 
 
-class _Feed(Link):
-    """A link that was turned over to publish/subscribe with `start`."""
+class _PubSubLink(Link):
+    """A link that `start` turns over to publish/subscribe."""
 
     def __init__(self, host: Host, timeouts: Timeouts) -> None:
         super().__init__(host, timeouts)
         self._receive: Callable[[str, bytes], None] | None = None
-        self._on_lost: Callable[[_Feed], None] | None = None
+        self._on_lost: Callable[[_PubSubLink], None] | None = None
         self._expected: deque[_Expected] = deque()
-        self._heard_at = 0.0
-        self._asked_at: float | None = None
+        self._last_data_at = 0.0
+        self._pinged_at: float | None = None
         self._watch: asyncio.TimerHandle | None = None
 
     def start(
-        self, receive: Callable[[str, bytes], None], on_lost: Callable[[_Feed], None]
+        self, receive: Callable[[str, bytes], None], on_lost: Callable[[_PubSubLink], None]
     ) -> None:
-        """From now on hand over messages; `send` is not for use any more."""
+        """Deliver messages from now on; `send` must not be used any more."""
         self._receive = receive
         self._on_lost = on_lost
-        self._heard_at = self._loop.time()
-        self._watch = self._loop.call_later(PING_INTERVAL, self._look_for_life)
+        self._last_data_at = self._loop.time()
+        self._watch = self._loop.call_later(PING_INTERVAL, self._check_alive)
 
     def subscribe(
         self,
@@ -266,15 +295,15 @@ class _Feed(Link):
         confirmations: Sequence[Confirmation],
         done: Confirmation | None = None,
     ) -> None:
-        """Subscribe to names, with one command."""
+        """Subscribe to names with one command."""
         self._command(("SUBSCRIBE", *names), _Expected(len(names), confirmations, done))
 
     def subscribe_all(self, wanted: Mapping[str, Confirmation]) -> list[Confirmation]:
-        """Subscribe to everything wanted; gives one confirmation for each command."""
+        """Subscribe to names; return one confirmation for each command."""
         names = list(wanted)
         commands = []
-        for start in range(0, len(names), NAMES_PER_COMMAND):
-            chunk = names[start : start + NAMES_PER_COMMAND]
+        for start in range(0, len(names), MAX_NAMES_PER_COMMAND):
+            chunk = names[start : start + MAX_NAMES_PER_COMMAND]
             done: Confirmation = self._loop.create_future()
             self.subscribe(chunk, [wanted[name] for name in chunk], done)
             commands.append(done)
@@ -292,18 +321,18 @@ class _Feed(Link):
             self.abort(INTERRUPTED)
             raise
 
-    def _look_for_life(self) -> None:
+    def _check_alive(self) -> None:
         now = self._loop.time()
-        if self._asked_at is not None and self._heard_at < self._asked_at:
+        if self._pinged_at is not None and self._last_data_at < self._pinged_at:
             self.abort(f"no sign of life within {self._answer_timeout:g} s")
             return
-        self._asked_at = None
-        pause = self._heard_at + PING_INTERVAL - now
-        if pause <= 0:
+        self._pinged_at = None
+        delay = self._last_data_at + PING_INTERVAL - now
+        if delay <= 0:
             self._command(("PING",), _Expected(1, (), None))
-            self._asked_at = now
-            pause = self._answer_timeout
-        self._watch = self._loop.call_later(pause, self._look_for_life)
+            self._pinged_at = now
+            delay = self._answer_timeout
+        self._watch = self._loop.call_later(delay, self._check_alive)
 
     def abort(self, reason: str) -> None:
         if self.lost is not None:
@@ -322,7 +351,7 @@ class _Feed(Link):
         if receive is None:
             super().data_received(data)
             return
-        self._heard_at = self._loop.time()
+        self._last_data_at = self._loop.time()
         errors, gets = self._errors, self._reader.gets
         try:
             self._reader.feed(data)
@@ -330,15 +359,15 @@ class _Feed(Link):
                 if type(reply) is list and reply[0] == b"message":
                     receive(reply[1].decode(), reply[2])
                 else:
-                    self._confirmed(errors.pop() if errors else None)
+                    self._on_reply(errors.pop() if errors else None)
         except (hiredis.HiredisError, IndexError) as error:
             self.abort(f"not a reply of Redis: {error}")
         except BaseException:
             self.abort(INTERRUPTED)
             raise
 
-    def _confirmed(self, error: str | None) -> None:
-        """The oldest command has a reply: an error ends it, others are counted."""
+    def _on_reply(self, error: str | None) -> None:
+        """Count a reply to the oldest command; an error is the only reply to its command."""
         expected = self._expected[0]
         expected.replies -= 1
         if error is not None:

@@ -69,7 +69,7 @@ def open_blocking() -> Iterator[Callable[..., BlockingRedis]]:
 
 @pytest.fixture
 async def script_server() -> AsyncIterator[Callable[..., Awaitable[ScriptedServer]]]:
-    """Start a server that answers as told: `await script_server(lambda command: b"+OK\\r\\n")`."""
+    """Start a server with these answers: `await script_server(lambda command: b"+OK\\r\\n")`."""
     servers: list[ScriptedServer] = []
 
     async def start(

@@ -1,4 +1,4 @@
-"""Listener: a `PubSub` that keeps what it is told."""
+"""Listener: a `PubSub` that records messages and changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Listener:
 
     def __init__(self, url: str, timeouts: Timeouts, on_message: Callable[[bytes], None]) -> None:
         self.events: list[tuple[str, bytes] | str] = []
-        self._heard = asyncio.Event()
+        self._changed = asyncio.Event()
         self._check = on_message
         self.subscriptions = PubSub(
             Host({"address": url}),
@@ -42,7 +42,7 @@ class Listener:
 
     def _keep(self, event: tuple[str, bytes] | str) -> None:
         self.events.append(event)
-        self._heard.set()
+        self._changed.set()
 
     @property
     def messages(self) -> list[tuple[str, bytes]]:
@@ -52,12 +52,12 @@ class Listener:
     def changes(self) -> list[str]:
         return [event for event in self.events if isinstance(event, str)]
 
-    async def hears(self, condition: Callable[[], bool]) -> None:
+    async def records(self, condition: Callable[[], bool]) -> None:
         """Wait until what arrived makes this true."""
         async with asyncio.timeout(TIMEOUT):
             while not condition():
-                self._heard.clear()
-                await self._heard.wait()
+                self._changed.clear()
+                await self._changed.wait()
 
 
 async def only_this_task() -> None:

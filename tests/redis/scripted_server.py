@@ -1,4 +1,4 @@
-"""A server that speaks Redis' protocol and answers what a test wants it to answer."""
+"""A server that speaks the protocol of Redis and gives the answers of a test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def array(*items: bytes | int) -> bytes:
 
 
 class ScriptedServer:
-    """For what a real Redis is hard to bring to say, and to see what arrives."""
+    """For replies that a real Redis rarely gives, and to see what arrives."""
 
     def __init__(self, answer: Callable[[list[bytes]], bytes | None], *, drip: bytes = b"") -> None:
         """
@@ -34,7 +34,7 @@ class ScriptedServer:
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.commands: list[list[bytes]] = []
-        """Everything that was asked, over all connections."""
+        """Every command that arrived, over all connections."""
         self.askers: list[int] = []
         """On which connection each command arrived, counted from 1."""
         self.chunks: list[bytes] = []

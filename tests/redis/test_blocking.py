@@ -58,14 +58,14 @@ def test_script_is_run_also_when_redis_does_not_know_it(
     assert client.run(ECHO, ["k"], ["3"]) == [b"k", b"3"]
 
 
-def test_steps_are_taken_in_their_order_in_one_round_trip(
+def test_batch_is_executed_in_order_in_one_round_trip(
     open_blocking: Opening, own_redis: Starting
 ) -> None:
     """Scripts that Redis does not know yet do not fall behind."""
     client = open_blocking(own_redis().url)
     push = Script.of("push", "return redis.call('rpush', KEYS[1], ARGV[1])")
     also = Script.of("also", "return redis.call('rpush', KEYS[1], 'also ' .. ARGV[1])")
-    steps: list[Request] = [
+    requests: list[Request] = [
         ScriptCall(push, ["list"], ["1"]),
         ("RPUSH", "list", "2"),
         ScriptCall(also, ["list"], ["3"]),
@@ -73,14 +73,14 @@ def test_steps_are_taken_in_their_order_in_one_round_trip(
         (b"RPUSH", "list", 5),
     ]
 
-    assert client.run_many(steps) == [1, 2, 3, 4, 5]
-    assert client.run_many(steps) == [6, 7, 8, 9, 10]
+    assert client.run_many(requests) == [1, 2, 3, 4, 5]
+    assert client.run_many(requests) == [6, 7, 8, 9, 10]
 
     once = [b"1", b"2", b"also 3", b"4", b"5"]
     assert client.execute("LRANGE", "list", 0, -1) == once * 2
 
 
-def test_text_of_a_script_is_sent_once_for_many_steps(
+def test_text_of_a_script_is_sent_once_in_a_batch(
     open_blocking: Opening, own_redis: Starting
 ) -> None:
     redis = own_redis()
@@ -91,7 +91,9 @@ def test_text_of_a_script_is_sent_once_for_many_steps(
     assert (calls["eval"], calls["evalsha"]) == (1, 4)
 
 
-def test_refused_step_is_an_exception_among_the_replies(client: BlockingRedis, unique: str) -> None:
+def test_refused_request_is_an_exception_among_the_replies(
+    client: BlockingRedis, unique: str
+) -> None:
     replies = client.run_many(
         [("SET", unique, "x"), ("HGET", unique, "y"), ScriptCall(WRONG, [], []), ("GET", unique)]
     )
@@ -103,7 +105,7 @@ def test_refused_step_is_an_exception_among_the_replies(client: BlockingRedis, u
     assert "MINE that is wrong" in str(replies[2])
 
 
-def test_no_steps_are_no_replies(client: BlockingRedis) -> None:
+def test_empty_batch_has_no_replies(client: BlockingRedis) -> None:
     assert client.run_many([]) == []
 
 
@@ -127,7 +129,7 @@ def test_refusal_is_an_exception_that_names_host_and_reason(
     assert str(caught.value).startswith(f"redis://127.0.0.1:{redis_server.port}/0: ")
 
 
-def test_no_event_loop_and_no_thread_is_made(
+def test_commands_start_no_event_loop_and_no_thread(
     client: BlockingRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
@@ -154,7 +156,7 @@ def test_many_threads_get_their_own_replies(client: BlockingRedis) -> None:
 # failures
 
 
-def test_nobody_listens(open_blocking: Opening, unused_url: str) -> None:
+def test_refused_connection(open_blocking: Opening, unused_url: str) -> None:
     with pytest.raises(EngineUnavailable, match=f"^{unused_url}: .*refused"):
         open_blocking(unused_url).execute("PING")
 
@@ -195,7 +197,7 @@ def test_frozen_redis_fails_in_time_and_works_again_when_it_goes_on(
     assert client.execute("ECHO", "now") == b"now"
 
 
-def test_nothing_is_sent_twice(open_blocking: Opening, own_redis: Starting) -> None:
+def test_command_is_never_repeated(open_blocking: Opening, own_redis: Starting) -> None:
     redis = own_redis()
     client = open_blocking(redis.url, Timeouts(answer=0.2))
     redis.reset_command_calls()
@@ -209,7 +211,7 @@ def test_nothing_is_sent_twice(open_blocking: Opening, own_redis: Starting) -> N
     wait_until(lambda: redis.command_calls().get("blpop") == 2, what="both commands")
 
 
-def test_who_finds_no_free_connection_waits_at_most_as_long_as_to_connect(
+def test_wait_for_a_free_connection_is_bounded_by_the_connect_timeout(
     open_blocking: Opening, own_redis: Starting
 ) -> None:
     redis = own_redis()
@@ -235,7 +237,7 @@ def is_blocked(redis: RedisServer) -> bool:
         return bool(client.info("clients")["blocked_clients"] == 1)
 
 
-def test_replica_refuses_writes_and_is_asked_anew(
+def test_replica_refuses_writes_and_the_next_command_connects_anew(
     open_blocking: Opening, own_redis: Starting
 ) -> None:
     client = open_blocking(own_redis().url)
@@ -253,7 +255,7 @@ def test_replica_refuses_writes_and_is_asked_anew(
         before = now
 
 
-def test_replica_refuses_steps_and_is_asked_anew(
+def test_replica_refuses_a_batch_and_the_next_command_connects_anew(
     open_blocking: Opening, own_redis: Starting
 ) -> None:
     client = open_blocking(own_redis().url)

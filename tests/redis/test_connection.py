@@ -96,7 +96,7 @@ async def test_callers_share_one_attempt_to_connect(
     assert server.connections == 1
 
 
-async def test_nothing_is_opened_before_the_first_command(
+async def test_connection_is_opened_by_the_first_command(
     script_server: Scripting, open_connection: Callable[..., Connection]
 ) -> None:
     server = await script_server(lambda command: OK)
@@ -204,7 +204,7 @@ async def test_each_caller_gets_an_exception_of_its_own(
     assert len({id(error) for error in errors}) == 3
 
 
-async def test_wrong_argument_is_the_callers_mistake(connection: Connection) -> None:
+async def test_wrong_argument_raises_type_error(connection: Connection) -> None:
     with pytest.raises(TypeError):
         await connection.execute("ECHO", None)  # type: ignore[arg-type]
 
@@ -287,7 +287,7 @@ def test_replies_match_their_commands_whoever_is_cancelled(
 # closing
 
 
-async def test_close_fails_what_waits_and_leaves_nothing_behind(
+async def test_close_fails_waiting_callers_and_leaves_no_task(
     open_connection: Callable[..., Connection], redis_server: RedisServer, unique: str
 ) -> None:
     connection = open_connection(redis_server.url)

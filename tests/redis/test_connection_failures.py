@@ -26,7 +26,7 @@ SET = Script.of("set", "return redis.call('set', KEYS[1], '1')")
 GET = Script.of("get", "return redis.call('get', KEYS[1])")
 
 
-async def test_nobody_listens(open_connection: Opening, unused_url: str) -> None:
+async def test_refused_connection(open_connection: Opening, unused_url: str) -> None:
     with pytest.raises(EngineUnavailable, match=rf"^{unused_url}: no connection: .*refused|failed"):
         await open_connection(unused_url).execute("PING")
 
@@ -50,7 +50,7 @@ async def test_redis_that_starts_later_is_found(
     assert await connection.execute("PING") == b"PONG"
 
 
-async def test_lost_connection_fails_what_waits_and_the_next_command_connects_anew(
+async def test_lost_connection_fails_waiting_callers_and_the_next_command_connects_anew(
     own_redis: Starting, open_connection: Opening
 ) -> None:
     redis = own_redis()
@@ -65,7 +65,9 @@ async def test_lost_connection_fails_what_waits_and_the_next_command_connects_an
     assert await connection.execute("PING") == b"PONG"
 
 
-async def test_nothing_is_sent_twice(script_server: Scripting, open_connection: Opening) -> None:
+async def test_command_is_never_repeated(
+    script_server: Scripting, open_connection: Opening
+) -> None:
     server = await script_server(lambda command: None if command[0] == b"INCR" else OK)
     connection = open_connection(server.url)
 
@@ -117,7 +119,7 @@ async def test_each_command_has_its_own_time(
     assert 0.5 <= time.monotonic() - started < SLACK
 
 
-async def test_too_much_that_waits_is_refused_at_once(
+async def test_command_is_refused_at_once_when_too_many_wait(
     own_redis: Starting, open_connection: Opening
 ) -> None:
     redis = own_redis()
@@ -125,7 +127,7 @@ async def test_too_much_that_waits_is_refused_at_once(
     await connection.execute("PING")
     redis.freeze()
     megabyte = b"x" * 1024 * 1024
-    allowed = link.PENDING_LIMIT_BYTES // len(megabyte)
+    allowed = link.MAX_PENDING_BYTES // len(megabyte)
     waiting = [asyncio.create_task(connection.execute("ECHO", megabyte)) for _ in range(allowed)]
     await asyncio.sleep(0)
 
@@ -138,7 +140,7 @@ async def test_too_much_that_waits_is_refused_at_once(
     assert await connection.execute("PING") == b"PONG"
 
 
-async def test_reply_that_is_none_breaks_the_connection(
+async def test_invalid_reply_breaks_the_connection(
     script_server: Scripting, open_connection: Opening
 ) -> None:
     server = await script_server(
@@ -153,7 +155,7 @@ async def test_reply_that_is_none_breaks_the_connection(
     assert server.connections == 2
 
 
-async def test_reply_nobody_asked_for_breaks_the_connection(
+async def test_reply_without_a_command_breaks_the_connection(
     script_server: Scripting, open_connection: Opening
 ) -> None:
     server = await script_server(lambda command: OK + OK if command[0] == b"TWICE" else OK)
@@ -207,7 +209,7 @@ async def test_redis_that_is_not_the_master_is_left(
         pytest.param(lambda connection: connection.run(SET, ["k"], []), id="script"),
     ],
 )
-async def test_replica_refuses_writes_and_is_asked_anew(
+async def test_replica_refuses_writes_and_the_next_command_connects_anew(
     own_redis: Starting,
     open_connection: Opening,
     write: Callable[[Connection], Awaitable[object]],
@@ -222,7 +224,7 @@ async def test_replica_refuses_writes_and_is_asked_anew(
     assert await connection.execute("CLIENT", "ID") > before
 
 
-async def test_replica_without_its_master_is_asked_anew(
+async def test_replica_without_its_master_is_left(
     own_redis: Starting, open_connection: Opening
 ) -> None:
     redis = own_redis(arguments=["--replica-serve-stale-data", "no"])
@@ -243,7 +245,7 @@ async def test_full_redis_refuses_writes(own_redis: Starting, open_connection: O
         await connection.execute("SET", "k", "1")
 
 
-async def test_redis_that_has_enough_clients_says_so(
+async def test_refusal_of_a_redis_with_too_many_clients(
     own_redis: Starting, open_connection: Opening
 ) -> None:
     redis = own_redis()

@@ -1,4 +1,4 @@
-"""Hosts: what an entry means, what is said about it, and what never is."""
+"""Hosts: what an entry means, and that no text contains a password."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PASSWORD = "pass-word-1"
         ),
     ],
 )
-def test_label_tells_the_place_without_credentials(entry: dict[str, Any], label: str) -> None:
+def test_label_names_the_place_without_credentials(entry: dict[str, Any], label: str) -> None:
     assert Host(entry).label == label
 
 
@@ -84,7 +84,7 @@ def test_handshake_signs_in_and_selects(
         pytest.param({"master_name": "m", "password": PASSWORD}, id="no-sentinels"),
     ],
 )
-def test_wrong_entry_is_refused_without_telling_a_password(entry: dict[str, Any]) -> None:
+def test_wrong_entry_is_refused_without_its_password(entry: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="Redis") as caught:
         Host(entry)
 
@@ -118,7 +118,7 @@ def test_exception_names_host_and_reason_and_hides_passwords() -> None:
         pytest.param({"ssl_check_hostname": "false"}, ssl.CERT_REQUIRED, False, id="as-text"),
     ],
 )
-def test_certificates_are_verified_unless_told_otherwise(
+def test_certificates_are_verified_unless_configured_otherwise(
     options: dict[str, Any], verify: ssl.VerifyMode, check_hostname: bool
 ) -> None:
     context = Host({"host": "h", "ssl": True, **options}).tls_context
@@ -127,7 +127,7 @@ def test_certificates_are_verified_unless_told_otherwise(
     assert (context.verify_mode, context.check_hostname) == (verify, check_hostname)
 
 
-def test_options_of_redis_py_that_are_ours_are_accepted() -> None:
+def test_options_of_redis_py_without_effect_are_accepted() -> None:
     host = Host({"address": "redis://h", "socket_timeout": 3, "health_check_interval": 30})
 
     assert host.label == "redis://h:6379/0"

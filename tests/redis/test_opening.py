@@ -49,7 +49,7 @@ def ask(
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A Redis with a password, and with a user who may not name their connection."""
+    """A Redis with a password, and a user without the right to name a connection."""
     server = RedisServer(tmp_path_factory.mktemp("redis"), password=PASSWORD).start()
     with server.client() as client:
         client.execute_command(
@@ -59,11 +59,11 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Any:
     server.kill()
 
 
-async def test_password_lets_in(ask: Ask, guarded: RedisServer) -> None:
+async def test_password_is_accepted(ask: Ask, guarded: RedisServer) -> None:
     assert await ask(guarded.url, "PING") == b"PONG"
 
 
-async def test_user_who_may_not_name_the_connection_is_let_in(
+async def test_user_without_the_right_to_name_the_connection_is_accepted(
     ask: Ask, guarded: RedisServer
 ) -> None:
     url = f"redis://ann:{PASSWORD}2@127.0.0.1:{guarded.port}"
@@ -79,7 +79,7 @@ async def test_user_who_may_not_name_the_connection_is_let_in(
         pytest.param({}, "NOAUTH|Authentication required", id="none"),
     ],
 )
-async def test_refused_credentials_are_named_as_refused_and_not_told(
+async def test_refusal_of_credentials_names_the_reason_and_hides_them(
     ask: Ask,
     guarded: RedisServer,
     caplog: pytest.LogCaptureFixture,
@@ -97,7 +97,7 @@ async def test_refused_credentials_are_named_as_refused_and_not_told(
     assert PASSWORD not in text + caplog.text
 
 
-async def test_password_that_redis_repeats_is_not_told(
+async def test_password_that_redis_repeats_is_hidden(
     ask: Ask, script_server: Callable[..., Awaitable[ScriptedServer]]
 ) -> None:
     """A Redis in which AUTH was renamed answers with the arguments of the unknown command."""
@@ -115,7 +115,7 @@ async def test_password_that_redis_repeats_is_not_told(
     assert PASSWORD not in str(caught.value)
 
 
-async def test_server_that_sends_everything_back_is_refused_and_the_password_not_told(
+async def test_server_that_sends_everything_back_is_refused_and_the_password_hidden(
     script_server: Callable[..., Awaitable[ScriptedServer]],
     open_connection: Callable[..., Connection],
 ) -> None:
@@ -181,7 +181,7 @@ async def test_tls_without_verification(ask: Ask, tls_proxy: TlsProxy) -> None:
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["unknown-issuer", "other-host"])
-async def test_tls_refuses_a_certificate_that_proves_nothing(
+async def test_tls_refuses_a_certificate_that_is_not_valid(
     ask: Ask, tls_proxy: TlsProxy, known: bool
 ) -> None:
     options = {"ssl_ca_certs": tls_proxy.certificate} if known else {}
@@ -196,7 +196,7 @@ async def test_certificate_file_that_is_not_there(ask: Ask, tls_proxy: TlsProxy)
 
 
 @pytest.mark.parametrize("value", ["\0", 5])
-async def test_certificate_file_that_cannot_be_one(
+async def test_invalid_certificate_file(
     open_connection: Callable[..., Connection], tls_proxy: TlsProxy, value: object
 ) -> None:
     entry = {"address": tls_proxy.url, "ssl_ca_certs": value}
@@ -221,7 +221,7 @@ async def test_certificate_file_that_cannot_be_one(
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )
 @pytest.mark.parametrize("value", ["\0", 5])
-async def test_certificate_file_that_cannot_be_one_in_a_thread(
+async def test_invalid_certificate_file_in_a_thread(
     open_blocking: Callable[..., BlockingRedis], tls_proxy: TlsProxy, value: object
 ) -> None:
     client = open_blocking({"address": tls_proxy.url, "ssl_ca_certs": value})
@@ -275,7 +275,7 @@ async def test_sentinel_that_does_not_know_the_name(
         pytest.param(b":1\r\n", id="number"),
     ],
 )
-async def test_sentinel_that_names_no_place_is_as_one_that_does_not_know(
+async def test_invalid_answer_of_a_sentinel(
     ask: Ask, script_server: Callable[..., Awaitable[ScriptedServer]], answer: bytes
 ) -> None:
     sentinel = await script_server(lambda command: answer if command[0] == b"SENTINEL" else OK)

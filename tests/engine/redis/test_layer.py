@@ -1,4 +1,4 @@
-"""RedisChannelLayer is a channel layer: what consumers do with one works, as with the stock one."""
+"""RedisChannelLayer is a channel layer: consumers work with it as with the stock one."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ async def test_channel_that_left_a_group_receives_no_more_of_it(layer: Any) -> N
     assert (await receive(layer, leaving))["number"] == 2
 
 
-async def test_group_that_everybody_left_is_not_subscribed_to(
+async def test_group_without_members_is_not_subscribed_to(
     layer: Any, redis_servers: list[RedisServer], unique: str
 ) -> None:
     channel = await layer.new_channel()
@@ -159,7 +159,7 @@ async def test_group_that_everybody_left_is_not_subscribed_to(
     await comes_true(given_up)
 
 
-async def test_leaving_a_group_one_is_not_in_is_nothing(layer: Any) -> None:
+async def test_discarding_a_channel_that_is_not_in_the_group_does_nothing(layer: Any) -> None:
     await layer.group_discard("group", await layer.new_channel())
 
 

@@ -165,7 +165,7 @@ async def test_several_messages_are_numbered_in_their_order(
 
 
 @pytest.mark.parametrize("way", PUBLISH_MANY)
-async def test_nothing_to_publish_is_nothing(layer: RedisChannelLayer, way: str) -> None:
+async def test_empty_list_of_messages_has_no_results(layer: RedisChannelLayer, way: str) -> None:
     assert await PUBLISH_MANY[way](layer.bus, []) == []
 
 
@@ -227,7 +227,7 @@ async def test_group_that_could_not_be_joined_is_not_kept(
 
 
 class ChatConsumer(AsyncJsonWebsocketConsumer):
-    """An ordinary consumer that tells what it receives."""
+    """An ordinary consumer that sends what it receives to its client."""
 
     async def connect(self) -> None:
         await self.channel_layer.group_add("chat", self.channel_name)
@@ -261,7 +261,7 @@ async def test_numbered_message_reaches_an_ordinary_consumer_in_the_group(
 
 # what can be seen in Redis
 
-SECRET = "the word nobody may see"
+SECRET = "a word to be hidden"
 
 
 def contents(client: redis.Redis, prefix: str) -> bytes:
@@ -283,7 +283,7 @@ def contents(client: redis.Redis, prefix: str) -> bytes:
 
 
 async def use_service(layer: RedisChannelLayer, server: RedisServer) -> tuple[bytes, bytes]:
-    """Have an engine keep and send what is secret; what Redis keeps, and what it passed on."""
+    """Have an engine keep and send secrets; return what Redis keeps, and what it passed on."""
     engine = RedisEngine(RedisNodeBus(layer.bus), layer.prefix)
     receiver = RecordingReceiver()
     await engine.start(receiver)
@@ -310,7 +310,7 @@ async def use_service(layer: RedisChannelLayer, server: RedisServer) -> tuple[by
     return kept, repr([each["data"] for each in passed]).encode()
 
 
-async def test_encrypting_layer_hides_what_is_said_and_by_whom(
+async def test_encrypting_layer_hides_data_and_client_infos(
     open_layer: OpenLayer, redis_server: RedisServer
 ) -> None:
     layer = open_layer(symmetric_encryption_keys=["a key", "an old key"])
@@ -322,7 +322,7 @@ async def test_encrypting_layer_hides_what_is_said_and_by_whom(
 
 
 @pytest.mark.parametrize("serializer_format", ["msgpack", "json"])
-async def test_layer_without_keys_hides_nothing(
+async def test_layer_without_keys_hides_neither(
     open_layer: OpenLayer, redis_server: RedisServer, serializer_format: str
 ) -> None:
     """So the test above looks in the right places."""

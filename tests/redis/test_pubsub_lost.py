@@ -1,4 +1,4 @@
-"""Subscriptions whose connection is lost: they come back, and say so."""
+"""PubSub whose connection is lost: it comes back, and reports both."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def publish(redis: RedisServer, name: str, data: str) -> int:
 
 
 async def restored(listener: Listener, times: int = 1) -> None:
-    await listener.hears(lambda: listener.changes.count("restored") >= times)
+    await listener.records(lambda: listener.changes.count("restored") >= times)
 
 
 async def test_killed_connection_is_lost_restored_and_messages_flow_again(
@@ -59,7 +59,7 @@ async def test_killed_connection_is_lost_restored_and_messages_flow_again(
     await restored(listener)
 
     assert await publish(redis, "x", "hello") == 1
-    await listener.hears(lambda: bool(listener.messages))
+    await listener.records(lambda: bool(listener.messages))
     assert listener.events == ["lost", "restored", ("x", b"hello")]
 
 
@@ -92,7 +92,7 @@ async def test_first_connection_is_neither_lost_nor_restored(
 async def test_first_connection_lost_before_everything_was_subscribed_to_is_a_loss(
     script_server: Scripting, listen: Listening
 ) -> None:
-    """One `subscribe` has returned by then, so somebody relies on it."""
+    """One `subscribe` has returned by then, so a caller relies on it."""
     confirmed = array(b"subscribe", b"x", 1)
 
     def answer(command: list[bytes]) -> bytes | None:
@@ -106,7 +106,7 @@ async def test_first_connection_lost_before_everything_was_subscribed_to_is_a_lo
 
     server = await script_server(answer)
     listener = listen(server.url)
-    names = [f"n{number}" for number in range(pubsub.NAMES_PER_COMMAND + 1)]
+    names = [f"n{number}" for number in range(pubsub.MAX_NAMES_PER_COMMAND + 1)]
 
     await asyncio.gather(*(listener.subscribe(name) for name in names))
     await restored(listener)
@@ -118,7 +118,7 @@ async def test_restored_means_that_everything_wanted_is_subscribed_to(
     listen: Listening, redis: RedisServer
 ) -> None:
     listener = listen(redis.url)
-    names = {f"n{number}" for number in range(2 * pubsub.NAMES_PER_COMMAND + 1)}
+    names = {f"n{number}" for number in range(2 * pubsub.MAX_NAMES_PER_COMMAND + 1)}
     await asyncio.gather(*(listener.subscribe(name) for name in names))
 
     redis.kill_pubsub()
@@ -134,7 +134,7 @@ async def test_what_is_asked_for_while_lost_holds_when_restored(
     await listener.subscribe("kept")
     await listener.subscribe("left")
     redis.stop()
-    await listener.hears(lambda: listener.changes == ["lost"])
+    await listener.records(lambda: listener.changes == ["lost"])
 
     listener.unsubscribe("left")
     joining = asyncio.create_task(listener.subscribe("joined"))
@@ -156,7 +156,7 @@ async def test_subscribe_fails_in_time_while_lost_and_the_name_is_not_wanted(
     listener = listen(redis.url, Timeouts(connect=0.2, answer=0.3))
     await listener.subscribe("kept")
     redis.stop()
-    await listener.hears(lambda: listener.changes == ["lost"])
+    await listener.records(lambda: listener.changes == ["lost"])
 
     started = time.monotonic()
     with pytest.raises(EngineUnavailable, match=r"not subscribed within 0\.3 s \(.*refused|failed"):
@@ -172,11 +172,11 @@ async def test_subscribe_fails_in_time_while_lost_and_the_name_is_not_wanted(
 async def test_name_that_was_confirmed_stays_wanted_though_another_call_for_it_fails(
     listen: Listening, redis: RedisServer
 ) -> None:
-    """Somebody relies on it who hears nothing of that call."""
+    """Another caller relies on it, which does not learn of that call."""
     listener = listen(redis.url, Timeouts(connect=0.2, answer=0.3))
     await listener.subscribe("x")
     redis.stop()
-    await listener.hears(lambda: listener.changes == ["lost"])
+    await listener.records(lambda: listener.changes == ["lost"])
 
     with pytest.raises(EngineUnavailable, match="not subscribed within"):
         await listener.subscribe("x")
@@ -223,21 +223,21 @@ async def test_frozen_redis_is_noticed_without_any_call(
 
     redis.freeze()
     started = time.monotonic()
-    await listener.hears(lambda: listener.changes == ["lost"])
+    await listener.records(lambda: listener.changes == ["lost"])
     took = time.monotonic() - started
     redis.resume()
     await restored(listener)
 
     assert 0.3 <= took < SLACK
     assert await publish(redis, "x", "hello") == 1
-    await listener.hears(lambda: bool(listener.messages))
+    await listener.records(lambda: bool(listener.messages))
     assert listener.events == ["lost", "restored", ("x", b"hello")]
 
 
 async def test_messages_are_a_sign_of_life(
     script_server: Scripting, listen: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A Redis that does not answer PING, but hands over a message, is not lost."""
+    """A Redis that does not answer PING, but delivers a message, is not lost."""
     monkeypatch.setattr(pubsub, "PING_INTERVAL", 0.05)
     answers = {
         b"CLIENT": OK,
@@ -248,7 +248,7 @@ async def test_messages_are_a_sign_of_life(
     listener = listen(server.url, Timeouts(answer=0.1))
     await listener.subscribe("x")
 
-    await listener.hears(lambda: len(listener.events) >= 5)
+    await listener.records(lambda: len(listener.events) >= 5)
 
     assert listener.changes == []
 
@@ -269,9 +269,7 @@ async def test_connection_that_is_refused_for_a_while_comes_back(
     assert redis.pubsub_channels() == {"x"}
 
 
-async def test_connection_on_which_nothing_is_wanted_comes_back_too(
-    listen: Listening, proxy: TcpProxy
-) -> None:
+async def test_connection_without_names_comes_back_too(listen: Listening, proxy: TcpProxy) -> None:
     listener = listen(proxy.url)
     await listener.subscribe("x")
     listener.unsubscribe("x")

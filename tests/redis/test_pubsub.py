@@ -1,4 +1,4 @@
-"""Subscriptions: what is subscribed to arrives, in order, and nothing else."""
+"""PubSub: messages of subscribed channels arrive, in order, and no others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_message_arrives_under_the_name_it_was_published_to(
 
     assert await connection.execute("PUBLISH", unique, b"\x00\xff") == 1
 
-    await listener.hears(lambda: bool(listener.events))
+    await listener.records(lambda: bool(listener.events))
     assert listener.events == [(unique, b"\x00\xff")]
 
 
@@ -41,7 +41,7 @@ async def test_messages_arrive_in_order_and_completely(
 
     await connection.execute("EVAL", BURST, 1, unique, 20_000)
 
-    await listener.hears(lambda: len(listener.events) >= 20_000)
+    await listener.records(lambda: len(listener.events) >= 20_000)
     assert listener.events == [(unique, b"%d" % number) for number in range(1, 20_001)]
 
 
@@ -64,12 +64,12 @@ async def test_messages_that_arrived_together_are_handed_over_in_one_turn(
     loop.call_soon(next_turn)
     # a script publishes at once, so most of it is in the socket when the loop looks
     await connection.execute("EVAL", BURST, 1, unique, 1000)
-    await listener.hears(lambda: len(listener.events) >= 1000)
+    await listener.records(lambda: len(listener.events) >= 1000)
 
     assert len(set(turns)) < 100
 
 
-async def test_exception_in_a_handler_is_logged_and_stops_nothing(
+async def test_exception_in_a_handler_is_logged_and_delivery_continues(
     listen: Listening,
     redis_server: RedisServer,
     connection: Connection,
@@ -85,7 +85,7 @@ async def test_exception_in_a_handler_is_logged_and_stops_nothing(
 
     await connection.execute("EVAL", BURST, 1, unique, 3)
 
-    await listener.hears(lambda: len(listener.events) >= 3)
+    await listener.records(lambda: len(listener.events) >= 3)
     assert listener.messages == [(unique, b"1"), (unique, b"2"), (unique, b"3")]
     assert caplog.text.count("RuntimeError: a handler of the test") == 1
     assert listener.changes == []
@@ -130,10 +130,10 @@ async def test_unsubscribed_name_is_left_and_the_connection_stays(
     assert listener.events == []
 
 
-async def test_nothing_is_handed_over_after_unsubscribe(
+async def test_no_message_is_delivered_after_unsubscribe(
     script_server: Callable[..., Awaitable[ScriptedServer]], listen: Listening
 ) -> None:
-    """Also not what Redis sent before it heard of it."""
+    """Also none that Redis sent before it executed the command."""
     answers = {
         (b"CLIENT", b"SETNAME"): OK,
         (b"SUBSCRIBE", b"x"): array(b"subscribe", b"x", 1),
@@ -185,7 +185,7 @@ async def test_thousands_of_names_are_subscribed_to_at_once(
     listen: Listening, redis_server: RedisServer, connection: Connection, unique: str
 ) -> None:
     listener = listen(redis_server.url)
-    names = [f"{unique}-{number}" for number in range(3 * pubsub.NAMES_PER_COMMAND + 1)]
+    names = [f"{unique}-{number}" for number in range(3 * pubsub.MAX_NAMES_PER_COMMAND + 1)]
 
     await asyncio.gather(*(listener.subscribe(name) for name in names))
 
@@ -219,7 +219,7 @@ async def test_name_that_is_not_allowed_is_refused_and_not_wanted(
         await listener.subscribe("forbidden")
 
     redis.kill_pubsub()
-    await listener.hears(lambda: "restored" in listener.changes)
+    await listener.records(lambda: "restored" in listener.changes)
     assert redis.pubsub_channels() == {"allowed"}
 
 
@@ -273,7 +273,7 @@ async def test_silent_connection_without_names_is_asked_and_stays(
     assert listener.changes == []
 
 
-async def test_close_fails_who_waits_and_leaves_nothing_behind(
+async def test_close_fails_waiting_callers_and_leaves_no_task(
     listen: Listening,
     unused_url: str,
     caplog: pytest.LogCaptureFixture,
@@ -295,7 +295,7 @@ async def test_close_fails_who_waits_and_leaves_nothing_behind(
     assert listener.changes == []
 
 
-async def test_close_of_a_connected_one_tells_nobody(
+async def test_close_calls_neither_on_lost_nor_on_restored(
     listen: Listening, redis_server: RedisServer, connection: Connection, unique: str
 ) -> None:
     listener = listen(redis_server.url)
