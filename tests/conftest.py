@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from realtime.config.reader import load
 from tests.protocol_client import ProtocolClient, open_client
 from tests.redis_sentinel import Sentinel
 from tests.redis_server import RedisServer
-from tests.server import SECRET, Server
+from tests.server import ROOT, SECRET, Server
 
 CONFIG = load({"token_hmac_secret_key": SECRET})
 
@@ -93,15 +94,17 @@ def start_server(
     server: str = "daphne",
     environment: Mapping[str, str] | None = None,
     application: str = "tests.site.asgi:application",
+    cwd: Path = ROOT,
     **options: Any,
 ) -> Server:
-    """Start a server process. `options` are those of the service."""
+    """Start a server process. `options` are those of the service; `cwd`, see `Server`."""
     return Server(
         tmp_path_factory.mktemp("server"),
         options,
         server=server,
         environment=environment,
         application=application,
+        cwd=cwd,
     )
 
 

@@ -173,8 +173,13 @@ class Server(ListeningProcess):
         environment: Mapping[str, str] | None = None,
         port: int = 0,
         application: str = "tests.site.asgi:application",
+        cwd: Path = ROOT,
     ) -> None:
-        """`port`: where to listen; 0 for any free port."""
+        """
+        Args:
+            port: where to listen; 0 for any free port.
+            cwd: the tree whose code it runs.
+        """
         directory.mkdir(parents=True, exist_ok=True)
         config = directory / "config.json"
         defaults = {"token_hmac_secret_key": SECRET, "api_key": API_KEY}
@@ -192,6 +197,7 @@ class Server(ListeningProcess):
             os.environ
             | {"DJANGO_SETTINGS_MODULE": "tests.settings", "SERVICE_CONFIG_FILE": str(config)}
             | dict(environment or {}),
+            cwd=cwd,
         )
         wait_until(self._accepts, START_TIMEOUT, "a listening server")
 

@@ -36,6 +36,11 @@ class Chaos:
         self.publishers = publishers
         self.subscribers = subscribers
 
+    def go_on_at(self, server: Server, after: Server) -> None:
+        """Name a server to all as the one to try after another."""
+        self.publishers.go_on_at(server, after)
+        self.subscribers.go_on_at(server, after)
+
     async def settle(self, timeout: float = DEADLINE) -> None:
         """End the publishers, wait until everybody has got everything, and judge.
 

@@ -74,6 +74,10 @@ class Publisher:
         self._patience = patience
         self.stopping = False
 
+    def go_on_at(self, server: Server, after: Server) -> None:
+        """Name a server as the one to try after another."""
+        self._servers.insert(self._servers.index(after) + 1, server)
+
     async def run(self, total: int | None = None) -> None:
         """Publish until `total` are posted in all, or `stopping` is set.
 
@@ -159,6 +163,12 @@ class Publishers:
 
     def _posting_to(self, channel: str) -> list[Publisher]:
         return [one for one in [*self.all, *self._markers] if one.channel == channel]
+
+    def go_on_at(self, server: Server, after: Server) -> None:
+        """Name a server to all as the one to try after another."""
+        self._servers.insert(self._servers.index(after) + 1, server)
+        for publisher in self.all:
+            publisher.go_on_at(server, after)
 
     def start(self, total: int | None = None) -> None:
         """Let each publish `total` publications, or until `stop`; again after a `stop`."""

@@ -75,6 +75,10 @@ class Subscriber:
         """Whether this publication is among the latest it received."""
         return any(one.key == key for one in self.received[channel][-1000:])
 
+    def go_on_at(self, server: Server, after: Server) -> None:
+        """Name a server as the one to try after another."""
+        self._servers.insert(self._servers.index(after) + 1, server)
+
     async def cut(self) -> None:
         """Cut its connection."""
         assert self._client is not None
@@ -180,6 +184,11 @@ class Subscribers:
             for flags in subscriber.recovered.values()
             for flag in flags
         ]
+
+    def go_on_at(self, server: Server, after: Server) -> None:
+        """Name a server to all as the one to try after another."""
+        for subscriber in self.all:
+            subscriber.go_on_at(server, after)
 
     def of(self, channel: str) -> list[Subscriber]:
         return [subscriber for subscriber in self.all if channel in subscriber.channels]

@@ -67,10 +67,10 @@ def output(
 class Worker:
     """A process that does what it is told; see `tests.site.worker`."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], cwd: Path = ROOT) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.site.worker"],
-            cwd=ROOT,
+            cwd=cwd,
             env={**os.environ, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -109,9 +109,9 @@ class Worker:
 
 
 @contextmanager
-def worker(environment: Mapping[str, str]) -> Iterator[Worker]:
-    """A worker for the length of a `with` block."""
-    process = Worker(environment)
+def worker(environment: Mapping[str, str], cwd: Path = ROOT) -> Iterator[Worker]:
+    """A worker for the length of a `with` block. `cwd`: the tree whose code it runs."""
+    process = Worker(environment, cwd)
     try:
         yield process
     finally:

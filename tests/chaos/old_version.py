@@ -1,0 +1,72 @@
+"""The version before the present layout, from Git, for processes that run its code."""
+
+from __future__ import annotations
+
+import compileall
+import io
+import os
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import require
+from tests.server import ROOT
+
+COMMIT = "178b7f06e07018f169334e0a8af38a64a7526569"
+"""The last commit before modules moved: a node of it writes what the previous version wrote."""
+
+PARTS = (
+    "realtime",
+    "api",
+    "admin_panel",
+    "tests/__init__.py",
+    "tests/settings.py",
+    "tests/site",
+)
+"""What a server of the test site needs."""
+
+SETTINGS = """\
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.settings import *
+
+# the present version is installed in the same environment
+tree = Path(__file__).resolve().parent.parent
+for name in ("realtime", "api", "admin_panel"):
+    origin = Path(find_spec(name).origin)
+    assert origin.is_relative_to(tree), f"{name} is at {origin}, not in {tree}"
+"""
+"""Settings with which a process that finds another version's code does not start."""
+
+
+def unpack(tree: Path) -> None:
+    """Write the old version into a directory.
+
+    Without its commit the test fails in CI and is skipped elsewhere.
+    """
+    git = require("git", "apt install git")
+    archive = subprocess.run(
+        [git, "archive", "--format=tar", COMMIT, *PARTS],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if archive.returncode:
+        message = f"commit {COMMIT[:7]} is not in this clone (git fetch --unshallow)"
+        if os.environ.get("CI"):
+            pytest.fail(f"{message}: {archive.stderr.decode(errors='replace').strip()}")
+        pytest.skip(message)
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        files.extractall(tree, filter="data")
+    (tree / "tests" / "old_settings.py").write_text(SETTINGS)
+    # or each process would compile it, where Python is told not to write
+    compileall.compile_dir(tree, quiet=1)
+
+
+def environment(tree: Path) -> Mapping[str, str]:
+    """The environment, besides the usual one, of a process that runs the code of a tree."""
+    return {"PYTHONPATH": str(tree), "DJANGO_SETTINGS_MODULE": "tests.old_settings"}
