@@ -60,7 +60,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Version:
 def service(
     tmp_path_factory: pytest.TempPathFactory, redis_server: RedisServer, old: Version
 ) -> Iterator[Service]:
-    options = {
+    options: dict[str, Any] = {
         "redis_url": redis_server.url,
         "redis_prefix": new_word(),
         "v3_use_offset": True,
