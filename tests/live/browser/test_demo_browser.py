@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import jwt
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
@@ -302,13 +303,22 @@ CONNECT = """
 """Connects with a token; answers with the result of the first good reply to a method."""
 
 
+FETCH_TOKEN = """
+    const done = arguments[arguments.length - 1];
+    fetch("/demo/token").then((response) => response.json()).then((body) => done(body.token));
+"""
+"""Answers with a token of the demo user of this session."""
+
+
 @pytest.mark.parametrize(
     ("ttl", "method"), [(-10, 0), (2, 10)], ids=["expired before connect", "refreshed in time"]
 )
 def test_page_renews_its_token(site: ReadySite, page: Page, ttl: int, method: int) -> None:
     config = load({"token_hmac_secret_key": site.secret("token_hmac_secret_key")})
-    token = issue.connection_token(config, "17", ttl=ttl)
     page.browser.set_script_timeout(20)
+    first = page.browser.execute_async_script(FETCH_TOKEN)
+    user = jwt.decode(first, options={"verify_signature": False})["sub"]
+    token = issue.connection_token(config, user, ttl=ttl)
 
     result = page.browser.execute_async_script(CONNECT, site.socket, token, method)
 
