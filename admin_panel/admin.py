@@ -1,6 +1,6 @@
-"""The panel's first home: a section "Realtime" of the Django admin.
+"""The panel in the Django admin: its section "Realtime".
 
-The default admin site has it, one that `AdminConfig.default_site` names included. For another
+The default admin site has it, including one that `AdminConfig.default_site` names. For another
 `AdminSite` of the project:
 
     from realtime.admin_panel.admin import register
@@ -34,7 +34,7 @@ else:
 
 
 class AdminPanel(Panel):
-    """The panel inside an admin site, which signs its users in."""
+    """The panel inside an admin site, whose users are the operators."""
 
     base_template = "admin_panel/in_admin.html"
     namespace = "admin"
@@ -50,23 +50,23 @@ class AdminPanel(Panel):
         return self._site.name
 
     def operator(self, request: HttpRequest) -> Operator:
-        """The user who is signed in."""
+        """Return the user who is logged in."""
         return UserOperator(request.user)
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        """What the admin's own templates need."""
+        """Return the context of the admin's own templates."""
         request.current_app = self._site.name
         return self._site.each_context(request)
 
 
 class PageAdmin(ModelAdmin):
-    """One page in place of the usual five: there is nothing to list, change or delete."""
+    """One page of the panel in place of the views of a model."""
 
     page: Page
     panel: Panel
 
     def get_urls(self) -> list[URLPattern]:
-        """The page stands where the list would be."""
+        """Return the URLs of the page, which takes the place of the list."""
         urls = [
             path(route, self.admin_site.admin_view(view), name=name)
             for route, name, view in shell.routes(self.panel, self.page)
@@ -76,38 +76,38 @@ class PageAdmin(ModelAdmin):
         return [*urls, path("", urls[0].callback, name=name)]
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Whether the admin's index shows the page."""
+        """Return whether the admin's index shows the page."""
         return self.page.listed and self.page.allowed(self.panel.operator(request))
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Whether this user may open the page."""
+        """Return whether the user may open the page."""
         return self.page.allowed(self.panel.operator(request))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody."""
+        """Return False: there is no object."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Nobody."""
+        """Return False: there is no object."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Nobody."""
+        """Return False: there is no object."""
         return False
 
 
 def register(site: AdminSite) -> None:
-    """Serve the panel in an admin site."""
+    """Add the panel to an admin site."""
     panel = AdminPanel(site)
     for page in PAGES:
         site.register(entry_of(page), PageAdmin, page=page, panel=panel)
 
 
 def entry_of(page: Page) -> type[models.Model]:
-    """What stands for a page in the admin's index, which lists models only.
+    """Return a model for a page, because the admin's index lists only models.
 
-    It is kept out of Django's registry of models: no table, no content type, no permission and
-    no migration.
+    It is not in Django's registry of models: it has no table, no content type, no permission
+    and no migration.
     """
     options = {
         "apps": Apps(),

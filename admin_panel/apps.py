@@ -1,4 +1,4 @@
-"""The Django app of the operators' panel."""
+"""The Django app of the panel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class AdminPanelConfig(AppConfig):
     verbose_name = _("Realtime")
 
     def ready(self) -> None:
-        """Have `migrate` make a permission for each namespace, and the setting checked."""
+        """Let `migrate` create a permission for each namespace, and register the system check."""
         from .permissions import create_for_namespaces
         from .publishing.threshold import check_setting
 

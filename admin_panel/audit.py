@@ -1,4 +1,4 @@
-"""What operators did, in the admin's log: who, what, and to which channel or user."""
+"""The actions of operators in the admin's log: who did what, and to which channel or user."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from django.utils.translation import gettext_lazy as _
 from .models import Channel, Connection, Publication
 
 DETAIL_MAX_LENGTH = 500
-"""Characters of published data that are logged."""
+"""Characters of published data in an entry."""
 
 _SEPARATOR = ": "
 
 
 class Kind(NamedTuple):
-    """One kind of action: what it is done to, its flag in the log, and its words."""
+    """A kind of action: the model of its target, its flag in the log, and its text."""
 
     model: type[models.Model]
     flag: int
@@ -36,18 +36,20 @@ DISCONNECT = Kind(Connection, DELETION, _("Disconnected"))
 """Target: user ID."""
 
 UNSUBSCRIBE = Kind(Connection, DELETION, _("Unsubscribed"))
-"""Target: user ID. Detail: the channel, none for all of them."""
+"""Target: user ID. Detail: the channel, "" for all channels."""
 
 REMOVE_HISTORY = Kind(Channel, DELETION, _("History removed"))
 """Target: channel."""
 
 
 def record(user_id: int | str | UUID, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
-    """Make one entry for each target.
+    """Add one entry for each target.
 
     Args:
-        user_id: primary key of the Django user whose entries they are.
-        detail: what the words do not say; it is cut where it is long.
+        user_id: primary key of the Django user to whom the entries belong.
+        kind: of the action.
+        targets: channels or user IDs.
+        detail: added to the text of the kind, cut after `DETAIL_MAX_LENGTH` characters.
     """
     if len(detail) > DETAIL_MAX_LENGTH:
         detail = detail[:DETAIL_MAX_LENGTH] + "…"
@@ -58,18 +60,18 @@ def record(user_id: int | str | UUID, kind: Kind, targets: Sequence[str], detail
         # names may hold null characters, which not every database stores
         queryset=[kind.model(pk=target.replace("\0", "\N{SYMBOL FOR NULL}")) for target in targets],
         action_flag=kind.flag,
-        # never the detail alone: Django reads messages that begin with a bracket as its own
+        # not the detail alone: Django parses messages that begin with a bracket
         change_message=f"{words}{_SEPARATOR}{detail}" if detail else words,
     )
 
 
 def entries(kind: Kind) -> QuerySet[LogEntry]:
-    """The entries about what actions of this kind are done to, newest first."""
+    """Return the entries about the targets of a kind of action, newest first."""
     content_type = ContentType.objects.get_for_model(kind.model)
-    found = LogEntry.objects.filter(content_type=content_type)
-    return found.select_related("user").order_by("-action_time", "-pk")
+    matching = LogEntry.objects.filter(content_type=content_type)
+    return matching.select_related("user").order_by("-action_time", "-pk")
 
 
 def detail_of(entry: LogEntry) -> str:
-    """The detail of an entry, in whichever language its words are."""
+    """Return the detail of an entry, whatever the language of its text."""
     return entry.change_message.partition(_SEPARATOR)[2]

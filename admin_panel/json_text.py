@@ -1,6 +1,6 @@
-"""JSON of the service as a page shows it: indented, folded where it is long, cut where it is huge.
+"""JSON as a page shows it: indented, folded if it is long, cut if it is very long.
 
-Numbers and the order of keys are shown as they were published; nothing is read into Python
+Numbers and the order of keys stay as they were published, because nothing is decoded into Python
 objects. Letters that were published as escapes are shown as letters.
 """
 
@@ -15,17 +15,17 @@ import msgspec
 from realtime.payload import Payload
 
 ONE_LINE = 80
-"""Characters that are shown on one line."""
+"""Characters of a value that fits on one line."""
 
 UNFOLDED_LINES = 12
 UNFOLDED = 600
-"""Lines and characters that are shown without being asked for."""
+"""Lines and characters of a value that is not folded."""
 
 PREVIEW = 120
-"""Characters shown of what is folded."""
+"""Characters of a folded value that are shown."""
 
 LONGEST = 20_000
-"""Characters shown at all: a page with many such values still has to be sent and drawn."""
+"""Characters of a value on a page, which may have many of them."""
 
 _ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
@@ -35,16 +35,16 @@ _ESCAPE = re.compile(
 
 
 class JSONText(NamedTuple):
-    """One JSON value, ready to be shown."""
+    """A JSON value, laid out."""
 
     text: str
     preview: str
     """Its beginning in one line."""
     num_bytes: int
-    """Of the value as it was published."""
+    """The size of the value as it was published."""
     is_folded: bool
     is_cut: bool
-    """Whether `text` is the beginning only."""
+    """Whether `text` is only the beginning."""
 
 
 def json_text(data: Payload) -> JSONText:
@@ -63,15 +63,15 @@ def json_text(data: Payload) -> JSONText:
 def _format(data: Payload, indent: int) -> str:
     try:
         text = msgspec.json.format(data.raw, indent=indent).decode()
-    except msgspec.MsgspecError:  # half of a surrogate pair in an escape, mended in `json`
+    except msgspec.MsgspecError:  # a lone surrogate escape, which `json` has replaced
         text = msgspec.json.format(data.json, indent=indent).decode()
-    except RecursionError:  # accepted where the call stack was not as deep as here
+    except RecursionError:  # it was accepted with a shallower call stack
         text = data.raw.decode()
     return _ESCAPE.sub(_letter, text)
 
 
 def _letter(escape: re.Match[str]) -> str:
-    """The letter that an escape stands for; what cannot be seen, and most ASCII, stays escaped."""
+    """Return the letter of an escape. Invisible characters and most of ASCII stay escapes."""
     letter: str = json.loads(f'"{escape[0]}"')
-    shown = letter in "<>&" or (letter.isprintable() and not letter.isascii())
-    return letter if shown else escape[0]
+    is_shown = letter in "<>&" or (letter.isprintable() and not letter.isascii())
+    return letter if is_shown else escape[0]

@@ -1,7 +1,4 @@
-"""What the panel needs of Django's models: permissions, and names in the admin's log.
-
-None of them has a table: the service keeps what they stand for.
-"""
+"""Models without tables, for permissions and for the entries of the admin's log."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 class Publication(models.Model):
     """A publication by an operator.
 
-    `publish` is for all channels. Beside it there is a permission for each namespace, which
-    `permissions.create_for_namespaces` makes.
+    The permission `publish` is for all channels. `permissions.create_for_namespaces` creates one
+    more for each namespace.
     """
 
     channel = models.CharField(primary_key=True, max_length=255)
@@ -30,7 +27,7 @@ class Publication(models.Model):
 
 
 class Channel(models.Model):
-    """A channel, as the panel shows it."""
+    """A channel."""
 
     name = models.CharField(primary_key=True, max_length=255)
 

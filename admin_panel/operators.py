@@ -1,4 +1,4 @@
-"""The operator: who looks at a page, what they may do, and how that is logged."""
+"""The operator of a page: their permissions, and the log of their actions."""
 
 from __future__ import annotations
 
@@ -18,52 +18,55 @@ if TYPE_CHECKING:
 
 
 class Operator(ABC):
-    """What pages and templates know of whoever looks at them."""
+    """The operator, as pages and templates see them."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """How the panel calls this operator."""
+        """The name that the panel shows."""
 
     @property
     @abstractmethod
     def may_view(self) -> bool:
-        """Open the pages that show nodes, channels, users and options."""
+        """Whether they may open the pages that show nodes, channels, users and options."""
 
     @abstractmethod
     def may_publish(self, channel: str) -> bool:
-        """Publish into this channel. In templates: `operator|may_publish:channel`."""
+        """Return whether they may publish into a channel.
+
+        In templates: `operator|may_publish:channel`.
+        """
 
     @property
     @abstractmethod
     def may_publish_somewhere(self) -> bool:
-        """Publish into some channels."""
+        """Whether they may publish into any channel at all."""
 
     @property
     @abstractmethod
     def may_disconnect(self) -> bool:
-        """Disconnect users."""
+        """Whether they may disconnect users."""
 
     @property
     @abstractmethod
     def may_unsubscribe(self) -> bool:
-        """Unsubscribe users from channels."""
+        """Whether they may unsubscribe users from channels."""
 
     @property
     @abstractmethod
     def may_remove_history(self) -> bool:
-        """Remove the history of channels."""
+        """Whether they may remove the history of channels."""
 
     @abstractmethod
     def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
-        """Log what this operator does; see `log.record`."""
+        """Log an action of this operator; see `audit.record`."""
 
     @contextmanager
     def logged(self, kind: Kind, *targets: str, detail: str = "") -> Iterator[None]:
-        """Log what the block does to these targets. When it raises, nothing is logged.
+        """Log the action of the `with` block on these targets, unless the block raises.
 
-        In the block, publish with `on_commit=False`, as `service.publish` does: what goes out
-        after the commit can fail when it is logged already.
+        In the block, publish with `on_commit=False`, as `service.publish` does: a publication
+        after the commit could fail although it is logged.
         """
         with transaction.atomic(using=router.db_for_write(LogEntry)):
             self.log(kind, targets, detail)
@@ -104,5 +107,5 @@ class UserOperator(Operator):
         return permissions.may_remove_history(self._user)
 
     def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
-        assert self._user.pk is not None, "nobody acts who is not signed in"
+        assert self._user.pk is not None, "an operator without a user cannot act"
         record(self._user.pk, kind, targets, detail)

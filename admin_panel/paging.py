@@ -1,4 +1,4 @@
-"""Lists in pages: which part of a list is shown, and links to the others."""
+"""Lists in pages: a page of a list, and the numbers of the others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from django.core.paginator import Page, Paginator
 
 
 def page_of(items: Sequence[Any], size: int, number: str | None) -> Page[Any]:
-    """One page of a list; the first or last where there is no such page."""
+    """Return a page of a list; the first or the last one if the number is out of range."""
     return Paginator(items, size).get_page(number)
 
 
 def numbers(page: Page[Any]) -> list[int | None]:
-    """The pages to link to; None where some are left out."""
+    """Return the numbers of the pages to link to; None for omitted ones."""
     around = page.paginator.get_elided_page_range(page.number, on_each_side=1, on_ends=1)
     return [number if isinstance(number, int) else None for number in around]

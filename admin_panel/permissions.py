@@ -1,4 +1,4 @@
-"""Who may do what in the panel. Every view and every template asks here.
+"""The permissions of the panel. Every view and every template checks them here.
 
     realtime_admin.view                  open the pages that show the service
     realtime_admin.publish               publish into any channel
@@ -23,24 +23,24 @@ from realtime.config import sources
 
 APP_LABEL = "realtime_admin"
 CODENAME_MAX_LENGTH = 100
-"""Of Django's Permission; a namespace with a longer name gets no permission of its own."""
+"""Limit of Django's Permission. A namespace with a longer name gets no permission of its own."""
 
 
 class Holder(Protocol):
-    """Whoever has permissions: a user of Django, or of a backend like it."""
+    """A holder of permissions: a Django user, or a user of a similar backend."""
 
     def has_perm(self, perm: str, /) -> bool:
-        """Whether this user has a permission, "app_label.codename"."""
+        """Return whether this user has a permission, "app_label.codename"."""
         ...
 
 
 def may_view(user: Holder) -> bool:
-    """Whether this user may open the pages that show nodes, channels, users and options."""
+    """Return whether a user may open the pages that show nodes, channels, users and options."""
     return _has(user, "view")
 
 
 def may_publish(user: Holder, channel: str) -> bool:
-    """Whether this user may publish into a channel."""
+    """Return whether a user may publish into a channel."""
     if _has(user, "publish"):
         return True
     namespace = namespace_of(channel, sources.current())
@@ -48,49 +48,49 @@ def may_publish(user: Holder, channel: str) -> bool:
 
 
 def may_publish_somewhere(user: Holder) -> bool:
-    """Whether there is a namespace this user may publish into."""
+    """Return whether there is any channel that a user may publish into."""
     return _has(user, "publish") or any(
         _has(user, codename(namespace)) for namespace in sources.current().namespaces
     )
 
 
 def may_disconnect(user: Holder) -> bool:
-    """Whether this user may disconnect users of the service."""
+    """Return whether a user may disconnect users of the service."""
     return _has(user, "disconnect")
 
 
 def may_unsubscribe(user: Holder) -> bool:
-    """Whether this user may unsubscribe users of the service."""
+    """Return whether a user may unsubscribe users of the service."""
     return _has(user, "unsubscribe")
 
 
 def may_remove_history(user: Holder) -> bool:
-    """Whether this user may remove the history of channels."""
+    """Return whether a user may remove the history of channels."""
     return _has(user, "remove_history")
 
 
 def codename(namespace: str) -> str:
-    """The permission to publish into a namespace."""
+    """Return the codename of the permission to publish into a namespace."""
     return f"publish_{namespace}"
 
 
 def create_for_namespaces(sender: AppConfig, using: str = DEFAULT_DB_ALIAS, **signal: Any) -> None:
-    """After `migrate`: make the permissions of the configured namespaces that are missing.
+    """Create the missing permissions of the configured namespaces, after `migrate`.
 
-    Those of namespaces that are gone stay: the namespace may come back, and meanwhile they
-    allow nothing.
+    Permissions of removed namespaces stay: the namespace may return, and until then they allow
+    nothing.
     """
-    # `flush` tells of no apps: there is no migration, all are as they are now
+    # `flush` sends no apps: there is no migration, and the models are the current ones
     apps = signal.get("apps", global_apps)
     try:
         publication = apps.get_model(APP_LABEL, "Publication")
         content_types = apps.get_model("contenttypes", "ContentType")
         permissions = apps.get_model("auth", "Permission")
     except LookupError:
-        return  # the migration stopped before there was one of them
+        return  # the migration stopped before these models
     if not router.allow_migrate_model(using, permissions):
         return
-    # another app may make the content types after us
+    # the app of content types may be migrated after this one
     content_type, _ = content_types.objects.using(using).get_or_create(
         app_label=APP_LABEL, model=publication._meta.model_name
     )

@@ -53,9 +53,9 @@ class Unavailable(Exception):
     def __init__(self, title: str | Promise, advice: str | Promise, detail: str) -> None:
         """
         Args:
-            title: what is wrong, in a few words.
+            title: the problem in a few words.
             advice: what still works, and what to do.
-            detail: the error itself, in English; it holds no secret.
+            detail: the text of the error, in English, without secrets.
         """
         super().__init__(detail)
         self.title = title
@@ -65,23 +65,25 @@ class Unavailable(Exception):
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Turn what keeps the service from answering into `Unavailable`."""
+    """Raise `Unavailable` for errors that keep the service from answering."""
     try:
         yield
     except EngineUnavailable as error:
         title = _("Redis cannot be reached")
         advice = _(
-            "Clients stay connected; where history is recovered they catch up when Redis is back."
-            " Until then nothing can be published, and lists and counts cannot be read."
+            "Clients stay connected. In channels with recovery they catch up when Redis is back."
+            " Until then nothing can be published, and lists and counts are not available."
         )
         raise Unavailable(title, advice, str(error)) from error
     except NotServing as error:
         title = _("This process serves no clients")
-        advice = _("Open the panel in the process that serves them, or connect all with a Redis.")
+        advice = _(
+            "Open the panel in a process that serves clients, or use Redis for all processes."
+        )
         raise Unavailable(title, advice, str(error)) from error
     except InternalError as error:
         title = _("The service did not answer in time")
-        advice = _("It may be busy. Clients stay connected; try again in a moment.")
+        advice = _("It may be busy. Clients stay connected. Try again in a moment.")
         raise Unavailable(title, advice, str(error)) from error
 
 
@@ -89,30 +91,30 @@ def answering() -> Iterator[None]:
 
 
 def nodes() -> list[NodeStatus]:
-    """The processes of the service, sorted by name; also those that fell silent lately.
+    """Return the nodes by name, including those whose heartbeat stopped recently.
 
     Raises:
-        Unavailable
+        Unavailable: the service does not answer.
     """
     with answering():
         return sorted(realtime.nodes(), key=lambda node: (node.name, node.uid))
 
 
 def round_trip() -> float | None:
-    """Seconds that a round trip to Redis takes; None with the memory engine.
+    """Return the seconds of a round trip to Redis; None with the memory engine.
 
     Raises:
-        Unavailable
+        Unavailable: the service does not answer.
     """
     with answering():
         return realtime.round_trip()
 
 
 def channels() -> list[str]:
-    """The channels that have a subscriber, sorted.
+    """Return the channels that have a subscriber, sorted.
 
     Raises:
-        Unavailable
+        Unavailable: the service does not answer.
     """
     with answering():
         return realtime.channels()
@@ -128,23 +130,23 @@ def options_of(channel: str) -> ChannelOptions:
 
 
 def subscribers(channels: Sequence[str]) -> Subscribers:
-    """Channel → subscribers over all nodes, and which nodes did not answer.
+    """Return the number of subscribers by channel, and the nodes that did not answer.
 
     Raises:
-        Unavailable
+        Unavailable: the service does not answer.
     """
     with answering():
         return realtime.subscribers(channels)
 
 
 def connections(user: str) -> SurveyResult[ConnectionsAnswer]:
-    """What every node tells of a user's connections, and which nodes did not answer.
+    """Return every node's report of a user's connections, and the nodes that did not answer.
 
-    The infos are JSON as clients get it: `realtime.connections` makes Python objects of all of
-    them, and fails where one has no such form.
+    The infos stay JSON, as clients get it: `realtime.connections` decodes all of them, and fails
+    for one that Python cannot decode.
 
     Raises:
-        Unavailable
+        Unavailable: the service does not answer.
         Error: code 107, the user ID is empty.
     """
     with answering():
@@ -206,10 +208,14 @@ def publication(channel: str, offset: int) -> Publication | None:
 
 
 def observer_token(channel: str, ttl: float) -> str:
-    """A token with which the operator's browser watches a channel for `ttl` seconds.
+    """Return a token with which the operator's browser observes a channel.
+
+    Args:
+        channel: its name.
+        ttl: seconds until the token expires.
 
     Raises:
-        Error: code 102 or 107, the name is no channel's.
+        Error: code 102 or 107, the name is not that of a channel.
     """
     return realtime.observer_token(channel, ttl)
 
@@ -218,33 +224,33 @@ def observer_token(channel: str, ttl: float) -> str:
 
 
 def publish(channel: str, data: object) -> None:
-    """Publish at once, whatever transaction is open: a failure is known here and now.
+    """Publish at once, even in a transaction, so that a failure is raised here.
 
     Raises:
-        Unavailable
-        Error
-        ValueError: the data are no JSON the service accepts.
+        Unavailable: the service does not answer.
+        Error: code 102 or 107, the name is not that of a channel.
+        ValueError: the data are not JSON that the service accepts.
     """
     with answering():
         realtime.publish(channel, data, on_commit=False)
 
 
 def remove_history(channel: str) -> None:
-    """Forget what a channel keeps.
+    """Remove the publications that a channel keeps.
 
     Raises:
-        Unavailable
-        Error: code 108 where history is off.
+        Unavailable: the service does not answer.
+        Error: code 108, the channel keeps no history.
     """
     with answering():
         realtime.history_remove(channel)
 
 
 def disconnect(user: str) -> None:
-    """Disconnect a user's connections at every node; their clients do not come back.
+    """Close a user's connections at every node; their clients do not reconnect.
 
     Raises:
-        Unavailable
+        Unavailable: the service does not answer.
         Error: code 107, the user ID is empty.
     """
     with answering():
@@ -255,8 +261,8 @@ def unsubscribe(user: str, channel: str = "") -> None:
     """Unsubscribe a user's connections at every node from a channel, or from all channels.
 
     Raises:
-        Unavailable
-        Error: code 102 or 107, the name is no channel's or the user ID is empty.
+        Unavailable: the service does not answer.
+        Error: code 102 or 107, the name is not that of a channel, or the user ID is empty.
     """
     with answering():
         realtime.unsubscribe(user, channel)
@@ -280,15 +286,15 @@ def decode_params(method: str, params: bytes) -> Any:
 
 
 def run_command(method: str, params: bytes) -> bytes:
-    """Run a command of the server API; returns its result as JSON, as /api would.
+    """Run a command of the server API and return its result as JSON, as /api would.
 
     Args:
         method: a name of `methods.METHODS`.
         params: JSON text, or nothing.
 
     Raises:
-        Unavailable
-        Error
+        Unavailable: the service does not answer.
+        Error: the service refuses the command.
     """
     number = methods.METHOD_NUMBERS[method]
     with answering():
@@ -296,11 +302,11 @@ def run_command(method: str, params: bytes) -> bytes:
 
 
 def run_commands(content_type: str, body: bytes) -> http.Response:
-    """Answer one request of the server API, whose sender may use it. Failures are answers, too."""
+    """Respond to a request of the server API from an authorised caller. Never raises."""
     try:
         return serving.call(lambda member: http.handle(member, content_type, body))
     except NotServing as error:
-        logger.error("A command cannot be served: %s", error)
+        logger.error("Could not run a command of the server API: %s", error)
         return http.UNAVAILABLE
 
 

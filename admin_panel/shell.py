@@ -20,14 +20,17 @@ METHODS = ("GET", "HEAD", "POST")
 
 
 def routes(panel: Panel, page: Page) -> Iterator[tuple[str, str, Any]]:
-    """Path below the page's own path, URL name, and Django view, for the page and its parts."""
+    """Yield path, URL name and Django view of a page and its parts.
+
+    Paths are below the path of the page.
+    """
     yield "", f"{panel.prefix}{page.name}", serve(panel, page, page.view)
     for word, view in page.parts.items():
         yield f"{word}/", f"{panel.prefix}{page.name}_{word}", serve(panel, page, view)
 
 
 def serve(panel: Panel, page: Page, view: View) -> Any:
-    """A view of ours as a view of Django. Its home decides who is signed in."""
+    """Return the Django view of a page's view. The home decides who is signed in."""
 
     @never_cache
     @csrf_protect
@@ -48,7 +51,7 @@ def serve(panel: Panel, page: Page, view: View) -> Any:
 
 
 def protect(request: HttpRequest, response: HttpResponse) -> None:
-    """Have the browser run our own files only, and show the page in no other site's frame."""
+    """Set the security headers: own scripts only, no frame of another site."""
     response["Content-Security-Policy"] = content_security_policy(request)
     response["X-Frame-Options"] = "DENY"
     response["X-Content-Type-Options"] = "nosniff"
@@ -56,7 +59,7 @@ def protect(request: HttpRequest, response: HttpResponse) -> None:
 
 
 def content_security_policy(request: HttpRequest) -> str:
-    """Only our own files, and only our own WebSocket: injected markup could do nothing."""
+    """Return the policy: own files and own WebSocket only, so injected markup has no effect."""
     scheme, _separator, rest = service.endpoint(request).partition("://")
     socket = f"{scheme}://{rest.partition('/')[0]}"
     return "; ".join(
@@ -65,7 +68,7 @@ def content_security_policy(request: HttpRequest) -> str:
             "script-src 'self'",
             "style-src 'self'",
             "img-src 'self' data:",
-            # some browsers do not count the WebSocket of the same host as 'self'
+            # for some browsers 'self' does not include the WebSocket of the same host
             f"connect-src 'self' {socket}",
             "form-action 'self'",
             "base-uri 'none'",

@@ -1,4 +1,4 @@
-"""Numbers in words."""
+"""Texts that several pages show: time spans, and what options and name say about a channel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from realtime.config.options import CHANNEL_OPTION_FIELDS, ChannelOptions, Confi
 
 
 def duration(seconds: float) -> str:
-    """A time span in its two largest units, for example "3 days, 4 hours"."""
+    """Return a time span in its two largest units, for example "3 days, 4 hours"."""
     whole = max(0, int(seconds))
     days, rest = divmod(whole, 86400)
     hours, rest = divmod(rest, 3600)
@@ -32,7 +32,7 @@ def duration(seconds: float) -> str:
 
 
 class Word(NamedTuple):
-    """A word about a channel, and a sentence that explains it."""
+    """A property of a channel in a few words, and a sentence that explains it."""
 
     text: str
     meaning: str
@@ -50,11 +50,11 @@ SWITCHES: Mapping[str, str | Promise] = {
     "proxy_subscribe": gettext_lazy("site decides on subscribing"),
     "proxy_publish": gettext_lazy("site decides on publishing"),
 }
-"""Option → what is said where it is on."""
+"""Option → its text where it is on."""
 
 
 def words_of(options: ChannelOptions) -> list[Word]:
-    """The options that are on, history first."""
+    """Return the options of a channel that are on, history first."""
     words = []
     if options.keeps_history:
         text = ngettext(
@@ -76,12 +76,12 @@ def words_of(options: ChannelOptions) -> list[Word]:
 
 
 def kinds_of(channel: str, config: Config) -> list[Word]:
-    """What the name alone says about who may subscribe."""
+    """Return what the name of a channel says about its subscribers."""
     words = []
     if is_private(channel, config):
-        words.append(Word(_("private"), _("A subscription needs a token of the site.")))
+        words.append(Word(_("private"), _("A subscription needs a token from the site.")))
     if is_user_limited(channel, config):
-        words.append(Word(_("for certain users"), _("Only users in the name may subscribe.")))
+        words.append(Word(_("for certain users"), _("Only the users in its name may subscribe.")))
     return words
 
 

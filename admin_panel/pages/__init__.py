@@ -1,4 +1,4 @@
-"""The pages, in one table. Their order is that of the tabs."""
+"""The table of the pages, in the order of the tabs."""
 
 from __future__ import annotations
 

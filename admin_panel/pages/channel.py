@@ -1,7 +1,7 @@
-"""One channel: its options, who is in it, what it keeps, and what comes while one looks on.
+"""One channel: its options, presence, history and live tail.
 
-Of many clients or publications one page is laid out. Reading them takes time, too, most of all
-from Redis, so only the newest publications are read, and many clients only when asked for.
+Lists are shown in pages. Reading them takes time as well, above all from Redis, so the page reads
+only the newest publications, and many clients only if the operator asks for them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ PRESENCE_PAGE_SIZE = 50
 HISTORY_PAGE_SIZE = 20
 
 PRESENCE_READ = 2_000
-"""Subscribers up to which presence is read without being asked for."""
+"""Subscribers up to which presence is read at once."""
 
 HISTORY_READ = 2_000
-"""Publications one can page through."""
+"""Publications in the list of the history."""
 
 TOKEN_TTL = 300.0
-"""Seconds. An operator who lost the right to look on keeps it this long at most."""
+"""Seconds for which an operator who lost the permission can still watch, at most."""
 
 
 class Present(NamedTuple):
@@ -59,27 +59,27 @@ class Kept(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the page shows of a channel. None: the options do not keep it."""
+    """The state of a channel. None for what its options do not keep."""
 
     subscribers: int
     missing: list[str]
     num_users: int | None
     present: ListPage[Any] | None
-    """None also where there are too many to read them unasked, see `is_crowded`."""
+    """None also if there are too many clients, see `is_crowded`."""
     kept: ListPage[Any] | None
     is_crowded: bool
     is_cut: bool
-    """Whether more may be kept than `kept` knows of."""
+    """Whether the channel may keep more than `kept`."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing of this channel yet."""
+        """Whether the channel has no subscribers and no history."""
         lists = [part for part in (self.present, self.kept) if part is not None]
         return not self.subscribers and not any(part.paginator.count for part in lists)
 
 
 def show(request: PageRequest) -> HttpResponse:
-    """The channel that the query names; without one, a field to name it."""
+    """Show the channel in the query; without one, a search field."""
     channel = request.http.GET.get("channel", "")
     if not channel:
         return request.render("channel.html")
@@ -113,10 +113,10 @@ def show(request: PageRequest) -> HttpResponse:
 
 
 def read(request: PageRequest, channel: str, options: ChannelOptions) -> State:
-    """Ask the service.
+    """Read the state of a channel.
 
     Raises:
-        Unavailable
+        Unavailable: the service does not answer.
     """
     subscribers = service.subscribers([channel])
     present = kept = num_users = None
@@ -142,13 +142,18 @@ def read(request: PageRequest, channel: str, options: ChannelOptions) -> State:
 
 
 def is_too_much(subscribers: int, asked: str | None) -> bool:
-    """Whether presence is not read. `asked`: which page of it was asked for."""
+    """Return whether presence is too large to read.
+
+    Args:
+        subscribers: their number.
+        asked: the page of the list in the query; with one, presence is read.
+    """
     return subscribers > PRESENCE_READ and not asked
 
 
 @sensitive_variables("token")
 def token(request: PageRequest) -> HttpResponse:
-    """A token with which the page's script looks on; it comes again before one expires."""
+    """Give the page's script an observer token; it asks again before the token expires."""
     try:
         token = service.observer_token(request.http.GET.get("channel", ""), TOKEN_TTL)
     except Error as error:
@@ -157,7 +162,7 @@ def token(request: PageRequest) -> HttpResponse:
 
 
 def data(request: PageRequest) -> HttpResponse:
-    """The data of one publication as they were published, however long they are."""
+    """Send the complete data of one publication, as they were published."""
     channel = request.http.GET.get("channel", "")
     offset = request.http.GET.get("offset", "")
     try:
@@ -166,12 +171,12 @@ def data(request: PageRequest) -> HttpResponse:
         publication = None
     if publication is not None:
         return HttpResponse(publication.data.raw, content_type="application/json")
-    request.warning(_("This publication is not kept any longer."))
+    request.warning(_("The history no longer has this publication."))
     return request.redirect("channel", channel=channel)
 
 
 def remove(request: PageRequest) -> HttpResponse:
-    """Ask whether to remove the history of a channel; do it, log it, and go back."""
+    """Ask for confirmation, then remove the history of a channel."""
     if not request.operator.may_remove_history:
         raise PermissionDenied
     channel = request.http.GET.get("channel", "")
@@ -197,8 +202,8 @@ def remove(request: PageRequest) -> HttpResponse:
 
 def _present(info: ClientInfo) -> Present:
     infos = [("conn_info", info.conn_info), ("chan_info", info.chan_info)]
-    shown = [(name, json_text(value)) for name, value in infos if value is not None]
-    return Present(info.client, info.user, shown)
+    texts = [(name, json_text(value)) for name, value in infos if value is not None]
+    return Present(info.client, info.user, texts)
 
 
 def _kept(publication: Publication) -> Kept:

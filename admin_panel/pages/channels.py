@@ -16,13 +16,13 @@ from ..panel import PageRequest
 
 PAGE_SIZE = 50
 LISTED = 10_000
-"""Channels one can page through; beyond them, one searches."""
+"""Channels in the list; the others are found by searching."""
 
 _GLOB = re.compile(r"[*?\[]")
 
 
 def show(request: PageRequest) -> HttpResponse:
-    """The channels a search finds, a page of them."""
+    """Show a page of the channels that a search finds."""
     search = request.http.GET.get("q", "").strip()
     channels = service.channels()
     found = find(channels, search)
@@ -43,11 +43,14 @@ def show(request: PageRequest) -> HttpResponse:
 
 
 def find(channels: list[str], search: str) -> list[str]:
-    """The channels that contain a text, or match a pattern as of file names; in any case."""
+    """Return the channels that contain a text or match a pattern, ignoring case.
+
+    Patterns are those of file names: `*`, `?` and `[..]`.
+    """
     if not search:
         return channels
     if _GLOB.search(search):
         matches = re.compile(translate(search), re.IGNORECASE).match
         return [channel for channel in channels if matches(channel)]
-    wanted = search.lower()
-    return [channel for channel in channels if wanted in channel.lower()]
+    search = search.lower()
+    return [channel for channel in channels if search in channel.lower()]

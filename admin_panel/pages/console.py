@@ -1,12 +1,12 @@
-"""Run any command of the server API, and see what it answers.
+"""Run any command of the server API, and show its response.
 
-    typed ──► refused: the form again, with everything in it
+    form ─────► not valid: the form again, as it was
       │
       ▼
-    run ────► it only reads: the answer beside the request, on the page of the form
-      └─────► it changes something: the same after a redirect, so that loading it again does nothing
+    command ──► that only reads: request and response below the form
+      └───────► that changes something: the same after a redirect, so that a reload does nothing
 
-With JavaScript the answer comes as JSON and is put into the page, which keeps the last commands.
+With JavaScript the response arrives as JSON, and the page keeps the last commands.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from ..publishing.forms import check_json, check_number, text_area
 from .console_methods import BY_NAME, METHODS, Command, command
 
 LONGEST = 200_000
-"""Characters of an answer that are shown."""
+"""Characters of a response that are shown."""
 
 INDENTED = 20_000
 INDENTED_DEPTH = 32
-"""Longer texts are indented only if they are not nested deeper: their size could explode."""
+"""Texts longer than this are indented up to this depth of nesting, because they could explode."""
 
 FLASH = "realtime_admin.console"
 FLASH_MAX_LENGTH = 2500
-"""Characters that the session keeps over a redirect; it may be a cookie."""
+"""Characters that the session keeps for the next page; it may be a cookie."""
 
 _STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 class Answer(NamedTuple):
-    """A command that was run, ready to be shown."""
+    """A command that was run, and its response."""
 
     method: str
     request: str
     """JSON, laid out."""
     response: str
-    """JSON, laid out; the beginning of it where it is very long."""
+    """JSON, laid out; only the beginning if it is very long."""
     num_bytes: int
-    """Of the response."""
+    """Size of the response."""
     is_cut: bool
     ok: bool
-    """Whether it is a result, and not an error."""
+    """True for a result, False for an error."""
     milliseconds: float
 
 
@@ -74,7 +74,7 @@ class ConsoleForm(forms.Form):
     )
 
     def clean_params(self) -> str:
-        """As they were typed; nothing is a value, too."""
+        """Check the params and return them as they were typed; "" for none."""
         text: str = self.cleaned_data["params"]
         if not text.strip():
             return ""
@@ -82,19 +82,19 @@ class ConsoleForm(forms.Form):
         return text
 
     def clean(self) -> dict[str, Any]:
-        """The two together: `command` is what is to be run."""
-        given = self.cleaned_data
-        if "method" in given and "params" in given:
-            given["command"] = command(BY_NAME[given["method"]], given["params"])
+        """Add the command to run, as `command`."""
+        values = self.cleaned_data
+        if "method" in values and "params" in values:
+            values["command"] = command(BY_NAME[values["method"]], values["params"])
             try:
-                check_number(len(given["command"].targets))
+                check_number(len(values["command"].targets))
             except forms.ValidationError as error:
                 self.add_error("params", error)
-        return given
+        return values
 
 
 def show(request: PageRequest) -> HttpResponse:
-    """The form, and what it answered without JavaScript."""
+    """Show the form and, without JavaScript, run its command."""
     if request.http.method != "POST":
         method = BY_NAME.get(request.http.GET.get("method", ""), METHODS[0])
         values = {"method": method.name, "params": method.example}
@@ -106,39 +106,37 @@ def show(request: PageRequest) -> HttpResponse:
     form = ConsoleForm(request.http.POST)
     if not form.is_valid():
         return _page(request, form)
-    wanted: Command = form.cleaned_data["command"]
+    to_run: Command = form.cleaned_data["command"]
     try:
-        answer = execute(request, wanted)
+        answer = execute(request, to_run)
     except PermissionDenied:
-        form.add_error("method", _refusal(wanted))
+        form.add_error("method", _refusal(to_run))
         return _page(request, form, status=403)
     except service.Unavailable as unavailable:
         return _page(request, form, status=503, unavailable=unavailable)
-    if wanted.method.change is None:
+    if to_run.method.change is None:
         return _page(request, form, answer=answer)
     if answer.ok:
-        request.success(_("%(method)s was run.") % {"method": wanted.method.name})
+        request.success(_("%(method)s was run.") % {"method": to_run.method.name})
     else:
-        request.warning(
-            _("%(method)s was answered with an error.") % {"method": wanted.method.name}
-        )
-    _keep(request, answer, wanted.params)
-    return request.redirect("console", method=wanted.method.name)
+        request.warning(_("%(method)s failed with an error.") % {"method": to_run.method.name})
+    _keep(request, answer, to_run.params)
+    return request.redirect("console", method=to_run.method.name)
 
 
 def run(request: PageRequest) -> HttpResponse:
-    """For the page's script: run the form's command; JSON that holds HTML to show."""
+    """Run the form's command for the page's script, and send HTML to show in JSON."""
     if request.http.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     form = ConsoleForm(request.http.POST)
     if not form.is_valid():
         errors = {name: messages[0] for name, messages in form.errors.items()}
         return JsonResponse({"errors": errors})
-    wanted: Command = form.cleaned_data["command"]
+    to_run: Command = form.cleaned_data["command"]
     try:
-        answer = execute(request, wanted)
+        answer = execute(request, to_run)
     except PermissionDenied:
-        return JsonResponse({"errors": {"method": _refusal(wanted)}}, status=403)
+        return JsonResponse({"errors": {"method": _refusal(to_run)}}, status=403)
     except service.Unavailable as unavailable:
         html = request.fragment("_unavailable.html", unavailable=unavailable)
         return JsonResponse({"html": html}, status=503)
@@ -146,28 +144,28 @@ def run(request: PageRequest) -> HttpResponse:
     return JsonResponse({"html": html, "ok": answer.ok})
 
 
-def execute(request: PageRequest, wanted: Command) -> Answer:
-    """Run a command as /api would, and log what it changes.
+def execute(request: PageRequest, to_run: Command) -> Answer:
+    """Run a command as /api would, and log its changes.
 
     Raises:
-        PermissionDenied
-        Unavailable
+        PermissionDenied: the operator may not run it.
+        Unavailable: the service does not answer.
     """
-    if not wanted.is_allowed(request.operator):
+    if not to_run.is_allowed(request.operator):
         raise PermissionDenied
     started = time.perf_counter()
     ok, response = True, b""
-    change = wanted.method.change
+    change = to_run.method.change
     try:
-        if change is None or not wanted.targets:
-            response = _run(wanted)
+        if change is None or not to_run.targets:
+            response = _run(to_run)
         else:
-            targets = reached(wanted)
-            with request.operator.logged(change.kind, *targets, detail=wanted.detail):
+            targets = reached(to_run)
+            with request.operator.logged(change.kind, *targets, detail=to_run.detail):
                 try:
-                    response = _run(wanted)
+                    response = _run(to_run)
                 except Error as error:
-                    if len(targets) in (0, len(wanted.targets)):
+                    if len(targets) in (0, len(to_run.targets)):
                         raise  # nothing was done
                     ok, response = False, _error(error)
     except Error as error:
@@ -175,8 +173,8 @@ def execute(request: PageRequest, wanted: Command) -> Answer:
     milliseconds = (time.perf_counter() - started) * 1000
     text = laid_out(response)
     return Answer(
-        wanted.method.name,
-        laid_out(_request(wanted)),
+        to_run.method.name,
+        laid_out(_request(to_run)),
         text[:LONGEST],
         len(response),
         is_cut=len(text) > LONGEST,
@@ -185,12 +183,12 @@ def execute(request: PageRequest, wanted: Command) -> Answer:
     )
 
 
-def reached(wanted: Command) -> list[str]:
-    """What a command reaches: a broadcast ends at the first channel that is refused."""
-    if wanted.method.name != "broadcast":
-        return wanted.targets
+def reached(to_run: Command) -> list[str]:
+    """Return the targets that a command reaches: a broadcast stops at the first refused channel."""
+    if to_run.method.name != "broadcast":
+        return to_run.targets
     found: list[str] = []
-    for channel in wanted.targets:
+    for channel in to_run.targets:
         try:
             service.options_of(channel)
         except Error:
@@ -200,7 +198,7 @@ def reached(wanted: Command) -> list[str]:
 
 
 def laid_out(text: bytes) -> str:
-    """JSON as it is shown: indented, if that does not blow it up."""
+    """Lay JSON out for the page: indented, unless that makes it explode."""
     indent = 2 if len(text) <= INDENTED or _depth(text) <= INDENTED_DEPTH else 0
     for spelling in (text, replace_lone_surrogates(text)):
         try:
@@ -221,8 +219,8 @@ def _depth(text: bytes) -> int:
     return deepest
 
 
-def _run(wanted: Command) -> bytes:
-    result = service.run_command(wanted.method.name, wanted.params.encode())
+def _run(to_run: Command) -> bytes:
+    result = service.run_command(to_run.method.name, to_run.params.encode())
     return b'{"result":%b}' % result
 
 
@@ -230,13 +228,13 @@ def _error(error: Error) -> bytes:
     return msgspec.json.encode({"error": {"code": error.code, "message": error.message}})
 
 
-def _request(wanted: Command) -> bytes:
-    params = b',"params":%b' % wanted.params.encode() if wanted.params else b""
-    return b'{"method":"%b"%b}' % (wanted.method.name.encode(), params)
+def _request(to_run: Command) -> bytes:
+    params = b',"params":%b' % to_run.params.encode() if to_run.params else b""
+    return b'{"method":"%b"%b}' % (to_run.method.name.encode(), params)
 
 
-def _refusal(wanted: Command) -> str:
-    return _("You may not run this %(method)s.") % {"method": wanted.method.name}
+def _refusal(to_run: Command) -> str:
+    return _("You may not run this %(method)s.") % {"method": to_run.method.name}
 
 
 def _page(
@@ -250,7 +248,7 @@ def _page(
 
 
 def _keep(request: PageRequest, answer: Answer, params: str) -> None:
-    """Show the answer on the next page, if the session can hold it."""
+    """Keep the answer for the next page, if the session can hold it."""
     session = getattr(request.http, "session", None)
     kept = answer._asdict() | {"params": params}
     if session is not None and sum(len(str(value)) for value in kept.values()) <= FLASH_MAX_LENGTH:
@@ -258,7 +256,7 @@ def _keep(request: PageRequest, answer: Answer, params: str) -> None:
 
 
 def _take(request: PageRequest) -> dict[str, Any] | None:
-    """The answer that was kept for this page, once; not one that another release kept."""
+    """Return the answer that was kept for this page, once; None if another release kept it."""
     session = getattr(request.http, "session", None)
     kept: dict[str, Any] = {} if session is None else session.pop(FLASH, {})
     return kept if kept.keys() == {*Answer._fields, "params"} else None

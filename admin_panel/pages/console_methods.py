@@ -1,11 +1,11 @@
-"""What the console knows of the methods of the server API: words, an example, and who may.
+"""The methods of the server API in the console: description, example and permission.
 
     reading        needs `view`, as the console itself does
-    publishing     needs to be allowed in every channel the command names
+    publishing     needs the permission for every channel of the command
     other changes  need their own permission
 
-Every command is looked at by the decoder that the API uses, so no spelling of the params says
-one thing here and another there.
+The params are decoded as the API decodes them, so no spelling of them has one meaning here and
+another one there.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..operators import Operator
 
 
 class Change(NamedTuple):
-    """What a method changes, and who may have it changed."""
+    """The change that a method makes, and its permission."""
 
     kind: audit.Kind
     may: Callable[[Operator], bool]
     targets: Callable[[Struct], list[str | None]]
-    """What a command is about: channels, or a user ID."""
+    """Return the channels or the user ID that a command changes."""
 
 
 class Method(NamedTuple):
@@ -38,26 +38,26 @@ class Method(NamedTuple):
     example: str
     """Params, JSON."""
     change: Change | None = None
-    """None: it only reads."""
+    """None for a method that only reads."""
 
     def may(self, operator: Operator) -> bool:
-        """Whether some command of this method is allowed."""
+        """Return whether any command of this method is allowed."""
         return self.change is None or self.change.may(operator)
 
 
 class Command(NamedTuple):
-    """A command that is to be run."""
+    """A command to run."""
 
     method: Method
     params: str
-    """JSON text, as it was typed."""
+    """JSON text as the operator typed it."""
     targets: list[str]
-    """What it changes; empty where it changes nothing."""
+    """The channels or the user ID that it changes; empty if it changes nothing."""
     detail: str = ""
     """For the log."""
 
     def is_allowed(self, operator: Operator) -> bool:
-        """Whether this operator may run it."""
+        """Return whether an operator may run it."""
         change = self.method.change
         if change is None:
             return True
@@ -67,13 +67,13 @@ class Command(NamedTuple):
 
 
 def command(method: Method, params: str) -> Command:
-    """Look at a command. One that the API would refuse has no targets: it changes nothing."""
+    """Return a command with its targets. One that the API refuses changes nothing: it has none."""
     if method.change is None:
         return Command(method, params, [])
     decoded = service.decode_params(method.name, params.encode())
     if decoded is None:
         return Command(method, params, [])
-    # an empty name in a broadcast is refused where it stands, so it keeps its place
+    # an empty name in a broadcast keeps its place, because the API stops there
     targets = [name or "" for name in method.change.targets(decoded)]
     if not any(targets):
         return Command(method, params, [])
@@ -89,15 +89,21 @@ def _may_publish(operator: Operator) -> bool:
 
 
 METHODS: tuple[Method, ...] = (
-    Method("info", _("The nodes that are alive."), "{}"),
-    Method("channels", _("The channels that have a subscriber."), "{}"),
-    Method("presence", _("Who is subscribed to a channel."), '{"channel": "chat:lobby"}'),
+    Method("info", _("List the nodes that are alive."), "{}"),
+    Method("channels", _("List the channels that have a subscriber."), "{}"),
     Method(
-        "presence_stats",
-        _("How many clients and users are subscribed to a channel."),
+        "presence",
+        _("List the clients that are subscribed to a channel."),
         '{"channel": "chat:lobby"}',
     ),
-    Method("history", _("The publications that a channel keeps."), '{"channel": "chat:lobby"}'),
+    Method(
+        "presence_stats",
+        _("Count the clients and users that are subscribed to a channel."),
+        '{"channel": "chat:lobby"}',
+    ),
+    Method(
+        "history", _("List the publications that a channel keeps."), '{"channel": "chat:lobby"}'
+    ),
     Method(
         "publish",
         _("Publish into a channel."),
@@ -132,7 +138,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "history_remove",
-        _("Forget the publications that a channel keeps."),
+        _("Remove the publications that a channel keeps."),
         '{"channel": "chat:lobby"}',
         Change(
             audit.REMOVE_HISTORY,
@@ -142,10 +148,10 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "rpc",
-        _("Answered with an error here: only clients have it."),
+        _("Fails here: only clients can call it."),
         '{"method": "name", "params": {}}',
     ),
 )
-"""In the order in which they are offered: those that only read first."""
+"""The methods in the order of the menu: those that only read first."""
 
 BY_NAME = {method.name: method for method in METHODS}

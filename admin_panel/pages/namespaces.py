@@ -1,4 +1,4 @@
-"""The options in force, those of each namespace above all. They are read here, never changed."""
+"""The options in force, above all those of each namespace. The page does not change them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORIGINS: Mapping[str, str | Promise] = {
     "file": gettext_lazy("config file"),
     "override": gettext_lazy("test"),
 }
-"""`conf.Origin` in words."""
+"""Source of an option → its name."""
 
 GROUPS: Mapping[str, str | Promise] = {
     "channel_max_length": gettext_lazy("Channel names and users"),
@@ -35,37 +35,37 @@ GROUPS: Mapping[str, str | Promise] = {
     "session_authentication": gettext_lazy("The site"),
     "allowed_origins": gettext_lazy("Transports and process"),
 }
-"""First option of a group, as `Config` orders them, and the group's title."""
+"""First option of a group, in the order of `Config` → title of the group."""
 
 
 class Value(NamedTuple):
-    """An option in one place."""
+    """The value of an option in one place."""
 
     text: str
     is_default: bool
     is_literal: bool
-    """Whether the text is the value itself, and not a word of ours about it."""
+    """Whether the text is the value itself, and not a word such as "on"."""
     origin: str | Promise = ""
-    """Where it is from, in words; "" for a default."""
+    """Name of its source; "" for a default."""
 
 
 class ChannelOption(NamedTuple):
-    """A channel option, everywhere."""
+    """A channel option in all places."""
 
     name: str
     meaning: str
     default: Value
     values: list[tuple[str, Value]]
-    """Namespace ("" for the top level), and its value there."""
+    """Namespace, "" for the top level, and the value there."""
 
     @property
     def is_default(self) -> bool:
-        """Whether no place sets it to anything else."""
+        """Whether it has its default everywhere."""
         return all(value.is_default for _place, value in self.values)
 
 
 class Option(NamedTuple):
-    """An option that is for the whole service."""
+    """An option of the whole service."""
 
     name: str
     meaning: str
@@ -80,7 +80,7 @@ class Group(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What a system check says."""
+    """A message of a system check."""
 
     id: str
     text: str
@@ -89,7 +89,7 @@ class Finding(NamedTuple):
 
 
 def show(request: PageRequest) -> HttpResponse:
-    """The page; `?set=1` leaves out what nobody set."""
+    """Show the page; `?set=1` leaves out options that are not set."""
     only_set = "set" in request.http.GET
     config = config_sources.current()
     sources = config_sources.gather()
@@ -115,16 +115,16 @@ def show(request: PageRequest) -> HttpResponse:
 
 
 def findings() -> list[Finding]:
-    """What the system checks have to say of the options, the serious things first."""
-    found = sorted(service.check_messages(), key=lambda message: -message.level)
+    """Return the messages of the system checks, errors first."""
+    messages = sorted(service.check_messages(), key=lambda message: -message.level)
     return [
         Finding(message.id or "", message.msg, message.hint or "", message.is_serious())
-        for message in found
+        for message in messages
     ]
 
 
 def value_of(option: Field[Any], value: object, origin: str | Promise = "") -> Value:
-    """An option's value as it may be shown: no secret is."""
+    """Return the value of an option for the page, without secrets."""
     text, is_literal = _text(option, value)
     return Value(text, value == option.default, is_literal, origin)
 
@@ -149,7 +149,7 @@ def _text(option: Field[Any], value: object) -> tuple[str, bool]:
 
 
 def _without_password(text: str) -> str:
-    """A URL may hold a password, or a key in its query."""
+    """Hide the password and the query of a URL."""
     try:
         parts = urlsplit(text)
     except ValueError:
@@ -198,5 +198,5 @@ def _groups(origins: Mapping[str, config_sources.Origin]) -> list[Group]:
 
 
 def _meaning(option: Field[Any]) -> str:
-    """What an option is for, translated where a translation knows the sentence."""
+    """Return the meaning of an option, translated if a translation exists."""
     return _(option.metadata["meaning"])

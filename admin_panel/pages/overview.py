@@ -1,4 +1,4 @@
-"""The overview: nodes, totals, messages per second, and what to worry about."""
+"""The overview: nodes, totals, messages per second, and warnings."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..service import NodeStatus
 from ..words import duration
 
 SLOW_ROUND_TRIP = 0.05
-"""Seconds a round trip to Redis may take before it is worth a warning."""
+"""Seconds of a round trip to Redis above which the page warns."""
 
 
 class Totals(NamedTuple):
-    """Sums over the nodes that are alive."""
+    """Totals over the nodes that are alive."""
 
     nodes: int
     clients: int
@@ -27,7 +27,7 @@ class Totals(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the page shows of the service."""
+    """The state of the service."""
 
     nodes: list[NodeStatus]
     totals: Totals
@@ -36,17 +36,17 @@ class State(NamedTuple):
 
 
 def show(request: PageRequest) -> HttpResponse:
-    """The page; it works without JavaScript, too."""
+    """Show the page, which also works without JavaScript."""
     try:
         state = read()
     except service.Unavailable as unavailable:
-        # the page goes on asking, so it comes back by itself
+        # the page updates itself when the service is back
         return request.render("overview.html", status=503, unavailable=unavailable)
     return request.render("overview.html", state=state)
 
 
 def data(request: PageRequest) -> HttpResponse:
-    """What the page asks for every two seconds: its live part anew, and the counters."""
+    """Send the page's script the live part and the counters, every two seconds."""
     try:
         state = read()
     except service.Unavailable as unavailable:
@@ -67,10 +67,10 @@ def data(request: PageRequest) -> HttpResponse:
 
 
 def read() -> State:
-    """Ask the service.
+    """Read the state of the service.
 
     Raises:
-        Unavailable
+        Unavailable: the service does not answer.
     """
     nodes = service.nodes()
     round_trip = service.round_trip()
@@ -83,7 +83,7 @@ def read() -> State:
 
 
 def totals_of(nodes: list[NodeStatus]) -> Totals:
-    """Sums; a user or channel that is on two nodes counts twice."""
+    """Return the totals. A user or channel on two nodes counts twice."""
     alive = [node for node in nodes if node.alive]
     return Totals(
         nodes=len(alive),
@@ -94,7 +94,7 @@ def totals_of(nodes: list[NodeStatus]) -> Totals:
 
 
 def warnings_of(nodes: list[NodeStatus], round_trip: float | None) -> list[str]:
-    """What an operator should look into, in sentences."""
+    """Return problems that an operator should know of, as sentences."""
     warnings = [
         _("Node %(name)s has been silent for %(time)s.")
         % {"name": node.name, "time": duration(node.silent_for)}

@@ -1,12 +1,12 @@
-"""Publish data into one or many channels; every publication leaves an entry in the admin's log.
+"""Publish data into one or many channels; each publication adds an entry to the admin's log.
 
-    the form ──► refused: the form again, with everything in it
-       │   └───► too large to go out unasked: a page that asks, and carries what was typed
-       ▼
-    published ─► the form, by a redirect; where some channels failed: the form with those
+    form ───────► not valid: the form again, as it was
+     │   └──────► large: a page that asks for confirmation and keeps the input
+     ▼
+    published ──► a redirect to the form; if some channels failed: the form with those
 
-Without JavaScript every step is a page. With it, the form shows what it would reach while one
-types, and asks in a dialog.
+Without JavaScript every step is a page. With it, the form shows its reach while the operator
+types, and asks for confirmation in a dialog.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from ..publishing.send import Sent, send
 from .channels import find
 
 SUGGESTED = 20
-"""Channels suggested at once."""
+"""Channels that are suggested at once."""
 
 SHOWN = 10
-"""Channels that are named in an error or a message; of more, the number is told."""
+"""Channels that an error or a message names; of the others it gives the number."""
 
 QUERY_MAX_LENGTH = 4000
-"""Characters of a query that any server takes; longer lists of channels do not go along."""
+"""Characters of a query that any server accepts; longer lists of channels are left out."""
 
 _DRAFT = re.compile(r"[0-9a-zA-Z-]{1,64}")
 
 
 def show(request: PageRequest) -> HttpResponse:
-    """Show the form, or do what its button says."""
+    """Show the form, or run the action of its button."""
     post = request.http.POST
     if request.http.method != "POST":
         return _page(request, PublishForm(initial=_from_query(request)))
@@ -65,28 +65,27 @@ def show(request: PageRequest) -> HttpResponse:
 
 
 def reach(request: PageRequest) -> HttpResponse:
-    """For the page's script: what the channels in the form would reach, and whether to ask."""
+    """Send the page's script the reach of the channels in the form, and whether to confirm it."""
     if request.http.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     context = reached(request.operator, request.http.POST.get("channel", ""))
-    found: Reach | None = context.get("reach")
+    reach: Reach | None = context.get("reach")
     return JsonResponse(
         {
             "html": request.fragment("_publish_reach.html", **context),
-            "confirm": found is not None and not found.refused and found.needs_confirmation,
+            "confirm": reach is not None and not reach.refused and reach.needs_confirmation,
         }
     )
 
 
 def channels(request: PageRequest) -> HttpResponse:
-    """For the page's script: channels that have a subscriber and contain a text."""
+    """Send the page's script the channels that have a subscriber and contain a text."""
     try:
         known = service.channels()
     except service.Unavailable:
-        return JsonResponse({"channels": []})  # suggestions only: what matters says it loudly
-    found = find(known, request.http.GET.get("q", "").strip())
+        return JsonResponse({"channels": []})  # they are suggestions only
     suggested: list[str] = []
-    for channel in found:
+    for channel in find(known, request.http.GET.get("q", "").strip()):
         if request.operator.may_publish(channel):
             suggested.append(channel)
             if len(suggested) == SUGGESTED:
@@ -95,7 +94,7 @@ def channels(request: PageRequest) -> HttpResponse:
 
 
 def reached(operator: Operator, text: str) -> dict[str, Any]:
-    """Context of `_publish_reach.html`: what the channels in a text would reach."""
+    """Return the context of `_publish_reach.html` for the channels in a text."""
     try:
         names = ChannelsField(required=False).clean(text)
     except ValidationError as error:
@@ -114,9 +113,9 @@ def _publish(request: PageRequest, form: PublishForm) -> HttpResponse:
         return _page(request, form, status=403 if forbidden else 200)
     try:
         if "confirmed" not in request.http.POST:
-            found = count(targets)
-            if found.needs_confirmation:
-                return _ask(request, found)
+            reach = count(targets)
+            if reach.needs_confirmation:
+                return _ask(request, reach)
         sent = send(request.operator, form.cleaned_data["channel"], form.cleaned_data["data"])
     except service.Unavailable as unavailable:
         form.add_error("channel", f"{unavailable.title}. {unavailable.advice}")
@@ -131,7 +130,7 @@ def _publish(request: PageRequest, form: PublishForm) -> HttpResponse:
 
 
 def _refuse(form: PublishForm, targets: list[Target]) -> None:
-    """Say next to the field which channels are refused, and why."""
+    """Add the refused channels and the reasons to the errors of the field."""
     refused = [target for target in targets if target.problem]
     if len(targets) == 1:
         form.add_error("channel", refused[0].problem)
@@ -146,23 +145,23 @@ def _refuse(form: PublishForm, targets: list[Target]) -> None:
         form.add_error("channel", text % {"count": more})
 
 
-def _ask(request: PageRequest, found: Reach) -> HttpResponse:
+def _ask(request: PageRequest, reach: Reach) -> HttpResponse:
     return request.render(
         "publish_confirm.html",
-        title=_("Publish to so many?"),
+        title=_("Confirm a large publication"),
         channel=request.http.POST["channel"],
         data=request.http.POST["data"],
         draft=_draft(request.http),
-        reach=found,
+        reach=reach,
         asked=True,
     )
 
 
 def _page_of_failure(request: PageRequest, form: PublishForm, sent: Sent) -> HttpResponse:
-    """Not everything went out: the form keeps the channels that do not have it."""
+    """Show the form with the channels into which publishing failed."""
     if sent.published:
         values = {"channel": channel_names.join(sent.failed), "data": form.cleaned_data["data"]}
-        # unbound: what is left in it has no mistake, it may be sent again
+        # unbound, because the remaining input is valid and may be sent again
         return _page(
             request,
             PublishForm(initial=values),
@@ -194,7 +193,7 @@ def _page(
 
 
 def namespaces_of(operator: Operator) -> list[str] | None:
-    """The namespaces an operator is confined to; None for one who may publish anywhere."""
+    """Return the namespaces that an operator may publish into; None for all channels."""
     if operator.may_publish(""):
         return None
     config = sources.current()
@@ -203,7 +202,7 @@ def namespaces_of(operator: Operator) -> list[str] | None:
 
 
 def _from_query(request: PageRequest) -> dict[str, str]:
-    """What the form begins with: `?channel=a&channel=b`, or `?use=<a publication of the list>`."""
+    """Return the initial values: `?channel=a&channel=b`, or `?use=<publication of the list>`."""
     query = request.http.GET
     use = query.get("use")
     if use is None:
@@ -211,12 +210,12 @@ def _from_query(request: PageRequest) -> dict[str, str]:
     for publication in recent.publications(request.operator):
         if str(publication.pk) == use:
             return publication.form_values
-    request.warning(_("This publication is not listed any more."))
+    request.warning(_("This publication is no longer listed."))
     return {}
 
 
 def _after(request: PageRequest, published: list[str]) -> str:
-    """Where to go when all is done: the form for the next publication into these channels."""
+    """Return the URL of the form for the next publication into these channels."""
     query = [("channel", name) for name in published]
     if len(urlencode(query)) > QUERY_MAX_LENGTH:
         query = []
@@ -241,6 +240,6 @@ def _done(published: list[str]) -> str:
 
 
 def _draft(request: HttpRequest) -> str:
-    """The name that the page's script gave to what is typed; it knows by it what was sent."""
+    """Return the ID that the page's script gave to a draft, which it forgets once it was sent."""
     name = request.POST.get("draft", "")
     return name if _DRAFT.fullmatch(name) else ""

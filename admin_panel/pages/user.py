@@ -1,7 +1,7 @@
-"""One user: the connections at every node, their channels, and what can be done about them.
+"""One user: the connections at every node, their channels, and the actions on them.
 
-A node tells of 1000 connections at most and all of them are asked at once, so the page takes
-as long for a user with ten thousand connections as for any other; it says what it leaves out.
+A node reports 1000 connections at most, and all nodes are asked at once, so the page takes as
+long for a user with ten thousand connections as for any other. It says what it leaves out.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ CONNECTIONS_PAGE_SIZE = 50
 CHANNELS_PAGE_SIZE = 50
 
 UNFOLDED = 3
-"""Channels of a connection that are shown without being asked for."""
+"""Channels of a connection that are not folded."""
 
 SHOWN = 100
-"""Channels of a connection that are shown beside it; the list of channels has the others."""
+"""Channels in the row of a connection; the list of channels has the others."""
 
 
 class Row(NamedTuple):
@@ -43,54 +43,54 @@ class Row(NamedTuple):
     seconds: float
     num_channels: int
     channels: list[str]
-    """The first of them."""
+    """The first `SHOWN` of them."""
     info: JSONText | None
 
     @property
     def is_folded(self) -> bool:
-        """Whether the channels are shown when asked for."""
+        """Whether the channels are folded."""
         return self.num_channels > UNFOLDED
 
     @property
     def others(self) -> int:
-        """Channels that are not shown here."""
+        """Number of channels that the row leaves out."""
         return self.num_channels - len(self.channels)
 
 
 class State(NamedTuple):
-    """What is known of a user."""
+    """The connections of a user, as far as nodes report them."""
 
     rows: ListPage[Any]
     channels: ListPage[Any]
-    """Channel, and how many of the connections are subscribed to it."""
+    """Channel, and the number of connections that are subscribed to it."""
     total: int
-    """Connections, as far as nodes answered."""
-    told: int
-    """Those that the nodes told of."""
+    """Connections at the nodes that answered."""
+    listed: int
+    """Connections that the nodes listed."""
     channels_are_cut: bool
-    """Whether a connection has more channels than its node told of."""
+    """Whether a connection has more channels than its node listed."""
     num_nodes: int
     missing: list[str]
     """Names of the nodes that did not answer."""
 
     @property
     def answered(self) -> int:
-        """Nodes that answered."""
+        """Number of nodes that answered."""
         return self.num_nodes - len(self.missing)
 
     @property
     def is_cut(self) -> bool:
         """Whether connections are left out."""
-        return self.told < self.total
+        return self.listed < self.total
 
     @property
     def is_certain(self) -> bool:
-        """Whether everything is known."""
+        """Whether the state is complete."""
         return not (self.missing or self.is_cut or self.channels_are_cut)
 
 
 def show(request: PageRequest) -> HttpResponse:
-    """The user that the query names; without one, a field to name one."""
+    """Show the user in the query; without one, a search field."""
     user = _user(request)
     if not user:
         return request.render("user.html", is_anonymous="user" in request.http.GET)
@@ -102,31 +102,33 @@ def show(request: PageRequest) -> HttpResponse:
 
 
 def read(request: PageRequest, user: str) -> State:
-    """Ask every node.
+    """Ask every node for the connections of a user.
 
     Raises:
-        Unavailable
+        Unavailable: the service does not answer.
     """
     surveyed = service.connections(user)
-    # oldest first, as each node tells them: times of two clocks are good for no finer order
+    # oldest first, as each node lists them; clocks of nodes differ, so a finer order means nothing
     lists = ([(report, each.name) for report in each.connections] for each in surveyed.answers)
-    told = list(merge(*lists, key=lambda entry: -entry[0].seconds))
-    names = Counter(channel for report, _node in told for channel in report.channels)
-    rows = page_of(told, CONNECTIONS_PAGE_SIZE, request.http.GET.get("page"))
+    reports = list(merge(*lists, key=lambda entry: -entry[0].seconds))
+    names = Counter(channel for report, _node in reports for channel in report.channels)
+    rows = page_of(reports, CONNECTIONS_PAGE_SIZE, request.http.GET.get("page"))
     rows.object_list = [_row(report, node) for report, node in rows]
     return State(
         rows,
         page_of(sorted(names.items()), CHANNELS_PAGE_SIZE, request.http.GET.get("channels")),
         total=sum(answer.total for answer in surveyed.answers),
-        told=len(told),
-        channels_are_cut=any(report.num_channels > len(report.channels) for report, _node in told),
+        listed=len(reports),
+        channels_are_cut=any(
+            report.num_channels > len(report.channels) for report, _node in reports
+        ),
         num_nodes=len(surveyed.answers) + len(surveyed.missing),
         missing=surveyed.missing,
     )
 
 
 def disconnect(request: PageRequest) -> HttpResponse:
-    """Ask whether to disconnect a user; do it, log it, and go back."""
+    """Ask for confirmation, then disconnect a user."""
     if not request.operator.may_disconnect:
         raise PermissionDenied
     user = _user(request)
@@ -139,12 +141,12 @@ def disconnect(request: PageRequest) -> HttpResponse:
         )
     with request.operator.logged(audit.DISCONNECT, user):
         service.disconnect(user)
-    request.success(_("All connections of %(user)s were told to disconnect.") % {"user": user})
+    request.success(_("All connections of %(user)s are being closed.") % {"user": user})
     return request.redirect("user", user=user)
 
 
 def unsubscribe(request: PageRequest) -> HttpResponse:
-    """Ask whether to unsubscribe a user from a channel, or from all; do it, log it, go back."""
+    """Ask for confirmation, then unsubscribe a user from a channel or from all channels."""
     if not request.operator.may_unsubscribe:
         raise PermissionDenied
     user = _user(request)
@@ -152,8 +154,8 @@ def unsubscribe(request: PageRequest) -> HttpResponse:
         return request.redirect("user", user="")
     channel = request.http.GET.get("channel", "")
     if not channel and "all" not in request.http.GET:
-        # never taken for "all": an empty field is more likely a slip
-        request.warning(_("No channel was named, so nothing was done."))
+        # an empty field is more likely a slip than a wish for all channels
+        request.warning(_("Nothing was done: no channel was given."))
         return request.redirect("user", user=user)
     if request.http.method != "POST":
         return request.render(
@@ -193,9 +195,9 @@ def _row(report: ClientReport, node: str) -> Row:
 
 
 def info_text(info: str) -> JSONText:
-    """The info as clients get it: its numbers may have no Python form."""
+    """Return the info as clients get it. Python might not be able to decode its numbers."""
     raw = info.encode()
     try:
         return json_text(payload.check(raw))
-    except ValueError:  # accepted where the call stack was not as deep as here
+    except ValueError:  # it was accepted with a shallower call stack
         return json_text(payload.Payload(raw, raw))

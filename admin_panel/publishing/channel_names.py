@@ -1,6 +1,6 @@
-"""Several channel names in one text: one a line, or separated by spaces.
+"""Several channel names in one text: one per line, or separated by spaces.
 
-A name that has spaces in it, or begins with a quotation mark, is written as a JSON string:
+A name with spaces, or with a quotation mark at its beginning, is written as a JSON string:
 
     news chat:lobby
     "a name with spaces"
@@ -17,15 +17,15 @@ _WRITTEN_QUOTED = re.compile(r'\s|^"')
 
 
 def split(text: str) -> list[str]:
-    """The names in a text, each once, in the order in which they were written.
+    """Return the names in a text, each once, in their order.
 
-    What begins as a quoted name and is none is a name as it stands, to the next space.
+    Text that starts like a quoted name but is not one is a name up to the next space.
     """
     return list(dict.fromkeys(_unquoted(match[0]) for match in _NAME.finditer(text)))
 
 
 def join(names: Iterable[str]) -> str:
-    """A text that `split` reads as these names, one a line."""
+    """Return a text that `split` reads as these names, one per line."""
     return "\n".join(_quoted(name) for name in names)
 
 

@@ -13,18 +13,19 @@ from django.utils.translation import gettext_lazy, ngettext
 from . import channel_names
 
 MAX_CHANNELS = 1000
-"""Channels of one publication; as many as the service counts subscribers of at once."""
+"""Channels of one publication: as many as the service can count the subscribers of at once."""
 
-_HALF = re.compile("[\ud800-\udfff]")
-"""Half of a surrogate pair: a quoted name can hold it, and no page can be sent with it."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""A lone surrogate. A quoted name may hold one, but no page can be sent with it."""
 
 _STRING_OR_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
 
 
 def text_area(rows: int, direction: str) -> forms.Textarea:
-    """A field for names or JSON, whose text no browser completes or corrects.
+    """Return a field for names or JSON, whose text browsers neither complete nor correct.
 
     Args:
+        rows: its height in lines.
         direction: "ltr", "rtl" or "auto".
     """
     attributes = {
@@ -40,19 +41,19 @@ def text_area(rows: int, direction: str) -> forms.Textarea:
 
 
 class ChannelsField(forms.CharField):
-    """Names of channels, as `channel_names` reads them; its value is the list of them."""
+    """Channel names in one text, see `channel_names`; its value is their list."""
 
     def clean(self, value: object) -> list[str]:
         """
         Raises:
-            ValidationError: no name, too many of them, or one that cannot be stored.
+            ValidationError: there is no name, there are too many, or one cannot be stored.
         """
         names = channel_names.split(super().clean(value))
         check_number(len(names))
-        if any("\0" in name for name in names):  # a quoted name can hold what no field can
-            raise forms.ValidationError(_("A name holds a null character."), code="null")
-        if any(_HALF.search(name) for name in names):
-            raise forms.ValidationError(_("A name holds half of a character."), code="half")
+        if any("\0" in name for name in names):  # only a quoted name can hold one
+            raise forms.ValidationError(_("A name contains a null character."), code="null")
+        if any(_SURROGATE.search(name) for name in names):
+            raise forms.ValidationError(_("A name contains half of a character."), code="half")
         return names
 
 
@@ -62,7 +63,7 @@ class PublishForm(forms.Form):
     channel = ChannelsField(
         label=gettext_lazy("Channels"),
         help_text=gettext_lazy(
-            "One or more, one a line or separated by spaces. A name with spaces stands in"
+            "One or more, one per line or separated by spaces. Put a name with spaces in"
             " quotation marks."
         ),
         widget=text_area(2, "auto"),
@@ -76,22 +77,22 @@ class PublishForm(forms.Form):
     )
 
     def clean_data(self) -> str:
-        """The data as they were typed, which is how they are published."""
+        """Check the data and return them as they were typed: so they are published."""
         text: str = self.cleaned_data["data"]
         check_json(text)
         return text
 
 
 def check_number(channels: int) -> None:
-    """Say that one publication goes into too many channels: each of them is an entry of the log.
+    """Check the number of channels of one publication: each adds an entry to the log.
 
     Raises:
-        ValidationError
+        ValidationError: there are more than `MAX_CHANNELS`.
     """
     if channels > MAX_CHANNELS:
         text = ngettext(
-            "These are %(count)d channels; at most %(limit)d can be published into at once.",
-            "These are %(count)d channels; at most %(limit)d can be published into at once.",
+            "%(count)d channels are too many; the limit is %(limit)d.",
+            "%(count)d channels are too many; the limit is %(limit)d.",
             channels,
         )
         params = {"count": channels, "limit": MAX_CHANNELS}
@@ -99,13 +100,13 @@ def check_number(channels: int) -> None:
 
 
 def check_json(text: str) -> None:
-    """Say where a text stops being one JSON value.
+    """Check that a text is one JSON value.
 
     Raises:
-        ValidationError
+        ValidationError: it is not; the message says where.
     """
     try:
-        # numbers stay text: their value does not matter here, and may be too large to compute
+        # numbers stay text: their value does not matter, and may be too large to compute
         json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise _invalid(error.msg, error.lineno, error.colno) from None
@@ -122,7 +123,7 @@ def check_json(text: str) -> None:
 
 
 class _ConstantError(Exception):
-    """Python's reader accepts NaN and Infinity; JSON has no such values."""
+    """The text has NaN or Infinity, which Python accepts and JSON does not have."""
 
 
 def _refuse_constant(name: str) -> NoReturn:

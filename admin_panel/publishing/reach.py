@@ -1,4 +1,4 @@
-"""What a publication would reach: which channels, how many subscribers, what refuses it."""
+"""The reach of a publication: its channels, their subscribers, and the reasons for refusals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..operators import Operator
 from .threshold import threshold
 
 SHOWN = 100
-"""Channels that are listed; of more, those that are refused come first."""
+"""Channels that are listed; refused ones come first if there are more."""
 
 
 class Target(NamedTuple):
@@ -23,13 +23,13 @@ class Target(NamedTuple):
 
     channel: str
     options: ChannelOptions | None
-    """None where the publication is refused."""
+    """None if the publication is refused."""
     problem: str = ""
-    """Why it is refused, in a sentence."""
+    """The reason for a refusal, as a sentence."""
     forbidden: bool = False
-    """Whether it is refused because of who asks."""
+    """Whether it is refused because of the operator's permissions."""
     subscribers: int = 0
-    """Over all nodes. Not counted where it is refused."""
+    """Over all nodes; not counted if the publication is refused."""
 
 
 class Reach(NamedTuple):
@@ -37,57 +37,59 @@ class Reach(NamedTuple):
 
     targets: list[Target]
     missing: list[str]
-    """Names of nodes that did not say how many subscribers they have."""
+    """Names of the nodes that did not answer."""
 
     @property
     def refused(self) -> list[Target]:
-        """The channels that cannot be published into."""
+        """The channels that refuse the publication."""
         return [target for target in self.targets if target.problem]
 
     @property
     def subscribers(self) -> int:
-        """Of all channels; who is in two of them counts twice, and is reached twice."""
+        """Of all channels; a client in two of them counts twice, and receives it twice."""
         return sum(target.subscribers for target in self.targets)
 
     @property
     def needs_confirmation(self) -> bool:
-        """Whether to ask before it is sent; also when nobody knows how large it is."""
+        """Whether to ask for confirmation, which an unknown reach needs, too."""
         passed = threshold().is_passed(self.subscribers, len(self.targets))
         return passed or bool(self.missing)
 
     @property
     def listed(self) -> list[Target]:
-        """The channels to show."""
+        """The channels to list."""
         if len(self.targets) <= SHOWN:
             return self.targets
         return sorted(self.targets, key=lambda target: not target.problem)[:SHOWN]
 
     @property
     def unlisted(self) -> int:
-        """How many are not shown."""
+        """Number of channels that are not listed."""
         return len(self.targets) - len(self.listed)
 
 
 def check(operator: Operator, channels: Sequence[str]) -> list[Target]:
-    """Whether an operator can publish into channels; nobody is asked, nothing is counted."""
+    """Check whether an operator can publish into channels, without asking the nodes."""
     return [_check(operator, channel) for channel in channels]
 
 
 def count(targets: Sequence[Target]) -> Reach:
-    """Ask the nodes how many subscribers the channels have that are not refused.
+    """Ask the nodes for the subscribers of the channels that accept the publication.
 
     Raises:
-        Unavailable
+        Unavailable: the service does not answer.
     """
     names = [target.channel for target in targets if not target.problem]
     if not names:
         return Reach(list(targets), [])
-    found = service.subscribers(names)
+    numbers = service.subscribers(names)
     counted = [
-        target._replace(subscribers=found.get(target.channel, 0)) if not target.problem else target
+        target._replace(subscribers=numbers.get(target.channel, 0))
+        if not target.problem
+        else target
         for target in targets
     ]
-    return Reach(counted, found.missing)
+    return Reach(counted, numbers.missing)
 
 
 def _check(operator: Operator, channel: str) -> Target:

@@ -1,4 +1,4 @@
-"""What was published by hand lately, from the admin's log."""
+"""The last publications by operators, from the admin's log."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from ..operators import Operator
 from . import channel_names
 
 SHOWN = 10
-"""Publications listed."""
+"""Publications in the list."""
 
-LOOKED_THROUGH = 1500
-"""Entries of the log that are looked through for them."""
+MAX_ENTRIES = 1500
+"""Entries of the log that are read for the list."""
 
 CHANNELS_SHOWN = 5
 
 ONE_ACTION = timedelta(seconds=2)
-"""Entries of one publication into many channels follow each other faster than this."""
+"""Longest time between the entries of one publication into many channels."""
 
 
 class Publication(NamedTuple):
     """One publication into one or many channels."""
 
     pk: int
-    """Of its newest entry in the log; its name in URLs."""
+    """Primary key of its newest entry, which names it in URLs."""
     time: datetime
     by: str
     channels: list[str]
-    """Those this operator may publish into, too."""
+    """Channels that this operator may publish into, too."""
     data: str
     is_whole: bool
-    """False where the log holds only the beginning of the data."""
+    """False if the log has only the beginning of the data."""
 
     @property
     def first_channels(self) -> list[str]:
-        """Those to show."""
+        """The channels to show."""
         return self.channels[:CHANNELS_SHOWN]
 
     @property
     def other_channels(self) -> int:
-        """How many are not shown."""
+        """Number of channels that are not shown."""
         return max(0, len(self.channels) - CHANNELS_SHOWN)
 
     @property
     def form_values(self) -> dict[str, str]:
-        """What the form holds to publish it again."""
+        """Values of the form to publish it again."""
         return {
             "channel": channel_names.join(self.channels),
             "data": self.data if self.is_whole else "",
@@ -58,15 +58,15 @@ class Publication(NamedTuple):
 
 
 def publications(operator: Operator) -> list[Publication]:
-    """The last ones, newest first, where this operator may publish too."""
-    # in pieces: mostly the first one holds all that is listed
-    entries = audit.entries(audit.PUBLISH)[:LOOKED_THROUGH].iterator(chunk_size=200)
+    """Return the last publications into channels of this operator, newest first."""
+    # in chunks, because the first one usually has the whole list
+    entries = audit.entries(audit.PUBLISH)[:MAX_ENTRIES].iterator(chunk_size=200)
     own = (entry for entry in entries if operator.may_publish(entry.object_id or ""))
     return list(islice(_gathered(own), SHOWN))
 
 
 def _gathered(entries: Iterable[LogEntry]) -> Iterator[Publication]:
-    group: dict[str | None, LogEntry] = {}  # by channel: each has one of a publication
+    group: dict[str | None, LogEntry] = {}  # one entry for each channel of a publication
     newer: LogEntry | None = None
     for entry in entries:
         if newer and (entry.object_id in group or not _belong_together(newer, entry)):

@@ -1,4 +1,4 @@
-"""Publish into one or many channels, and say of each what became of it."""
+"""Publish into one or many channels, and report the outcome for each."""
 
 from __future__ import annotations
 
@@ -17,40 +17,42 @@ from ..operators import Operator
 
 
 class Outcome(NamedTuple):
-    """What became of the publication in one channel."""
+    """The outcome of a publication in one channel."""
 
     channel: str
     problem: str = ""
-    """Why it was not published, in a sentence; "" where it was."""
+    """The reason for a failure, as a sentence; "" for success."""
 
 
 class Sent(NamedTuple):
-    """What became of a publication."""
+    """The outcome of a publication."""
 
     outcomes: list[Outcome]
     """In the order of the channels."""
     unavailable: service.Unavailable | None
-    """What ended it early."""
+    """The failure after which the remaining channels were not tried."""
 
     @property
     def published(self) -> list[str]:
-        """The channels that have it."""
+        """The channels that have the publication."""
         return [outcome.channel for outcome in self.outcomes if not outcome.problem]
 
     @property
     def failed(self) -> list[str]:
-        """The channels that do not have it, as far as is known."""
+        """The channels that do not have it, as far as known."""
         return [outcome.channel for outcome in self.outcomes if outcome.problem]
 
 
 def send(operator: Operator, channels: Sequence[str], data: str) -> Sent:
-    """Publish data into channels, one after the other; each that has it is in the log.
+    """Publish data into channels, one after the other, and log each success.
 
-    When the service stops answering, the channels that are left are not tried: each of them
-    would wait for it anew.
+    When the service stops answering, the remaining channels are not tried: each would wait for
+    it again.
 
     Args:
-        data: JSON text. As it was typed: number spelling and key order reach the clients.
+        operator: who publishes.
+        channels: names.
+        data: JSON text as it was typed, because its spelling reaches the clients.
 
     Raises:
         ValueError: the service does not accept the data; nothing was published.

@@ -1,8 +1,8 @@
-"""Above which size a publication has to be confirmed.
+"""The size above which a publication must be confirmed.
 
     REALTIME_ADMIN_CONFIRM_ABOVE = {"subscribers": 100, "channels": 10}
 
-in the site's settings; what is left out has this default.
+in the site's settings; a missing key has this default.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ SETTING = "REALTIME_ADMIN_CONFIRM_ABOVE"
 
 
 class Threshold(NamedTuple):
-    """The largest publication that goes out without being confirmed."""
+    """The largest publication that needs no confirmation."""
 
     subscribers: int = 100
     channels: int = 10
 
     def is_passed(self, subscribers: int, channels: int) -> bool:
-        """Whether a publication is larger."""
+        """Return whether a publication is larger."""
         return subscribers > self.subscribers or channels > self.channels
 
 
 def threshold() -> Threshold:
-    """The threshold in force; the defaults where the setting is wrong, which a check tells."""
-    given = getattr(settings, SETTING, {})
-    return Threshold(**given) if _is_right(given) else Threshold()
+    """Return the threshold in force. A wrong setting, which a check reports, has no effect."""
+    setting = getattr(settings, SETTING, {})
+    return Threshold(**setting) if _is_valid(setting) else Threshold()
 
 
 def check_setting(**_arguments: Any) -> list[CheckMessage]:
-    """realtime_admin.E001: the setting holds something else."""
-    if _is_right(getattr(settings, SETTING, {})):
+    """realtime_admin.E001: the setting is not valid."""
+    if _is_valid(getattr(settings, SETTING, {})):
         return []
     return [
         Error(
@@ -46,8 +46,8 @@ def check_setting(**_arguments: Any) -> list[CheckMessage]:
     ]
 
 
-def _is_right(given: object) -> bool:
-    return isinstance(given, Mapping) and all(
+def _is_valid(setting: object) -> bool:
+    return isinstance(setting, Mapping) and all(
         name in Threshold._fields and type(number) is int and number >= 0
-        for name, number in given.items()
+        for name, number in setting.items()
     )

@@ -1,15 +1,15 @@
-"""The panel's second home: by itself, behind one password that its operators share.
+"""The standalone panel, behind one password that its operators share.
 
     path("", include("realtime.admin_panel.standalone.urls"))
 
-    urls       the pages, sign-in and sign-out, /admin/auth and /admin/api; only with `admin` on
-      ├ home       the panel as its pages see it: frame, URLs, who the operator is
-      ├ views      sign-in, sign-out, and what every page does for whoever is not signed in
-      └ api        the two endpoints that tools of the reference server use
-    signin     password, sessions and tokens: what is right, and for how long
-    limiter    how often a password may be tried
-    memory     counts and marks that all processes share, where Django's cache is shared
-    shared     the operator who gave the password
+    urls             the pages, sign-in and sign-out, /admin/auth and /admin/api; with `admin` on
+      ├ panel            the home of the pages: frame, URLs, operator
+      ├ views            sign-in, sign-out, and the redirect to the sign-in
+      └ api              the two endpoints for tools of the reference server
+    signin           the password, sessions and tokens, and how long they are valid
+    limiter          limits of attempts to sign in
+    counters         counts and marks in Django's cache
+    shared_operator  the operator who knows the shared password
 
-Users of Django who may use the panel need no password here.
+Users of Django with permissions for the panel do not need the password.
 """

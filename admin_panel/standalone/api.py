@@ -1,10 +1,10 @@
-"""The endpoints of the reference server's web panel, so that its tools work: protocol-v2, 9.
+"""The endpoints of the reference server's web panel, for its tools: docs/protocol.md, 9.
 
     POST admin/auth   password -> token
     POST admin/api    commands of the server API, with `Authorization: token <token>`
 
-Neither looks at cookies, so no page of another site can use what a browser keeps; for that
-reason they need no CSRF token.
+They ignore cookies, so a page of another site cannot use those of a browser. Therefore they need
+no CSRF token.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ TEXT = "text/plain; charset=utf-8"
 @sensitive_post_parameters("password")
 @sensitive_variables("password")
 def auth(request: HttpRequest) -> HttpResponse:
-    """Give a token for the password."""
+    """Send a token in exchange for the password."""
     if request.method != "POST":
         return respond(http.METHOD_NOT_ALLOWED)
     config = sources.current()
     if signin.needs_no_password(config):
-        return give(signin.INSECURE_TOKEN)
+        return _send_token(signin.INSECURE_TOKEN)
     try:
         password = find_password(request)
     except RequestDataTooBig:
@@ -50,12 +50,12 @@ def auth(request: HttpRequest) -> HttpResponse:
         return respond(http.BAD_REQUEST)
     now = time.time()
     try:
-        right = signin.try_password(config, password, address_of(request, config), now)
+        is_right = signin.try_password(config, password, address_of(request, config), now)
     except Limited as limited:
         response = respond(http.Response(429, b"Too Many Requests\n", TEXT))
         response["Retry-After"] = str(limited.seconds)
         return response
-    return give(signin.issue_token(config, now)) if right else respond(http.BAD_REQUEST)
+    return _send_token(signin.issue_token(config, now)) if is_right else respond(http.BAD_REQUEST)
 
 
 @csrf_exempt
@@ -78,27 +78,26 @@ def commands(request: HttpRequest) -> HttpResponse:
     return respond(service.run_commands(request.headers.get("Content-Type", ""), body))
 
 
-@sensitive_variables("given")
+@sensitive_variables("passwords")
 def find_password(request: HttpRequest) -> str:
-    """The first value of that name in the form, otherwise in the query; "" for none.
+    """Return the first password in the form, otherwise in the query; "" for none.
 
     Raises:
-        BadRequest, MultiPartParserError, SuspiciousOperation: the body is no form.
+        BadRequest, MultiPartParserError, SuspiciousOperation: the body is not a form.
     """
-    given = [*request.POST.getlist("password"), *request.GET.getlist("password")]
-    return given[0] if given else ""
+    passwords = [*request.POST.getlist("password"), *request.GET.getlist("password")]
+    return passwords[0] if passwords else ""
 
 
-def give(token: str) -> HttpResponse:
-    """The answer that holds a token."""
+def _send_token(token: str) -> HttpResponse:
     body = json.dumps({"token": token}, separators=(",", ":")) + "\n"
-    answer = HttpResponse(body, content_type="application/json")
-    answer["X-Content-Type-Options"] = "nosniff"
-    return answer
+    response = HttpResponse(body, content_type="application/json")
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
 
 
 def respond(response: http.Response) -> HttpResponse:
-    """An answer of the server API as one of Django."""
+    """Return the Django form of a response of the server API."""
     answer = HttpResponse(response.body, status=response.status)
     if response.content_type is None:
         del answer["Content-Type"]

@@ -1,4 +1,4 @@
-"""The panel as its pages see it: their frame, their URLs, and who the operator is."""
+"""The standalone home of the pages: their frame, their URLs, and their operator."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from .shared_operator import SharedOperator
 
 NAMESPACE = "realtime_panel"
 COOKIE = "realtime_operator_token"
-"""Reports of errors leave out the value of a cookie that is called a token."""
+"""Django's error reports hide the values of cookies with "token" in their name."""
 
 HOME = "overview"
-"""The page at the root."""
+"""Name of the page at the root."""
 
 
 class NotSignedIn(Exception):
-    """Whoever asks is no operator."""
+    """The request comes from no operator."""
 
 
 class StandalonePanel(Panel):
-    """The panel by itself."""
+    """The standalone panel."""
 
     base_template = "admin_panel/standalone/frame.html"
     namespace = NAMESPACE
 
     def operator(self, request: HttpRequest) -> Operator:
-        """Who asks.
+        """Return the operator who sent a request.
 
         Raises:
-            NotSignedIn
+            NotSignedIn: there is none.
         """
         operator = self.find_operator(request)
         if operator is None:
@@ -47,21 +47,21 @@ class StandalonePanel(Panel):
         return operator
 
     def find_operator(self, request: HttpRequest) -> Operator | None:
-        """Whoever gave the password, or is a user who may use the panel; None for others."""
+        """Return the shared-password operator or the user of a request; None for neither."""
         if signin.needs_no_password(sources.current()) or session_of(request) is not None:
             return SharedOperator()
         return self.find_user(request)
 
     def find_user(self, request: HttpRequest) -> UserOperator | None:
-        """The user of Django who is logged in, and may open one of the pages."""
-        # the admin site is asked, because it may demand more than to be staff
+        """Return the user who is logged in and may open one of the pages; None for others."""
+        # an admin site may require more than `is_staff`
         if not hasattr(request, "user") or not admin.site.has_permission(request):
             return None
         operator = UserOperator(request.user)
         return operator if self.listed_for(operator) else None
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        """What the frame needs."""
+        """Return the context of the frame."""
         return {"needs_no_password": signin.needs_no_password(sources.current())}
 
 
@@ -70,6 +70,6 @@ panel = StandalonePanel(PAGES)
 
 @sensitive_variables("value")
 def session_of(request: HttpRequest) -> signin.Session | None:
-    """The session that a request's cookie holds."""
+    """Return the session in a request's cookie, None for none."""
     value = request.COOKIES.get(COOKIE)
     return signin.read(sources.current(), value, time.time()) if value else None

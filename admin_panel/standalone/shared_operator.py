@@ -1,4 +1,4 @@
-"""The operator who gave the shared password: may everything, and is nobody in particular."""
+"""The operator who knows the shared password, and the placeholder user for the log."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from django.utils.translation import gettext as _
 from ..audit import Kind, record
 from ..operators import Operator
 
-STAND_IN = "shared password"
-"""Name of the user whose entries in the log are those of the shared password.
+PLACEHOLDER_NAME = "shared password"
+"""Name of the placeholder user, to whom the log entries of the shared password belong.
 
-No form accepts it for a user of its own, because of the space.
+Because of its space, no form accepts it for another user.
 """
 
 
 class SharedOperator(Operator):
-    """Whoever gave the shared password, or needed none."""
+    """The operator who signed in with the shared password, or needed none. May do everything."""
 
     @property
     def name(self) -> str:
@@ -50,18 +50,18 @@ class SharedOperator(Operator):
         return True
 
     def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
-        record(stand_in().pk, kind, targets, detail)
+        record(placeholder().pk, kind, targets, detail)
 
 
-def stand_in() -> AbstractBaseUser:
-    """The user who stands for the shared password in the log; made at the first need.
+def placeholder() -> AbstractBaseUser:
+    """Return the placeholder user, which is created when it is first needed.
 
-    Inactive and without a password that could be right, so nobody can log in as this user.
+    It is inactive and has an unusable password, so nobody can log in as this user.
     """
     model = get_user_model()
-    # the base manager: a manager of the site's own may hide inactive users
+    # the base manager, because the site's own may hide inactive users
     user, _created = model._base_manager.get_or_create(
-        **{model.USERNAME_FIELD: STAND_IN},
+        **{model.USERNAME_FIELD: PLACEHOLDER_NAME},
         defaults={"is_active": False, "password": make_password(None)},
     )
     return user

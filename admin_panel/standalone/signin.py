@@ -1,11 +1,11 @@
-"""Password, sessions and tokens: what is right, and for how long.
+"""The shared password, sessions and tokens, and how long they are valid.
 
-A session is a cookie, a token is what `/admin/auth` gives to tools. Both are signed with a key
-made of `admin_secret` and `admin_password`, so a new one of either ends all of them. Nothing
-is stored but the IDs of sessions that were ended before their time.
+A session is a cookie; a token is for tools, from `/admin/auth`. Both are signed with a key that
+is made from `admin_secret` and `admin_password`, so a new secret or password ends all of them.
+Only the IDs of sessions that ended early are stored.
 
-    session   12 hours without a request, 30 days at most; ended by signing out
-    token     30 days (protocol-v2, 9)
+    session   12 hours without a request, 30 days at most; signing out ends it
+    token     30 days (docs/protocol.md, 9)
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ TOKEN_LIFETIME = 30 * 86400
 """Seconds."""
 
 RENEW_AFTER = 60
-"""Seconds after which a cookie that is used is given anew."""
+"""Seconds after which a used cookie is renewed."""
 
 INSECURE_TOKEN = "insecure"
-"""The token where no password is needed (protocol-v2, 9)."""
+"""The token if no password is needed (docs/protocol.md, 9)."""
 
 _SESSION_SALT = "realtime_admin.session"
 _TOKEN_SALT = "realtime_admin.token"
@@ -51,10 +51,10 @@ class Session(NamedTuple):
     since: int
     """Unix seconds of the sign-in."""
     seen: int
-    """Unix seconds of the last request that was noted."""
+    """Unix seconds of the last request that renewed the cookie."""
 
     def left(self, now: float) -> int:
-        """Seconds until the session ends if nothing comes any more; 0 or less: it has ended."""
+        """Return the seconds until the session ends without requests; 0 or less: it has ended."""
         return math.ceil(min(self.seen + IDLE, self.since + LIFETIME) - now)
 
 
@@ -62,7 +62,7 @@ class Session(NamedTuple):
 
 
 def is_on() -> bool:
-    """Whether the panel is served by itself. A wrong configuration serves the rest of the site."""
+    """Return whether the standalone panel is on. With invalid options it is off."""
     try:
         return sources.current().admin
     except InvalidOptions:
@@ -70,46 +70,49 @@ def is_on() -> bool:
 
 
 def needs_no_password(config: Config) -> bool:
-    """Whether everybody is an operator."""
+    """Return whether every visitor is an operator."""
     return config.admin_insecure and (settings.DEBUG or config.admin_insecure_in_production)
 
 
 def has_password(config: Config) -> bool:
-    """Whether one can sign in with a password at all."""
+    """Return whether there is a password to sign in with."""
     return bool(config.admin_password and config.admin_secret)
 
 
 # the password
 
 
-@sensitive_variables("given")
-def try_password(config: Config, given: str, address: str, now: float) -> bool:
-    """Whether this is the password.
+@sensitive_variables("attempt")
+def try_password(config: Config, attempt: str, address: str, now: float) -> bool:
+    """Return whether an attempt is the password.
 
     Args:
-        address: where the attempt comes from.
+        config: the options in force.
+        attempt: the text to compare.
+        address: of the client.
         now: Unix seconds.
 
     Raises:
-        Limited: there were too many attempts; the password was not looked at.
+        Limited: there were too many attempts; this one was not compared.
     """
     try:
         limiter.count(address, now)
     except limiter.Limited:
-        logger.warning("Signing in to the panel is limited for %s", address)
+        logger.warning("Too many attempts to sign in to the panel from %s", address)
         raise
-    if not has_password(config) or not _same(given, config.admin_password):
-        logger.warning("A wrong password for the panel from %s", address)
+    if not has_password(config) or not _same(attempt, config.admin_password):
+        logger.warning("Wrong password for the panel from %s", address)
         return False
     limiter.take_back(address, now)
     logger.info("Signed in to the panel from %s", address)
     return True
 
 
-@sensitive_variables("given", "password", "digests")
-def _same(given: str, password: str) -> bool:
-    """Compare in constant time; digests, so that the length does not show either."""
-    digests = (sha256(text.encode("utf-8", "surrogatepass")).digest() for text in (given, password))
+@sensitive_variables("attempt", "password", "digests")
+def _same(attempt: str, password: str) -> bool:
+    """Compare in constant time; digests hide the length, too."""
+    texts = (attempt, password)
+    digests = (sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts)
     return hmac.compare_digest(*digests)
 
 
@@ -117,18 +120,18 @@ def _same(given: str, password: str) -> bool:
 
 
 def begin(now: float) -> Session:
-    """A new session, with an ID nobody can know before."""
+    """Return a new session with a random ID."""
     return Session(secrets.token_urlsafe(16), int(now), int(now))
 
 
 def seal(config: Config, session: Session) -> str:
-    """A session as the value of a cookie."""
+    """Return the signed cookie value of a session."""
     return _signer(config, _SESSION_SALT).sign_object(session)
 
 
 @sensitive_variables("value")
 def read(config: Config, value: str, now: float) -> Session | None:
-    """The session that a cookie holds, None when it is not one or has ended."""
+    """Return the session in a cookie; None if it is not valid or has ended."""
     if not has_password(config):
         return None
     try:
@@ -141,7 +144,7 @@ def read(config: Config, value: str, now: float) -> Session | None:
 
 
 def end(session: Session, now: float) -> None:
-    """End a session for the rest of its life, whoever has a copy of the cookie."""
+    """End a session for all copies of its cookie."""
     counters.mark(_ended(session), max(1, session.since + LIFETIME - now))
 
 
@@ -153,13 +156,13 @@ def _ended(session: Session) -> str:
 
 
 def issue_token(config: Config, now: float) -> str:
-    """A token for `/admin/api`."""
+    """Return a new token for `/admin/api`."""
     return _signer(config, _TOKEN_SALT).sign_object([secrets.token_urlsafe(16), int(now)])
 
 
 @sensitive_variables("value")
 def is_token(config: Config, value: str, now: float) -> bool:
-    """Whether this is a token of ours that has not expired."""
+    """Return whether a token is valid and has not expired."""
     if needs_no_password(config):
         return value == INSECURE_TOKEN
     if not has_password(config):
@@ -175,5 +178,5 @@ def is_token(config: Config, value: str, now: float) -> bool:
 def _signer(config: Config, salt: str) -> Signer:
     password = config.admin_password.encode()
     key = hmac.digest(config.admin_secret.encode(), password, "sha256")
-    # no fallbacks: by default those of SECRET_KEY would be accepted, too
+    # without fallbacks: by default those of SECRET_KEY are accepted, too
     return Signer(key=key, salt=salt, algorithm="sha256", fallback_keys=[])

@@ -1,7 +1,7 @@
-"""The panel by itself: `path("", include("realtime.admin_panel.standalone.urls"))`.
+"""URLs of the standalone panel: `path("", include("realtime.admin_panel.standalone.urls"))`.
 
-Put it before the URLs of Django's admin, if that is at "admin/": the endpoints admin/auth and
-admin/api would be asked for there otherwise.
+Put it before the URLs of Django's admin if those are at "admin/", which would otherwise receive
+the requests for admin/auth and admin/api.
 
 URL names: `realtime_panel:<page>`, for example `realtime_panel:overview`, which is the root.
 """
@@ -25,16 +25,16 @@ app_name = NAMESPACE
 class WhileOn(RoutePattern):
     """An empty path that matches while the option `admin` is on.
 
-    Otherwise whatever the site has behind the panel is found, as if the panel were not there.
+    Otherwise Django tries the next URLs of the site.
     """
 
     def match(self, path: str) -> Any:
-        """As of the base class."""
+        """Match as the base class does, if the panel is on."""
         return super().match(path) if signin.is_on() else None
 
 
 def pages() -> Iterator[URLPattern]:
-    """The pages of the panel and their parts."""
+    """Yield the URLs of the pages and their parts."""
     for page in PAGES:
         for route, name, view in shell.routes(panel, page):
             if name == HOME:

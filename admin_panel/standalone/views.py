@@ -1,4 +1,4 @@
-"""Signing in and out, and what every page does for whoever is not signed in."""
+"""Sign-in and sign-out, and the wrapper of every page that redirects to the sign-in."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DjangoView: TypeAlias = Callable[[HttpRequest], HttpResponse]
 
 
 class SignInForm(forms.Form):
-    """The one password."""
+    """The form for the shared password."""
 
     password = forms.CharField(
         label=gettext_lazy("Password"),
@@ -47,7 +47,7 @@ class SignInForm(forms.Form):
 
 
 def protected(view: DjangoView) -> DjangoView:
-    """Send every answer of a view as those of pages are: redirects and refusals, too."""
+    """Set the security headers on every response of a view, redirects and refusals included."""
 
     def protected_view(request: HttpRequest) -> HttpResponse:
         response = view(request)
@@ -63,10 +63,10 @@ def protected(view: DjangoView) -> DjangoView:
 @require_http_methods(["GET", "HEAD", "POST"])
 @csrf_protect
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """The sign-in page, and then the page that was asked for."""
+    """Show the sign-in page; after the password, redirect to the requested page."""
     config = sources.current()
-    given = request.POST if request.method == "POST" else request.GET
-    target = own_path(given.get("next", ""))
+    values = request.POST if request.method == "POST" else request.GET
+    target = own_path(values.get("next", ""))
     if request.method != "POST":
         if panel.find_operator(request) is not None:
             return HttpResponseRedirect(target)
@@ -76,7 +76,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return show_form(request, form, target)
     now = time.time()
     try:
-        right = signin.try_password(
+        is_right = signin.try_password(
             config, form.cleaned_data["password"], address_of(request, config), now
         )
     except Limited as limited:
@@ -85,8 +85,8 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         response = show_form(request, form, target, status=429)
         response["Retry-After"] = str(limited.seconds)
         return response
-    if not right:
-        form.add_error(None, _("This is not the password."))
+    if not is_right:
+        form.add_error(None, _("Wrong password."))
         return show_form(request, form, target)
     before = session_of(request)
     if before is not None:
@@ -102,7 +102,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 @require_POST
 @csrf_protect
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """End whatever lets the operator in: the session, and a user's login."""
+    """End the session, and the login of a user."""
     session = session_of(request)
     if session is not None:
         signin.end(session, time.time())
@@ -115,7 +115,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 
 def for_operators(view: DjangoView) -> DjangoView:
-    """A page that asks whoever is not signed in to do so, and keeps a session that is used."""
+    """Return a view that redirects to the sign-in without an operator, and renews the session."""
 
     @protected
     @never_cache
@@ -123,7 +123,7 @@ def for_operators(view: DjangoView) -> DjangoView:
         try:
             response = view(request)
         except NotSignedIn:
-            # a form that was sent is not sent again: its page is shown
+            # after the sign-in a form is not sent again, but its page is shown
             target = request.path if request.method == "POST" else request.get_full_path()
             return HttpResponseRedirect(panel.url("sign_in", next=target))
         now = time.time()
@@ -136,7 +136,7 @@ def for_operators(view: DjangoView) -> DjangoView:
 
 
 def or_first_page(view: DjangoView) -> DjangoView:
-    """The home page, or for whoever may not open it the first page that they may."""
+    """Return a view of the home page, or a redirect to the operator's first page."""
 
     def home(request: HttpRequest) -> HttpResponse:
         operator = panel.find_operator(request)
@@ -151,7 +151,7 @@ def or_first_page(view: DjangoView) -> DjangoView:
 def show_form(
     request: HttpRequest, form: SignInForm, target: str, status: int = 200
 ) -> HttpResponse:
-    """The sign-in page."""
+    """Render the sign-in page."""
     context = {
         "title": _("Sign in"),
         "form": form,
@@ -164,7 +164,7 @@ def show_form(
 
 
 def keep(request: HttpRequest, response: HttpResponse, session: signin.Session, now: float) -> None:
-    """Have the browser send this session with every request to the panel, and to nobody else."""
+    """Set the cookie of a session, for the paths of the panel only."""
     response.set_cookie(
         COOKIE,
         signin.seal(sources.current(), session),
@@ -177,19 +177,19 @@ def keep(request: HttpRequest, response: HttpResponse, session: signin.Session, 
 
 
 def own_path(target: str) -> str:
-    """Where to go after signing in: a path of the panel, whatever was asked for."""
+    """Return a path of the panel to go to after the sign-in; other targets become its root."""
     home = root()
     own = target.startswith(home) and url_has_allowed_host_and_scheme(target, allowed_hosts=None)
     return target if own else home
 
 
 def root() -> str:
-    """Where the site has the panel, for example "/"."""
+    """Return the path of the panel, for example "/"."""
     return panel.url(HOME)
 
 
 def login_url(target: str) -> str:
-    """Where users of Django log in, "" when the site does not have Django's admin."""
+    """Return the URL where users log in; "" if the site does not have Django's admin."""
     try:
         return f"{reverse('admin:login')}?{urlencode({'next': target})}"
     except NoReverseMatch:

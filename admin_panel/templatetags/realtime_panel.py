@@ -17,13 +17,13 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def panel_url(context: Context, name: str, **query: object) -> str:
-    """The URL of a page in the home that is being looked at: `{% panel_url "channel" channel=c %}`.
+    """Return the URL of a page in the current home: `{% panel_url "channel" channel=c %}`.
 
-    What is None or empty is left out of the query.
+    Values that are None or empty are left out of the query.
     """
     panel: Panel = context["panel"]
-    given = {key: value for key, value in query.items() if value not in (None, "")}
-    return panel.url(name, **given)
+    values = {key: value for key, value in query.items() if value not in (None, "")}
+    return panel.url(name, **values)
 
 
 @register.inclusion_tag("admin_panel/_pages.html", takes_context=True)
@@ -36,14 +36,14 @@ def page_links(
     anchor: str = "",
     **query: object,
 ) -> dict[str, object]:
-    """Links to the pages of a list; nothing where it has only one.
+    """Render links to the pages of a list; nothing if it has only one.
 
     Args:
-        shown: the page of the list that is shown.
-        label: what a screen reader calls the links.
-        name: the page of the panel that holds the list.
+        shown: the current page of the list.
+        label: name of the links, for screen readers.
+        name: the page of the panel with the list.
         parameter: of its query, for the number.
-        anchor: where the list is on that page, for example "#channel-history".
+        anchor: of the list on that page, for example "#channel-history".
         query: the rest of the query.
     """
 
@@ -58,11 +58,11 @@ def page_links(
 
 @register.filter
 def may_publish(operator: Operator, channel: str) -> bool:
-    """Whether the operator may publish into a channel: `{% if operator|may_publish:channel %}`."""
+    """Return whether the operator may publish: `{% if operator|may_publish:channel %}`."""
     return operator.may_publish(channel)
 
 
 @register.filter
 def duration(seconds: float) -> str:
-    """A time span in words: `{{ node.uptime|duration }}`."""
+    """Return a time span in words: `{{ node.uptime|duration }}`."""
     return words.duration(seconds)

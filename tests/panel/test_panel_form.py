@@ -85,4 +85,4 @@ def test_help_names_the_boundary_that_is_configured(
 ) -> None:
     settings.REALTIME = {"channel_namespace_boundary": "/"}
 
-    assert "What stands before <code>/</code>" in operator.get(page).content.decode()
+    assert "The text before <code>/</code>" in operator.get(page).content.decode()

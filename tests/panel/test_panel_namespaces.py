@@ -149,7 +149,7 @@ def test_file_that_changed_after_the_start_is_worth_a_warning(
     file.write_text('{"presence": true}')
     settings.REALTIME_CONFIG_FILE = str(file)
     sources.forget(setting="REALTIME")
-    text = "The options were changed after this process had started."
+    text = "The options have changed since this process started."
     assert text not in page(admin_client)
 
     file.write_text('{"presence": false}')
@@ -179,7 +179,7 @@ def test_site_without_namespaces_is_said_to_have_none(
     settings.REALTIME = {}
 
     assert "No namespace is configured" in page(admin_client)
-    assert "No channel option is set anywhere." in page(admin_client, set=1)
+    assert "No channel option is set." in page(admin_client, set=1)
 
 
 def test_twenty_namespaces_are_columns_of_one_table(

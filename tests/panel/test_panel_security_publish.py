@@ -137,6 +137,6 @@ def test_broadcast_of_the_console_has_the_limit_of_the_publish_page(
     if count <= 1000:
         assert (page.status_code, part.status_code) == (503, 503)
     else:
-        assert f"These are {count} channels" in page.content.decode()
-        assert f"These are {count} channels" in part.json()["errors"]["params"]
+        assert f"{count} channels are too many" in page.content.decode()
+        assert f"{count} channels are too many" in part.json()["errors"]["params"]
     assert not LogEntry.objects.exists()

@@ -16,7 +16,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from admin_panel import audit
-from admin_panel.standalone.shared_operator import STAND_IN, SharedOperator
+from admin_panel.standalone.shared_operator import PLACEHOLDER_NAME, SharedOperator
 from messaging_project.management.commands.serve import describe
 from realtime.config import sources
 from realtime.config.reader import InvalidOptions
@@ -99,7 +99,7 @@ def test_without_password_or_secret_nobody_signs_in(come: Come, missing: str) ->
     client.post(SIGN_IN, {"password": PASSWORD})
     client.post(SIGN_IN, {"password": "x"})
 
-    assert "There is no password for the panel." in page.content.decode()
+    assert "No password is set for the panel." in page.content.decode()
     assert not is_open(client)
     for password in (PASSWORD, "", "x"):
         assert client.post("/admin/auth", {"password": password}).status_code == 400
@@ -287,14 +287,14 @@ def test_actions_are_logged_for_a_user_nobody_can_be() -> None:
             pass
 
     entries = LogEntry.objects.all()
-    (stand_in,) = User.objects.all()
-    assert [entry.user for entry in entries] == [stand_in, stand_in]
-    assert stand_in.get_username() == STAND_IN
-    assert not stand_in.is_active
-    assert not stand_in.has_usable_password()
-    assert authenticate(username=STAND_IN, password="") is None
+    (placeholder,) = User.objects.all()
+    assert [entry.user for entry in entries] == [placeholder, placeholder]
+    assert placeholder.get_username() == PLACEHOLDER_NAME
+    assert not placeholder.is_active
+    assert not placeholder.has_usable_password()
+    assert authenticate(username=PLACEHOLDER_NAME, password="") is None
 
 
 def test_name_of_that_user_is_refused_by_forms() -> None:
     with pytest.raises(ValidationError):
-        User.username_validator(STAND_IN)
+        User.username_validator(PLACEHOLDER_NAME)

@@ -1,4 +1,4 @@
-/** The channel page: copies data, renews lists without losing the live tail, starts the tail. */
+/** The channel page: copies data, refreshes lists without stopping the live tail. */
 
 import { copyFrom } from "./clipboard.js";
 import { Tail } from "./tail.js";
@@ -12,12 +12,12 @@ function reveal(root) {
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
 }
 
-/** Replaces parts of the page by those that a link leads to; follows the link if that fails. */
+/** Replaces parts of the page by those of a linked page; follows the link if that fails. */
 async function replaceParts(link, parts) {
   try {
     const response = await fetch(link.href, { redirect: "error" });
     if (!response.ok) throw new Error(`status ${response.status}`);
-    // made and escaped by the server, as it makes the page itself; scripts in it would not run
+    // rendered and escaped by the server, like the page itself; scripts in it do not run
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const part of parts) document.getElementById(part).replaceWith(page.getElementById(part));
   } catch {

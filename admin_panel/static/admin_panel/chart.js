@@ -16,13 +16,13 @@ export class Chart {
   #line = element("polyline", "line");
   #area = element("polygon", "area");
 
-  /** Draws into `figure` as many values as `size` says; the oldest leave on the left. */
+  /** Draws the last `size` values into `figure`; the oldest disappear on the left. */
   constructor(figure, size) {
     this.#size = size;
     const svg = element("svg", "chart");
     svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
     svg.setAttribute("preserveAspectRatio", "none");
-    svg.setAttribute("aria-hidden", "true"); // the number beside it says the same
+    svg.setAttribute("aria-hidden", "true"); // the number next to it says the same
     const floor = element("line", "floor");
     floor.setAttribute("x2", String(WIDTH));
     floor.setAttribute("y1", String(HEIGHT - 1));

@@ -1,10 +1,10 @@
-/** Puts text into the clipboard; returns whether it worked. */
+/** Copies text to the clipboard; returns whether it worked. */
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // pages that came without TLS have no clipboard of their own
+    // pages without TLS have no clipboard API
     const field = document.createElement("textarea");
     field.value = text;
     field.className = "panel-offscreen";
@@ -18,7 +18,7 @@ async function copyText(text) {
   }
 }
 
-/** Copies, and says so for a moment: on the button, and in `state`, which is read out. */
+/** Copies text, and shows it for a moment on the button and in `state`, for screen readers. */
 export async function copyFrom(button, text, { copied, failed, state }) {
   const label = (button.dataset.label ??= button.textContent);
   button.textContent = state.textContent = (await copyText(text)) ? copied : failed;

@@ -36,7 +36,7 @@ export class Commands {
     try {
       this.storage.setItem(this.key, JSON.stringify(commands));
     } catch {
-      // no room left
+      // the storage is full
     }
   }
 }

@@ -41,7 +41,7 @@ function showErrors(errors) {
     field.setAttribute("aria-describedby", help);
     if (name in errors) {
       const problems = document.createElement("ul");
-      problems.id = `${field.id}_error`; // as Django calls it
+      problems.id = `${field.id}_error`; // as in Django
       problems.className = "errorlist";
       problems.setAttribute("role", "alert");
       field.setAttribute("aria-invalid", "true");
@@ -82,7 +82,7 @@ async function run() {
   state.textContent = "";
   showErrors(reply.errors ?? {});
   if (reply.errors) return;
-  // made by the template that shows the answer without JavaScript, with everything escaped
+  // rendered and escaped by the server, with the template for pages without JavaScript
   answer.innerHTML = reply.html;
   if (!("ok" in reply)) {
     state.textContent = answer.querySelector("h2").textContent;

@@ -1,7 +1,7 @@
 /**
- * What was typed and not sent yet, kept in this browser only and for one operator.
+ * Unsent input of one operator, in this browser only.
  *
- * Each form that is filled in has a draft of its own, so two tabs do not overwrite each other.
+ * Each form has a draft of its own, so two tabs do not overwrite each other.
  */
 
 const KEPT = 5;
@@ -10,12 +10,12 @@ const LIFETIME = 7 * 24 * 3600 * 1000; // milliseconds
 export class Drafts {
   #key;
 
-  /** `owner` is the name of the operator in this home of the panel. */
+  /** @param {string} owner name of the operator in this home of the panel */
   constructor(owner) {
     this.#key = `realtime-panel-drafts:${owner}`;
   }
 
-  /** Keeps `{ channel, data }` under an ID; where both are empty, forgets it. */
+  /** Stores `{ channel, data }` under an ID; removes it if both are empty. */
   save(id, draft) {
     const drafts = this.#read();
     delete drafts[id];
@@ -35,7 +35,7 @@ export class Drafts {
     this.#write(drafts);
   }
 
-  /** The newest draft that is not this one, `{ id, channel, data, savedAt }`, or null. */
+  /** Returns the newest draft except this one, `{ id, channel, data, savedAt }`, or null. */
   newestExcept(id) {
     const others = Object.entries(this.#read()).filter(([name]) => name !== id);
     others.sort(([, a], [, b]) => b.savedAt - a.savedAt);
@@ -47,7 +47,7 @@ export class Drafts {
     try {
       drafts = JSON.parse(localStorage.getItem(this.#key) ?? "{}");
     } catch {
-      return {}; // no storage here, or somebody else wrote into it
+      return {}; // no storage, or other content in it
     }
     const known = Object.entries(drafts ?? {}).filter(
       ([, draft]) =>
@@ -64,7 +64,7 @@ export class Drafts {
       if (newest.length === 0) localStorage.removeItem(this.#key);
       else localStorage.setItem(this.#key, JSON.stringify(Object.fromEntries(newest.slice(0, KEPT))));
     } catch {
-      // no storage, or it is full: then there are no drafts, and all else works
+      // without storage, or with a full one, there are no drafts; everything else works
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Entries that wait to be shown: the newest ones only, so memory is bounded. */
+/** Entries that wait to be shown: only the newest ones, to limit memory. */
 export class Held {
   #limit;
   #entries = [];
@@ -9,7 +9,7 @@ export class Held {
     this.#limit = limit;
   }
 
-  /** How many came, those that were dropped included. */
+  /** Number of entries added, including dropped ones. */
   get count() {
     return this.#count;
   }
@@ -24,7 +24,7 @@ export class Held {
     if (this.#entries.length > this.#limit) this.#entries.shift();
   }
 
-  /** The entries, oldest first; none of them waits any longer. */
+  /** Removes and returns the entries, oldest first. */
   take() {
     const entries = this.#entries;
     this.#entries = [];

@@ -1,8 +1,8 @@
 /**
- * Makes a textarea a small editor for JSON: line numbers, a mark where it is wrong, indenting.
+ * Turns a textarea into a small JSON editor: line numbers, a mark at an error, indentation.
  *
- * The Tab key indents. So that nobody who uses the keyboard is held fast, Escape sets it free:
- * the next Tab leaves. All changes can be undone as what was typed.
+ * The Tab key indents. After Escape the next Tab leaves the editor, for users of the keyboard. The
+ * browser's undo works for all changes.
  */
 
 import { check, compact, format } from "./json-text.js";
@@ -17,10 +17,10 @@ export class JSONEditor {
   #numbers = document.createElement("pre");
   #mark = document.createElement("div");
   #timer = 0;
-  #free = false; // whether Tab leaves
+  #free = false; // whether the next Tab leaves
   #lines = 0;
 
-  /** `root` holds the textarea, a bar of buttons, a state, and the texts as data attributes. */
+  /** @param {HTMLElement} root with textarea, buttons and state, and texts as data attributes */
   constructor(root) {
     this.#area = root.querySelector("textarea");
     this.#state = root.querySelector("[role=status]");
@@ -30,7 +30,7 @@ export class JSONEditor {
     this.#mark.className = "panel-editor-mark";
     this.#mark.hidden = true;
     this.#area.before(this.#numbers, this.#mark);
-    this.#area.wrap = "off"; // a line is a line, beside its number
+    this.#area.wrap = "off"; // so that lines stay next to their numbers
     const keys = root.querySelector("#editor-keys");
     const described = this.#area.getAttribute("aria-describedby") ?? "";
     this.#area.setAttribute("aria-describedby", `${described} ${keys.id}`.trim());
@@ -69,13 +69,13 @@ export class JSONEditor {
     return check(this.text) === null;
   }
 
-  /** Puts another text in place of all; that cannot be undone. */
+  /** Replaces the whole text; undo does not work for it. */
   set text(text) {
     this.#area.value = text;
     this.refresh();
   }
 
-  /** Moves the cursor to where the text is wrong. */
+  /** Moves the cursor to the error. */
   showMistake() {
     const mistake = check(this.text);
     this.refresh();
@@ -83,7 +83,7 @@ export class JSONEditor {
     if (mistake !== null) this.#area.setSelectionRange(mistake.offset, mistake.offset);
   }
 
-  /** Checks the text and shows what was found. */
+  /** Checks the text and shows the result. */
   refresh() {
     clearTimeout(this.#timer);
     this.#number();
@@ -110,7 +110,7 @@ export class JSONEditor {
   }
 
   #say(text) {
-    // a status that is written anew is read out anew
+    // screen readers read a status again whenever it is set
     if (this.#state.textContent !== text) this.#state.textContent = text;
   }
 
@@ -143,7 +143,7 @@ export class JSONEditor {
   #key(event) {
     if (event.isComposing || event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.key === "Escape") {
-      this.refresh(); // at once: a later one would say something else
+      this.refresh(); // now, because a later check would replace the text
       this.#free = true;
       this.#say(this.#texts.textFree);
     } else if (event.key === "Tab") {
@@ -186,7 +186,7 @@ export class JSONEditor {
     this.#changeLines((line) => line.replace(/^(?: {1,2}|\t)/, ""));
   }
 
-  /** Changes each line that is selected, or in which the cursor stands. */
+  /** Changes each selected line, or the line of the cursor. */
   #changeLines(change) {
     const { selectionStart: start, selectionEnd: end } = this.#area;
     const first = this.text.lastIndexOf("\n", start - 1) + 1;
@@ -212,7 +212,7 @@ export class JSONEditor {
     this.refresh();
   }
 
-  /** Puts text in place of what is selected, as typing does: it can be undone. */
+  /** Replaces the selection as typing does, so that undo works. */
   #insert(text) {
     const isDone =
       text === ""

@@ -1,6 +1,6 @@
 /**
- * JSON as text (RFC 8259): where it is wrong, indented, compact. Values are never read into
- * JavaScript's own, so the spelling of numbers, the order of names and double names are kept.
+ * JSON as text (RFC 8259): check, indent, compact. Values are not parsed into JavaScript values, so
+ * the spelling of numbers, the order of names and duplicate names stay.
  */
 
 const SPACE = /[ \t\n\r]*/y;
@@ -24,7 +24,7 @@ function match(pattern, text, at) {
   return pattern.exec(text)?.[0] ?? "";
 }
 
-/** Which mistake a string has that begins at an offset. */
+/** Returns the kind of error in the string that begins at an offset. */
 function mistakeInString(text, start) {
   let at = start + 1;
   for (;;) {
@@ -43,15 +43,15 @@ function string(text, at) {
   return found;
 }
 
-/** The tokens of a text, in order. Throws `Refused` where it stops being one JSON value. */
+/** Yields the tokens of a text. Throws `Refused` at the first error. */
 function* tokens(text) {
-  const open = []; // closing brackets that are awaited: depth costs no stack
-  let awaited = "value"; // value, first (value or end), key, firstKey (key or end), colon, comma
+  const open = []; // expected closing brackets: depth costs no stack
+  let expected = "value"; // value, first (value or end), key, firstKey (key or end), colon, comma
   let at = 0;
   for (;;) {
     at += match(SPACE, text, at).length;
     const character = text[at] ?? "";
-    if (awaited === "end") {
+    if (expected === "end") {
       if (character !== "") throw new Refused("extra", at);
       return;
     }
@@ -60,27 +60,27 @@ function* tokens(text) {
     if (
       character !== "" &&
       character === open.at(-1) &&
-      ["first", "firstKey", "comma"].includes(awaited)
+      ["first", "firstKey", "comma"].includes(expected)
     ) {
       open.pop();
-      awaited = inner();
-    } else if (awaited === "comma") {
+      expected = inner();
+    } else if (expected === "comma") {
       if (character !== ",") throw new Refused("comma", at);
-      awaited = open.at(-1) === "}" ? "key" : "value";
-    } else if (awaited === "colon") {
+      expected = open.at(-1) === "}" ? "key" : "value";
+    } else if (expected === "colon") {
       if (character !== ":") throw new Refused("colon", at);
-      awaited = "value";
-    } else if (awaited === "key" || awaited === "firstKey") {
+      expected = "value";
+    } else if (expected === "key" || expected === "firstKey") {
       if (character !== '"') throw new Refused("key", at);
       token = string(text, at);
-      awaited = "colon";
+      expected = "colon";
     } else if (character in CLOSING) {
       open.push(CLOSING[character]);
-      awaited = character === "{" ? "firstKey" : "first";
+      expected = character === "{" ? "firstKey" : "first";
     } else {
       token = character === '"' ? string(text, at) : match(NUMBER, text, at) || match(WORD, text, at);
       if (token === "") throw new Refused("value", at);
-      awaited = inner();
+      expected = inner();
     }
     yield token;
     at += token.length;
@@ -89,7 +89,7 @@ function* tokens(text) {
 
 /**
  * Returns null for valid JSON, otherwise `{ kind, offset, line, column }` of the first character
- * that cannot stand there: line and column count from 1, the column in characters.
+ * that is not allowed there. Line and column start at 1; the column counts characters.
  */
 export function check(text) {
   if (text.trim() === "") return { kind: "empty", offset: 0, line: 1, column: 1 };
@@ -105,7 +105,7 @@ export function check(text) {
   }
 }
 
-/** The same JSON value over several lines, `step` more in front for each level. */
+/** Returns the same JSON value over several lines, indented by `step` for each level. */
 export function format(text, step = "  ") {
   const parts = [];
   let margin = "\n";
@@ -126,7 +126,7 @@ export function format(text, step = "  ") {
   return parts.join("");
 }
 
-/** The same JSON value without space between its parts. */
+/** Returns the same JSON value without spaces between its parts. */
 export function compact(text) {
   return [...tokens(text)].join("");
 }

@@ -1,4 +1,4 @@
-/** Keeps the overview up to date: asks every two seconds, draws messages per second. */
+/** Updates the overview every two seconds, and draws the messages per second. */
 
 import { Chart } from "./chart.js";
 import { Rates } from "./rates.js";
@@ -35,7 +35,7 @@ function format(value) {
 function show({ available, html, nodes }) {
   if (html !== shown) {
     const opened = live.querySelector("details[open]") !== null;
-    live.innerHTML = html; // made and escaped by the server, as it makes the page itself
+    live.innerHTML = html; // rendered and escaped by the server, like the page itself
     if (opened) live.querySelector("details")?.setAttribute("open", "");
     shown = html;
   }
@@ -53,7 +53,7 @@ function show({ available, html, nodes }) {
 
 function say(name, text) {
   state.dataset.state = name;
-  // a status that is written anew is read out anew
+  // screen readers read a status again whenever it is set
   if (state.textContent !== text) state.textContent = text;
 }
 
@@ -69,7 +69,7 @@ async function update() {
   setTimeout(update, INTERVAL);
 }
 
-// room for them is made before the first answer, so that nothing moves when it comes
+// they get their space before the first response, so that nothing moves later
 section.hidden = live.querySelector(".panel-notice") !== null;
 say("connecting", overview.dataset.textConnecting);
 state.hidden = false;

@@ -1,10 +1,10 @@
-/** The publish page: the editor, what it would reach, suggestions, drafts, the question before. */
+/** The publish page: editor, reach, suggestions, drafts, confirmation. */
 
 import { Drafts } from "./drafts.js";
 import { JSONEditor } from "./json-editor.js";
 import { dateAndTimeOf } from "./times.js";
 
-const PAUSE = 300; // milliseconds without typing, after which the server is asked
+const PAUSE = 300; // milliseconds without typing before a request
 
 const byId = (id) => document.getElementById(id);
 const form = byId("publish-form");
@@ -19,17 +19,17 @@ function later(work) {
   };
 }
 
-// what it reaches
+// reach
 
 const section = byId("reach");
-let asking = new AbortController();
+let requesting = new AbortController();
 let isSending = false;
 
-/** Asks the server and shows its answer; null where another question followed, or it failed. */
+/** Requests and shows the reach; returns null if it failed or a later request replaced it. */
 async function showReach() {
-  asking.abort();
-  asking = new AbortController();
-  const { signal } = asking;
+  requesting.abort();
+  requesting = new AbortController();
+  const { signal } = requesting;
   const body = new FormData();
   body.set("channel", channels.value);
   body.set("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
@@ -38,7 +38,7 @@ async function showReach() {
     const response = await fetch(form.dataset.reach, options);
     if (!response.ok) throw new Error(`status ${response.status}`);
     const answer = await response.json();
-    section.innerHTML = answer.html; // made and escaped by the server, as it makes the page itself
+    section.innerHTML = answer.html; // rendered and escaped by the server, like the page itself
     reveal();
     say(section.querySelector(".panel-reach-sum, .panel-notice h2, .errorlist")?.textContent ?? "");
     return answer;
@@ -51,7 +51,7 @@ async function showReach() {
   }
 }
 
-/** Read out, in place of the whole list. */
+/** Sets the text for screen readers, in place of the whole list. */
 function say(text) {
   const said = text.replace(/\s+/g, " ").replaceAll(" ,", ",").trim();
   if (byId("reach-said").textContent !== said) byId("reach-said").textContent = said;
@@ -62,7 +62,7 @@ function reveal() {
 }
 
 const showReachLater = later(() => {
-  if (!isSending) showReach(); // the question before sending is under way, and not to be cut off
+  if (!isSending) showReach(); // or it would abort the request before sending
 });
 channels.addEventListener("input", showReachLater);
 if (channels.value.trim() !== "" && section.hidden) showReach();
@@ -79,7 +79,7 @@ async function suggest() {
     if (!response.ok) return;
     suggested = (await response.json()).channels;
   } catch {
-    return; // one can type the name
+    return; // the operator can type the name
   }
   byId("known-channels").replaceChildren(
     ...suggested.map((name) => {
@@ -90,7 +90,7 @@ async function suggest() {
   );
 }
 
-/** As `channel_names` writes it; to Python the separators of ASCII and U+0085 are spaces, too. */
+/** Quotes a name as `channel_names` does; Python counts ASCII separators and U+0085 as spaces. */
 function written(name) {
   return /[\s\x1c-\x1f\x85]|^"/.test(name) ? JSON.stringify(name) : name;
 }
@@ -114,7 +114,7 @@ adding.addEventListener("input", (event) => {
 });
 adding.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.isComposing) return;
-  event.preventDefault(); // and the form is not sent
+  event.preventDefault(); // of sending the form
   add();
 });
 byId("add").querySelector("button").addEventListener("click", add);
@@ -136,7 +136,7 @@ if (sent !== null) {
 if (form.elements.draft.value === "") form.elements.draft.value = newName();
 
 function newName() {
-  // randomUUID exists on encrypted pages only
+  // randomUUID exists on pages with TLS only
   return Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join("");
 }
 
@@ -156,7 +156,7 @@ function offer() {
 bar.querySelector("[data-action=restore]").addEventListener("click", () => {
   channels.value = offered.channel;
   editor.text = offered.data;
-  form.elements.draft.value = offered.id; // from here on it is this form's own
+  form.elements.draft.value = offered.id; // now it is the draft of this form
   bar.hidden = true;
   channels.focus();
   showReach();
@@ -192,7 +192,7 @@ function send(isConfirmed) {
     form.append(field);
   }
   save();
-  isChanged = false; // the server's answer decides what becomes of the draft
+  isChanged = false; // the response decides about the draft
   form.submit();
 }
 
@@ -215,7 +215,7 @@ form.addEventListener("submit", async (event) => {
   setSending(true);
   const answer = channels.value.trim() === "" ? null : await showReach();
   if (answer === null || !answer.confirm) {
-    send(false); // where the server could not be asked here, it asks by a page
+    send(false); // without a reach here, the server asks for confirmation on a page
     return;
   }
   const shown = dialog.querySelector(".panel-reach");
@@ -243,14 +243,14 @@ form.addEventListener("keydown", (event) => {
   }
 });
 
-// a page that the browser kept and shows again
+// a page from the back-forward cache
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
   form.querySelector("[name=confirmed]")?.remove();
   setSending(false);
 });
 
-// a form that was refused begins at its first mistake
+// focus the first error of a refused form
 const refused = form.querySelector(".errors textarea");
 if (refused === editor.element) editor.showMistake();
 else refused?.focus();

@@ -1,4 +1,4 @@
-/** Messages per second, from counters that nodes report from time to time. */
+/** Messages per second, from the counters that nodes report at intervals. */
 
 export class Rates {
   #nodes = new Map();
@@ -19,7 +19,7 @@ export class Rates {
       const before = this.#nodes.get(uid);
       if (before !== undefined) {
         const seconds = said.at - before.at;
-        // less than this is the same word, heard after another way through the network
+        // a shorter interval is the same report, read with another network delay
         if (seconds < 0.5) Object.assign(said, before);
         else {
           said.rate = {

@@ -1,28 +1,28 @@
-/** The live tail of a channel: what is published, joins and leaves, as they come. */
+/** The live tail of a channel: publications, joins and leaves as they arrive. */
 
 import { Client } from "../realtime/client.js";
 import { copyFrom } from "./clipboard.js";
 import { Held } from "./held.js";
 import { Painter, entryOf, lineOf, searchable } from "./tail_entry.js";
 
-/** Entries that are kept: of those that wait, and of those that are shown. */
+/** Limit of the waiting entries, and of the shown ones. */
 const LIMIT = 500;
-/** And a note that more were dropped. */
+/** The shown entries, and a note about dropped ones. */
 const SHOWN = LIMIT + 1;
 
-/** Milliseconds between two questions whether the service answers, while the tail is connected. */
-const LOOK_INTERVAL = 3000;
+/** Milliseconds between checks that the service answers, while the tail is connected. */
+const CHECK_INTERVAL = 3000;
 
-/** The endpoint answered that there is no token, and that asking again is in vain. */
+/** Statuses after which there is no token, and a retry is useless. */
 const REFUSED = [401, 403, 404];
 
 /**
- * A token to look on with; null where the operator may not, or is not signed in any longer.
- * Whatever else goes wrong is thrown: the client tries again.
+ * Fetches an observer token; null if the operator may not have one, or is signed out. Throws other
+ * errors, after which the client tries again.
  */
 async function fetchToken(url) {
   const response = await fetch(url, { redirect: "manual" });
-  // the sign-in page is where one is sent to
+  // a redirect leads to the sign-in
   if (response.type === "opaqueredirect" || REFUSED.includes(response.status)) return null;
   if (!response.ok) throw new Error(`status ${response.status}`);
   return (await response.json()).token;
@@ -49,7 +49,7 @@ export class Tail {
   #away = false;
   #lostAt = 0;
 
-  /** @param {HTMLElement} section with texts and addresses in its data attributes */
+  /** @param {HTMLElement} section with texts and URLs in its data attributes */
   constructor(section) {
     this.#texts = section.dataset;
     this.#painter = new Painter(document.getElementById("tail-entry"), this.#texts);
@@ -69,26 +69,26 @@ export class Tail {
   }
 
   start() {
-    this.#tally();
+    this.#updateCounts();
     this.#client.connect();
-    setTimeout(() => this.#look(), LOOK_INTERVAL);
+    setTimeout(() => this.#check(), CHECK_INTERVAL);
   }
 
-  /** The connection stands while Redis is away: that nothing comes then is for the page to find out. */
-  async #look() {
+  /** Checks the service: the connection stays open while Redis is away, and nothing arrives. */
+  async #check() {
     if (!document.hidden && this.#client.state === "connected") {
       try {
         const response = await fetch(this.#texts.serviceUrl, { redirect: "error" });
         if (response.ok) this.#away = !(await response.json()).available;
       } catch {
-        // signed out, or the server is away, which the connection tells
+        // signed out, or the server is away, which the connection shows
       }
       if (this.#client.state === "connected") this.#sayLive();
     }
-    setTimeout(() => this.#look(), LOOK_INTERVAL);
+    setTimeout(() => this.#check(), CHECK_INTERVAL);
   }
 
-  // what comes
+  // events of the client
 
   #listen() {
     const client = this.#client;
@@ -130,11 +130,11 @@ export class Tail {
     if (this.#status.textContent !== text) this.#status.textContent = text;
   }
 
-  // showing it
+  // display
 
   #add(entry) {
     this.#held.add(entry);
-    if (this.#paused) this.#tally();
+    if (this.#paused) this.#updateCounts();
     else if (!this.#scheduled) {
       this.#scheduled = true;
       requestAnimationFrame(() => {
@@ -144,7 +144,7 @@ export class Tail {
     }
   }
 
-  /** Show what waits, the newest on top. */
+  /** Shows the waiting entries, newest first. */
   #flush() {
     const { dropped } = this.#held;
     const entries = this.#held.take();
@@ -160,7 +160,7 @@ export class Tail {
     });
     this.#list.prepend(...items);
     while (this.#list.childElementCount > SHOWN) this.#list.lastElementChild.remove();
-    this.#tally();
+    this.#updateCounts();
   }
 
   #pause(paused) {
@@ -168,26 +168,26 @@ export class Tail {
     this.#pauseButton.textContent = paused ? this.#texts.textResume : this.#texts.textPause;
     if (this.#client.state === "connected") this.#sayLive();
     if (!paused) this.#flush();
-    this.#tally();
+    this.#updateCounts();
   }
 
   #clear() {
     this.#held.take();
     this.#list.replaceChildren();
-    this.#tally();
+    this.#updateCounts();
   }
 
   #matches(entry) {
-    const wanted = this.#filter.value.trim().toLowerCase();
-    return !wanted || searchable(entry).includes(wanted);
+    const text = this.#filter.value.trim().toLowerCase();
+    return !text || searchable(entry).includes(text);
   }
 
   #refilter() {
     for (const item of this.#list.children) item.hidden = !this.#matches(this.#entries.get(item));
-    this.#tally();
+    this.#updateCounts();
   }
 
-  #tally() {
+  #updateCounts() {
     const all = this.#list.childElementCount;
     const shown = this.#list.querySelectorAll(":scope > :not([hidden])").length;
     const texts = this.#texts;
@@ -207,7 +207,7 @@ export class Tail {
     return value.toLocaleString(this.#language);
   }
 
-  /** What is shown, oldest first, a line of JSON each. */
+  /** Copies the shown entries, oldest first, as one line of JSON each. */
   #copy(button) {
     const items = [...this.#list.children].filter((item) => !item.hidden).reverse();
     const lines = items.map((item) => lineOf(this.#entries.get(item)));

@@ -1,10 +1,10 @@
-/** What the live tail keeps of an event, and how it is drawn. */
+/** Entries of the live tail, and their display. */
 
 const ONE_LINE = 80;
 const UNFOLDED = 600;
 const UNFOLDED_LINES = 12;
 const PREVIEW = 120;
-const LONGEST = 20_000; // characters; 500 entries of it are some 20 MB
+const LONGEST = 20_000; // characters; 500 such entries take some 20 MB
 
 /** @param {string} kind publish, join, leave, recovered, gap or dropped */
 export function entryOf(kind, { info, data, offset, uid, recovered = false, note = "" } = {}) {
@@ -24,28 +24,28 @@ export function entryOf(kind, { info, data, offset, uid, recovered = false, note
   };
 }
 
-/** As the server lays out the history: a space after each colon and comma. */
+/** Lays JSON out like the server does in the history: a space after each colon and comma. */
 function onOneLine(value) {
-  // line breaks inside of strings are escaped, so these are between the parts
+  // line breaks in strings are escaped, so these are between tokens
   return JSON.stringify(value, null, 1)
     .replace(/([[{])\n */g, "$1")
     .replace(/\n *([\]}])/g, "$1")
     .replace(/\n */g, " ");
 }
 
-/** One line of JSON for the clipboard. */
+/** Returns one line of JSON for the clipboard. */
 export function lineOf({ kind, at, offset, uid, user, client, note, text, isCut }) {
   const head = JSON.stringify({ time: at, kind, offset, uid, user, client, note: note || undefined });
   if (!text) return head;
   return `${head.slice(0, -1)},"data":${isCut ? JSON.stringify(text) : text}}`;
 }
 
-/** What the filter looks at, in lower case. */
+/** Returns the text that the filter searches, in lower case. */
 export function searchable({ kind, offset, uid, user, client, note, text }) {
   return [kind, offset, uid, user, client, note, text].join(" ").toLowerCase();
 }
 
-/** Draws entries as items of a list, from the template of the page. */
+/** Makes list items of entries, from the template of the page. */
 export class Painter {
   #template;
   #texts;

@@ -1,4 +1,4 @@
-/** Times as the pages show them: of 24 hours, as the server writes them, too. */
+/** Times with 24 hours, as the server writes them. */
 
 const language = document.documentElement.lang || undefined;
 

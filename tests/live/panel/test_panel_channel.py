@@ -163,7 +163,8 @@ def test_history_that_is_very_long_is_cut_and_says_so(
     last = section(shown(operator, channel, kept=99999), "history")
 
     assert summary(html)["Kept"] == HISTORY_READ
-    assert f"The list is cut: it holds the newest {HISTORY_READ:,}." in section(html, "history")
+    note = f"The list is incomplete: it shows the newest {HISTORY_READ:,}."
+    assert note in section(html, "history")
     assert OFFSET.findall(section(html, "history"))[0] == str(HISTORY_READ + 1)
     assert OFFSET.findall(last)[-1] == "2", "the oldest one is not among the newest"
 
@@ -210,7 +211,7 @@ def test_data_of_a_publication_that_is_gone_are_not_there(
     response = operator.get(path, params={"channel": channel, "offset": offset})
 
     assert response.history[0].status_code == 302
-    assert "This publication is not kept any longer." in response.text
+    assert "The history no longer has this publication." in response.text
 
 
 # faces
@@ -219,9 +220,9 @@ def test_data_of_a_publication_that_is_gone_are_not_there(
 def test_channel_that_nobody_uses_is_explained(operator: httpx.Client, unique: str) -> None:
     html = shown(operator, f"demo:{unique}")
 
-    assert "Nobody is subscribed and nothing is kept." in html
-    assert "Nothing is kept at the moment." in html
-    assert "Nobody is here at the moment." in html
+    assert "This channel has no subscribers and no history." in html
+    assert "The history is empty at the moment." in html
+    assert "No client is subscribed at the moment." in html
 
 
 def test_channel_without_presence_and_history_says_so(operator: httpx.Client, unique: str) -> None:
@@ -248,8 +249,8 @@ def test_options_in_force_are_there_in_a_word_each(operator: httpx.Client, uniqu
 
 
 NO_CHANNELS = [
-    ("nope:{}", "There is no such namespace", "Error 102: namespace not found"),
-    ("gr\u00fc\u00dfe {}", "No channel can have this name", "Error 107: bad request"),
+    ("nope:{}", "Unknown namespace", "Error 102: namespace not found"),
+    ("gr\u00fc\u00dfe {}", "Invalid channel name", "Error 107: bad request"),
 ]
 
 
@@ -269,7 +270,7 @@ def test_page_without_a_channel_asks_for_one(operator: httpx.Client) -> None:
     response = operator.get(page_path("channel"))
 
     assert response.status_code == 200
-    assert "Type the name of a channel" in response.text
+    assert "Enter the name of a channel" in response.text
     assert re.search(r'<input [^>]*name="channel" value=""', response.text)
 
 

@@ -88,7 +88,8 @@ async def test_list_that_is_cut_says_so_and_search_finds_the_rest(
 
     html = listed(operator, q=unique)
 
-    assert f"The list is cut: it holds the first {LISTED:,} of {len(names):,} channels." in html
+    note = f"The list is incomplete: it shows the first {LISTED:,} of {len(names):,} channels."
+    assert note in html
     assert list(rows(html)) == names[:PAGE_SIZE]
     assert list(rows(listed(operator, q=names[-1]))) == [names[-1]]
 

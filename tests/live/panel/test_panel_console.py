@@ -335,6 +335,6 @@ async def test_response_that_is_very_long_is_cut_and_says_so(
 
     html = run(operator, "history", {"channel": f"demo:{unique}"}).text
 
-    assert "This is the beginning only" in html
+    assert "Only the beginning is shown" in html
     shown = html.partition('id="response"')[2].split("<code>")[1].split("</code>")[0]
     assert len(unescape(shown)) == LONGEST

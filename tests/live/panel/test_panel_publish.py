@@ -79,7 +79,7 @@ def test_more_channels_than_can_be_counted_are_refused_and_kept(
 
     html = send(operator, "\n".join(names), '"kept"', confirmed="1").text
 
-    assert f"These are {MAX_CHANNELS + 1} channels; at most {MAX_CHANNELS}" in html
+    assert f"{MAX_CHANNELS + 1} channels are too many; the limit is {MAX_CHANNELS}" in html
     assert field(html, "channel").split() == names
     assert field(html, "data") == '"kept"'
     assert not any(unique in row for row in recent(html))
@@ -90,7 +90,7 @@ def test_more_channels_than_can_be_counted_are_refused_and_kept(
 REFUSED = [
     ("nope-namespace:a", "Error 102: namespace not found."),
     ("שלום", "Error 107: bad request."),
-    ('"\\u0000"', "A name holds a null character."),
+    ('"\\u0000"', "A name contains a null character."),
 ]
 """Names, and what the service (spec: Errors) or the form answers."""
 
@@ -136,7 +136,7 @@ async def test_more_than_ten_channels_are_asked_about_first(
 
     html = send(operator, names, '{"t":"<b>"}', draft="d1").text
 
-    assert "Publish to so many?" in html
+    assert "Confirm a large publication" in html
     assert "<strong>11</strong> channels, <strong>1</strong> subscriber" in reach(html)
     await assert_nothing_came(staffed_site, client, unique)
 
@@ -181,5 +181,5 @@ async def test_more_than_a_hundred_subscribers_are_asked_about_first(
     await guests.open("17", names[0])
 
     html = send(operator, " ".join(names)).text
-    assert "Publish to so many?" in html
+    assert "Confirm a large publication" in html
     assert "<strong>10</strong> channels, <strong>101</strong> subscribers" in reach(html)

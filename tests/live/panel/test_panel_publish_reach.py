@@ -221,7 +221,7 @@ def test_publication_that_is_not_listed_for_a_user_is_not_used_by_its_number(
 
     html = for_demo.get(link).text
 
-    assert "This publication is not listed any more." in html
+    assert "This publication is no longer listed." in html
     assert field(html, "channel") == ""
     assert unique not in html
 

@@ -123,7 +123,7 @@ async def test_token_of_an_observer_opens_nothing_else(
             assert thief.post(path, content=body, headers=headers).status_code == 401
         assert thief.post(f"/api?api_key={token}", content=body).status_code == 401
     with visitor(server) as thief:
-        assert "This is not the password." in sign_in(thief, token).text
+        assert "Wrong password." in sign_in(thief, token).text
     # and it does watch, so it is a good one
     client = await connect(server, token=token)
     server.publish(unique, 1)
@@ -179,7 +179,7 @@ def test_attempts_side_by_side_are_counted_as_one_after_the_other(server: Server
 
 def test_password_that_is_huge_is_a_wrong_one(server: Server) -> None:
     with visitor(server) as browser:
-        assert "This is not the password." in sign_in(browser, PASSWORD * 50_000).text
+        assert "Wrong password." in sign_in(browser, PASSWORD * 50_000).text
 
 
 # lines of the log

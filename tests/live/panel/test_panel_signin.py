@@ -75,7 +75,7 @@ def test_another_password_does_not(browser: httpx.Client, given: str) -> None:
     response = sign_in(browser, given)
 
     assert response.status_code == 200
-    assert "This is not the password." in response.text
+    assert "Wrong password." in response.text
     assert given not in re.sub(r"<[^>]*csrf[^>]*>", "", response.text) or given == "0"
     assert COOKIE not in browser.cookies
     assert not is_open(browser)

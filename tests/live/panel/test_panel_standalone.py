@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from admin_panel.pages import PAGES
-from admin_panel.standalone.shared_operator import STAND_IN
+from admin_panel.standalone.shared_operator import PLACEHOLDER_NAME
 from tests.live.configurations import Connect
 from tests.live.standalone_site import send, serve_panel, sign_in, visitor
 from tests.panel.standalone_parts import PATHS, SIGN_OUT
@@ -69,7 +69,7 @@ async def test_operator_with_the_password_publishes(
 
     assert await client.publication() == {"data": {"text": "hi"}}
     row = browser.get("/publication/").text.partition(unique)[0].rpartition("<tr>")[2]
-    assert STAND_IN in row
+    assert PLACEHOLDER_NAME in row
 
 
 def test_form_of_another_site_is_refused(browser: httpx.Client, unique: str) -> None:

@@ -178,7 +178,7 @@ def test_clear_empties_the_list(page: TailPage, unique: str) -> None:
     page.element("tail-clear").click()
 
     assert page.data == []
-    assert page.texts("#tail-empty") == ["Nothing came yet."]
+    assert page.texts("#tail-empty") == ["Nothing has arrived yet."]
 
 
 def test_copy_takes_what_is_shown_oldest_first_a_line_each(page: TailPage, unique: str) -> None:

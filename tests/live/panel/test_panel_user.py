@@ -152,7 +152,7 @@ async def test_many_channels_are_folded_and_a_cut_list_says_so(
 
     html = page(operator, unique)
 
-    assert "The list of channels is cut" in html
+    assert "The list of channels is incomplete" in html
     connections = part(html, "user-connections")
     assert f"<summary>{len(names):,} channels</summary>" in connections
     assert connections.count("<li><a") == SHOWN
@@ -172,7 +172,7 @@ async def test_list_of_connections_that_is_cut_says_so(
 
     html = page(operator, unique)
 
-    assert re.search(rf"The list is cut: it holds \d+ of {number} connections\.", html)
+    assert re.search(rf"The list is incomplete: it shows \d+ of {number} connections\.", html)
     assert "Actions reach all of them." in html
 
 
@@ -192,7 +192,7 @@ async def test_disconnect_closes_a_live_client_and_the_page_shows_it_gone(
     assert [await client.closed() for client in closed] == [FORCED, FORCED]
     await other.quiet()
     assert response.history[0].status_code == 302
-    assert f"All connections of {unique} were told to disconnect." in response.text
+    assert f"All connections of {unique} are being closed." in response.text
     assert "This user is not connected at the moment." in response.text
     assert logged(site, unique) == [("operator", "connection", unique, "Disconnected")]
 
@@ -240,7 +240,7 @@ async def test_unsubscribe_without_a_channel_does_nothing(
 
     response = post(operator, page_path("user/unsubscribe", user=unique, channel=""))
 
-    assert "No channel was named, so nothing was done." in response.text
+    assert "Nothing was done: no channel was given." in response.text
     await client.quiet()
     assert logged(site, unique) == []
 
