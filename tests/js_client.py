@@ -421,7 +421,7 @@ class JsClient:
 
 
 FindNode = Callable[[Build], NodeProcess]
-"""As the fixture `node`."""
+"""As the fixture `node_process`."""
 
 NewClient = Callable[..., Awaitable[JsClient]]
 """As the fixtures `new_client` and `connect_js`."""

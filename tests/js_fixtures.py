@@ -51,13 +51,13 @@ def find_node() -> str:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip here rather than in the fixture: the report has one line then, not one a test."""
-    if isinstance(item, pytest.Function) and "node" in item.fixturenames:
+    if isinstance(item, pytest.Function) and "node_process" in item.fixturenames:
         find_node()
 
 
 @pytest.fixture(scope="session")
-def node() -> Iterator[FindNode]:
-    """Find the Node process for a build, shared by all tests: `node(build)`."""
+def node_process() -> Iterator[FindNode]:
+    """Find the Node process for a build, shared by all tests: `node_process(build)`."""
     path = find_node()
     nodes = Nodes()
 
@@ -69,9 +69,9 @@ def node() -> Iterator[FindNode]:
 
 
 @pytest.fixture
-async def driver(node: FindNode, build: Build) -> AsyncIterator[Driver]:
+async def driver(node_process: FindNode, build: Build) -> AsyncIterator[Driver]:
     """Holds this test's clients."""
-    async with open_driver(node(build)) as opened:
+    async with open_driver(node_process(build)) as opened:
         yield opened
 
 

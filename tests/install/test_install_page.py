@@ -16,11 +16,10 @@ from tests.browser import console, start_browser, wait_for
 from tests.install.pages import steps
 from tests.install.running import Running, Visitor
 from tests.install.site import Site
+from tests.js_builds import require_packages
 from tests.server import ROOT, wait_until
 
 pytestmark = pytest.mark.timeout(300)  # the first test waits for both installations
-
-pytest_plugins = ["tests.js_fixtures"]
 
 JS = ROOT / "tests" / "js"
 LIBRARY = r"https://cdn\.jsdelivr\.net/npm/centrifuge@([\d.]+)/dist/(centrifuge\.min\.js)"
@@ -42,9 +41,10 @@ def test_pages_load_the_client_library_that_is_tested() -> None:
 
 
 def test_page_shows_what_is_published(
-    node: str, browser: Chrome, site: Site, server: Running, visitor: Visitor
+    browser: Chrome, site: Site, server: Running, visitor: Visitor
 ) -> None:
     """With the library from here: a test does not depend on a server elsewhere."""
+    require_packages()
     page, replaced = re.subn(LIBRARY, "centrifuge.js", steps("quickstart.md")["page"])
     assert replaced == 1
     (site.directory / "api" / "templates" / "offline.html").write_text(page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.raw_http import open_exchange
+from tests.open_files import open_files
 from tests.server import Server
 
 APPLICATION = "tests.site.asgi_counting:application"
@@ -27,9 +28,21 @@ Counts = dict[str, int]
 """Kind of object → how many there are; also "tasks", "blocks" of memory, "files"."""
 
 
-def open_files(server: Server) -> int:
-    """Files and sockets a server has open."""
-    return len(os.listdir(f"/proc/{server.pid}/fd"))
+def count_files(server: Server) -> int:
+    """Return how many files and sockets a server has open."""
+    return len(open_files(server.pid))
+
+
+def has_open(server: Server, connection: socket.socket) -> bool:
+    """Tell whether the server process has not closed its end of this connection yet."""
+    _, port = connection.getsockname()
+    table = Path(f"/proc/{server.pid}/net/tcp").read_text().splitlines()[1:]
+    sockets = {
+        f"socket:[{inode}]"
+        for _, _, peer, _, _, _, _, _, _, inode, *_ in map(str.split, table)
+        if int(peer.rpartition(":")[2], 16) == port
+    }
+    return not sockets.isdisjoint(open_files(server.pid))
 
 
 async def left(server: Server) -> Counts:
@@ -40,7 +53,7 @@ async def left(server: Server) -> Counts:
         counts: Counts = json.loads(await exchange.rest())
     finally:
         await exchange.close()
-    return {**counts, "files": open_files(server)}
+    return {**counts, "files": count_files(server)}
 
 
 async def settled(server: Server, is_good: Callable[[Counts], bool]) -> Counts:

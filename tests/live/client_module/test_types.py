@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.js_builds import DIRECTORY, require_packages
-
-pytest_plugins = ["tests.js_fixtures"]
+from tests.js_fixtures import find_node
 
 ROOT = DIRECTORY.parent.parent
 MODULE = "realtime/static/realtime/client.js"
@@ -34,7 +33,8 @@ def documented() -> dict[str, Any]:
     return options | {"paths": {name: [str(ROOT / MODULE)] for name in options["paths"]}}
 
 
-def test_page_in_typescript_is_checked_as_documented(node: str, tmp_path: Path) -> None:
+def test_page_in_typescript_is_checked_as_documented(tmp_path: Path) -> None:
+    node = find_node()
     require_packages("typescript")
     config = tmp_path / "tsconfig.json"
     options = documented() | STRICTER | {"noEmit": True, "types": []}

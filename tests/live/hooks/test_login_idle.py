@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from tests.live.hooks_site import OPTIONS, Visitor, create_user, environment
+from tests.open_files import open_files
 from tests.server import Server, wait_until
 
 CLIENTS = 30
@@ -17,12 +17,7 @@ CLIENTS = 30
 
 def database_connections(server: Server, database: str) -> int:
     """How many connections to a SQLite database a process holds."""
-    directory = f"/proc/{server.pid}/fd"
-    links = []
-    for descriptor in os.listdir(directory):
-        with suppress(FileNotFoundError):  # closed meanwhile
-            links.append(os.readlink(f"{directory}/{descriptor}"))
-    return links.count(database)
+    return open_files(server.pid).count(database)
 
 
 async def test_idle_clients_hold_no_database_connection(

@@ -59,7 +59,7 @@ def restartable(tmp_path: Path, options: dict[str, Any]) -> Iterator[Callable[[i
 
 
 @pytest.fixture
-async def crowd(node: FindNode, build: Build) -> AsyncIterator[Crowd]:
+async def crowd(node_process: FindNode, build: Build) -> AsyncIterator[Crowd]:
     """Connect a client of every build that reads positions as this one: `await crowd(server)`.
 
     Further arguments are options of the clients.
@@ -69,7 +69,7 @@ async def crowd(node: FindNode, build: Build) -> AsyncIterator[Crowd]:
         async def crowd(server: Server, **client_options: Any) -> list[JsClient]:
             clients = []
             for each in (each for each in EVERY if each.use_offset == build.use_offset):
-                driver = await stack.enter_async_context(open_driver(node(each)))
+                driver = await stack.enter_async_context(open_driver(node_process(each)))
                 token = connection_token("17")
                 client = await driver.client(each, server.socket, token=token, **client_options)
                 await client.connect()

@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from realtime.channel_rules import CONTROL
 from tests.conftest import connection_token
 from tests.live.clusters import Cluster, OwnRedis, channels, groups, nodes
-from tests.live.memory_parts import APPLICATION, left, needs_proc, open_files, settled
+from tests.live.memory_parts import APPLICATION, count_files, left, needs_proc, settled
 from tests.protocol_client import Closed, ProtocolClient, open_client
 from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
@@ -143,7 +143,7 @@ async def test_hundreds_of_short_connections_leave_nothing_behind(
     redis = own_redis()
     servers = cluster(2, redis, application=APPLICATION, **OPTIONS)
     wait_until(lambda: [len(nodes(server)) for server in servers] == [2, 2], what="two nodes")
-    began = lasting_keys(redis), groups(redis), connections(redis), [*map(open_files, servers)]
+    began = lasting_keys(redis), groups(redis), connections(redis), [*map(count_files, servers)]
     assert set(began[1].values()) == {2}
     assert began[2] == 4, "each node has a connection for commands and one for pub/sub"
 
@@ -157,7 +157,7 @@ async def test_hundreds_of_short_connections_leave_nothing_behind(
     assert connections(redis) == began[2]
     # fewer: in the beginning the sockets of the last requests may still have been closing
     wait_until(
-        lambda: all(map(le, map(open_files, servers), began[3])), what="the end of all sockets"
+        lambda: all(map(le, map(count_files, servers), began[3])), what="the end of all sockets"
     )
     assert [server.log.count("Traceback") for server in servers] == [0, 0]
     for server, counts in zip(servers, before, strict=True):

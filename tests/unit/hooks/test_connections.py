@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from pytest_django import DjangoDbBlocker
 
 from realtime.errors import InternalError
 from realtime.hooks.runner import Runner
+from tests.open_files import open_files
 
 TIMEOUT = 10.0
 
@@ -40,11 +39,7 @@ def database(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[Pat
 
 def open_connections(path: Path) -> int:
     """How many connections to a SQLite database this process holds."""
-    links = []
-    for descriptor in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(FileNotFoundError):  # that of the listing itself
-            links.append(os.readlink(f"/proc/self/fd/{descriptor}"))
-    return links.count(str(path))
+    return open_files("self").count(str(path))
 
 
 def use(path: Path, *, fail: bool = False) -> int:
