@@ -32,7 +32,7 @@ check: $(VENV)/.installed-dev  ## Lint, format and types; changes nothing.
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python -m docs.tables --check
 
-lint: $(VENV)/.installed-dev  ## Format, and mend what can be mended.
+lint: $(VENV)/.installed-dev  ## Format, and correct what can be corrected.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

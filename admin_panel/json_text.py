@@ -1,7 +1,7 @@
 """JSON as a page shows it: indented, folded if it is long, cut if it is very long.
 
 Numbers and the order of keys stay as they were published, because nothing is decoded into Python
-objects. Letters that were published as escapes are shown as letters.
+objects. Characters that were published as escapes are shown as themselves.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def connections(user: str) -> SurveyResult[ConnectionsAnswer]:
 
 
 def presence(channel: str, options: ChannelOptions) -> dict[str, ClientInfo]:
-    """Return the clients in a channel by connection ID.
+    """Return the clients in a channel by client ID.
 
     The infos stay JSON, because a page shows few of them.
 

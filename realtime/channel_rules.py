@@ -100,7 +100,7 @@ def listed_users(channel: str, config: Config) -> list[str]:
 
     Returns:
         An empty list if the name has several boundaries: it may be that of user "a#b", or of user
-        "b", and nobody must read what is meant for another user.
+        "b", and no user may read what is meant for another.
     """
     boundary, separator = config.channel_user_boundary, config.channel_user_separator
     at = channel.find(boundary)

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from tests.conftest import subscription_token
-from tests.js_builds import DIRECTORY, Build
+from tests.js_builds import Build
+from tests.js_node import NodeProcess
 from tests.tcp_proxy import TcpProxy
 
 TIMEOUT = 15.0
@@ -95,63 +94,6 @@ class Question:
     async def answer(self, data: dict[str, Any]) -> None:
         """Answer as an endpoint with status 200 would."""
         await self.client.call("answer", number=self.number, response={"status": 200, "data": data})
-
-
-class NodeProcess:
-    """A Node process that holds clients, each conversation its own."""
-
-    def __init__(self, node: str, *, as_in_browsers: bool) -> None:
-        """`node`: the path of the executable."""
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # `stop` closes it
-        self._process = subprocess.Popen(
-            [
-                node,
-                str(DIRECTORY / "driver.mjs"),
-                *(["--as-in-browsers"] if as_in_browsers else []),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-        )
-        assert self._process.stdout is not None
-        announced = self._process.stdout.readline()
-        assert announced, self.failure()
-        self.port = int(announced)
-
-    @property
-    def runs(self) -> bool:
-        return self._process.poll() is None
-
-    def failure(self) -> str:
-        """Return what the process wrote at its end."""
-        status = self._process.wait(TIMEOUT)
-        self._errors.seek(0)
-        return f"Node ended with status {status}:\n{self._errors.read().decode()}"
-
-    def stop(self) -> None:
-        self._process.communicate(timeout=TIMEOUT)  # it ends with its stdin
-        self._errors.close()
-
-
-class Nodes:
-    """The Node processes of a test worker, started when they are needed."""
-
-    def __init__(self) -> None:
-        self._running: dict[bool, NodeProcess] = {}
-
-    def find(self, node: str, *, as_in_browsers: bool) -> NodeProcess:
-        """Return a process that runs; one that ended, and failed its test by that, is replaced."""
-        found = self._running.get(as_in_browsers)
-        if found is None or not found.runs:
-            if found is not None:
-                found.stop()
-            found = NodeProcess(node, as_in_browsers=as_in_browsers)
-            self._running[as_in_browsers] = found
-        return found
-
-    def stop(self) -> None:
-        for process in self._running.values():
-            process.stop()
 
 
 class Driver:
@@ -277,7 +219,7 @@ class JsClient:
         self.name = name
         self.build = build
         self.id = ""
-        """The connection ID, once `connect` has returned."""
+        """The client ID, once `connect` has returned."""
         self.events: list[Event] = []
         """What was emitted and not asked for yet, oldest first."""
         self.questions: list[Question] = []

@@ -15,10 +15,9 @@ from tests.js_client import (
     FindNode,
     JsClient,
     NewClient,
-    NodeProcess,
-    Nodes,
     open_driver,
 )
+from tests.js_node import NodeProcess, Nodes
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 

@@ -57,7 +57,7 @@ class Closed(Exception):
 
 
 class ProtocolClient:
-    """One connection. `client` is the connection ID once `open` has connected."""
+    """One connection. `client` is the client ID once `open` has connected."""
 
     def __init__(self, socket: ClientConnection, format_name: str) -> None:
         self.socket = socket

@@ -265,7 +265,7 @@ class Client:
         """Begin to close the connection, once; returns at once.
 
         Args:
-            disconnect: what the client is told; None if the peer is gone already.
+            disconnect: the code and reason that the client gets; None if the peer is gone already.
         """
         if self._closing:
             return
@@ -288,7 +288,7 @@ class Client:
             if disconnect is not None:
                 self.outbox.flush()
                 await self.transport.close(disconnect)
-            # publications still come while the client leaves, and nobody reads them
+            # publications still come while the client leaves, and no one is there to read them
             self.outbox.close()
             await asyncio.wait([leaving])
         finally:

@@ -3,7 +3,7 @@
 They travel as JSON in a stream, and nodes of the previous version read them: names and tags below
 are part of that format.
 
-Spec: Server HTTP API (unsubscribe, disconnect).
+docs/protocol.md, 6.4 (unsubscribe, disconnect).
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ option's name. `reader` makes a `Config` of a plain mapping.
 A namespace has the same channel options as the top level and inherits nothing, which
 holds by construction: both are `ChannelOptions`, each filled from its own mapping.
 
-Spec: Namespace; Channel options; Other configuration options that affect the interface.
-Beyond the spec: options of Centrifugo 2.8 that make sense inside a Django site.
+docs/options.md. Besides those of docs/protocol.md there are options of Centrifugo 2.8 that make
+sense inside a Django site.
 """
 
 from __future__ import annotations

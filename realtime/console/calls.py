@@ -3,7 +3,7 @@
 With Redis they run in this process; with `--url` they are sent to the running service over
 HTTP. The result is that of the server API in either case.
 
-Spec: Server HTTP API.
+docs/protocol.md, 6.4.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ _ttl.__name__ = "time to live"  # argparse calls a wrong value an "invalid <name
 
 def _add_gentoken(parser: CommandParser) -> None:
     parser.add_argument("user", nargs="?", help='user ID; "" for an anonymous user')
-    parser.add_argument("--client", help="connection ID: make a subscription token for it")
+    parser.add_argument("--client", help="client ID: make a subscription token for it")
     parser.add_argument(
         "--channel",
         action="append",

@@ -4,7 +4,7 @@ The protocol is that of the package websockets. Its connections are not used: th
 redirects, with a token in the first message, and the proxies of the environment. Each wait has
 a deadline and each message a limit, so a server that sends too slowly or too much is given up.
 
-Spec: Client WebSocket protocol.
+docs/protocol.md, 2.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class History(NamedTuple):
 
 
 class NodeInfo(Struct, frozen=True, gc=False):
-    """A node, as it describes itself. `uptime`: seconds since its start. Spec: Node."""
+    """A node, as it describes itself. `uptime`: seconds since its start. docs/protocol.md, 6.5."""
 
     uid: str
     name: str

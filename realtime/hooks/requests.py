@@ -20,7 +20,7 @@ class Request:
     """The client that a hook decides about, and how it is connected."""
 
     client: str
-    """Connection ID."""
+    """Client ID."""
     user: str
     """User ID; "" for anonymous clients, and before a client is identified."""
     handshake: Handshake

@@ -1,7 +1,7 @@
 """Rules of the server API: one coroutine for each method, on a member of the service.
 
 Data are payloads, and results are messages. `methods` speaks bytes above this, and `functions`
-Python objects: both obey the same rules.
+Python objects: both keep the same rules.
 
 All of them raise:
     BadRequest: a name of a channel or user is missing, or is not one.

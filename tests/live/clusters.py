@@ -49,7 +49,7 @@ DAPHNE_TO_UVICORN = pytest.mark.parametrize(
 
 
 def presence(server: Server, channel: str) -> dict[str, Any]:
-    """Connection ID → client info, as a server answers."""
+    """Client ID → client info, as a server answers."""
     entries: dict[str, Any] = server.api("presence", channel=channel)["result"]["presence"]
     return entries
 

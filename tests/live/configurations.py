@@ -63,6 +63,13 @@ LIMITED: Options = {
 
 INSECURE: Options = {"namespaces": NAMESPACES, "client_insecure": True}
 
+PERSONAL_AT_TOP: Options = {
+    "user_subscribe_to_personal": True,
+    "client_anonymous": True,
+    "anonymous": True,
+    "presence": True,
+}
+
 BAD_REQUEST = (3003, '{"reason":"bad request","reconnect":false}')
 INVALID_TOKEN = (3002, '{"reason":"invalid token","reconnect":false}')
 EXPIRED = (3005, '{"reason":"expired","reconnect":true}')

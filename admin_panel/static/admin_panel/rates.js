@@ -4,11 +4,11 @@ export class Rates {
   #nodes = new Map();
 
   /**
-   * Takes what the nodes said, asked at `now` (seconds); returns the sums per second, or null
-   * as long as no node was heard twice.
+   * Takes the counters of the nodes, read at `now` (seconds); returns the sums per second, or null
+   * while no node has reported twice.
    *
-   * A node speaks up every few seconds and its counters are as old as its last word, so the time
-   * between two words counts and not the time between two questions.
+   * A node reports every few seconds, so its counters are as old as its last report. The time
+   * between two reports counts, and not the time between two readings.
    */
   add(nodes, now) {
     const kept = new Map();

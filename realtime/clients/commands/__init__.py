@@ -2,7 +2,7 @@
 
 A handler decodes the params, checks the rules in the order of the protocol, does the work and
 replies. It raises `Error` for an error reply and `Disconnect` to close the connection. Any other
-exception is a failure of the service; the row of the method says what the client is told then.
+exception is a failure of the service; the row of the method says what the client gets then.
 
 docs/protocol.md, 3.
 """
@@ -31,7 +31,7 @@ class Handler(NamedTuple):
 
     run: Callable[[Client, Command], Awaitable[Continuation | None]]
     failure: type[Error] | type[Disconnect] = InternalError
-    """What the client is told when the engine, a hook or the handler itself fails."""
+    """What the client gets when the engine, a hook or the handler itself fails."""
     for_observers: bool = False
     """Whether observers may use the method."""
 

@@ -14,8 +14,8 @@ class Keys:
     | `P:stream:<channel>` | stream: offset → message | history_lifetime after the last one |
     | `P:meta:<channel>` | hash: top offset, epoch | redis_history_meta_ttl, or forever |
     | `P:epoch` | string: the epoch of channels without a meta | forever |
-    | `P:presence:<channel>` | hash: connection ID → client info | until all entries expire |
-    | `P:presence.expiry:<channel>` | sorted set: connection ID → ms | the same |
+    | `P:presence:<channel>` | hash: client ID → client info | until all entries expire |
+    | `P:presence.expiry:<channel>` | sorted set: client ID → ms | the same |
     | `P:nodes`, `P:nodes.expiry` | as presence: node ID → node info | the same |
     | `P:nodes.seen`, `P:nodes.seen.expiry` | the same, with dead nodes | five minutes longer |
     | `P:channels:<node ID>` | set: the channel list of a node | as long as the node |

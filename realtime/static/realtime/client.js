@@ -91,7 +91,7 @@ const LOOP_LIMIT = 1000;
  *
  * @typedef {object} ClientInfo
  * @property {string} user user ID; "" for anonymous users
- * @property {string} client connection ID
+ * @property {string} client client ID
  * @property {any} [conn_info]
  * @property {any} [chan_info]
  *
@@ -145,7 +145,7 @@ const LOOP_LIMIT = 1000;
  * @typedef {() => Promise<string | null> | string | null} GetToken empty: stop connecting
  *
  * @callback GetChannelToken
- * @param {{ client: string, channels: string[] }} asked connection ID and private channels
+ * @param {{ client: string, channels: string[] }} asked client ID and private channels
  * @returns {Promise<Record<string, string>>} tokens by channel; a missing one means denied
  *
  * @callback GetSubscriptionToken
@@ -396,7 +396,7 @@ export class Client extends Emitter {
     return this.#reconnecting;
   }
 
-  /** The connection ID; "" while there is no connection. */
+  /** The client ID; "" while there is no connection. */
   get id() {
     return this.#id;
   }
@@ -451,7 +451,7 @@ export class Client extends Emitter {
     await this.#request(METHOD.publish, { channel: checked(channel), data });
   }
 
-  /** Returns the subscribers, by connection ID. @param {string} channel */
+  /** Returns the subscribers, by client ID. @param {string} channel */
   async presence(channel) {
     const { presence } = await this.#request(METHOD.presence, { channel: checked(channel) });
     return /** @type {Record<string, ClientInfo>} */ (presence);

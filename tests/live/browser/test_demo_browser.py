@@ -76,7 +76,7 @@ class Page:
 
     @property
     def present(self) -> list[str]:
-        """Connection IDs of those who are here."""
+        """Client IDs of those who are here."""
         script = (
             "return [...document.querySelectorAll('#presence li')].map((e) => e.dataset.client)"
         )

@@ -33,6 +33,9 @@ TIMEOUT = 60.0
 KEYS: Mapping[str, Any] = {"token_hmac_secret_key": SECRET, "api_key": API_KEY}
 """The options that a server of the tests has in any case."""
 
+OPTIONS: dict[str, Any] = {"allowed_origins": ["http://127.0.0.1:*"]}
+"""The options of most services that the doctor visits."""
+
 
 def run(
     directory: Path,
@@ -139,6 +142,11 @@ def look(*arguments: str) -> Findings:
     with suppress(CommandError):  # some check failed, or there is no output to read
         call_command("realtime", "doctor", "--json", *arguments, stdout=output)
     return findings(output.getvalue())
+
+
+def visit(url: str, *arguments: str) -> Findings:
+    """What the doctor in this process finds at a URL."""
+    return look("--url", url, *arguments)
 
 
 def statuses(found: Findings, *names: str) -> list[str]:

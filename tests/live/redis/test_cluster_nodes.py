@@ -1,6 +1,6 @@
 """The nodes of a service, their channels, and what becomes of those of a lost node or Redis.
 
-Interface specification, Node; protocol reference, 3.16, 6.4 and 6.5.
+docs/protocol.md, 3.16, 6.4 and 6.5.
 """
 
 from __future__ import annotations
