@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import connection_token, require
-from tests.js_builds import USUAL, Build, require_packages
+from tests.conftest import connection_token
+from tests.js_builds import USUAL, Build
 from tests.js_client import (
     OPTIONS,
     Driver,
@@ -17,7 +17,7 @@ from tests.js_client import (
     NewClient,
     open_driver,
 )
-from tests.js_node import NodeProcess, Nodes
+from tests.js_node import NodeProcess, Nodes, find_node
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -39,13 +39,6 @@ def options(build: Build) -> dict[str, Any]:
 def server(serve: Callable[..., Server], options: dict[str, Any]) -> Server:
     """A server for this build, shared between tests."""
     return serve(**options)
-
-
-def find_node() -> str:
-    """The path of Node, on a machine that has the published client as well."""
-    path = require("node", "the JavaScript client needs Node.js 18 or later")
-    require_packages()
-    return path
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

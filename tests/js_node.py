@@ -5,9 +5,17 @@ from __future__ import annotations
 import subprocess
 import tempfile
 
-from tests.js_builds import DIRECTORY
+from tests.conftest import require
+from tests.js_builds import DIRECTORY, require_packages
 
 TIMEOUT = 15.0
+
+
+def find_node() -> str:
+    """Return the path of Node, on a machine that has the published client as well."""
+    path = require("node", "the JavaScript client needs Node.js 18 or later")
+    require_packages()
+    return path
 
 
 class NodeProcess:

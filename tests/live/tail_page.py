@@ -23,9 +23,13 @@ class TailPage:
 
     def open(self, channel: str) -> TailPage:
         """Load the page and wait until its tail is live."""
+        self.load(channel)
+        return self.until(lambda: self.state == "live", "the live tail")
+
+    def load(self, channel: str) -> None:
+        """Load the page; returns while its tail connects."""
         self.channel = channel
         self.browser.get(self.server.address + page_path("channel", channel=channel))
-        return self.until(lambda: self.state == "live", "the live tail")
 
     def until(self, condition: Any, what: str) -> TailPage:
         wait_for(self.browser, condition, what)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.js_builds import DIRECTORY, require_packages
-from tests.js_fixtures import find_node
+from tests.js_node import find_node
 
 ROOT = DIRECTORY.parent.parent
 MODULE = "realtime/static/realtime/client.js"

@@ -61,7 +61,7 @@ def test_history_is_removed_after_a_question_and_that_is_logged(
     assert f'href="{remove_path(channel)}"' in unescape(shown(operator, channel))
 
     question = operator.get(remove_path(channel)).text
-    assert "2 publications will be forgotten." in question
+    assert "2 publications will be removed." in question
     assert kept(panel_server, channel) == [1, 2], "removed before it was confirmed"
     response = removal(operator, channel)
 

@@ -267,13 +267,15 @@ def test_tail_with_contents_fits_a_phone(page: TailPage, unique: str) -> None:
 
 # tokens
 
-SHORT_TOKEN = """
+OWN_TOKEN = """
     const fetchOfBrowser = window.fetch;
     let asked = false;
     window.fetch = (url, options) => {
       if (asked || !String(url).includes("/channel/token/")) return fetchOfBrowser(url, options);
       asked = true;
-      return Promise.resolve(new Response(JSON.stringify({ token: %s })));
+      return new Promise((resolve) => {
+        window.giveToken = (token) => resolve(new Response(JSON.stringify({ token })));
+      });
     };
     const send = WebSocket.prototype.send;
     WebSocket.prototype.send = function (frame) {
@@ -287,18 +289,20 @@ SHORT_TOKEN = """
       send.call(this, frame);
     };
 """
-"""The page's first token is another one. What the server says to a refresh is kept."""
+"""The page waits for its first token. The server's answer to a refresh is kept."""
 
 
 def test_token_is_renewed_before_it_expires(page: TailPage, panel_site: Path, unique: str) -> None:
     channel = f"demo:{unique}"
     secret = (panel_site / "django_secret_key").read_text().strip()
     key = salted_hmac("realtime.conf.observer_keys", "", secret, algorithm="sha256").digest()
-    token = issue.observer_token(key, [channel], ttl=2)
-    script = {"source": SHORT_TOKEN % json.dumps(token)}
+    script = {"source": OWN_TOKEN}
     added = page.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", script)
     try:
-        page.open(channel)
+        page.load(channel)
+        page.until(lambda: page.browser.execute_script("return Boolean(window.giveToken)"), "a request")
+        token = issue.observer_token(key, [channel], ttl=2)
+        page.browser.execute_script("window.giveToken(arguments[0])", token)
         refreshed = "return window.refreshed"
         page.until(lambda: page.browser.execute_script(refreshed), "the answer to a refresh")
         ttl = page.browser.execute_script(refreshed)["ttl"]
