@@ -23,7 +23,7 @@ class ReadySite(ListeningProcess):
         port = free_port()
         manage(directory, "migrate", "--verbosity", "0")
         super().__init__(
-            [sys.executable, str(ROOT / "manage.py"), "serve", "--port", str(port)],
+            [str(ROOT / "manage.py"), "serve", "--port", str(port)],
             rf"Listening on TCP address 127\.0\.0\.1:({port})",
             environment(directory),
             cwd=cwd,

@@ -9,7 +9,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -25,6 +24,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+
+from tests.processes import start_python
 
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT = 30.0
@@ -73,7 +74,7 @@ class ListeningProcess:
 
     def __init__(
         self,
-        command: Sequence[str],
+        arguments: Sequence[str],
         listening: str,
         environment: Mapping[str, str],
         *,
@@ -81,6 +82,7 @@ class ListeningProcess:
     ) -> None:
         """
         Args:
+            arguments: what follows `python`.
             listening: pattern of the line of its output that tells the port.
             environment: all of it.
 
@@ -91,13 +93,8 @@ class ListeningProcess:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # `stop` closes it
         self._log = ""
         """Everything it wrote, after its end."""
-        self._process = subprocess.Popen(
-            list(command),
-            cwd=cwd,
-            env={**environment, "PYTHONUNBUFFERED": "1"},
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that `kill` finds the processes it started, too
+        self._process = start_python(
+            arguments, cwd, {**environment, "PYTHONUNBUFFERED": "1"}, self._output
         )
         deadline = time.monotonic() + START_TIMEOUT
         while (found := re.search(listening, self.log.rpartition("\n")[0])) is None:
@@ -150,7 +147,7 @@ class ListeningProcess:
             with suppress(subprocess.TimeoutExpired):
                 self.terminate()
         self.discard()  # also what is left of a server with several processes
-        return self._process.returncode
+        return self.wait()
 
     def discard(self) -> None:
         """Be done with it, where nobody looks at how it ends: that is quicker."""
@@ -192,7 +189,7 @@ class Server(ListeningProcess):
             port = free_port()  # it does not tell which one it chose
         arguments = [argument.format(port=port, directory=directory) for argument in arguments]
         super().__init__(
-            [sys.executable, "-m", *arguments, application],
+            ["-m", *arguments, application],
             listening,
             os.environ
             | {"DJANGO_SETTINGS_MODULE": "tests.settings", "SERVICE_CONFIG_FILE": str(config)}

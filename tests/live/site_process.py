@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -28,7 +27,7 @@ class SiteProcess(ListeningProcess):
     def __init__(
         self, arguments: list[str], listening: str, environment: Mapping[str, str]
     ) -> None:
-        super().__init__([sys.executable, *arguments], listening, os.environ | dict(environment))
+        super().__init__(arguments, listening, os.environ | dict(environment))
 
 
 @contextmanager

@@ -300,7 +300,9 @@ def test_token_is_renewed_before_it_expires(page: TailPage, panel_site: Path, un
     added = page.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", script)
     try:
         page.load(channel)
-        page.until(lambda: page.browser.execute_script("return Boolean(window.giveToken)"), "a request")
+        page.until(
+            lambda: page.browser.execute_script("return Boolean(window.giveToken)"), "a request"
+        )
         token = issue.observer_token(key, [channel], ttl=2)
         page.browser.execute_script("window.giveToken(arguments[0])", token)
         refreshed = "return window.refreshed"

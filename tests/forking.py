@@ -1,0 +1,122 @@
+"""A process that has the libraries of a server loaded and forks: `python -m tests.forking`.
+
+Most of a server's start is the import of libraries. `processes.ForkedProcess` asks this process to
+begin others, which are copies that have them already. What is ours is not loaded here: each
+process imports it anew, from its own tree and with its own settings.
+
+The socket on file descriptor 0 carries requests: a JSON object with `arguments` (what follows
+`python`), `environment` and `directory`, with two descriptors: for its output and for its exit
+status. The answer is the process ID; the status arrives as an ASCII number, -9 for SIGKILL.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+from typing import Any
+
+LIBRARIES = """
+asgiref.server asgiref.sync asyncio autobahn.twisted autobahn.websocket.protocol channels.db
+channels.routing channels_redis.core concurrent.futures cryptography.x509 decimal django.conf
+django.contrib.auth.hashers django.contrib.staticfiles.handlers django.core.handlers.asgi
+django.core.mail django.core.management django.core.validators django.db
+django.db.backends.sqlite3.base django.db.models django.forms django.http
+django.template.defaultfilters django.template.defaulttags django.template.loader_tags django.urls
+google.protobuf.message h11 hiredis html httpx http.client jwt logging.config msgspec
+multiprocessing redis redis.asyncio redis.sentinel ssl twisted.internet.asyncioreactor
+twisted.internet.endpoints twisted.internet.ssl twisted.web.http urllib.request uvicorn
+uvicorn.config websockets.asyncio.server zope.interface
+"""
+"""None of them needs Django's settings, opens a file, starts a thread or installs a reactor."""
+
+MESSAGE_LIMIT_BYTES = 1024 * 1024
+
+
+def serve(requests: socket.socket) -> dict[str, Any]:
+    """Fork for each request, until the peer is gone; returns only in the new processes.
+
+    Returns:
+        The request that this process is to carry out.
+    """
+    statuses: dict[int, int] = {}
+    ended, wake = os.pipe()
+    for end in (ended, wake):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while True:
+        ready, _, _ = select.select([requests.fileno(), ended], [], [])
+        if ended in ready:
+            os.read(ended, 4096)
+            report(statuses)
+        if requests.fileno() not in ready:
+            continue
+        message, descriptors, _, _ = socket.recv_fds(requests, MESSAGE_LIMIT_BYTES, 2)
+        if not message:
+            sys.exit()
+        output, status = descriptors
+        process = os.fork()
+        if process == 0:
+            become_a_process(output)
+            request: dict[str, Any] = json.loads(message)
+            return request
+        os.close(output)
+        statuses[process] = status
+        requests.send(str(process).encode())
+
+
+def report(statuses: dict[int, int]) -> None:
+    """Write the status of each process that has ended."""
+    while statuses:
+        process, status = os.waitpid(-1, os.WNOHANG)
+        if process == 0:
+            return
+        os.write(statuses[process], str(os.waitstatus_to_exitcode(status)).encode())
+        os.close(statuses.pop(process))
+
+
+def become_a_process(output: int) -> None:
+    """Leave all that belongs to the process that forked."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()  # a group of its own, so that what it starts can be ended with it
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, source in enumerate((nothing, output, output)):
+        os.dup2(source, descriptor)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+
+
+def main() -> None:
+    # group, not session: Ctrl-C in a terminal is for pytest, which ends this process then
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for library in LIBRARIES.split():
+        importlib.import_module(library)
+    gc.freeze()  # or each process would copy the pages that a collection writes to
+    requests = socket.socket(fileno=os.dup(0))
+    requests.send(b"ready")
+    request = serve(requests)
+    requests.detach()
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["directory"])
+    sys.argv = request["arguments"]
+    if sys.argv[0] == "-m":
+        sys.path[0] = request["directory"]
+        del sys.argv[0]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(sys.argv[0])
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Python processes that tests start, begun by a fork where that is right.
+
+A process is forked from one that has the libraries loaded (`tests/forking.py`), which takes a third
+of the time. It is begun as usual where the fork does not work, and where Python itself is given
+options: on its command line or by environment variables.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Process(Protocol):
+    """What tests use of a `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def terminate(self) -> None: ...
+
+
+def start_python(
+    arguments: Sequence[str], directory: Path, environment: Mapping[str, str], output: IO[bytes]
+) -> Process:
+    """Start a Python process that leads a group of its own.
+
+    Args:
+        arguments: what follows `python`.
+        environment: all of it.
+        output: where its standard output and standard error go.
+    """
+    if can_fork(arguments, environment):
+        return ForkedProcess(arguments, directory, environment, output)
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def can_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Tell whether Python would start as it did here, to run a module or a file."""
+
+    def of_python(variables: Mapping[str, str]) -> dict[str, str]:
+        return {
+            name: value
+            for name, value in variables.items()
+            if name.startswith("PYTHON") and name != "PYTHONUNBUFFERED"
+        }
+
+    is_plain = arguments[0] == "-m" or not arguments[0].startswith("-")
+    is_same = of_python(environment) == of_python(os.environ)
+    return sys.platform == "linux" and is_plain and is_same
+
+
+class ForkedProcess:
+    """A process begun by a fork; used as a `subprocess.Popen` is."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        directory: Path,
+        environment: Mapping[str, str],
+        output: IO[bytes],
+    ) -> None:
+        request = {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "directory": str(directory),
+        }
+        self._status, status = os.pipe()
+        self.pid = forking_process().fork(request, output.fileno(), status)
+        os.close(status)
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit status if the process has ended."""
+        return self._ended(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end; returns the exit status.
+
+        Raises:
+            subprocess.TimeoutExpired: the process runs after `timeout` seconds.
+        """
+        status = self._ended(timeout)
+        if status is None:
+            assert timeout is not None
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
+        return status
+
+    def terminate(self) -> None:
+        """Send SIGTERM, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
+
+    def _ended(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
+            self.returncode = int(os.read(self._status, 32))
+            os.close(self._status)
+        return self.returncode
+
+
+class ForkingProcess:
+    """The process that forks, as the tests of this process use it."""
+
+    def __init__(self) -> None:
+        self._requests, requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with requests:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.forking"], cwd=ROOT, stdin=requests.fileno()
+            )
+        assert self._requests.recv(16) == b"ready", "it did not start"
+        self._one_at_a_time = threading.Lock()
+
+    def fork(self, request: dict[str, Any], output: int, status: int) -> int:
+        """Ask for a process; returns its ID."""
+        with self._one_at_a_time:  # tests start the servers of a cluster side by side
+            socket.send_fds(self._requests, [json.dumps(request).encode()], [output, status])
+            return int(self._requests.recv(16))
+
+    def stop(self) -> None:
+        self._requests.close()
+        self._process.wait()
+
+
+@cache
+def _forking_process() -> ForkingProcess:
+    process = ForkingProcess()
+    atexit.register(process.stop)
+    return process
+
+
+_starting = threading.Lock()
+
+
+def forking_process() -> ForkingProcess:
+    """Return the one of this process; it is started when it is first needed."""
+    with _starting:
+        return _forking_process()
