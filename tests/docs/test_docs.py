@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.management import call_command
 
 from realtime.cluster import peers
-from realtime.config import redis_options
+from realtime.config import redis_options, sources
 from realtime.config.options import CONFIG_FIELDS, NOT_USED
 from realtime.config.reader import from_strings, load
 from realtime.errors import ERRORS
@@ -145,12 +148,23 @@ def test_log_lines_about_redis_are_documented() -> None:
     assert sorted(documented) == sorted(set(log_lines()))
 
 
+def assignment(line: str) -> tuple[str, str]:
+    """What a shell assigns to which option in a line of an example; it is the whole line."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words = list(lexer)
+    assert len(words) == 1, f"a shell splits {line}"
+    name, _, value = words[0].partition("=")
+    return name.removeprefix("SERVICE_"), value
+
+
 def shell_options() -> Iterator[dict[str, str]]:
     """The options that the examples for the shell give, each alternative by itself."""
     for page in PAGES:
         for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
             options: dict[str, str] = {}
-            for name, value in re.findall(r"^SERVICE_(\w+)=(.+)$", block, re.MULTILINE):
+            for line in re.findall(r"^SERVICE_\w+=.+$", block, re.MULTILINE):
+                name, value = assignment(line)
                 if name.lower() in options:
                     yield options
                     options = {}
@@ -164,6 +178,33 @@ def test_example_of_redis_options_can_be_used(strings: dict[str, str]) -> None:
     config = load(from_strings(strings))
 
     assert [Host(entry) for entry in redis_options.hosts(config)]
+
+
+def test_command_that_shows_the_prefix_in_redis_shows_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    section = read("redis.md").partition("### The prefix\n")[2]
+    [command] = re.findall(r"^python manage\.py (shell .+)$", section, re.MULTILINE)
+
+    call_command(*shlex.split(command))
+
+    assert capsys.readouterr().out.strip() == sources.redis_prefix(sources.current())
+
+
+def python_settings(page: str, heading: str) -> dict[str, Any]:
+    """The names that the first Python block under a heading assigns, up to the next file."""
+    section = (ROOT / page).read_text().partition(f"\n## {heading}\n")[2]
+    code = section.partition("```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {"INSTALLED_APPS": []}
+    exec(code.partition("\n# mysite/asgi.py")[0], names)
+    return {name: value for name, value in names.items() if name.isupper()}
+
+
+def test_settings_of_the_readme_are_those_of_the_quick_start() -> None:
+    short = python_settings("README.md", "In your own site")
+
+    assert short == python_settings("docs/quickstart.md", "2. Settings")
+    assert load(short["REALTIME"]).v3_use_offset
 
 
 def test_documented_times_leave_room_for_those_of_the_code() -> None:

@@ -21,9 +21,6 @@ from tests.server import ROOT
 REQUIRED = re.search(r'"django>=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
 OLDEST = REQUIRED[1] if REQUIRED else ""
 DJANGO = {"oldest": f"django=={OLDEST}.0", "newest": "django"}
-SERVERS = ("uvicorn", "granian", "websockets")
-"""What the servers of the quick start need besides daphne."""
-
 Serve = Callable[..., Running]
 Visit = Callable[[Running], Visitor]
 
@@ -38,15 +35,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sites(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Mapping[str, Site]:
     """The site of a developer who followed the quick start, by the version of Django.
 
-    The other ASGI servers are installed for the newest one.
+    The ASGI servers besides daphne are installed for the newest one.
     """
 
     def install(version: str) -> Site:
         directory = tmp_path_factory.mktemp(version)
         environment = Environment(directory / "environment")
-        more = [development_pin(server) for server in SERVERS] if version == "newest" else []
+        servers = server_packages() if version == "newest" else []
         # one call, so that nothing is installed twice: the site has its Django and its Channels
-        environment.install(DJANGO[version], "channels", *install_command(wheel), *more)
+        environment.install(DJANGO[version], "channels", *install_command(wheel), *servers)
         project = directory / "project"
         project.mkdir()
         site = Site(project, environment)
@@ -113,6 +110,12 @@ def visit() -> Iterator[Visit]:
 def visitor(server: Running, visit: Visit) -> Visitor:
     """Somebody who is logged in at the site on daphne."""
     return visit(server).log_in()
+
+
+def server_packages() -> list[str]:
+    """What the quick start installs for the ASGI servers besides daphne, in tested versions."""
+    commands = map(shlex.split, steps("quickstart.md")["servers"].splitlines())
+    return [development_pin(package) for _pip, _install, *rest in commands for package in rest]
 
 
 def production(server: str) -> list[str]:

@@ -19,10 +19,9 @@ TOKEN_KEY = "a key of the site's own, long enough for HMAC"
 USER, PASSWORD = "ann", "a password that is long enough"
 
 OWN_VIEWS = """\
-from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
-from django.http import FileResponse, HttpResponse, JsonResponse
+from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 
 
@@ -37,16 +36,6 @@ def page(request):
 
 def token_page(request):
     return render(request, "token_page.html")
-
-
-@login_required
-def offline(request):
-    return render(request, "offline.html")
-
-
-def library(request):
-    file = open(settings.BASE_DIR / "centrifuge.js", "rb")
-    return FileResponse(file, content_type="text/javascript")
 
 
 class Undo(Exception):
@@ -71,9 +60,6 @@ urlpatterns = [
     path("who", views.who),
     path("page", views.page),
     path("token-page", views.token_page),
-    path("offline", views.offline),
-    path("centrifuge.js", views.library),
-    path("say", views.say),
     path("roll-back", views.roll_back),
 ]
 """
@@ -139,8 +125,10 @@ class Site:
         self.append("mysite/settings.py", OWN_SETTINGS)
         self.append(
             "mysite/urls.py",
-            "from django.urls import include\n\n"
-            'urlpatterns += [path("api-of-its-own/", include("api.urls"))]\n',
+            "from django.urls import include\n"
+            "from django.contrib.staticfiles.urls import staticfiles_urlpatterns\n\n"
+            'urlpatterns += [path("api-of-its-own/", include("api.urls"))]\n'
+            "urlpatterns += staticfiles_urlpatterns()  # as runserver, for the other servers\n",
         )
 
     def follow_quick_start(self) -> None:
@@ -150,8 +138,9 @@ class Site:
         self.append("mysite/asgi.py", quick_start["asgi"])
         self.append("mysite/plain_asgi.py", quick_start["asgi"])
         self.append("mysite/urls.py", quick_start["urls"])
-        self.append("api/templates/page.html", quick_start["page"])
+        self.append("api/templates/page.html", quick_start["page"] + quick_start["form"])
         self.append("api/views.py", quick_start["view"])
+        self.append("mysite/urls.py", quick_start["view-url"].replace("myapp", "api"))
 
     def follow_tokens(self) -> None:
         """Do what docs/tokens.md says for a page with a token."""

@@ -16,7 +16,7 @@ from tests.server import wait_until
 
 pytestmark = pytest.mark.timeout(300)  # the first test waits for both installations
 
-SERVERS = [shlex.split(line)[2] for line in steps("quickstart.md")["production"].splitlines()]
+COMMANDS = [shlex.split(line) for line in steps("quickstart.md")["production"].splitlines()]
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def newest(sites: Mapping[str, Site]) -> Site:
     return sites["newest"]
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("name", [command[2] for command in COMMANDS])
 async def test_server_delivers_to_a_site_without_routes_of_its_own(
     newest: Site, serve_site: Serve, visit: Visit, name: str
 ) -> None:
@@ -33,7 +33,7 @@ async def test_server_delivers_to_a_site_without_routes_of_its_own(
     server = serve_site(newest, command)
     visitor = visit(server).log_in()
     async with visitor.listening() as client:
-        visitor.post("/api-of-its-own/say", text=f"through {name}")
+        visitor.post("/say", text=f"through {name}")
 
         assert (await client.publication())["data"] == {"text": f"through {name}"}
 
@@ -47,8 +47,9 @@ async def test_runserver_delivers_reloads_and_stops(
     code = views.read_text()
     try:
         async with visitor.listening() as client:
-            visitor.post("/api-of-its-own/say", text="before")
+            visitor.post("/say", text="before")
             assert (await client.publication())["data"] == {"text": "before"}
+            assert visitor.http.get("/static/realtime/client.js").status_code == 200
 
             views.write_text(code.replace("__name__", '"reloaded"'))
             # nobody asks until then: asgiref begins a thread after each request, also while
@@ -57,7 +58,7 @@ async def test_runserver_delivers_reloads_and_stops(
             wait_until(lambda: answer(visitor) == {"app": "reloaded"}, TIMEOUT, "the new code")
 
         async with visitor.listening() as client:
-            visitor.post("/api-of-its-own/say", text="after")
+            visitor.post("/say", text="after")
             assert (await client.publication())["data"] == {"text": "after"}
 
         server.interrupt()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from functools import cached_property, partial
@@ -15,8 +16,8 @@ from realtime.engine.redis.redis_bus import RedisBus
 from realtime.errors import EngineUnavailable
 from realtime.serving import serving
 
-MIN_VERSION = 5
-"""The first version with streams."""
+MIN_VERSION = (6, 2)
+"""The oldest version that is tested."""
 PINGS = 20
 SLOW = 0.005
 """Seconds of a round trip; a publication takes one."""
@@ -73,11 +74,11 @@ def away(error: EngineUnavailable) -> Finding:
 
 
 def version(shard: Shard) -> Finding:
-    """Check that it has the features that the engine needs."""
+    """Check that it is a version that the service supports, and no Redis Cluster."""
     text = shard.info.get("redis_version", "0")
     found = f"{shard.label} has version {text}"
-    if int(text.partition(".")[0]) < MIN_VERSION:
-        return fail(found, f"Redis has streams since version {MIN_VERSION}: use a newer one.")
+    if tuple(int(number) for number in re.findall(r"\d+", text)[:2]) < MIN_VERSION:
+        return fail(found, "The service needs version {}.{} or later.".format(*MIN_VERSION))
     if shard.info.get("cluster_enabled") == "1":
         return fail(
             f"{shard.label} is a Redis Cluster, which is not supported",
