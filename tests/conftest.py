@@ -40,6 +40,9 @@ TEARDOWN_TIMEOUT = 90
 ONE_WORKER = ("tests/install/",)
 """Directories whose files share what takes long to make: it is made once, in one worker."""
 
+SERVERS_KEPT = 6
+"""Shared servers that a worker keeps from one module to the next."""
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -124,24 +127,59 @@ def start_cluster(
         raise
 
 
+class SharedServers:
+    """Servers that tests share, by their options; a module ends those of long ago."""
+
+    def __init__(self) -> None:
+        self._started: dict[str, list[Server]] = {}
+        """Options → the servers; the ones used last are at the end."""
+
+    def find(self, start: Callable[..., list[Server]], **arguments: Any) -> list[Server]:
+        """Return the servers with these arguments; `start` makes them if there are none."""
+        key = json.dumps([start.__name__, arguments], sort_keys=True)
+        found = self._started.pop(key, None) or start(**arguments)
+        self._started[key] = found
+        return found
+
+    def keep(self, number: int) -> None:
+        """End all but those that were used last."""
+        for key in list(self._started)[: len(self._started) - number]:
+            for server in self._started.pop(key):
+                server.discard()
+
+
 @pytest.fixture(scope="session")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
+def shared_servers() -> Iterator[SharedServers]:
+    """The servers of `serve` and `shared_cluster`."""
+    servers = SharedServers()
+    yield servers
+    servers.keep(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_servers(shared_servers: SharedServers) -> None:
+    """End servers that no module before this one has used for a while: each takes 90 MB."""
+    shared_servers.keep(SERVERS_KEPT)
+
+
+@pytest.fixture(scope="session")
+def serve(
+    tmp_path_factory: pytest.TempPathFactory, shared_servers: SharedServers
+) -> Callable[..., Server]:
     """Start, or find, a server process with these options: `serve(client_insecure=True)`.
 
     Servers with the same options are shared by all tests: use channel names and users of
     your own, see `unique`. For one you stop or kill, use `own_server`.
     """
-    servers: dict[str, Server] = {}
 
-    def start(**arguments: Any) -> Server:
-        key = json.dumps(arguments, sort_keys=True)
-        if key not in servers:
-            servers[key] = start_server(tmp_path_factory, **arguments)
-        return servers[key]
+    def one(**arguments: Any) -> list[Server]:
+        return [start_server(tmp_path_factory, **arguments)]
 
-    yield start
-    for server in servers.values():
-        server.discard()
+    def find(**arguments: Any) -> Server:
+        [server] = shared_servers.find(one, **arguments)
+        return server
+
+    return find
 
 
 @pytest.fixture
@@ -219,24 +257,22 @@ def cluster(
 
 @pytest.fixture(scope="session")
 def shared_cluster(
-    tmp_path_factory: pytest.TempPathFactory, redis_server: RedisServer
-) -> Iterator[Callable[..., list[Server]]]:
+    tmp_path_factory: pytest.TempPathFactory,
+    redis_server: RedisServer,
+    shared_servers: SharedServers,
+) -> Callable[..., list[Server]]:
     """Start, or find, two servers on one Redis: `one, other = shared_cluster(presence=True)`.
 
     Shared by all tests that ask for the same options, as those of `serve`.
     """
-    clusters: dict[str, list[Server]] = {}
 
-    def start(**arguments: Any) -> list[Server]:
-        key = json.dumps(arguments, sort_keys=True)
-        if key not in clusters:
-            clusters[key] = start_cluster(tmp_path_factory, 2, redis_server, **arguments)
-        return clusters[key]
+    def two(**arguments: Any) -> list[Server]:
+        return start_cluster(tmp_path_factory, 2, redis_server, **arguments)
 
-    yield start
-    for servers in clusters.values():
-        for server in servers:
-            server.discard()
+    def find(**arguments: Any) -> list[Server]:
+        return shared_servers.find(two, **arguments)
+
+    return find
 
 
 _words = count(1)
