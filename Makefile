@@ -24,7 +24,7 @@ test-fast: $(VENV)/.installed-dev  ## The tests without servers and browsers; un
 test-redis: $(VENV)/.installed-dev  ## The tests of the Redis rooms; REDIS_SERVER names the server.
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/redis tests/engine
 
-check: $(VENV)/.installed-dev  ## Lint, format and types; changes nothing.
+check: $(VENV)/.installed-dev  ## Lint, format, types, Django's checks, tables of docs; changes nothing.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -27,8 +27,8 @@ STOCK_DAPHNE = "stock consumer, daphne"
 STOCK_UVICORN = "stock consumer, uvicorn"
 VIEW_DAPHNE = "DRF view, daphne"
 VIEW_UVICORN = "DRF view, uvicorn"
-SHELL_DAPHNE = "ASGI shell, daphne"
-SHELL_UVICORN = "ASGI shell, uvicorn"
+FRONT_DAPHNE = "/api in front of Django, daphne"
+FRONT_UVICORN = "/api in front of Django, uvicorn"
 ONE_MEMORY = "ours, 1 process, memory"
 ONE_REDIS = "ours, 1 process, Redis"
 TWO_REDIS = "ours, 2 processes, Redis"
@@ -198,9 +198,9 @@ class Setup:
     def api(self) -> list[Cell]:
         """The server API, in front of Django and inside REST framework."""
         return [
-            Cell(SHELL_DAPHNE, self.ours("daphne", "shell"), API_SCRIPT),
+            Cell(FRONT_DAPHNE, self.ours("daphne", "shell"), API_SCRIPT),
             Cell(VIEW_DAPHNE, self.ours("daphne", "view"), API_SCRIPT),
-            Cell(SHELL_UVICORN, self.ours("uvicorn", "shell"), API_SCRIPT),
+            Cell(FRONT_UVICORN, self.ours("uvicorn", "shell"), API_SCRIPT),
             Cell(VIEW_UVICORN, self.ours("uvicorn", "view"), API_SCRIPT),
         ]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from benchmarks.cells import (
     CFAN,
+    FRONT_DAPHNE,
+    FRONT_UVICORN,
     ONE_MEMORY,
     ONE_REDIS,
     OURS_DAPHNE,
     OURS_UVICORN,
-    SHELL_DAPHNE,
-    SHELL_UVICORN,
     STOCK_DAPHNE,
     STOCK_UVICORN,
     TWO_REDIS,
@@ -68,7 +68,7 @@ def text(results: Results, facts: Mapping[str, str]) -> str:
                     ("CPU us/publication", "cpu_us_per_publication", ",.1f"),
                     ("p99 ms", "p99_ms", ",.1f"),
                 ],
-                [(SHELL_DAPHNE, VIEW_DAPHNE), (SHELL_UVICORN, VIEW_UVICORN)],
+                [(FRONT_DAPHNE, VIEW_DAPHNE), (FRONT_UVICORN, VIEW_UVICORN)],
             )
             for batch in (1, 100)
         ),

@@ -47,6 +47,29 @@ def test_errors_of_the_documented_server_api_exist() -> None:
     assert {(code, message.strip()) for code, message in documented} <= existing
 
 
+def test_protocol_and_http_api_document_the_same_errors_of_the_server_api() -> None:
+    section = read("protocol.md").partition("### 5.2 ")[2].partition("\n### ")[0]
+    rows_of_codes = re.findall(r"^\| (1\d\d) \|", read("http-api.md"), re.MULTILINE)
+
+    assert re.findall(r"\b1\d\d\b", section) == rows_of_codes
+
+
+# logs
+
+
+def test_every_logger_is_documented_and_no_other() -> None:
+    code = "".join(
+        path.read_text()
+        for folder in ("realtime", "admin_panel", "api")
+        for path in (ROOT / folder).rglob("*.py")
+        if "testing" not in path.parts
+    )
+    section = read("deployment.md").partition("\n## Logs\n")[2].partition("\n## ")[0]
+
+    used = set(re.findall(r'getLogger\("(realtime\.\w+)"\)', code))
+    assert used == set(re.findall(r"`(realtime\.\w+)`", section))
+
+
 # moving here
 
 
@@ -222,7 +245,7 @@ def test_documented_times_leave_room_for_those_of_the_code() -> None:
     "sentence",
     [
         f"the {node.SHUTDOWN_TIMEOUT:g} seconds a process takes at most to stop",
-        f"all of them within {node.CLOSE_SPREAD:g} seconds",
+        f"It spreads this over {node.CLOSE_SPREAD:g} seconds",
         f"one that died is listed for {peers.HEARTBEAT_LIFETIME:g} seconds",
         f"at most {MAX_CONNECTIONS} per process",
         f"({launch.PING_INTERVAL} and {launch.PING_TIMEOUT} seconds",

@@ -121,7 +121,8 @@ def origin(service: Service) -> Finding:
         if service.upgrade_from(FOREIGN_ORIGIN).status == 101:
             return warn(
                 f"pages of {own} may connect, but so may {FOREIGN_ORIGIN}, against allowed_origins",
-                "Has the service other options than these, or does the reverse proxy drop Origin?",
+                "Does the service run with other options, or does the reverse proxy remove the"
+                " header Origin?",
             )
         return ok(f"pages of {own} may connect, those of {FOREIGN_ORIGIN} may not")
     return ok(f"pages of {own} may connect")
@@ -287,5 +288,5 @@ def pings(service: Service) -> Finding:
         "the lifetime of an idle connection takes minutes to measure",
         "The ASGI server pings idle clients (python -m realtime: after 25 s; daphne"
         " --ping-interval, uvicorn --ws-ping-interval: 20 s). The reverse proxy must wait longer"
-        " than that; nginx: proxy_read_timeout 60s.",
+        " than that; nginx waits 60 s by default (proxy_read_timeout).",
     )
