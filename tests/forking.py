@@ -5,14 +5,16 @@ begin others, which are copies that have them already. What is ours is not loade
 process imports it anew, from its own tree and with its own settings.
 
 The socket on file descriptor 0 carries requests: a JSON object with `arguments` (what follows
-`python`), `environment` and `directory`, with two descriptors: for its output and for its exit
-status. The answer is the process ID; the status arrives as an ASCII number, -9 for SIGKILL.
+`python`), `environment` and `directory`, with descriptors for its standard input, output and
+errors, and for its exit status. The answer is the process ID. The status arrives as an ASCII
+number, -9 for SIGKILL.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -58,16 +60,17 @@ def serve(requests: socket.socket) -> dict[str, Any]:
             report(statuses)
         if requests.fileno() not in ready:
             continue
-        message, descriptors, _, _ = socket.recv_fds(requests, MESSAGE_LIMIT_BYTES, 2)
+        message, descriptors, _, _ = socket.recv_fds(requests, MESSAGE_LIMIT_BYTES, 4)
         if not message:
             sys.exit()
-        output, status = descriptors
+        *streams, status = descriptors
         process = os.fork()
         if process == 0:
-            become_a_process(output)
+            become_a_process(streams)
             request: dict[str, Any] = json.loads(message)
             return request
-        os.close(output)
+        for stream in streams:
+            os.close(stream)
         statuses[process] = status
         requests.send(str(process).encode())
 
@@ -82,14 +85,13 @@ def report(statuses: dict[int, int]) -> None:
         os.close(statuses.pop(process))
 
 
-def become_a_process(output: int) -> None:
+def become_a_process(streams: list[int]) -> None:
     """Leave all that belongs to the process that forked."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()  # a group of its own, so that what it starts can be ended with it
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for descriptor, source in enumerate((nothing, output, output)):
-        os.dup2(source, descriptor)
+    for descriptor, stream in enumerate(streams):
+        os.dup2(stream, descriptor)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 
 
@@ -105,6 +107,9 @@ def main() -> None:
     requests.detach()
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):
+        assert isinstance(stream, io.TextIOWrapper)
+        stream.reconfigure(write_through=True)  # as PYTHONUNBUFFERED has it
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["directory"])

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, Protocol
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,26 +39,64 @@ class Process(Protocol):
 
 
 def start_python(
-    arguments: Sequence[str], directory: Path, environment: Mapping[str, str], output: IO[bytes]
+    arguments: Sequence[str],
+    directory: Path,
+    environment: Mapping[str, str],
+    streams: tuple[IO[bytes], IO[bytes], IO[bytes]],
 ) -> Process:
     """Start a Python process that leads a group of its own.
 
     Args:
         arguments: what follows `python`.
         environment: all of it.
-        output: where its standard output and standard error go.
+        streams: its standard input, output and errors.
     """
     if can_fork(arguments, environment):
-        return ForkedProcess(arguments, directory, environment, output)
+        return ForkedProcess(arguments, directory, environment, streams)
+    stdin, stdout, stderr = streams
     return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=directory,
         env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
         start_new_session=True,
     )
+
+
+def run_python(
+    arguments: Sequence[str],
+    directory: Path,
+    environment: Mapping[str, str],
+    *,
+    stdin: str = "",
+    timeout: float = 60,
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python process to its end.
+
+    Args:
+        arguments: what follows `python`.
+        environment: all of it.
+        timeout: seconds.
+
+    Raises:
+        subprocess.TimeoutExpired: it ran for longer, and was killed.
+    """
+    with TemporaryFile() as given, TemporaryFile() as output, TemporaryFile() as errors:
+        given.write(stdin.encode())
+        given.seek(0)
+        process = start_python(arguments, directory, environment, (given, output, errors))
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+        for stream in (output, errors):
+            stream.seek(0)
+        written = [stream.read().decode() for stream in (output, errors)]
+    return subprocess.CompletedProcess(["python", *arguments], status, *written)
 
 
 def can_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
@@ -83,7 +122,7 @@ class ForkedProcess:
         arguments: Sequence[str],
         directory: Path,
         environment: Mapping[str, str],
-        output: IO[bytes],
+        streams: Sequence[IO[bytes]],
     ) -> None:
         request = {
             "arguments": list(arguments),
@@ -91,7 +130,9 @@ class ForkedProcess:
             "directory": str(directory),
         }
         self._status, status = os.pipe()
-        self.pid = forking_process().fork(request, output.fileno(), status)
+        self.pid = forking_process().fork(
+            request, [*(stream.fileno() for stream in streams), status]
+        )
         os.close(status)
         self.returncode: int | None = None
 
@@ -135,10 +176,10 @@ class ForkingProcess:
         assert self._requests.recv(16) == b"ready", "it did not start"
         self._one_at_a_time = threading.Lock()
 
-    def fork(self, request: dict[str, Any], output: int, status: int) -> int:
+    def fork(self, request: dict[str, Any], descriptors: list[int]) -> int:
         """Ask for a process; returns its ID."""
         with self._one_at_a_time:  # tests start the servers of a cluster side by side
-            socket.send_fds(self._requests, [json.dumps(request).encode()], [output, status])
+            socket.send_fds(self._requests, [json.dumps(request).encode()], descriptors)
             return int(self._requests.recv(16))
 
     def stop(self) -> None:

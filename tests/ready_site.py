@@ -6,12 +6,12 @@ import json
 import os
 import re
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.processes import run_python
 from tests.server import ROOT, ListeningProcess, free_port
 
 
@@ -80,13 +80,6 @@ def manage(
     directory: Path, *arguments: str, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
     """Run a management command of the ready site to its end."""
-    finished = subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=ROOT,
-        env=environment(directory),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    finished = run_python([str(ROOT / "manage.py"), *arguments], ROOT, environment(directory))
     assert finished.returncode == 0 or not check, finished.stdout + finished.stderr
     return finished

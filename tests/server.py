@@ -93,9 +93,13 @@ class ListeningProcess:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # `stop` closes it
         self._log = ""
         """Everything it wrote, after its end."""
-        self._process = start_python(
-            arguments, cwd, {**environment, "PYTHONUNBUFFERED": "1"}, self._output
-        )
+        with open(os.devnull, "rb") as nothing:
+            self._process = start_python(
+                arguments,
+                cwd,
+                {**environment, "PYTHONUNBUFFERED": "1"},
+                (nothing, self._output, self._output),
+            )
         deadline = time.monotonic() + START_TIMEOUT
         while (found := re.search(listening, self.log.rpartition("\n")[0])) is None:
             if self._process.poll() is not None or time.monotonic() > deadline:

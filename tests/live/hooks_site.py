@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import httpx
 import pytest
 
 from tests.conftest import new_word
+from tests.processes import run_python
 from tests.server import ROOT, Server
 
 PASSWORD = "long enough for a test"
@@ -57,13 +56,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory, site: str = "hooks") -
             "DJANGO_SETTINGS_MODULE": "tests.site.settings_hooks",
             "TEST_DATABASE": str(database),
         }
-        subprocess.run(
-            [sys.executable, "-m", "django", "migrate", "--verbosity", "0"],
-            cwd=ROOT,
-            env=os.environ | made,
-            check=True,
-            timeout=60,
-        )
+        run_python(
+            ["-m", "django", "migrate", "--verbosity", "0"], ROOT, os.environ | made
+        ).check_returncode()
         _databases[base] = made
     return _databases[base] | {"DJANGO_SETTINGS_MODULE": f"tests.site.settings_{site}"}
 

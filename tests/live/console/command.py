@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from realtime.config.reader import InvalidOptions
 from realtime.engine import factory
 from realtime.management.commands.realtime import Command
 from realtime.serving import serving
+from tests.processes import run_python
 from tests.server import API_KEY, ROOT, SECRET
 
 TIMEOUT = 60.0
@@ -49,20 +49,17 @@ def run(
     config = directory / "console.json"
     config.write_text(json.dumps({**KEYS, **options}))
     ours = {name: value for name, value in os.environ.items() if not name.startswith("SERVICE_")}
-    return subprocess.run(
-        [sys.executable, "-m", "django", "realtime", *arguments],
-        cwd=ROOT,
-        env={
+    return run_python(
+        ["-m", "django", "realtime", *arguments],
+        ROOT,
+        {
             **ours,
             "DJANGO_SETTINGS_MODULE": settings,
             "SERVICE_CONFIG_FILE": str(config),
             **(environment or {}),
         },
-        input=stdin,
-        capture_output=True,
-        text=True,
+        stdin=stdin,
         timeout=TIMEOUT,
-        check=False,
     )
 
 

@@ -234,7 +234,7 @@ def test_origin_that_gets_in_against_the_options_is_named(own_options: None, ser
         found = visit(proxy.address)
 
     assert found["origin"]["status"] == "warn"
-    assert "drop Origin" in found["origin"]["advice"]
+    assert "remove the header Origin" in found["origin"]["advice"]
 
 
 def test_service_with_another_token_key_is_named(settings: Settings, serve: Serve) -> None:

@@ -6,8 +6,6 @@ import asyncio
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +18,7 @@ from tests.live.configurations import FORCED
 from tests.live.panel_site import OPERATOR, PASSWORD, sign_in
 from tests.live.panel_staff import post
 from tests.panel.urls import page_path
+from tests.processes import run_python
 from tests.protocol_client import open_client
 from tests.redis_server import RedisServer
 from tests.server import ROOT, Server, wait_until
@@ -36,20 +35,14 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A migrated database with an operator in it."""
     path = str(tmp_path_factory.mktemp("database") / "db.sqlite3")
     for arguments in (["migrate", "--verbosity", "0"], ["createsuperuser", "--noinput"]):
-        subprocess.run(
-            [sys.executable, "-m", "django", *arguments],
-            cwd=ROOT,
-            env=os.environ
-            | {
-                "DJANGO_SETTINGS_MODULE": "tests.settings",
-                "TEST_DATABASE": path,
-                "DJANGO_SUPERUSER_USERNAME": OPERATOR,
-                "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
-                "DJANGO_SUPERUSER_EMAIL": "",
-            },
-            check=True,
-            timeout=60,
-        )
+        variables = {
+            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "TEST_DATABASE": path,
+            "DJANGO_SUPERUSER_USERNAME": OPERATOR,
+            "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
+            "DJANGO_SUPERUSER_EMAIL": "",
+        }
+        run_python(["-m", "django", *arguments], ROOT, os.environ | variables).check_returncode()
     assert Path(path).exists()
     return path
 
