@@ -135,6 +135,21 @@ def test_module_is_in_the_tree_of_the_architecture(name: str) -> None:
     assert name in tree.split()
 
 
+LISTED = (
+    *("transports/emulation", "transports/sockjs", "clients", "hooks", "server_api", "node"),
+    *("cluster", "streams", "engine", "engine/redis", "redis", "auth", "protocol", "config"),
+)
+"""Rooms of which the tree of the architecture names every module."""
+
+
+@pytest.mark.parametrize("room", LISTED)
+def test_modules_of_a_listed_room_are_in_the_tree_of_the_architecture(room: str) -> None:
+    tree = (ROOT / "ARCHITECTURE.md").read_text().split("```")[5]
+    modules = {path.stem for path in (ROOT / "realtime" / room).glob("*.py")} - {"__init__"}
+
+    assert modules <= set(re.findall(r"\w+", tree))
+
+
 # Redis
 
 
