@@ -30,7 +30,7 @@ from realtime.transports.asgi import (
     Send,
     path_of,
 )
-from realtime.transports.servers import granian
+from realtime.transports.servers import daphne, granian
 from realtime.transports.sockjs.application import SockJS
 from realtime.transports.sockjs.websocket import SockJSConsumer
 from realtime.transports.websocket import WebSocketConsumer, deny
@@ -91,11 +91,15 @@ class _Application:
         self._sockjs_consumer = SockJSConsumer.as_asgi(size_limit=size_limit)
         self._api = api
         self._settle_heap = settle_heap
+        # then the root path may be one that a client sent
+        self._ignores_root_path = daphne.is_loaded() and not daphne.install()
         self._api_path: str | None = None
         self._failed = False
         self._retry_at = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._ignores_root_path and scope.get("root_path"):
+            scope = {**scope, "root_path": ""}
         match scope["type"]:
             case "http":
                 await self._http(scope, receive, send)

@@ -169,6 +169,7 @@ DJANGO_SIDE = (
 DAPHNE = (
     "realtime.transports.servers.daphne",
     "realtime.transports.servers.daphne_protocol",
+    "realtime.transports.servers.daphne_request",
     "realtime.transports.servers.launch",
 )
 

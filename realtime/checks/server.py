@@ -10,12 +10,13 @@ from realtime.transports.servers import daphne
 
 
 def check_daphne(report: Report) -> list[CheckMessage]:
-    """W005: unknown version of daphne; clients get no disconnect advice."""
+    """W005: unknown version of daphne; no disconnect advice, and the root path is ignored."""
     if not daphne.is_loaded() or (reason := daphne.problem()) is None:
         return []
     return [
         checks.Warning(
-            f"This version of daphne sends clients no disconnect advice: {reason}.",
+            "This version of daphne sends clients no disconnect advice, and the path at which it"
+            f" mounts the site is ignored: {reason}.",
             hint="Use a version that this package is tested with, see requirements.txt.",
             id="realtime.W005",
         )

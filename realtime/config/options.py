@@ -229,6 +229,11 @@ class Config:
     allowed_origins: tuple[str, ...] | None = _option(
         None, "Patterns of accepted Origin headers; not set: any; empty: none."
     )
+    proxy_sets_root_path: bool = _option(
+        False,
+        "Under daphne: a reverse proxy sets the header Daphne-Root-Path of every request; off: the"
+        " header is ignored.",
+    )
     websocket_handler_prefix: str = _option("/connection/websocket", "Path of the WebSocket.")
     websocket_disable: bool = _option(False, "Do not serve WebSocket.")
     websocket_message_size_limit: int = _option(

@@ -1,12 +1,14 @@
-"""What daphne needs beyond ASGI: close reasons, the backlog of slow clients, an orderly stop.
+"""What daphne needs beyond ASGI: close reasons, the backlog of slow clients, an orderly stop, and
+requests that decide less.
 
 - daphne drops the `reason` of `websocket.close`, which carries the disconnect advice.
 - daphne's `send` never waits and buffers without limit. Only its protocol knows how much a slow
   client has not read.
 - daphne has no lifespan events. Its reactor has an event for its end.
+- daphne lets clients name the path at which the site is mounted.
 
-`install` puts a subclass of daphne's WebSocket protocol into daphne's factory, if daphne is loaded
-and has everything that the subclass needs. Otherwise plain ASGI is used, and `problem` returns the
+`install` puts subclasses of daphne's WebSocket protocol and HTTP request into daphne, if daphne is
+loaded and has everything that they need. Otherwise plain ASGI is used, and `problem` returns the
 reason for the system check.
 """
 
@@ -35,11 +37,12 @@ def is_loaded() -> bool:
 
 
 def problem() -> str | None:
-    """Return why our protocol does not fit the installed daphne; None if it fits."""
+    """Return why our protocols do not fit the installed daphne; None if they fit."""
     try:
         protocol = importlib.import_module("daphne.ws_protocol")
+        http = importlib.import_module("daphne.http_protocol")
     except ImportError as error:
-        return f"daphne.ws_protocol cannot be imported: {error}"
+        return f"daphne's protocols cannot be imported: {error}"
     base = getattr(protocol, "WebSocketProtocol", None)
     factory = getattr(protocol, "WebSocketFactory", None)
     if base is None or factory is None or not hasattr(factory, "protocol"):
@@ -47,17 +50,24 @@ def problem() -> str | None:
     for name in ("CONFIG_ATTRS", "STATE_OPEN", "_connectionMade", "handle_reply", "sendCloseFrame"):
         if not hasattr(base, name):
             return f"daphne's WebSocketProtocol has no {name}"
+    request = getattr(http, "WebRequest", None)
+    for name in ("process",):
+        if not hasattr(request, name):
+            return f"daphne's WebRequest has no {name}"
     return None
 
 
 def install() -> bool:
-    """Use our protocol for daphne's WebSockets. Return whether that was possible."""
+    """Use our protocols for daphne's connections. Return whether that was possible."""
     if not is_loaded() or problem() is not None:
         return False
     factory = importlib.import_module("daphne.ws_protocol").WebSocketFactory
     ours = importlib.import_module("realtime.transports.servers.daphne_protocol")
     if not issubclass(factory.protocol, ours.AdvisingProtocol):
         factory.protocol = ours.ProtocolOfFactory()
+        request = importlib.import_module("realtime.transports.servers.daphne_request")
+        http: Any = importlib.import_module("daphne.http_protocol")
+        http.WebRequest = request.GuardedRequest
         _live_with_reactor()
     return True
 

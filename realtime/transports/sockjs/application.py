@@ -174,8 +174,8 @@ def _endpoints(request: Request) -> dict[str, Endpoint]:
 
 
 async def _redirect(request: Request) -> None:
-    scope = request.exchange.scope
-    location = f"{scope.get('root_path', '')}{request.node.config.sockjs_handler_prefix}/"
+    # relative: the path that the client sees may be another one than ours
+    location = f"./{request.node.config.sockjs_handler_prefix.rpartition('/')[2]}/"
     await request.exchange.respond(301, headers=[(b"location", location.encode())])
 
 

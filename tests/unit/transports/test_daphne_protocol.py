@@ -6,12 +6,15 @@ import queue
 import socket
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from twisted.internet.tcp import Server
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 
+from realtime.asgi import application
+from realtime.transports.asgi import Receive, Scope, Send
 from realtime.transports.servers import daphne
 from realtime.transports.servers.daphne_protocol import AdvisingProtocol, ProtocolOfFactory
 
@@ -270,6 +273,22 @@ def test_daphne_that_lacks_something_is_left_alone(
 
     assert name in (daphne.problem() or "")
     assert not daphne.install()
+
+
+async def test_daphne_that_lacks_something_names_no_root_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("daphne.http_protocol.WebRequest", object)
+    scopes = []
+
+    async def site(scope: Scope, receive: Receive, send: Send) -> None:
+        scopes.append(scope)
+
+    # a type of scope that only the site knows
+    scope = {"type": "other", "path": "/static/api", "root_path": "/static"}
+    await application(site)(scope, AsyncMock(), AsyncMock())
+
+    assert scopes == [{**scope, "root_path": ""}]
 
 
 # the options of factories
