@@ -97,14 +97,18 @@ class StreamFollower:
     async def resume(self, interruption: int) -> None:
         """End an interruption, and deliver what was missed in it.
 
+        A follower that was made during the interruption has not seen its beginning. It may have
+        missed publications anyway.
+
         Args:
             interruption: the value of `interruptions`; nothing happens if there was another one
                 since.
         """
-        if self._stopped or self._interruption is None or interruption != self.interruptions:
+        if self._stopped or interruption != self.interruptions:
             return
-        self._interruption.set_result(None)
-        self._interruption = None
+        if self._interruption is not None:
+            self._interruption.set_result(None)
+            self._interruption = None
         self._order.suspect_loss()
         if self.position is not None:  # otherwise `start` is under way, and reads
             await asyncio.shield(self._read_on())
@@ -113,19 +117,24 @@ class StreamFollower:
         """Compare the position with the engine's, and read what is missing.
 
         That takes as long as an interruption does; a caller may stop waiting and loses nothing.
-        Nothing is compared while the stream is being read.
+        Nothing is compared while the stream is being read, or after `stop`.
 
         Raises:
             EngineUnavailable: Redis did not answer, or refused.
         """
+        if self._stopped:
+            return
         if self._reader is None and await self._streams.position(self._channel) != self.position:
             await self.reach(None)
 
     async def reach(self, position: StreamPosition | None) -> None:
         """Return when everything up to a position was delivered; None: up to now.
 
-        A position that the stream has lost meanwhile is not reached.
+        A position that the stream has lost meanwhile is not reached. A follower that was stopped
+        reaches nothing more, and returns at once.
         """
+        if self._stopped:
+            return
         if position is not None and self._has(position):
             return
         self._order.suspect_loss()

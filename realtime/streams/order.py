@@ -83,7 +83,7 @@ class StreamOrder:
         self._early: dict[int, Publication] = {}
         """The publications that wait, by offset."""
         self._epoch = ""
-        """Of those that arrived before `start`."""
+        """Epoch of the publications that arrived before `start`."""
         self._suspected = 0
         self._suspected_at_read = 0
         self._cleared = 0
@@ -104,7 +104,8 @@ class StreamOrder:
             The publications to deliver now, in order.
         """
         if self.position is not None:
-            self._early.clear()  # of the stream that was lost
+            # of the stream that was lost; or they came after its new position was read
+            self._epoch = self.position.epoch
         self.position = position
         self._uid = ""
         self._cleared = self._suspected_at_read
@@ -198,7 +199,10 @@ class StreamOrder:
         self._early[publication.offset] = publication
 
     def _take_due(self) -> list[Publication]:
-        """Take those that waited and are next. All that wait are later than the position."""
+        """Remove and return the waiting publications that come next.
+
+        All that wait are later than the position.
+        """
         last = self.position
         assert last is not None
         offset = last.offset

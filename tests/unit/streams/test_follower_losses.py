@@ -76,20 +76,15 @@ async def test_resume_of_an_older_interruption_is_ignored(line: Line) -> None:
     assert line.delivered == [1]
 
 
-async def test_resume_without_an_interruption_is_ignored(line: Line) -> None:
-    await resume(line)
-
-    assert line.engine.calls["history"] == 0
-
-
-async def test_second_resume_of_one_interruption_is_ignored(line: Line) -> None:
-    line.follower.interrupt()
-    await resume(line)
-    read = line.engine.calls["history"]
+async def test_follower_that_began_during_an_interruption_catches_up_at_its_end(
+    line: Line,
+) -> None:
+    """A connection that is being restored may be lost again without a second event."""
+    await line.lose(1)
 
     await resume(line)
 
-    assert line.engine.calls["history"] == read
+    assert line.delivered == [1]
 
 
 async def test_gap_before_an_interruption_is_filled_after_it(line: Line) -> None:
@@ -202,6 +197,17 @@ async def test_resume_of_a_stopped_follower_is_ignored(line: Line) -> None:
     await resume(line)
 
     assert line.engine.calls["history"] == 0
+
+
+async def test_stopped_follower_reads_nothing(line: Line) -> None:
+    await line.publish(1)
+    line.follower.stop()
+    await line.publish(2)
+
+    await line.follower.reach(None)
+    await line.follower.check()
+
+    assert (line.engine.calls["history"], line.engine.calls["position"]) == (0, 1)
 
 
 async def test_callers_do_not_wait_for_a_stopped_follower(line: Line) -> None:

@@ -210,6 +210,16 @@ def test_publication_of_the_lost_stream_does_not_make_the_new_one_look_lost() ->
     assert read(order, 6, 5, 6, epoch=OTHER) == [6]
 
 
+def test_publication_that_arrives_while_the_new_position_is_read_is_delivered() -> None:
+    order = started(4)
+    arrive(order, 9)
+    lose(order, 9, 9)  # the others are not kept any more
+    arrive(order, 10)
+
+    assert start(order, 9) == [10]
+    assert not order.is_behind
+
+
 def test_order_stays_behind_until_it_starts_anew_after_a_loss() -> None:
     order = started(4)
     arrive(order, 9)
