@@ -17,6 +17,7 @@ from twisted.internet.tcp import Server
 
 from realtime.errors import CLOSE_REASON_MAX_BYTES
 from realtime.protocol.frames import Frame, websocket_bytes
+from realtime.transports.websocket_transport import CLOSE_TIMEOUT
 
 NORMAL_CLOSURE = 1000
 PING_FRAME = 0x89
@@ -178,6 +179,8 @@ class ProtocolOfFactory:
             value = getattr(factory, name)
             # a function must not become a method
             options[name] = staticmethod(value) if callable(value) else value
+        # autobahn gives a peer one second, which a slow network or one lost packet exceeds
+        options["closeHandshakeTimeout"] = CLOSE_TIMEOUT
         protocol = type("AdvisingProtocol", (AdvisingProtocol,), options)
         vars(factory)["protocol"] = protocol  # found before this descriptor from now on
         return protocol

@@ -7,6 +7,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -16,6 +17,9 @@ from tests.server import Server, wait_until
 
 STOPPED_WITHIN = 12.0
 DROPPED_WITHIN = 8.0
+ANSWERED_WITHIN = 2.0
+"""Seconds in which a client surely may answer a close frame."""
+CLOSE_FRAME = 0x88
 LARGE = "x" * 100_000
 COUNT = 80
 """Publications of LARGE: more than sockets buffer, less than `client_queue_max_size`."""
@@ -39,16 +43,19 @@ def subscribe() -> Iterator[Callable[[Server, str], socket.socket]]:
         connection.sendall(HANDSHAKE.encode())
         assert read_until(connection, b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
         for command in ('{"id":1}', f'{{"id":2,"method":1,"params":{{"channel":"{channel}"}}}}'):
-            text = command.encode()
-            assert len(text) < 126
-            # masked with zeros (RFC 6455, 5.2)
-            connection.sendall(bytes((0x81, 0x80 | len(text))) + bytes(4) + text)
+            send(connection, command)
             read_until(connection, b"\n")
         return connection
 
     yield subscribe
     for connection in opened:
         connection.close()
+
+
+def send(connection: socket.socket, text: str) -> None:
+    """Send a text message of less than 126 bytes, masked with zeros (RFC 6455, 5.2)."""
+    payload = text.encode()
+    connection.sendall(bytes((0x81, 0x80 | len(payload))) + bytes(4) + payload)
 
 
 def read_until(connection: socket.socket, end: bytes) -> bytes:
@@ -103,3 +110,23 @@ def test_connection_of_a_slow_client_is_dropped(
     wait_until(
         lambda: not has_open(server, connection), DROPPED_WITHIN, "the end of its connection"
     )
+
+
+@pytest.mark.parametrize("way", ["uvicorn", "daphne"])
+def test_client_has_time_to_answer_a_close_frame(
+    serve: Callable[..., Server],
+    subscribe: Callable[[Server, str], socket.socket],
+    unique: str,
+    way: str,
+) -> None:
+    """Over a slow network the answer takes a while, and so does a close frame that was lost."""
+    server = serve(**WAYS[way], client_insecure=True)
+    connection = subscribe(server, unique)
+
+    send(connection, '{"id":0}')  # a bad request
+    began = time.monotonic()
+    assert connection.recv(4096)[0] == CLOSE_FRAME
+    with suppress(ConnectionResetError):
+        assert connection.recv(4096) == b""
+
+    assert time.monotonic() - began > ANSWERED_WITHIN
