@@ -25,6 +25,7 @@ from realtime.errors import (
     EngineUnavailable,
     Error,
     InternalError,
+    LimitExceeded,
 )
 from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake, Refresh
 from realtime.node.node import Node
@@ -90,9 +91,18 @@ class Client:
     # sending
 
     def reply(self, command: Command, result: Result) -> None:
-        """Queue the reply of a command that succeeded."""
-        if not self._closing:
-            self.outbox.append(self.codec.result(command, result))
+        """Queue the reply of a command that succeeded.
+
+        A reply that no outbox can hold becomes an error: no client could read it, however fast.
+        """
+        if self._closing:
+            return
+        message = self.codec.result(command, result)
+        if self.outbox.fits(message):
+            self.outbox.append(message)
+        else:
+            logger.warning("A reply of %d bytes exceeds client_queue_max_size", len(message))
+            self.reply_error(command, LimitExceeded())
 
     def reply_error(self, command: Command, error: Error) -> None:
         """Queue the reply of a command that failed, unless the command has no reply."""

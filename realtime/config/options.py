@@ -125,6 +125,15 @@ class Config:
     client_queue_max_size: int = _option(
         10485760, "Unsent bytes after which a client is disconnected as slow; 0: no limit."
     )
+    client_recovery_max_size: int = _option(
+        10485760,
+        "Unsent bytes that recovery may add to those; what does not fit is not recovered; 0: no"
+        " limit.",
+    )
+    client_recovery_max_publication_limit: int = _option(
+        10000,
+        "Publications that one recovery may send; with more, nothing is recovered; 0: no limit.",
+    )
     client_presence_ping_interval: int = _option(
         25, "Seconds between refreshes of presence and checks of subscriptions.", least=1
     )

@@ -10,9 +10,12 @@ one more message. So a thousand clients that get the same messages follow the sa
 message costs each of them one reference, and the frame is built once, when the first of them is
 flushed.
 
-An outbox is bounded in bytes; a client whose outbox overflows is disconnected as slow. While a
-transport is not ready (its server's `send` waits for the peer) messages stay here, so no client
-waits for another.
+An outbox is bounded in bytes, together with what the server buffers; a client whose outbox
+overflows is disconnected as slow. While a transport is not ready (its server's `send` waits for the
+peer) messages stay here, so no client waits for another.
+
+What recovery sends is no sign of a slow client: a client has it all to read because it was away. So
+it has a bound of its own, and `reserve` raises the limit by it until it has left.
 """
 
 from __future__ import annotations
@@ -74,8 +77,13 @@ class Transport(Protocol):
         """Send a frame without waiting.
 
         Returns:
-            Bytes that the server buffers because the peer has not read them; 0 if unknown.
+            `backlog`, after this frame.
         """
+        ...
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that the server buffers because the peer has not read them; 0 if unknown."""
         ...
 
     async def close(self, disconnect: Disconnect) -> None:
@@ -90,7 +98,19 @@ class Transport(Protocol):
 class Outbox:
     """The waiting messages of one client."""
 
-    __slots__ = ("_batch", "_binary", "_flusher", "_limit", "_overflow", "_queued", "_transport")
+    __slots__ = (
+        "_batch",
+        "_binary",
+        "_coming",
+        "_flusher",
+        "_is_limit_moved",
+        "_limit",
+        "_most",
+        "_overflow",
+        "_queued",
+        "_reserved",
+        "_transport",
+    )
 
     def __init__(
         self,
@@ -110,7 +130,11 @@ class Outbox:
         self._transport = transport
         self._flusher = flusher
         self._binary = binary
-        self._limit = limit_bytes or sys.maxsize
+        self._most = self._limit = limit_bytes or sys.maxsize
+        self._reserved = 0
+        self._coming = 0
+        """Bytes of `_reserved` that may not be queued yet."""
+        self._is_limit_moved = False
         self._overflow: Callable[[], None] | None = overflow
         self._batch = flusher.empty
         self._queued = False
@@ -129,6 +153,8 @@ class Outbox:
 
     def ready(self) -> None:
         """Flush soon: the transport can send again."""
+        if self._is_limit_moved:
+            self._move_limit(self._transport.backlog)
         if not self._queued:
             self._queued = True
             self._flusher.queue(self)
@@ -139,14 +165,58 @@ class Outbox:
         batch = self._batch
         if batch.size and self._transport.ready:
             self._batch = self._flusher.empty
-            if self._transport.send(batch.frame(self._binary)) > self._limit:
-                self._overrun()
+            backlog = self._transport.send(batch.frame(self._binary))
+            if backlog or self._is_limit_moved:
+                self._coming = 0
+                self._move_limit(backlog)
 
     def close(self) -> None:
         """Drop all messages, also those that are queued later, and the reference to the client."""
         self._batch = self._flusher.empty
-        self._limit = 0
+        self._most = self._limit = self._reserved = 0
         self._overflow = None
+
+    def reserve(self, size: int, most: int) -> bool:
+        """Make room for a part of a message that does not make the client slow.
+
+        The message must be queued in the same turn of the loop.
+
+        Args:
+            size: its bytes.
+            most: bytes of such messages that may be unsent at a time; 0 for no limit.
+
+        Returns:
+            Whether there is room.
+        """
+        if self._reserved:
+            self._move_limit(self._transport.backlog)
+        if most and self._reserved + size > most:
+            return False
+        self._reserved += size
+        self._coming += size
+        self._limit += size
+        self._is_limit_moved = True
+        return True
+
+    def fits(self, message: bytes) -> bool:
+        """Return whether a message is within the limit if nothing else waits."""
+        return len(message) <= self._most or len(message) <= self._limit
+
+    def _move_limit(self, backlog: int) -> None:
+        """Set the limit for what waits here, and check it.
+
+        Args:
+            backlog: that of the transport, now.
+        """
+        unsent = backlog + self._batch.size
+        # all else that is unsent may be the rest of what was reserved
+        self._reserved = min(self._reserved, unsent + self._coming)
+        limit = self._most + self._reserved
+        # while a transport is not ready, nothing is sent, and its backlog not looked at
+        self._limit = limit if self._transport.ready else limit - backlog
+        self._is_limit_moved = bool(self._reserved) or self._limit != self._most
+        if unsent > limit:
+            self._overrun()
 
     def _overrun(self) -> None:
         overflow = self._overflow

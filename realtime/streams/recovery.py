@@ -9,11 +9,14 @@ docs/protocol.md, 3.8 and 3.9, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from realtime.engine.base import History
 from realtime.protocol.messages import Publication, StreamPosition
+
+ENVELOPE_BYTES = 128
+"""Bytes of a publication, or of its client info, in a reply besides what it carries."""
 
 
 class Recovered(NamedTuple):
@@ -69,3 +72,15 @@ def merge(answer: Recovered, held: Sequence[Publication]) -> Recovered | None:
     if not added:
         return answer
     return Recovered((*publications, *added), StreamPosition(offset, position.epoch), recovered)
+
+
+def size_of(publications: Iterable[Publication]) -> int:
+    """Return about how many bytes publications take in a reply, rather too many than too few."""
+    size = 0
+    for publication in publications:
+        size += ENVELOPE_BYTES + max(len(publication.data.raw), len(publication.data.json))
+        if (info := publication.info) is not None:
+            size += ENVELOPE_BYTES + len(info.user) + len(info.client)
+            for extra in (info.conn_info, info.chan_info):
+                size += 0 if extra is None else max(len(extra.raw), len(extra.json))
+    return size

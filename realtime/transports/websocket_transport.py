@@ -48,6 +48,8 @@ class WebSocketTransport:
         self._loop = asyncio.get_running_loop()
         self._sending: asyncio.Task[None] | None = None
         """Finishes a `send` that waits."""
+        self._waiting_bytes = 0
+        """Size of the frame that it sends."""
         self._on_ready: Callable[[], None] | None = None
         self._closed = asyncio.Event()
         self.ready = True
@@ -58,6 +60,11 @@ class WebSocketTransport:
         """Call `callback` each time a frame that had to wait has left."""
         self._on_ready = callback
 
+    @property
+    def backlog(self) -> int:
+        """Bytes that the server buffers because the peer has not read them; 0 if unknown."""
+        return self._waiting_bytes
+
     def send(self, frame: Frame) -> int:
         try:
             rest = start(self._send(frame.form(send_event)))
@@ -67,11 +74,13 @@ class WebSocketTransport:
             return 0
         if rest is not None:
             self.ready = False
+            self._waiting_bytes = len(frame.data)
             self._sending = rest.finish_in_task(self._loop, self._sent)
-        return 0
+        return self.backlog
 
     def _sent(self, task: asyncio.Task[None]) -> None:
         self._sending = None
+        self._waiting_bytes = 0
         if task.cancelled() or task.exception() is not None:
             return
         self.ready = True

@@ -12,7 +12,9 @@ docs/protocol.md, 3.8 to 3.11.
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Sequence
 from types import TracebackType
 
 from realtime.clients.client import Client
@@ -21,11 +23,14 @@ from realtime.errors import DisconnectInsufficientState
 from realtime.protocol.messages import (
     UINT32_MAX,
     ChannelName,
+    Publication,
     StreamPosition,
     SubscribeResult,
 )
 from realtime.streams import recovery
 from realtime.streams.recovery import Recovered
+
+logger = logging.getLogger("realtime.client")
 
 
 class Subscribing:
@@ -116,12 +121,32 @@ class Subscribing:
         merged = recovery.merge(self._recovered, held)
         if merged is None or merged.position != position:
             raise DisconnectInsufficientState
+        if not self._fits(merged.publications):
+            # were it sent, the client could be slow at every return, because of the same backlog
+            return SubscribeResult(recoverable=True, position=position)
         return SubscribeResult(
             recoverable=True,
             position=position,
             publications=merged.publications,
             recovered=merged.recovered,
         )
+
+    def _fits(self, publications: Sequence[Publication]) -> bool:
+        """Return whether recovery may send so much, and reserve the room for it if so."""
+        if not publications:
+            return True
+        client, config = self._client, self._client.node.config
+        most = config.client_recovery_max_publication_limit
+        if most and len(publications) > most:
+            why = "more publications than client_recovery_max_publication_limit"
+        elif not client.outbox.reserve(
+            recovery.size_of(publications), config.client_recovery_max_size
+        ):
+            why = "more bytes than client_recovery_max_size"
+        else:
+            return True
+        logger.info("Client %s does not recover %r: %s", client.id, self._channel, why)
+        return False
 
     async def join(self) -> None:
         """Publish the join. Then unsubscribe, if the server has asked for that meanwhile."""

@@ -189,6 +189,10 @@ class Session:
 
     # for the client
 
+    @property
+    def backlog(self) -> int:
+        return 0
+
     def send(self, frame: Frame) -> int:
         self._write(frame.form(self._form))
         return 0

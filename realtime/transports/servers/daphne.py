@@ -119,6 +119,10 @@ class DaphneTransport(WebSocketTransport):
         self._protocol = protocol
         self._write_frame = protocol.write_frame
 
+    @property
+    def backlog(self) -> int:
+        return super().backlog + int(self._protocol.backlog_bytes())
+
     def send(self, frame: Frame) -> int:
         backlog: int | None = self._write_frame(frame.form(websocket_bytes))
         if backlog is not None:

@@ -48,12 +48,17 @@ class UvicornTransport(WebSocketTransport):
         super().abandon()
         self._transport.abort()
 
+    @property
+    def backlog(self) -> int:
+        return super().backlog + self._transport.get_write_buffer_size()
+
     def send(self, frame: Frame) -> int:
         protocol = self._protocol
         if protocol.close_sent or not protocol.writable.is_set() or self._transport.is_closing():
             return super().send(frame)
         self._transport.write(frame.form(websocket_bytes))
-        return 0
+        # below its high-water mark the peer reads, and asking costs
+        return 0 if protocol.writable.is_set() else self.backlog
 
 
 @contextmanager

@@ -44,9 +44,17 @@ class SockJSTransport:
         """Return whether the WebSocket is ready."""
         return self._carrier.ready
 
+    @property
+    def backlog(self) -> int:
+        """See `outbox.Transport`. SockJS wraps bytes in strings, and escapes add to them."""
+        return self._carrier.backlog
+
     def send(self, frame: Frame) -> int:
         self._set_heartbeat()
-        return self._carrier.send(frame.form(_wrapped))
+        wrapped = frame.form(_wrapped)
+        backlog = self._carrier.send(wrapped)
+        # the outbox counts bytes of messages
+        return backlog and backlog * len(frame.data) // len(wrapped.data)
 
     async def close(self, disconnect: Disconnect) -> None:
         self._heartbeat.cancel()

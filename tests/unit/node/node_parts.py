@@ -96,6 +96,8 @@ class Connection:
 
     def __init__(self, node: Node) -> None:
         self.ready = True
+        self.backlog = 0
+        """Bytes that the peer has not read, for tests to set."""
         self.messages: list[dict[str, Any]] = []
         self.closes: list[int] = []
         self.client = Client(node, self, node.codecs.json)
@@ -103,7 +105,7 @@ class Connection:
 
     def send(self, frame: Frame) -> int:
         self.messages.extend(json.loads(line) for line in frame.data.splitlines())
-        return 0
+        return self.backlog
 
     async def close(self, disconnect: Disconnect) -> None:
         self.closes.append(disconnect.code)

@@ -30,10 +30,17 @@ class RecordingTransport:
     def __init__(self) -> None:
         self.ready = True
         self.buffered = 0
+        self.takes = 0
+        """Frames after which it is not ready; 0: it always is."""
         self.frames: list[Frame] = []
+
+    @property
+    def backlog(self) -> int:
+        return self.buffered
 
     def send(self, frame: Frame) -> int:
         self.frames.append(frame)
+        self.ready = len(self.frames) != self.takes
         return self.buffered
 
     async def close(self, disconnect: Disconnect) -> None:
@@ -367,3 +374,52 @@ async def test_closed_outbox_sends_nothing_and_overflows_no_more(flusher: Flushe
     peer.outbox.append(b"abcde")
     await turns()
     assert (peer.overflows, peer.transport.frames) == (0, [])
+
+
+async def test_what_the_server_holds_counts_while_it_takes_no_more(flusher: Flusher) -> None:
+    peer = Peer(flusher, limit_bytes=10)
+    peer.transport.buffered, peer.transport.takes = 8, 1
+    peer.outbox.append(b"a\n")
+    await turns()
+
+    peer.outbox.append(b"b\n")
+    await turns()
+    assert peer.overflows == 0
+    peer.outbox.append(b"c")
+    assert peer.overflows == 1
+
+
+async def test_what_the_server_has_sent_counts_no_more(flusher: Flusher) -> None:
+    peer = Peer(flusher, limit_bytes=10)
+    peer.transport.buffered, peer.transport.takes = 8, 1
+    peer.outbox.append(b"a\n")
+    await turns()
+    peer.transport.buffered, peer.transport.ready = 0, True
+    peer.outbox.ready()
+
+    peer.outbox.append(b"123456789\n")
+    await turns()
+
+    assert peer.overflows == 0
+    assert peer.transport.data == [b"a\n", b"123456789\n"]
+
+
+async def test_reserved_room_comes_on_top_of_the_limit_until_it_has_left(
+    flusher: Flusher,
+) -> None:
+    peer = Peer(flusher, limit_bytes=10)
+
+    assert peer.outbox.reserve(20, 20)
+    assert not peer.outbox.reserve(1, 20)
+    peer.outbox.append(b"r" * 20)
+    peer.transport.buffered = 20
+    await turns()
+    peer.transport.buffered = 10
+    peer.outbox.append(b"a" * 10)
+    await turns()
+    assert peer.overflows == 0
+
+    peer.transport.buffered = 21
+    peer.outbox.append(b"b")
+    await turns()
+    assert peer.overflows == 1
