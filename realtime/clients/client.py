@@ -166,17 +166,22 @@ class Client:
         """Unsubscribe on the server's behalf and tell the client; "" means from every channel.
 
         The client gets the push even if it is not subscribed to the channel. A subscription that
-        is still being made ends as soon as it is made.
+        is still being made is not made; the client gets the push after its reply.
         """
         session = self.session
         names = [channel] if channel else [*session.subscriptions, *session.pending]
+        made = []
         for name in names:
             if (pending := session.pending.get(name)) is not None:
                 pending.unsubscribed = True
-                continue
-            await self._leave_safely(name)
-            if not self._closing:
-                self.push(self.codec.unsub(name))
+            else:
+                made.append(name)
+        await asyncio.gather(*map(self._unsubscribe, made))
+
+    async def _unsubscribe(self, channel: ChannelName) -> None:
+        await self._leave_safely(channel)
+        if not self._closing:
+            self.push(self.codec.unsub(channel))
 
     async def leave(self, channel: ChannelName) -> None:
         """End a subscription. Do nothing if there is none, or if it is ending already.
@@ -313,8 +318,8 @@ class Client:
             self.outbox.close()
 
     async def _leave_all(self) -> None:
-        for channel in list(self.session.subscriptions):
-            await self._leave_safely(channel)
+        # at the same time: an engine that hangs costs its timeout once, and not for each channel
+        await asyncio.gather(*map(self._leave_safely, self.session.subscriptions))
 
     async def _leave_safely(self, channel: ChannelName) -> None:
         """End a subscription at this node even if the engine fails."""

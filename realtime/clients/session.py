@@ -174,6 +174,10 @@ class Session:
         if channel in self.subscriptions:
             raise AlreadySubscribed
 
+    def is_subscribed(self, channel: ChannelName, subscription: Subscription) -> bool:
+        """Return whether a subscription to a channel is in force, and not ending."""
+        return self.subscriptions.get(channel) is subscription and not subscription.ending
+
     def close(self) -> None:
         """Enter CLOSED."""
         self.state = State.CLOSED

@@ -65,17 +65,19 @@ async def connect(client: Client, command: Command) -> None:
     _open_session(client, identity)
     node.single_connection.begin(client)
     async with AsyncExitStack() as stack:
-        pending = {
+        channels = {
             name: await stack.enter_async_context(
                 Subscribing(client, name, subscription, _since(request, name))
             )
             for name, subscription in subscriptions.items()
         }
+        for subscribing in channels.values():
+            await subscribing.prepare()
         if client.is_closing():
             return
-        subs = {name: subscribing.complete() for name, subscribing in pending.items()}
+        subs = {name: subscribing.complete() for name, subscribing in channels.items()}
         client.reply(command, _result(client, identity, subs))
-    for subscribing in pending.values():
+    for subscribing in channels.values():
         await subscribing.join()
     await node.single_connection.finish(client)
 

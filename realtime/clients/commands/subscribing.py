@@ -1,11 +1,15 @@
 """Becoming a subscriber: what client-side and server-side subscriptions share.
 
-    async with Subscribing(...) as pending:    held in the feed, present, history read
-        result = pending.complete()            buffered publications merged, live from here on
-        client.reply(...)                      same turn of the loop: no push comes before it
-    await pending.join()
+    async with Subscribing(...) as subscribing:    the server may unsubscribe from here on
+        await subscribing.prepare()                held in the feed, present, history read
+        result = subscribing.complete()            buffered publications merged, live from here on
+        client.reply(...)                          same turn of the loop: no push comes before it
+    await subscribing.join()
 
-Leaving the block without `complete`, for whatever reason, undoes all of it.
+Leaving the block without `complete`, for whatever reason, undoes all of it. A client that the
+server unsubscribes meanwhile gets its reply, with no publications, and after it the push that
+says so. It never becomes live. So begin the block before anything is asked whose answer may be out
+of date when it comes, such as a hook.
 
 docs/protocol.md, 3.8 to 3.11.
 """
@@ -19,7 +23,7 @@ from types import TracebackType
 
 from realtime.clients.client import Client
 from realtime.clients.session import Pending, Subscription
-from realtime.errors import DisconnectInsufficientState
+from realtime.errors import DisconnectInsufficientState, EngineUnavailable
 from realtime.protocol.messages import (
     UINT32_MAX,
     ChannelName,
@@ -56,16 +60,12 @@ class Subscribing:
         self._subscription = subscription
         self._since = since
         self._recovered: Recovered | None = None
-        self._completed = False
         self._pending = Pending()
+        self._held = False
+        """Whether the client is in the feed, or on its way there, and not live."""
 
     async def __aenter__(self) -> Subscribing:
         self._client.session.pending[self._channel] = self._pending
-        try:
-            await self._prepare()
-        except BaseException:
-            await self._undo()
-            raise
         return self
 
     async def __aexit__(
@@ -74,10 +74,18 @@ class Subscribing:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not self._completed:
+        if self._client.session.pending.get(self._channel) is self._pending:
+            del self._client.session.pending[self._channel]
+        if self._held:
             await self._undo()
 
-    async def _prepare(self) -> None:
+    async def prepare(self) -> None:
+        """Make the client a held subscriber, record its presence, read what it missed.
+
+        Raises:
+            EngineUnavailable: the engine failed.
+        """
+        self._held = True
         client, channel, options = self._client, self._channel, self._subscription.options
         await self._subscriptions.add(
             channel,
@@ -90,7 +98,9 @@ class Subscribing:
             self._recovered = await self._subscriptions.catch_up(channel, self._since)
 
     def complete(self) -> SubscribeResult:
-        """Make the client a live subscriber. Reply in the same turn of the loop.
+        """Make the client a live subscriber, unless the server has unsubscribed it meanwhile.
+
+        Reply in the same turn of the loop.
 
         Returns:
             What the reply says, but for the expiry.
@@ -102,11 +112,13 @@ class Subscribing:
         result = SubscribeResult()
         if self._subscription.options.history_recover:
             result = self._result(self._subscriptions.position(channel))
+        if self._pending.unsubscribed:
+            return result
         self._subscriptions.release(channel, self._client)
+        self._held = False
         session = self._client.session
         del session.pending[channel]
         session.subscriptions[channel] = self._subscription
-        self._completed = True
         self._client.emit("subscribed", channel=channel)
         return result
 
@@ -115,7 +127,7 @@ class Subscribing:
 
         `position` is that of all live subscribers, to which the client is about to belong.
         """
-        if self._recovered is None:
+        if self._recovered is None or self._pending.unsubscribed:
             return SubscribeResult(recoverable=True, position=position)
         held = self._subscriptions.held(self._channel, self._client)
         merged = recovery.merge(self._recovered, held)
@@ -149,26 +161,31 @@ class Subscribing:
         return False
 
     async def join(self) -> None:
-        """Publish the join. Then unsubscribe, if the server has asked for that meanwhile."""
+        """Publish the join. If the server has unsubscribed the client, tell it so instead."""
         client = self._client
         if client.is_closing():
             return
-        if self._subscription.visible:
+        if self._pending.unsubscribed:
+            await client.unsubscribe(self._channel)
+        elif self._subscription.visible and client.session.is_subscribed(
+            self._channel, self._subscription
+        ):
             await self._subscriptions.join(
                 self._channel, client.info_with(self._subscription), self._subscription.options
             )
-        if self._pending.unsubscribed:
-            await client.unsubscribe(self._channel)
 
     async def _undo(self) -> None:
-        self._client.session.pending.pop(self._channel, None)
-        await self._subscriptions.remove(
-            self._channel,
-            self._client,
-            self._subscription.options,
-            leave=None,
-            visible=self._subscription.visible,
-        )
+        """Leave the feed. A failure is logged, so that it does not hide why this is undone."""
+        try:
+            await self._subscriptions.remove(
+                self._channel,
+                self._client,
+                self._subscription.options,
+                leave=None,
+                visible=self._subscription.visible,
+            )
+        except EngineUnavailable as error:
+            logger.error("Could not undo a subscription cleanly: %s", error)
 
 
 def ttl_of(expires_at: float | None) -> int:

@@ -61,18 +61,19 @@ async def subscribe(client: Client, command: Command) -> None:
         raise
 
     subscription = Subscription(options)
-    expires_at = await _permit(client, channel, subscription, request.token or "")
-    if client.is_closing():
-        return
-    async with Subscribing(client, channel, subscription, request.since) as pending:
+    async with Subscribing(client, channel, subscription, request.since) as subscribing:
+        expires_at = await _permit(client, channel, subscription, request.token or "")
         if client.is_closing():
             return
-        result = pending.complete()
+        await subscribing.prepare()
+        if client.is_closing():
+            return
+        result = subscribing.complete()
         if expires_at is not None:
             result = msgspec.structs.replace(result, expires=True, ttl=ttl_of(expires_at))
             client.set_timer()
         client.reply(command, result)
-    await pending.join()
+    await subscribing.join()
 
 
 async def _permit(

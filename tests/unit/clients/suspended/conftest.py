@@ -18,6 +18,9 @@ from tests.unit.suspended_engine import SuspendedEngine
 
 Open = Callable[..., Any]
 
+STEPS = ["subscribe", "presence.add", "position"]
+"""What the engine is asked while a client subscribes."""
+
 
 @pytest.fixture
 async def engine(clock: Clock) -> SuspendedEngine:

@@ -16,12 +16,12 @@ from realtime.config.reader import load
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.conftest import connection_token
+from tests.unit.clients.suspended.conftest import STEPS
 from tests.unit.node.node_parts import EVERYTHING, Connection, publish, stop
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.suspended_engine import ClusterEngine, SuspendedEngine
 
 SERVER_ERROR = 3004
-UNSUB = {"type": 3, "channel": "a", "data": {}}
 
 Open = Callable[..., Any]
 
@@ -127,78 +127,7 @@ async def test_channel_can_be_subscribed_to_again_after_the_engine_failed(
     assert [push["data"]["data"] for push in later.pushes] == [1]
 
 
-# unsubscribed by the server while the client subscribes
-
-
-STEPS = ["subscribe", "presence.add", "position"]
-"""What the engine is asked while a client subscribes."""
-
-
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("channel", ["a", ""], ids=["that channel", "every channel"])
-async def test_client_unsubscribed_by_the_server_while_it_subscribes_is_not_subscribed(
-    node: Node, engine: SuspendedEngine, connect: Open, step: str, channel: str
-) -> None:
-    connection = await connect()
-    engine.hold(step)
-    command = connection.subscribe()
-    await engine.reached(step)
-
-    await node.unsubscribe_user("17", channel)
-    engine.go_on(step)
-    await command
-    await publish(node, node.config.channel, 1)
-    await turns()
-
-    # the last message counts for the client: the reply, and then the push
-    assert connection.reply(2) is not None
-    assert connection.pushes == [UNSUB]
-    assert connection.messages.index({"result": UNSUB}) > connection.messages.index(
-        connection.reply(2)
-    )
-    assert connection.client.session.subscriptions == {}
-    assert await engine.presence.get("a") == {}
-    assert node.hub.feeds == {}
-
-
-@pytest.mark.parametrize("step", STEPS)
-async def test_client_unsubscribed_by_the_server_while_it_connects_is_not_subscribed(
-    node: Node, engine: SuspendedEngine, step: str
-) -> None:
-    connection = Connection(node)
-    engine.hold(step)
-    command = connection.say(1, 0, token=connection_token("17", channels=["a"]))
-    await engine.reached(step)
-
-    await node.unsubscribe_user("17", "a")
-    engine.go_on(step)
-    await command
-    await turns()
-
-    assert connection.reply(1) is not None
-    assert connection.pushes == [UNSUB]
-    assert connection.client.session.subscriptions == {}
-    assert await engine.presence.get("a") == {}
-    assert node.hub.feeds == {}
-
-
-async def test_client_may_subscribe_again_after_it_was_unsubscribed_on_the_way(
-    node: Node, engine: SuspendedEngine, connect: Open
-) -> None:
-    connection = await connect()
-    engine.hold("subscribe")
-    command = connection.subscribe()
-    await engine.reached("subscribe")
-    await node.unsubscribe_user("17", "a")
-    engine.go_on("subscribe")
-    await command
-
-    await connection.say(3, 1, channel="a")
-    await publish(node, node.config.channel, 1)
-    await turns()
-
-    assert [push["data"].get("data") for push in connection.pushes] == [None, 1]
-    assert list(await engine.presence.get("a")) == [connection.client.id]
+# closed while the client subscribes
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +82,39 @@ async def test_closed_client_keeps_nothing_while_the_engine_hangs(
 
     assert connection.pushes == []
     engine.go_on("presence.remove")
+
+
+async def test_closing_client_leaves_its_channels_at_the_same_time(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    connection = await connect(channels=["a", "b", "c"])
+    engine.hold("presence.remove")
+
+    connection.client.close(None)
+    await eventually(lambda: engine.waiting == ["presence.remove"] * 3)
+    engine.go_on("presence.remove")
+    await node.idle()
+
+    assert node.hub.feeds == {}
+
+
+# the engine fails when a client that has not become a subscriber leaves
+
+
+async def test_command_that_is_cancelled_is_cancelled_where_its_work_cannot_be_undone(
+    node: Node, engine: SuspendedEngine, connect: Open
+) -> None:
+    connection = await connect()
+    engine.hold("presence.add")
+    command = connection.subscribe()
+    await engine.reached("presence.add")
+    engine.failing.add("presence.remove")
+
+    command.cancel()
+    await asyncio.wait([command])
+
+    assert command.cancelled()
+    assert node.hub.feeds == {}
 
 
 # presence is refreshed while a client leaves
