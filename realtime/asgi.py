@@ -18,6 +18,7 @@ from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
 from realtime.config.options import Config
+from realtime.config.reader import InvalidOptions
 from realtime.node.node import Node
 from realtime.server_api import http
 from realtime.serving import freeze_gc, serving
@@ -92,7 +93,7 @@ class _Application:
         self._api = api
         self._settle_heap = settle_heap
         # then the root path may be one that a client sent
-        self._ignores_root_path = daphne.is_loaded() and not daphne.install()
+        self._ignores_root_path = daphne.is_loaded() and not daphne.install(self._rule_of_body)
         self._api_path: str | None = None
         self._failed = False
         self._retry_at = 0.0
@@ -126,6 +127,22 @@ class _Application:
                 await self._sockjs(node, scope, receive, send)
                 return
         await self._django(scope, receive, send)
+
+    def _rule_of_body(self, scope: Scope) -> tuple[http.Response | None, int | None]:
+        """Decide about a request with a body from its head; see `daphne_request.BodyRule`.
+
+        With `api` off the middleware of the site must see the request, so only its size counts.
+        """
+        try:
+            config = serving.config()
+        except InvalidOptions:
+            return None, None
+        path = path_of(scope)
+        if self._api and path == self._find_api():
+            return _refuse_command(config, scope), settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        if _is_sockjs(path, config):
+            return None, settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        return None, config.site_body_max_size or None
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         node = await self._start()
@@ -217,11 +234,15 @@ def _is_sockjs(path: str, config: Config) -> bool:
 # the server API as plain ASGI
 
 
+def _refuse_command(config: Config, scope: Scope) -> http.Response | None:
+    """Return the response that refuses a request of the server API by its head, or None."""
+    authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+    query = scope.get("query_string", b"").decode("latin-1")
+    return http.refuse(config, scope["method"], authorization, query)
+
+
 async def _serve_api(node: Node, exchange: Exchange) -> None:
-    headers = {name: value.decode("latin-1") for name, value in exchange.scope["headers"]}
-    query = exchange.scope.get("query_string", b"").decode("latin-1")
-    authorization = headers.get(b"authorization", "")
-    refused = http.refuse(node.config, exchange.method, authorization, query)
+    refused = _refuse_command(node.config, exchange.scope)
     if refused is not None:
         await _respond(exchange, refused)
         return
@@ -229,7 +250,7 @@ async def _serve_api(node: Node, exchange: Exchange) -> None:
     if body is None:
         await _respond(exchange, http.TOO_LARGE)
         return
-    content_type = headers.get(b"content-type", "")
+    content_type = dict(exchange.scope["headers"]).get(b"content-type", b"").decode("latin-1")
     await _respond(exchange, await http.handle(node, content_type, body))
 
 

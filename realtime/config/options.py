@@ -243,6 +243,11 @@ class Config:
         "Under daphne: a reverse proxy sets the header Daphne-Root-Path of every request; off: the"
         " header is ignored.",
     )
+    site_body_max_size: int = _option(
+        1073741824,
+        "Under daphne: largest body of a request to the site, bytes; 0: no limit. Larger ones are"
+        " refused before they are taken in.",
+    )
     websocket_handler_prefix: str = _option("/connection/websocket", "Path of the WebSocket.")
     websocket_disable: bool = _option(False, "Do not serve WebSocket.")
     websocket_message_size_limit: int = _option(

@@ -5,7 +5,8 @@ requests that decide less.
 - daphne's `send` never waits and buffers without limit. Only its protocol knows how much a slow
   client has not read.
 - daphne has no lifespan events. Its reactor has an event for its end.
-- daphne lets clients name the path at which the site is mounted.
+- daphne takes in the whole body of any request, and lets clients name the path at which the site is
+  mounted.
 
 `install` puts subclasses of daphne's WebSocket protocol and HTTP request into daphne, if daphne is
 loaded and has everything that they need. Otherwise plain ASGI is used, and `problem` returns the
@@ -19,12 +20,15 @@ import functools
 import importlib
 import logging
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.serving import serving
 from realtime.transports.asgi import Send
 from realtime.transports.websocket_transport import WebSocketTransport
+
+if TYPE_CHECKING:
+    from realtime.transports.servers.daphne_request import BodyRule
 
 logger = logging.getLogger("realtime.daphne")
 
@@ -51,23 +55,29 @@ def problem() -> str | None:
         if not hasattr(base, name):
             return f"daphne's WebSocketProtocol has no {name}"
     request = getattr(http, "WebRequest", None)
-    for name in ("process",):
+    for name in ("connectionLost", "gotLength", "handleContentChunk", "process"):
         if not hasattr(request, name):
             return f"daphne's WebRequest has no {name}"
     return None
 
 
-def install() -> bool:
-    """Use our protocols for daphne's connections. Return whether that was possible."""
+def install(rule: BodyRule | None = None) -> bool:
+    """Use our protocols for daphne's connections. Return whether that was possible.
+
+    Args:
+        rule: decides about requests with a body before the body comes; None: keep the rule.
+    """
     if not is_loaded() or problem() is not None:
         return False
     factory = importlib.import_module("daphne.ws_protocol").WebSocketFactory
     ours = importlib.import_module("realtime.transports.servers.daphne_protocol")
+    requests = importlib.import_module("realtime.transports.servers.daphne_request")
+    if rule is not None:
+        requests.GuardedRequest.rule = staticmethod(rule)
     if not issubclass(factory.protocol, ours.AdvisingProtocol):
         factory.protocol = ours.ProtocolOfFactory()
-        request = importlib.import_module("realtime.transports.servers.daphne_request")
         http: Any = importlib.import_module("daphne.http_protocol")
-        http.WebRequest = request.GuardedRequest
+        http.WebRequest = requests.GuardedRequest
         _live_with_reactor()
     return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -78,3 +79,93 @@ async def test_redirects_hold_no_part_of_a_header(
     await exchange.close()
 
     assert (exchange.status, exchange.headers["location"]) == (301, "./sockjs/")
+
+
+# bodies
+
+HUGE = 500_000_000
+API_LIMIT = 2_621_440
+"""Django's default of DATA_UPLOAD_MAX_MEMORY_SIZE."""
+
+SEND = "/connection/sockjs/0/session/xhr_send"
+
+
+@pytest.mark.parametrize(
+    "length",
+    [{"Content-Length": str(HUGE)}, {"Transfer-Encoding": "chunked"}],
+    ids=["length", "chunks"],
+)
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/api", {}, 401),
+        ("/a%70i?api_key=wrong", {"Authorization": "apikey wrong"}, 401),
+        ("/connection/websocket", {"Upgrade": "websocket", "Connection": "Upgrade"}, 400),
+    ],
+    ids=["no key", "wrong key", "handshake"],
+)
+async def test_request_is_refused_by_its_head_before_the_body_comes(
+    server: Server, path: str, headers: dict[str, str], length: dict[str, str], status: int
+) -> None:
+    asking = {**headers, **length, "Expect": "100-continue"}
+
+    exchange = await open_exchange(server, "POST", path, headers=asking)
+    await exchange.begin()
+    body = await exchange.rest()
+    await exchange.close()
+
+    assert exchange.status == status
+    assert exchange.headers["connection"] == "close"
+    assert len(body) == int(exchange.headers["content-length"])
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"), [("/api", AUTHORIZED), (SEND, {})], ids=["api", "sockjs"]
+)
+async def test_announced_body_above_the_limit_is_refused_before_it_comes(
+    server: Server, path: str, headers: dict[str, str]
+) -> None:
+    announced = {**headers, "Content-Length": str(API_LIMIT + 1)}
+
+    exchange = await open_exchange(server, "POST", path, headers=announced)
+    await exchange.begin()
+    await exchange.close()
+
+    assert exchange.status == 413
+
+
+async def test_body_in_chunks_is_refused_at_the_limit(server: Server) -> None:
+    headers = {**AUTHORIZED, "Transfer-Encoding": "chunked"}
+
+    exchange = await open_exchange(server, "POST", "/api", headers=headers)
+    await exchange.write(b"%x\r\n%b\r\n" % (API_LIMIT, b" " * API_LIMIT))
+    await exchange.write(b"1\r\n \r\n")
+    await exchange.begin()
+    await exchange.close()
+
+    assert exchange.status == 413
+
+
+async def test_peer_that_goes_on_writing_gets_the_response(server: Server) -> None:
+    body = bytes(4 * API_LIMIT)
+
+    exchange = await open_exchange(server, "POST", "/api", body, AUTHORIZED)
+    await exchange.begin()
+    assert await exchange.is_over()
+    await exchange.close()
+
+    assert exchange.status == 413
+
+
+async def test_bodies_of_the_site_have_a_limit_of_their_own(serve: Callable[..., Server]) -> None:
+    server = serve(site_body_max_size=200_000)
+    call = json.dumps({"function": "info", "arguments": [], "padding": ""}).encode()
+    statuses = []
+
+    for size in (200_000, 200_001):
+        exchange = await open_exchange(server, "POST", "/call/sync-view", call.ljust(size))
+        await exchange.begin()
+        await exchange.close()
+        statuses.append(exchange.status)
+
+    assert statuses == [200, 413]

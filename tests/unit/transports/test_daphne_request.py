@@ -1,0 +1,172 @@
+"""Bodies under daphne: what the application gets of them, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from daphne.http_protocol import HTTPFactory
+from daphne.server import Server
+from twisted.internet.error import ConnectionDone
+from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.python.failure import Failure
+
+from realtime.server_api import http
+from realtime.transports.asgi import Receive, Scope, Send
+from realtime.transports.servers.daphne_body import CHUNK_BYTES
+from realtime.transports.servers.daphne_request import LINGER_TIMEOUT, GuardedRequest
+
+
+class Site:
+    """An application that reads a body as it is allowed to."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.may_read = asyncio.Event()
+        self.ended = asyncio.get_running_loop().create_future()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.may_read.wait()
+        while True:
+            event = await receive()
+            if event["type"] == "http.request":
+                self.parts.append(event["body"])
+                if event["more_body"]:
+                    continue
+                await send({"type": "http.response.start", "status": 200, "headers": []})
+                await send({"type": "http.response.body", "body": b"done"})
+            self.ended.set_result(event["type"])
+            return
+
+
+class Connection:
+    """A connection to daphne, with our request."""
+
+    def __init__(self, site: Site) -> None:
+        self.clock = MemoryReactorClock()
+        self._server = Server(application=site, endpoints=["never opened"])
+        self._server.connections = {}
+        factory = HTTPFactory(self._server)
+        factory.reactor = self.clock
+        self.protocol = factory.buildProtocol(None)
+        self.protocol.requestFactory = GuardedRequest
+        self.transport = StringTransport()
+        self.protocol.makeConnection(self.transport)
+
+    @property
+    def written(self) -> bytes:
+        value: bytes = self.transport.value()
+        return value
+
+    def is_closing(self) -> bool:
+        return bool(self.transport.disconnecting)
+
+    def post(self, body: bytes, *, chunked: bool = False, announced: int | None = None) -> None:
+        length = len(body) if announced is None else announced
+        head = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % length
+        self.protocol.dataReceived(b"POST / HTTP/1.1\r\nHost: site\r\n" + head + b"\r\n\r\n")
+        if chunked:
+            body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+        self.protocol.dataReceived(body)
+
+    def lose(self) -> None:
+        self.protocol.connectionLost(Failure(ConnectionDone()))
+
+
+@pytest.fixture
+async def site() -> Site:
+    return Site()
+
+
+@pytest.fixture
+def connection(site: Site) -> Connection:
+    return Connection(site)
+
+
+LARGE = 6 * CHUNK_BYTES
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES, LARGE - 1, LARGE, LARGE + 1])
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_application_gets_the_body_as_it_was_sent(
+    connection: Connection, site: Site, size: int, chunked: bool
+) -> None:
+    body = random.Random(size).randbytes(size)
+    site.may_read.set()
+
+    connection.post(body, chunked=chunked)
+
+    async with asyncio.timeout(5):
+        assert await site.ended == "http.request"
+    assert hashlib.sha256(b"".join(site.parts)).digest() == hashlib.sha256(body).digest()
+    assert max(map(len, site.parts)) <= CHUNK_BYTES
+    assert connection.written.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_large_body_waits_in_its_file_until_the_application_reads(
+    connection: Connection, site: Site
+) -> None:
+    connection.post(bytes(LARGE))
+    (request,) = connection.protocol._channel.requests
+
+    assert request.application_queue.qsize() == 1
+
+    connection.lose()
+
+
+async def test_application_hears_of_a_peer_that_goes_while_the_body_is_read(
+    connection: Connection, site: Site
+) -> None:
+    connection.post(bytes(LARGE))
+    connection.lose()
+    site.may_read.set()
+
+    async with asyncio.timeout(5):
+        assert await site.ended == "http.disconnect"
+
+
+def refusing(refusal: http.Response | None, limit: int | None) -> Callable[[Scope], Any]:
+    return lambda scope: (refusal, limit)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "limit"), [(http.UNAUTHORIZED, None), (None, 10)], ids=["by its head", "too large"]
+)
+async def test_what_is_refused_is_dropped_for_a_while_and_then_cut_off(
+    connection: Connection,
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    refusal: http.Response | None,
+    limit: int | None,
+) -> None:
+    monkeypatch.setattr(GuardedRequest, "rule", staticmethod(refusing(refusal, limit)))
+    connection.post(bytes(LARGE), announced=10 * LARGE)
+    (request,) = connection.protocol._channel.requests
+
+    assert request.content.getvalue() == b""
+    assert connection.written.endswith(b"\r\n\r\n")
+    assert not connection.is_closing()
+
+    connection.clock.advance(LINGER_TIMEOUT)
+
+    assert connection.is_closing()
+    connection.lose()
+
+
+async def test_refused_connection_takes_no_further_request(
+    connection: Connection, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GuardedRequest, "rule", staticmethod(refusing(http.TOO_LARGE, None)))
+    connection.post(b"a")
+    assert connection.is_closing()
+    before = connection.written
+
+    connection.post(b"b")
+    connection.lose()
+
+    assert connection.written == before
+    assert not connection.clock.getDelayedCalls()
