@@ -217,7 +217,9 @@ class Config:
         False, "Identify a client without a token by its Django session."
     )
     hook_timeout: float = _option(5.0, "Seconds that a hook may take.", least=0.1)
-    hook_workers: int = _option(8, "Threads for synchronous hooks.", least=1)
+    hook_workers: int = _option(
+        8, "Threads for each of the three groups of synchronous hooks.", least=1
+    )
     proxy_connect_endpoint: str = _option("", "URL that identifies a client without a token.")
     proxy_refresh_endpoint: str = _option("", "URL that decides whether a connection may continue.")
     proxy_subscribe_endpoint: str = _option(

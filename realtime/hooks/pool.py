@@ -1,19 +1,51 @@
 """A bounded pool of daemon threads.
 
 Python's ThreadPoolExecutor joins its threads when the process ends, so one function that hangs
-would keep the process, and it keeps calls in its queue whose callers have gone.
+would keep the process, and it keeps calls in its queue whose callers have gone. And a thread
+cannot be stopped: here another thread takes the place of one whose call is overdue.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
 logger = logging.getLogger("realtime.hooks")
+
+MAX_OVERDUE_PER_WORKER = 4
+"""Threads with overdue calls that are replaced, for each thread. More keep their places."""
+
+
+class Work:
+    """What calls belong to: one run of a hook, which may make several, one after another."""
+
+    __slots__ = ("client", "executing", "name", "overdue", "user")
+
+    def __init__(self, name: str, client: str = "", user: str = "") -> None:
+        """
+        Args:
+            name: of the hook, for the log.
+            client: ID of the client for which it runs; "" for none.
+            user: ID of the user; "" for none.
+        """
+        self.name = name
+        self.client = client
+        self.user = user
+        self.executing = 0
+        """Threads that execute a call of it."""
+        self.overdue = False
+        """Whether its time is over, so that nobody waits for its calls."""
+
+
+current_work: ContextVar[Work | None] = ContextVar("current_work", default=None)
+"""The work to which calls belong that are submitted in this context."""
 
 
 class Pool(Executor):
@@ -22,17 +54,21 @@ class Pool(Executor):
     def __init__(self, workers: int, queue: int, name: str) -> None:
         """
         Args:
-            workers: number of threads.
+            workers: number of threads, without those whose calls are overdue.
             queue: number of calls that may wait for a thread.
             name: prefix of the threads' names.
         """
         self._workers = workers
         self._queue = queue
-        self._name = name
+        self._names = (f"{name}_{number}" for number in itertools.count())
         self._changed = threading.Condition()
-        self._waiting: dict[Future[Any], Callable[[], Any]] = {}
-        self._running: set[Future[Any]] = set()
+        self._waiting: dict[Future[Any], tuple[Work | None, Callable[[], Any]]] = {}
+        self._running: dict[Future[Any], Work | None] = {}
+        """Calls that threads execute. Each has one of the places of the pool."""
+        self._overdue: dict[Future[Any], Work | None] = {}
+        """Calls that threads still execute, but whose places others have taken."""
         self._threads = 0
+        """Threads that wait or have a place."""
         self._idle = 0
         self._closed = False
 
@@ -50,20 +86,22 @@ class Pool(Executor):
             free = self._workers - len(self._running)
             if len(self._waiting) >= self._queue + free:
                 raise RuntimeError("too many calls wait for a thread")
-            if len(self._waiting) >= self._idle and self._threads < self._workers:
-                self._start_thread()
-            self._waiting[call] = partial(function, *arguments, **named)
+            self._waiting[call] = current_work.get(), partial(function, *arguments, **named)
+            self._start_missing_thread()
+            if not self._threads:
+                del self._waiting[call]
+                raise RuntimeError("the system gives no thread")
             self._changed.notify()
         call.add_done_callback(self._forget)
         return call
 
-    def _start_thread(self) -> None:
-        name = f"{self._name}_{self._threads}"
+    def _start_missing_thread(self) -> None:
+        """Start a thread if more calls wait than threads, and there may be another one."""
+        if len(self._waiting) <= self._idle or self._threads >= self._workers:
+            return
         try:
-            threading.Thread(target=self._run, name=name, daemon=True).start()
+            threading.Thread(target=self._run, name=next(self._names), daemon=True).start()
         except RuntimeError:
-            if not self._threads:
-                raise
             logger.exception("Could not start a thread, hooks share %d", self._threads)
         else:
             self._threads += 1
@@ -73,9 +111,40 @@ class Pool(Executor):
         with self._changed:
             self._waiting.pop(call, None)
 
+    def give_up(self, work: Work) -> int:
+        """Cancel the waiting calls of a work, and replace the threads that execute others of it.
+
+        Returns:
+            The number of calls that waited.
+        """
+        with self._changed:
+            work.overdue = True
+            waiting = [call for call, (owner, _) in self._waiting.items() if owner is work]
+            for call, owner in list(self._running.items()):
+                if owner is work:
+                    self._replace(call)
+        for call in waiting:
+            call.cancel()
+        return len(waiting)
+
+    def _replace(self, call: Future[Any]) -> None:
+        """Let another thread take the place of the one that executes a call."""
+        if len(self._overdue) < self._workers * MAX_OVERDUE_PER_WORKER:
+            self._overdue[call] = self._running.pop(call)
+            self._threads -= 1
+            self._start_missing_thread()
+        else:
+            logger.error("%d threads are overdue; no more are replaced", len(self._overdue))
+
+    def executed(self, overdue: bool) -> Counter[str]:
+        """Return how many threads execute calls of which hook: of all, or of overdue ones."""
+        with self._changed:
+            works = [*self._running.values(), *self._overdue.values()]
+        return Counter(work.name for work in works if work and (work.overdue or not overdue))
+
     @property
     def busy(self) -> bool:
-        """Whether a thread is executing a call."""
+        """Whether a thread is executing a call that is not overdue."""
         return bool(self._running)
 
     def close(self) -> None:
@@ -92,8 +161,8 @@ class Pool(Executor):
     def _run(self) -> None:
         while (taken := self._take()) is not None:
             _execute(*taken)
-            with self._changed:
-                self._running.discard(taken[0])
+            if not self._ended(taken[0]):
+                return
             del taken  # an idle thread keeps nothing alive
 
     def _take(self) -> tuple[Future[Any], Callable[[], Any]] | None:
@@ -106,15 +175,35 @@ class Pool(Executor):
                 self._changed.wait()
                 self._idle -= 1
             call = next(iter(self._waiting))
-            self._running.add(call)
-            return call, self._waiting.pop(call)
+            work, function = self._waiting.pop(call)
+            self._running[call] = work
+            if work is not None:
+                work.executing += 1
+                if work.overdue:  # what a coroutine cleans up when it is cancelled
+                    self._replace(call)
+            return call, function
+
+    def _ended(self, call: Future[Any]) -> bool:
+        """Note the end of a call; return whether its thread is still needed."""
+        with self._changed:
+            replaced = call in self._overdue
+            work = (self._overdue if replaced else self._running).pop(call)
+            if work is not None:
+                work.executing -= 1
+                if work.overdue:
+                    logger.info("A thread of %s, which took too long, has ended", work.name)
+            if not replaced:
+                return True
+            needed = self._threads < self._workers
+            self._threads += needed
+            return needed
 
 
-def _execute(call: Future[Any], work: Callable[[], Any]) -> None:
+def _execute(call: Future[Any], function: Callable[[], Any]) -> None:
     if not call.set_running_or_notify_cancel():
         return
     try:
-        result = work()
+        result = function()
     except BaseException as error:
         call.set_exception(error)
         del call  # the error's traceback holds this frame

@@ -20,8 +20,9 @@ from typing import Any, TypeVar
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, iscoroutinefunction
 from django.db import close_old_connections
 
-from realtime.errors import Disconnect, Error, InternalError
-from realtime.hooks.pool import Pool
+from realtime.errors import Disconnect, Error, InternalError, LimitExceeded
+from realtime.hooks.pool import Pool, Work, current_work
+from realtime.node.hooks import Caller
 
 logger = logging.getLogger("realtime.hooks")
 
@@ -29,6 +30,9 @@ T = TypeVar("T")
 
 MAX_QUEUE_PER_WORKER = 100
 """Calls that may wait for a thread, for each thread; more are refused at once."""
+
+MAX_OVERDUE_PER_CLIENT = 3
+"""Overdue calls that a client, or a user with several clients, may have under way."""
 
 CLOSE_TIMEOUT = 1.0
 """Seconds that running functions have to end when the runner is closed."""
@@ -110,48 +114,115 @@ class Runner:
         if threads_can_be_chosen():
             SyncToAsync.context_to_thread_executor[self._threads] = self._pool
         self._calls: set[asyncio.Task[Any]] = set()
+        self._overdue: dict[Work, asyncio.Task[Any]] = {}
+        """What took too long and may still be under way."""
 
     async def run(
         self,
         function: Callable[..., Any],
         *arguments: Any,
         read: Callable[[Any], Any] = lambda answer: answer,
+        caller: Caller | None = None,
     ) -> Any:
         """Call a function or coroutine function and return what `read` makes of its result.
 
-        `read` runs in the thread of a synchronous function: some results, such as querysets,
-        read the database only when they are looked at.
+        Args:
+            function: of the site.
+            arguments: its arguments.
+            read: runs in the thread of a synchronous function: some results, such as querysets,
+                read the database only when they are looked at.
+            caller: the client whose command needs the answer. Its overdue calls are limited.
 
         Raises:
             Error, Disconnect: the function or `read` raised it.
+            LimitExceeded: too many calls of this client or user are overdue and still run.
             InternalError: the function failed or took too long, or too many calls wait for a
                 thread; the log has the reason.
         """
+        work = Work(name_of(function))
+        if caller is not None:
+            work.client, work.user = caller.client, caller.user
+            self._check_overdue(work)
         context = contextvars.copy_context()
         context.run(SyncToAsync.thread_sensitive_context.set, self._threads)
-        call = asyncio.get_running_loop().create_task(
-            self._call(function, arguments, read), context=context
-        )
+        context.run(current_work.set, work)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout
+        call = loop.create_task(self._call(function, arguments, read), context=context)
         self._calls.add(call)
         call.add_done_callback(self._ended)
         try:
             # not `asyncio.timeout`, which waits for a coroutine that does not stop
             await asyncio.wait({call}, timeout=self._timeout)
+        except asyncio.CancelledError:
+            # the client has left, but its thread continues
+            loop.call_at(deadline, self._give_up, work, call)
+            raise
         finally:
             in_time = call.done()
             call.cancel()
         if not in_time:
-            logger.error("%s took longer than %g s", name_of(function), self._timeout)
+            self._give_up(work, call)
             raise InternalError
         try:
             return call.result()
         except (Error, Disconnect):
             raise
         except asyncio.CancelledError:
-            logger.error("%s was cancelled", name_of(function))
+            logger.error("%s was cancelled", work.name)
         except Exception:
-            logger.exception("%s failed", name_of(function))
+            logger.exception("%s failed", work.name)
         raise InternalError
+
+    def _check_overdue(self, work: Work) -> None:
+        """Limit what one client, or one user, has under way after its time.
+
+        Raises:
+            LimitExceeded: it is too much.
+        """
+        self._forget_ended()
+        overdue = sum(
+            other.client == work.client or other.user == work.user != "" for other in self._overdue
+        )
+        if overdue >= MAX_OVERDUE_PER_CLIENT:
+            logger.warning(
+                "%s was not called for client %s of user %r: %d earlier calls took too long and"
+                " still run",
+                work.name,
+                work.client,
+                work.user,
+                overdue,
+            )
+            raise LimitExceeded
+
+    def _give_up(self, work: Work, call: asyncio.Task[Any]) -> None:
+        """Stop waiting for a call whose time is over; log what keeps the threads."""
+        if call.done() and not work.executing:
+            return
+        executing = work.executing
+        waiting = self._pool.give_up(work)
+        if waiting and not executing:
+            logger.error(
+                "%s did not begin within %g s, because all threads are in use: %s",
+                work.name,
+                self._timeout,
+                self._executed(),
+            )
+            return
+        self._forget_ended()
+        self._overdue[work] = call
+        logger.error("%s took longer than %g s", work.name, self._timeout)
+        if executing:
+            logger.warning("Threads continue after their time: %s", self._executed(overdue=True))
+
+    def _forget_ended(self) -> None:
+        for work, call in list(self._overdue.items()):
+            if call.done() and not work.executing:
+                del self._overdue[work]
+
+    def _executed(self, overdue: bool = False) -> str:
+        counts = self._pool.executed(overdue).most_common()
+        return ", ".join(f"{name} ({number})" for name, number in counts)
 
     async def _call(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], read: Callable[[Any], Any]

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -39,6 +40,9 @@ logger = logging.getLogger("realtime.hooks")
 
 T = TypeVar("T")
 
+GROUPS = 3
+"""Groups of hooks, each with `hook_workers` threads: for connections, channels and methods."""
+
 
 class SiteHooks:
     """See `node.hooks.Hooks`. Belongs to one event loop."""
@@ -55,7 +59,14 @@ class SiteHooks:
             connections: surrounds each call, for the database connections of its thread.
         """
         self._registry = registry
-        self._runner = Runner(config.hook_workers, config.hook_timeout, connections)
+
+        def runner() -> Runner:
+            return Runner(config.hook_workers, config.hook_timeout, connections)
+
+        # each with threads of its own, so that slow methods do not keep clients from connecting
+        self._for_connections, self._for_channels, self._for_methods = (
+            runner() for _ in range(GROUPS)
+        )
         self._endpoints = Endpoints(config)
         self._logins = None
         self._reader: Runner | None = None
@@ -63,7 +74,7 @@ class SiteHooks:
             workers = max(2, config.hook_workers // 2)
             self._reader = Runner(workers, config.hook_timeout, connections)
             self._logins = Logins(
-                self._runner, registry, config.allowed_origins, workers, self._reader
+                self._for_connections, registry, config.allowed_origins, workers, self._reader
             )
         self.refreshes = self._endpoints.has("refresh")
         self.wants_messages = "message" in registry.single
@@ -78,7 +89,7 @@ class SiteHooks:
             identity = await self._endpoints.connect(caller, data, name, version)
         elif (function := self._registry.single.get("connect")) is not None:
             request = ConnectRequest(**_of(caller), data=_decoded(data), name=name, version=version)
-            identity = await self._call(function, request, answers.identity)
+            identity = await self._call(self._for_connections, function, request, answers.identity)
             if identity is not None and "refresh" in self._registry.single:
                 identity = msgspec.structs.replace(identity, server_side_refresh=True)
         if identity is None and self._logins is not None:
@@ -95,7 +106,10 @@ class SiteHooks:
             return None
         request = RefreshRequest(**_of(caller))
         return await self._call(
-            function, request, lambda answer: answers.refresh(answer, caller.user)
+            self._for_connections,
+            function,
+            request,
+            lambda answer: answers.refresh(answer, caller.user),
         )
 
     def auth_session_of(self, handshake: Handshake) -> str:
@@ -121,7 +135,7 @@ class SiteHooks:
             raise NotAvailable
         function, params = entry
         request = SubscribeRequest(**_of(caller), channel=channel, params=params, token=token)
-        return await self._call(function, request, answers.channel_info)
+        return await self._call(self._for_channels, function, request, answers.channel_info, caller)
 
     async def publish(
         self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload
@@ -137,7 +151,13 @@ class SiteHooks:
         request = PublishRequest(
             **_of(caller), channel=channel, data=_decoded(data.raw), params=params
         )
-        return await self._call(function, request, lambda answer: answers.published(answer, data))
+        return await self._call(
+            self._for_channels,
+            function,
+            request,
+            lambda answer: answers.published(answer, data),
+            caller,
+        )
 
     # methods and messages
 
@@ -148,26 +168,41 @@ class SiteHooks:
                 return await self._endpoints.rpc(caller, method, data)
             raise MethodNotFound if self._registry.methods else NotAvailable
         request = RPCRequest(**_of(caller), method=method, data=_decoded(data))
-        return await self._call(function, request, answers.optional)
+        return await self._call(self._for_methods, function, request, answers.optional, caller)
 
     async def message(self, caller: Caller, data: bytes) -> None:
         function = self._registry.single.get("message")
         if function is not None:
-            await self._runner.run(function, MessageRequest(**_of(caller), data=_decoded(data)))
+            request = MessageRequest(**_of(caller), data=_decoded(data))
+            await self._for_methods.run(function, request, caller=caller)
 
     async def close(self) -> None:
-        await self._runner.close()
+        runners = [self._for_connections, self._for_channels, self._for_methods]
         if self._reader is not None:
-            await self._reader.close()
+            runners.append(self._reader)
+        await asyncio.gather(*(runner.close() for runner in runners))
         await self._endpoints.close()
 
     async def _call(
-        self, function: Callable[..., Any], request: Request, convert: Callable[[Any], T]
+        self,
+        runner: Runner,
+        function: Callable[..., Any],
+        request: Request,
+        convert: Callable[[Any], T],
+        caller: Caller | None = None,
     ) -> T:
         """Call a hook and return its answer, converted.
 
+        Args:
+            runner: of its group.
+            function: the hook.
+            request: its argument.
+            convert: what makes the answer usable.
+            caller: the client that sent the command; None if the service itself asks.
+
         Raises:
             Error, Disconnect: the hook raised it.
+            LimitExceeded: too many calls of this client or user take too long.
             InternalError: the hook failed, or its answer cannot be used; the log has the reason.
         """
 
@@ -179,7 +214,7 @@ class SiteHooks:
                 logger.error("%s gave an answer that cannot be used: %s", name, error)
                 raise InternalError from None
 
-        answer: T = await self._runner.run(function, request, read=read)
+        answer: T = await runner.run(function, request, read=read, caller=caller)
         return answer
 
 

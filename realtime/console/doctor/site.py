@@ -12,6 +12,7 @@ from realtime.config.options import Config
 from realtime.console.base import count
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.hooks.registry import registry
+from realtime.hooks.site import GROUPS
 
 MIN_TOKEN_SECRET = 32
 """Least bytes of an HMAC SHA-256 key (RFC 7518, 3.2)."""
@@ -141,7 +142,7 @@ def database(config: Config) -> Finding:
     if kept:
         return warn(
             f"CONN_MAX_AGE is set for {', '.join(kept)}: up to"
-            f" {count(config.hook_workers, 'thread')} of each process keep a connection",
+            f" {count(GROUPS * config.hook_workers, 'thread')} of each process keep a connection",
             "Set it to 0, as Django advises under ASGI. If connecting is slow, use a pool.",
         )
     return ok("CONN_MAX_AGE is 0: connections are closed after each hook")

@@ -319,30 +319,6 @@ async def test_call_beyond_the_queue_is_refused_at_once(
     await runner.close()
 
 
-async def test_thread_left_to_itself_keeps_its_place_until_it_ends(
-    gate: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner_module, "MAX_QUEUE_PER_WORKER", 0)
-    runner = Runner(1, 0.05)
-    with pytest.raises(InternalError):
-        await runner.run(gate.wait)
-
-    with pytest.raises(InternalError):
-        await runner.run(add, 1, 2)
-    gate.set()
-
-    async def works() -> bool:
-        try:
-            return bool(await runner.run(add, 1, 2) == 3)
-        except InternalError:
-            return False
-
-    async with asyncio.timeout(TIMEOUT):
-        while not await works():
-            await asyncio.sleep(0.01)
-    await runner.close()
-
-
 async def test_closed_runner_refuses_what_waits_and_what_comes(gate: threading.Event) -> None:
     runner = Runner(1, TIMEOUT)
     started = threading.Event()
