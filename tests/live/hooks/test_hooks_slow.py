@@ -26,7 +26,7 @@ def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactor
 async def test_slow_hook_stalls_nobody_else(
     server: Server, connect: Callable[..., Any], unique: str, kind: str
 ) -> None:
-    slow, other = await connect(server), await connect(server)
+    slow, other = await connect(server, user=unique), await connect(server)
     waiting = await slow.send("subscribe", {"channel": f"slow:{kind}-{unique}"})
     began = time.monotonic()
 
@@ -45,7 +45,7 @@ async def test_slow_hook_stalls_nobody_else(
 async def test_client_is_told_in_time_that_its_hook_takes_too_long(
     server: Server, connect: Callable[..., Any], unique: str, kind: str
 ) -> None:
-    client = await connect(server)
+    client = await connect(server, user=unique)
     began = time.monotonic()
 
     error = await client.error("subscribe", {"channel": f"slow:{kind}-{unique}"})
