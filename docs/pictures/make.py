@@ -19,7 +19,7 @@ from selenium.webdriver.common.by import By
 from docs.pictures.png import reduce
 from docs.pictures.scene import GOODS, OPERATOR, Scene, play
 from tests.browser import browsing
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.server import wait_until
 
 HERE = Path(__file__).resolve().parent

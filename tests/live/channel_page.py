@@ -7,7 +7,7 @@ from html import unescape
 
 import httpx
 
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 
 SUMMARY = re.compile(r"<div><dt>([^<]*)</dt><dd>([\d,]+)")
 OFFSET = re.compile(r'<span class="panel-offset">#(\d+)</span>')

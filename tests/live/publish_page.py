@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from tests.live.panel_staff import post
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.protocol_client import ProtocolClient
 from tests.ready_site import ReadySite
 

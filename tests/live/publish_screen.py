@@ -9,7 +9,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 from tests.browser import wait_for
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 
 LINE_HEIGHT = 20
 """Of the editor, in pixels."""

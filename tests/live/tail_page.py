@@ -10,7 +10,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from tests.browser import wait_for
 from tests.live.panel_servers import PanelServer
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 
 
 class TailPage:

@@ -8,7 +8,7 @@ from django.test import Client
 from admin_panel.pages.console import FLASH, laid_out
 from admin_panel.pages.console_methods import BY_NAME, command
 from realtime.server_api import methods
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 
 PATH = page_path("console")
 RUN = page_path("console/run")

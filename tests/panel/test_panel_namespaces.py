@@ -15,7 +15,7 @@ from pytest_django import Settings
 from admin_panel.pages.namespaces import GROUPS, value_of
 from realtime.config import sources
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 
 pytestmark = pytest.mark.django_db
 

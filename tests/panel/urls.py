@@ -76,11 +76,6 @@ def configure(settings: Settings, **options: Any) -> None:
     settings.REALTIME = OPTIONS | options
 
 
-def page_path(name: str, **query: object) -> str:
-    """The path of a page in the Django admin."""
-    return f"/admin/realtime_admin/{name}/" + (f"?{urlencode(query)}" if query else "")
-
-
 def url(home: str, name: str, **query: str) -> str:
     """The URL of a page or part, asked about something."""
     query = QUERIES.get(name, {}) | query

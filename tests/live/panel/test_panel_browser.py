@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 
 from tests.browser import console, wait_for
 from tests.live.panel_site import Guests
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.ready_site import ReadySite
 
 PAGES = ("overview", "channels", "channel", "publication")

@@ -22,7 +22,7 @@ from tests.conftest import CONFIG
 from tests.live.channel_page import OFFSET, data_in, section, shown, summary, users_in
 from tests.live.panel_servers import PanelServer
 from tests.live.panel_site import PASSWORD, Guests, sign_in
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 
 
 @pytest.fixture(scope="module")

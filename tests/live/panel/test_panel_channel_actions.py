@@ -14,7 +14,7 @@ from admin_panel.pages.channel import TOKEN_TTL
 from tests.live.channel_page import shown
 from tests.live.panel_servers import VIEWER, PanelServer
 from tests.live.panel_site import PASSWORD, sign_in
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.protocol_client import open_client
 
 

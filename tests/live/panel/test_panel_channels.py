@@ -10,7 +10,7 @@ import pytest
 
 from admin_panel.pages.channels import LISTED, PAGE_SIZE, find
 from tests.live.panel_site import Guests
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 
 ROW = re.compile(
     r'<th scope="row"><a href="([^"]*)"><bdi[^>]*>(.*?)</bdi></a></th>'

@@ -15,7 +15,7 @@ from admin_panel.pages.console import LONGEST
 from admin_panel.pages.console_methods import BY_NAME, METHODS
 from tests.live.panel_site import token_for
 from tests.live.panel_staff import Staff, logged, post
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.protocol_client import ProtocolClient, open_client
 from tests.ready_site import ReadySite
 

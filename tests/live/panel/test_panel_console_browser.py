@@ -15,7 +15,7 @@ from selenium.webdriver.support.ui import Select
 from tests.browser import console, wait_for
 from tests.live.configurations import FORCED
 from tests.live.panel_site import token_for
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.protocol_client import open_client
 from tests.ready_site import ReadySite
 

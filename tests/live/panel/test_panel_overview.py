@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.live.panel_site import Guests
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.ready_site import ReadySite
 from tests.server import wait_until
 

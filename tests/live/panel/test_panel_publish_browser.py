@@ -10,7 +10,7 @@ from tests.browser import wait_for
 from tests.live.panel_site import Guests
 from tests.live.publish_page import assert_nothing_came, published
 from tests.live.publish_screen import PublishScreen
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.ready_site import ReadySite
 
 # sending

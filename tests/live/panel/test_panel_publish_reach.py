@@ -20,7 +20,7 @@ from tests.live.publish_page import (
     recent,
     send,
 )
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.ready_site import ReadySite
 
 
@@ -51,7 +51,7 @@ async def test_button_shows_what_it_would_reach_and_publishes_nothing(
     assert texts == [
         [f"demo:{unique}", "2", "in use", "the last 100, for 5 minutes"],
         [unique, "1", "in use", "off"],
-        [f"{unique}-none", "0", "nobody subscribed", "off"],
+        [f"{unique}-none", "0", "no subscribers", "off"],
         ["nope-x:a", "\N{EN DASH}", "Error 102: namespace not found.", "\N{EN DASH}"],
     ]
     assert field(html, "data") == "{"

@@ -17,7 +17,7 @@ from tests.conftest import connection_token, start_cluster
 from tests.live.configurations import FORCED
 from tests.live.panel_site import OPERATOR, PASSWORD, sign_in
 from tests.live.panel_staff import post
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.processes import run_python
 from tests.protocol_client import open_client
 from tests.redis_server import RedisServer

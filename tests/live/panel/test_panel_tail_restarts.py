@@ -12,7 +12,7 @@ from selenium.webdriver import Chrome
 from tests.live.panel_servers import PanelServer
 from tests.live.panel_site import PASSWORD, sign_in
 from tests.live.tail_page import TailPage
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.redis_server import RedisServer
 
 

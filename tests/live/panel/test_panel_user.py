@@ -14,7 +14,7 @@ from realtime.cluster.survey import MAX_ANSWER_BYTES, MAX_CHANNELS
 from tests.live.configurations import FORCED
 from tests.live.panel_site import Guests
 from tests.live.panel_staff import Staff, logged, post
-from tests.panel.urls import page_path
+from tests.panel.paths import page_path
 from tests.ready_site import ReadySite
 
 CLIENT = re.compile(r'<th scope="row"><code>([-0-9a-f]{36})</code></th>')

@@ -102,7 +102,7 @@ async def churn(
 
 
 def is_empty(server: Server) -> bool:
-    """Whether nobody is connected to a server, and nobody subscribed to anything anywhere."""
+    """Whether a server has no connections, and no channel anywhere has subscribers."""
     [own] = [node for node in nodes(server) if node["name"].endswith(f"_{server.pid}")]
     counts = [own[f"num_{what}"] for what in ("clients", "users", "channels")]
     return counts == [0, 0, 0] and channels(server, "") == []
