@@ -18,9 +18,11 @@ class RealtimeConfig(AppConfig):
 
         from realtime import checks, logout
         from realtime.config import sources
+        from realtime.hooks.registry import registry
 
         checks.register()
         sources.connect_signals()
         if apps.is_installed("django.contrib.auth"):
             logout.connect_signals()
         autodiscover_modules("realtime")
+        registry.is_loaded = True

@@ -14,7 +14,9 @@ import logging
 import re
 import time
 
+from django.apps import apps
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.urls import NoReverseMatch, reverse
 
 from realtime.config.options import Config
@@ -70,7 +72,15 @@ def application(
             middleware of the site must see those requests.
         settle_heap: call `realtime.serving.freeze_gc` when serving begins; for processes that only
             serve. `python -m realtime` does it by itself.
+
+    Raises:
+        ImproperlyConfigured: "realtime" is not in INSTALLED_APPS. Hooks would not be loaded, and
+            channels would be open that they refuse.
     """
+    if not apps.is_installed("realtime"):
+        raise ImproperlyConfigured(
+            'Add "realtime" to INSTALLED_APPS: it loads the hooks of the site.'
+        )
     if websocket is None:
         websocket = getattr(django_application, "application_mapping", {}).get("websocket")
     return _Application(django_application, websocket, api, settle_heap)

@@ -96,6 +96,7 @@ class Serving:
 
         Raises:
             InvalidOptions, InvalidKey: the configuration has mistakes.
+            RuntimeError: the hooks of the site are not loaded.
             Exception: the engine could not be started; the next call tries again.
         """
         loop = asyncio.get_running_loop()
@@ -137,6 +138,10 @@ class Serving:
         return node
 
     def _make_node(self, connections: Connections) -> Node:
+        if not self._hooks.is_loaded:
+            raise RuntimeError(
+                'The hooks of the site are not loaded. Is "realtime" in INSTALLED_APPS?'
+            )
         config = self.config()
         hooks = None
         if hooks_needed(config, self._hooks):

@@ -14,7 +14,13 @@ F = TypeVar("F", bound=Function)
 class Registry:
     """The hooks of a site. A later hook replaces an earlier one for the same kind or pattern."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_loaded: bool = True) -> None:
+        """
+        Args:
+            is_loaded: the modules that register hooks were imported. Until then nothing is served,
+                because without hooks channels would be open that a hook refuses.
+        """
+        self.is_loaded = is_loaded
         self.single: dict[str, Function] = {}
         """Kind → function, for kinds with one hook: connect, refresh, info, message."""
         self.subscribe: list[tuple[Pattern, Function]] = []
@@ -61,8 +67,8 @@ class Registry:
         entries.append((pattern, function))
 
 
-registry = Registry()
-"""The hooks of the modules `realtime.py` in the site's apps."""
+registry = Registry(is_loaded=False)
+"""The hooks of the modules `realtime.py` in the site's apps. The Django app loads them."""
 
 
 def connect(function: F) -> F:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 import pytest
@@ -52,6 +53,6 @@ def service(options: dict[str, Any]) -> Iterator[TestService]:
 @pytest.fixture
 def site() -> Iterator[None]:
     """Functions that this test registers are forgotten afterwards."""
-    before = {name: value.copy() for name, value in vars(registry).items()}
+    before = {name: copy(value) for name, value in vars(registry).items()}
     yield
     vars(registry).update(before)

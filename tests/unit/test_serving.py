@@ -65,6 +65,18 @@ async def serving(engines: LateEngines) -> AsyncIterator[Serving]:
     await made.stop()
 
 
+async def test_node_does_not_start_before_the_hooks_of_the_site_are_loaded(
+    engines: LateEngines,
+) -> None:
+    hooks = Registry(is_loaded=False)
+    serving = Serving(sources.configuration, hooks, engines)
+
+    with pytest.raises(RuntimeError, match="INSTALLED_APPS"):
+        await serving.start()
+
+    assert engines.started == 0
+
+
 async def test_start_that_failed_is_tried_again_at_the_next_call(
     serving: Serving, engines: LateEngines
 ) -> None:
