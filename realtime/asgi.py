@@ -97,9 +97,8 @@ class _Application:
         self._django = django
         self._websocket = websocket
         self._consumer = WebSocketConsumer.as_asgi()
-        size_limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        self._sockjs = SockJS(size_limit)
-        self._sockjs_consumer = SockJSConsumer.as_asgi(size_limit=size_limit)
+        self._sockjs = SockJS(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        self._sockjs_consumer = SockJSConsumer.as_asgi()
         self._api = api
         self._settle_heap = settle_heap
         # then the root path may be one that a client sent

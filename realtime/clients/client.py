@@ -43,6 +43,9 @@ from realtime.protocol.messages import (
 
 logger = logging.getLogger("realtime.client")
 
+LARGE_REPLY = 64 * 1024
+"""Bytes of a reply that takes a while to make, and that may be too large for any outbox."""
+
 REFRESH_RETRY = 60.0
 """Seconds until the site is asked again when it could not answer whether a connection may go on."""
 
@@ -55,6 +58,7 @@ class Client:
         "_timer",
         "codec",
         "handshake",
+        "has_large_reply",
         "id",
         "node",
         "opened_at",
@@ -75,6 +79,8 @@ class Client:
         self.opened_at = node.timers.now()
         self.session = Session(node.config, self.opened_at)
         self._closing = False
+        self.has_large_reply = False
+        """Whether a reply took long to make: others get a turn before the next command."""
         self.outbox = Outbox(
             transport,
             node.flusher,
@@ -98,11 +104,13 @@ class Client:
         if self._closing:
             return
         message = self.codec.result(command, result)
-        if self.outbox.fits(message):
-            self.outbox.append(message)
-        else:
-            logger.warning("A reply of %d bytes exceeds client_queue_max_size", len(message))
-            self.reply_error(command, LimitExceeded())
+        if len(message) > LARGE_REPLY:
+            self.has_large_reply = True
+            if not self.outbox.fits(message):
+                logger.warning("A reply of %d bytes exceeds client_queue_max_size", len(message))
+                self.reply_error(command, LimitExceeded())
+                return
+        self.outbox.append(message)
 
     def reply_error(self, command: Command, error: Error) -> None:
         """Queue the reply of a command that failed, unless the command has no reply."""

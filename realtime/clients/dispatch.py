@@ -36,33 +36,47 @@ MAX_PUBLISHING = 64
 COMMANDS_PER_TURN = 64
 """Commands of one client that run before others get a turn, in however many frames they came."""
 
+BYTES_PER_COMMAND = 1024
+"""A frame counts as one more command for each of so many bytes, which take time to read."""
+
 
 class Dispatcher:
     """Runs the commands of one client. Belongs to the receive loop of its transport."""
 
-    __slots__ = ("_commands_in_turn", "_publishing", "client")
+    __slots__ = ("_in_turn", "_publishing", "client")
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self._commands_in_turn = 0
+        self._in_turn = 0
+        """Commands since the last turn of others, and what counts as commands."""
         self._publishing: set[asyncio.Task[None]] | None = None
         """Publications under way; None until the first one."""
 
     async def receive(self, frame: bytes) -> None:
         """Handle the commands of one frame, in order. Never raises for what a client sent."""
         client = self.client
+        self._in_turn += len(frame) // BYTES_PER_COMMAND
+        command = None
         try:
             for command in client.codec.decode(frame):
                 if client.is_closing():
                     return
                 await self._handle(command)
-                self._commands_in_turn += 1
-                if self._commands_in_turn == COMMANDS_PER_TURN:
-                    self._commands_in_turn = 0
-                    await asyncio.sleep(0)
+                self._in_turn += 1
+                if self._in_turn >= COMMANDS_PER_TURN or client.has_large_reply:
+                    await self._give_turn()
+            if command is None:  # white space is work, too
+                self._in_turn += 1
+                if self._in_turn >= COMMANDS_PER_TURN:
+                    await self._give_turn()
         except Disconnect as disconnect:
             # its traceback holds this frame, which holds the client
             client.close(disconnect.with_traceback(None))
+
+    async def _give_turn(self) -> None:
+        self._in_turn = 0
+        self.client.has_large_reply = False
+        await asyncio.sleep(0)
 
     async def _handle(self, command: Command) -> None:
         client = self.client

@@ -19,7 +19,7 @@ from channels.consumer import AsyncConsumer
 from realtime.clients.client import Client
 from realtime.clients.dispatch import Dispatcher
 from realtime.config import origins
-from realtime.errors import DisconnectBadRequest, DisconnectMessageTooBig
+from realtime.errors import Disconnect, DisconnectMessageTooBig
 from realtime.node.hooks import NO_HANDSHAKE
 from realtime.node.node import Node
 from realtime.node.outbox import Transport
@@ -92,11 +92,11 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         """Return the client's transport, which may wrap the carrier."""
         return carrier
 
-    def frames(self, data: bytes) -> Sequence[bytes]:
+    def frames(self, data: bytes, node: Node) -> Sequence[bytes]:
         """Return the frames of the protocol in one WebSocket message.
 
         Raises:
-            ValueError: the message holds no frames.
+            Disconnect: the message holds none, or one that is too large.
         """
         return (data,)
 
@@ -115,9 +115,9 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
                 client.close(DisconnectMessageTooBig())
                 continue
             try:
-                frames = self.frames(data)
-            except ValueError:
-                client.close(DisconnectBadRequest())
+                frames = self.frames(data, client.node)
+            except Disconnect as disconnect:
+                client.close(disconnect.with_traceback(None))
                 continue
             for frame in frames:
                 await dispatcher.receive(frame)

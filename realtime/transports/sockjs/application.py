@@ -53,6 +53,7 @@ NEVER_CACHED = (
 
 FORBIDDEN = 403, b"Forbidden\n"
 NOT_FOUND = 404, b"Not Found\n"
+TOO_LARGE = 413, b"Content Too Large\n"
 UNAVAILABLE = 503, b"Service Unavailable\n"
 
 UNBUFFERED = (b"x-accel-buffering", b"no")
@@ -290,13 +291,16 @@ async def _deliver(request: Request, *, form: bool) -> tuple[int, bytes] | None:
     """
     body = await request.exchange.body(request.size_limit)
     if body is None:
-        return 413, b"Content Too Large\n"
+        return TOO_LARGE
+    limit = request.node.config.message_size_limit_bytes
     content_type = (header(request.exchange.scope, b"content-type") or "") if form else ""
     try:
         if len(body) > LARGE_BYTES:
-            frames = await asyncio.to_thread(_frames_in, body, content_type)
+            frames = await asyncio.to_thread(_frames_in, body, content_type, limit)
         else:
-            frames = _frames_in(body, content_type)
+            frames = _frames_in(body, content_type, limit)
+    except framing.TooLarge:
+        return TOO_LARGE
     except ValueError:
         return 400, b"Broken JSON encoding."
     if frames is None:
@@ -314,14 +318,15 @@ async def _deliver(request: Request, *, form: bool) -> tuple[int, bytes] | None:
     return None if is_taken else NOT_FOUND
 
 
-def _frames_in(body: bytes, content_type: str) -> list[bytes] | None:
+def _frames_in(body: bytes, content_type: str, frame_limit: int | None) -> list[bytes] | None:
     """Return the frames of the protocol in a body; None if the body is empty.
 
     Raises:
         ValueError: the body holds no frames.
+        TooLarge: a frame is larger than `frame_limit`, or there are too many.
     """
     text = formats.frames_in(content_type, body)
-    return framing.decode(text) if text else None
+    return framing.decode(text, frame_limit) if text else None
 
 
 async def _expect_upgrade(request: Request) -> None:

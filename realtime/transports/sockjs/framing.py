@@ -58,14 +58,24 @@ def close(code: int, reason: str) -> bytes:
 SOCKJS = Framing("sockjs", OPEN, HEARTBEAT, replies, close)
 
 
-def decode(body: bytes) -> list[bytes]:
+MAX_MESSAGES = 10_000
+"""Messages in one request. Each takes time, however small it is."""
+
+
+class TooLarge(ValueError):
+    """A frame is larger than clients may send, or there are more than `MAX_MESSAGES`."""
+
+
+def decode(body: bytes, frame_limit: int | None = None) -> list[bytes]:
     """Return the frames of the protocol that a client sent.
 
     Args:
         body: a JSON array of strings, or one string.
+        frame_limit: largest frame in bytes; None for no limit.
 
     Raises:
         ValueError: it is neither.
+        TooLarge: a frame is too large, or there are too many.
     """
     try:
         try:
@@ -74,4 +84,10 @@ def decode(body: bytes) -> list[bytes]:
             content = _text_decoder.decode(replace_lone_surrogates(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ValueError("neither strings nor a string in JSON") from None
-    return [text.encode() for text in ([content] if isinstance(content, str) else content)]
+    texts = [content] if isinstance(content, str) else content
+    if len(texts) > MAX_MESSAGES:
+        raise TooLarge("too many messages")
+    frames = [text.encode() for text in texts]
+    if frame_limit is not None and any(len(frame) > frame_limit for frame in frames):
+        raise TooLarge("too large a message")
+    return frames

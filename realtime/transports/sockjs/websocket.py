@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from realtime.errors import Disconnect
+from realtime.errors import Disconnect, DisconnectBadRequest, DisconnectMessageTooBig
 from realtime.node.node import Node
 from realtime.protocol.frames import Frame
 from realtime.protocol.negotiation import Agreement, Codecs
@@ -16,6 +16,11 @@ from realtime.transports.sockjs import framing
 from realtime.transports.sockjs.framing import SOCKJS
 from realtime.transports.websocket import WebSocketConsumer
 from realtime.transports.websocket_transport import WebSocketTransport
+
+ESCAPED = 2
+"""In a string of JSON, a frame of JSON takes at most so many times its bytes: for its quotes."""
+BRACKETS = 4
+"""Bytes around one frame: `["` and `"]`."""
 
 _OPEN = Frame(SOCKJS.open, binary=False)
 _HEARTBEAT = Frame(SOCKJS.heartbeat, binary=False)
@@ -81,16 +86,9 @@ class SockJSConsumer(WebSocketConsumer):
 
     refusal = 200, b""  # as the reference server
 
-    def __init__(self, size_limit: int | None = None) -> None:
-        """
-        Args:
-            size_limit: largest WebSocket message in bytes; None for no limit.
-        """
-        super().__init__()
-        self._size_limit = size_limit
-
     def size_limit(self, node: Node) -> int | None:
-        return self._size_limit
+        limit = node.config.message_size_limit_bytes
+        return None if limit is None else ESCAPED * limit + BRACKETS
 
     def negotiate(self, scope: Scope, codecs: Codecs) -> Agreement:
         return Agreement(codecs.json, None)
@@ -98,5 +96,10 @@ class SockJSConsumer(WebSocketConsumer):
     def transport(self, carrier: WebSocketTransport, node: Node) -> SockJSTransport:
         return SockJSTransport(carrier, node)
 
-    def frames(self, data: bytes) -> Sequence[bytes]:
-        return framing.decode(data) if data else ()
+    def frames(self, data: bytes, node: Node) -> Sequence[bytes]:
+        try:
+            return framing.decode(data, node.config.message_size_limit_bytes) if data else ()
+        except framing.TooLarge:
+            raise DisconnectMessageTooBig from None
+        except ValueError:
+            raise DisconnectBadRequest from None

@@ -35,6 +35,8 @@ from tests.server import Server, wait_until
 
 BODY_LIMIT = 2_621_440
 """Django's DATA_UPLOAD_MAX_MEMORY_SIZE, bytes."""
+FRAME_LIMIT = 65_536
+"""`websocket_message_size_limit`, bytes."""
 HEADERS_LIMIT = 32 * 1024
 """Bytes of all headers that are kept for hooks (transports/handshake.py)."""
 BRIEF = 0.3
@@ -67,6 +69,15 @@ async def test_body_that_is_too_large_is_refused_and_the_session_goes_on(
     assert answer.status == 413
     assert await session.result("connect") != {}
     await all_is_well(server)
+
+
+async def test_frame_above_the_limit_is_refused_and_the_session_goes_on(server: Server) -> None:
+    session = await Session(server).open()
+    large = command(1, "connect").ljust(FRAME_LIMIT + 1)
+
+    assert (await session.post(json.dumps([large]).encode())).status == 413
+    assert (await session.post(json.dumps([large[:-1]]).encode())).status == 204
+    assert replies(await session.poll())[0]["id"] == 1
 
 
 async def test_body_of_the_largest_size_is_taken(server: Server) -> None:
@@ -338,7 +349,7 @@ async def test_request_with_much_waits_while_a_slow_command_runs(
     began = time.monotonic()
     await session.send(command(2, "subscribe", channel=f"slow:brief-{unique}"))
 
-    await session.send(command(3, "ping") + " " * 100_000)
+    await session.send(command(3, "ping") + " " * 50_000, " " * 50_000)
 
     assert time.monotonic() - began >= BRIEF
 

@@ -35,8 +35,8 @@ from tests.live.sockjs.client import (
 )
 from tests.server import Server
 
-REQUEST_LIMIT = 2_621_440
-"""Django's DATA_UPLOAD_MAX_MEMORY_SIZE, bytes."""
+FRAME_LIMIT = 65_536
+"""`websocket_message_size_limit`, bytes."""
 
 Open = Callable[..., Any]
 
@@ -207,21 +207,26 @@ async def test_end_of_the_socket_ends_the_client(
     assert (leave["type"], leave["data"]["info"]["client"]) == (2, client)
 
 
-async def test_message_of_the_size_of_any_request_is_taken(server: Server, dial: Open) -> None:
+async def test_frame_of_the_largest_size_is_taken(server: Server, dial: Open) -> None:
     socket = await dial(server)
     await receive(socket)
-    text = json.dumps([command(1, "connect")])
+    frame = command(1, "connect", name='"' * 30_000)
 
-    await socket.send(text + " " * (REQUEST_LIMIT - len(text)))
+    await socket.send(json.dumps([frame.ljust(FRAME_LIMIT)]))
 
     assert replies(await receive(socket))[0]["id"] == 1
 
 
-async def test_larger_message_closes(server: Server, dial: Open) -> None:
+@pytest.mark.parametrize(
+    "message",
+    [json.dumps([" " * (FRAME_LIMIT + 1)]), " " * (2 * FRAME_LIMIT + 5)],
+    ids=["frame", "message"],
+)
+async def test_larger_message_closes(server: Server, dial: Open, message: str) -> None:
     socket = await dial(server)
     await receive(socket)
 
-    await socket.send(" " * (REQUEST_LIMIT + 1))
+    await socket.send(message)
 
     assert await receive(socket) == 'c[1009,""]'
     await end(socket)

@@ -174,9 +174,9 @@ async def test_client_that_reads_nothing_after_its_recovery_is_slow_all_the_same
 
 
 async def test_reply_that_no_queue_can_hold_is_an_error(start: Start) -> None:
-    node = await start()
+    node = await start(client_queue_max_size=100_000, history_size=400)
     connection = await connect(node)
-    await publish(node, "a", 10)
+    await publish(node, "a", 300)
     await connection.subscribe()
 
     await connection.say(3, 6, channel="a")

@@ -137,6 +137,24 @@ def test_body_that_is_no_array_of_strings_is_refused(body: bytes) -> None:
         framing.decode(body)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [b'["%s"]' % (b"x" * 101), b'"%s"' % (b"x" * 101), b'["x","%s"]' % ("é" * 51).encode()],
+    ids=["in an array", "alone", "in UTF-8"],
+)
+def test_frame_above_the_limit_is_too_large(body: bytes) -> None:
+    assert framing.decode(b'["%s"]' % (b"x" * 100), 100)
+    with pytest.raises(framing.TooLarge):
+        framing.decode(body, 100)
+
+
+def test_request_of_too_many_frames_is_too_large() -> None:
+    most = json.dumps([" "] * framing.MAX_MESSAGES).encode()
+    assert len(framing.decode(most)) == framing.MAX_MESSAGES
+    with pytest.raises(framing.TooLarge):
+        framing.decode(most[:-1] + b',""]')
+
+
 def test_half_of_a_surrogate_pair_is_read_as_the_replacement_character() -> None:
     assert framing.decode(rb'["a\ud83db","\ud83c\udf89"]') == ["a\ufffdb".encode(), "🎉".encode()]
 

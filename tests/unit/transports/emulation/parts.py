@@ -28,6 +28,7 @@ OPTIONS: Mapping[str, Any] = {
     "v3_use_offset": True,
     "sockjs_heartbeat_delay": HEARTBEAT_DELAY,
     "client_stale_close_delay": 100_000,
+    "websocket_message_size_limit": 1_000_000,  # more than sessions take at a time
     "namespaces": [{"name": "present", "presence": True}],
 }
 STREAMING_BYTES = 128 * 1024
