@@ -98,6 +98,7 @@ class RemoteReceiver:
         if not self.finishing:
             if self._polls:
                 self._frames.append(self._heartbeat)
+            self._session.hold_frames(self)
             self.finish()
 
     def end(self, *, interrupted: bool) -> None:

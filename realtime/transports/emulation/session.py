@@ -20,6 +20,7 @@ Events:
                       IDLE         OPEN           FULL         ENDED
     attach            OPEN         OPEN ¹         OPEN         last frame
     frame sent        -            OPEN or FULL   -            -
+    hold_frames       -            FULL           -            -
     detach, in order  -            IDLE           IDLE         -
     detach, lost ²    ENDED        ENDED          ENDED        -
     close, closed     ENDED        ENDED          ENDED        -
@@ -129,6 +130,7 @@ class Session:
         self._heartbeat_delay = heartbeat_delay if framing.heartbeat else 0
         self._heartbeat = node.timers.timer(self._beat)
         self._timeout = node.timers.timer(self._timed_out)
+        self._timeout.set(self._timers.now() + SESSION_TIMEOUT)
         self.ready = False
         self._client: Client | None = Client(node, self, node.codecs.json, handshake)
         self._incoming = IncomingFrames(Dispatcher(self._client), node.spawn)
@@ -152,9 +154,15 @@ class Session:
             raise NotOwnerError
 
     async def attach(self, receiver: Receiver) -> None:
-        """Write to a receiver from now on. It gets at least one frame, sooner or later."""
+        """Write to a receiver from now on, unless it ends before that.
+
+        It gets at least one frame, sooner or later.
+        """
         while self._last is None and (present := self._receiver) and not present.finishing:
-            if await present.is_there():
+            is_there = await present.is_there()
+            if receiver.finishing:
+                return  # its response has ended meanwhile, so nothing would detach it
+            if is_there:
                 receiver.write(self._framing.close(*BUSY))
                 receiver.finish()
                 return
@@ -170,6 +178,12 @@ class Session:
             if self._framing.open:
                 self._write(self._framing.open)
         self._set_ready()
+
+    def hold_frames(self, receiver: Receiver) -> None:
+        """Write no more to a receiver that ends by itself: what comes waits for the next one."""
+        if receiver is self._receiver:
+            self.ready = False
+            self._heartbeat.set(None)
 
     def detach(self, receiver: Receiver, *, interrupted: bool) -> None:
         if receiver not in self._receivers:
@@ -214,8 +228,7 @@ class Session:
         assert self._receiver is not None
         self._receiver.write(frame)
         if self._receiver.finishing:
-            self.ready = False
-            self._heartbeat.set(None)
+            self.hold_frames(self._receiver)
         elif self._heartbeat_delay > 0:
             self._heartbeat.set(self._timers.now() + self._heartbeat_delay)
 

@@ -260,6 +260,27 @@ async def test_nothing_is_lost_when_responses_end_because_their_node_stops(
     assert received == [*range(60)]
 
 
+@pytest.mark.parametrize("transport", ["xhr", "xhr_streaming"])
+async def test_publication_while_the_end_of_a_response_is_on_its_way_goes_to_the_next_one(
+    three: Nodes, transport: str
+) -> None:
+    one, relay, third = three.nodes
+    visitor = await three.subscriber(one)
+    request = visitor.receive(relay, transport)
+    await eventually(lambda: three.engines[1].broker.count(relay_messages.Attach) == 1)
+    await turns(20)
+
+    three.engines[0].hold("publish")
+    relay.begin_stop()
+    await three.engines[0].reached("publish")
+    await publish(third, "a", 1)
+    await turns()
+    three.engines[0].go_on("publish")
+
+    received = data_in(await request.end())
+    assert [*received, *data_in([await visitor.poll(third)])] == [1]
+
+
 async def test_request_at_a_stopping_node_ends_in_order(
     nodes: Nodes,
 ) -> None:

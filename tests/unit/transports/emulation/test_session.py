@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from realtime.node.node import Node
@@ -16,6 +17,7 @@ from tests.unit.transports.emulation.parts import (
     INTERRUPTED,
     OPEN,
     Case,
+    Reading,
     data_in,
     open_node,
     publish,
@@ -143,7 +145,46 @@ async def test_full_receiver_that_broke_off_ends_the_session_of_the_one_that_fol
     assert (following.frames, following.finishing) == ([INTERRUPTED], True)
 
 
+async def test_receiver_that_ended_while_it_waited_for_another_one_is_not_attached(
+    case: Case, clock: Clock
+) -> None:
+    present, following = SlowReading(), Reading()
+    await case.session.attach(present)
+    attaching = asyncio.create_task(case.session.attach(following))
+    await eventually(lambda: present.is_asked)
+
+    case.session.detach(present, interrupted=False)
+    following.finish()
+    present.answer.set_result(False)
+    await attaching
+
+    await clock.advance(SESSION_TIMEOUT)
+    assert await case.poll() == ABANDONED
+    assert following.frames == []
+
+
+class SlowReading(Reading):
+    """A receiver that answers when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked = False
+        self.answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    async def is_there(self) -> bool:
+        self.is_asked = True
+        return await self.answer
+
+
 # timeouts
+
+
+async def test_session_that_no_receiver_opens_ends_after_five_seconds(
+    case: Case, clock: Clock
+) -> None:
+    await clock.advance(SESSION_TIMEOUT)
+
+    assert await case.poll() == ABANDONED
 
 
 async def test_session_without_a_receiver_ends_after_five_seconds(
