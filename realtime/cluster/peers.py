@@ -76,10 +76,14 @@ class Peers:
         Raises:
             EngineUnavailable: Redis did not answer, or refused.
         """
-        await self._broker.subscribe(QUESTIONS)
-        await self._broker.subscribe(CONTROL)
-        await self.control.start()
-        await self._cluster.announce(self._describe(), HEARTBEAT_LIFETIME)
+        try:
+            await self._broker.subscribe(QUESTIONS)
+            await self._broker.subscribe(CONTROL)
+            await self.control.start()
+            await self._cluster.announce(self._describe(), HEARTBEAT_LIFETIME)
+        except BaseException:
+            self.control.stop()
+            raise
         self._set_heartbeat_timer()
 
     def begin_stop(self) -> None:

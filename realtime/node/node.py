@@ -154,14 +154,17 @@ class Node(Member):
         """Begin to receive what other nodes publish.
 
         Raises:
-            EngineUnavailable: Redis did not answer, or refused.
+            EngineUnavailable: Redis did not answer, or refused. The node has released everything;
+                the next attempt needs a new one.
         """
-        await self._engine.start(self)
-        if self._peers is None:
-            return
         async with AsyncExitStack() as undo:
+            undo.callback(self.verifier.close)
+            undo.callback(self.timers.close)
+            undo.push_async_callback(self.hooks.close)
+            await self._engine.start(self)
             undo.push_async_callback(self._engine.stop)
-            await self._peers.start()
+            if self._peers is not None:
+                await self._peers.start()
             undo.pop_all()
 
     def begin_stop(self) -> None:
@@ -200,7 +203,8 @@ class Node(Member):
         async with AsyncExitStack() as last:  # these end, whatever the others raise
             last.callback(self.verifier.close)
             last.callback(self.timers.close)
-            last.push_async_callback(self.hooks.close)
+            closing = self.loop.create_task(self.hooks.close())  # no client asks them any more
+            last.push_async_callback(_failure, closing, deadline)
             await self._leave(deadline)
 
     async def _leave(self, deadline: float) -> None:

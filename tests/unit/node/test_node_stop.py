@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 
 from realtime.config.reader import load
+from realtime.engine.base import Receiver
 from realtime.errors import EngineUnavailable
 from realtime.node.hooks import NoHooks
 from realtime.node.node import (
@@ -303,6 +304,48 @@ async def test_engine_that_fails_at_the_end_keeps_nothing_else_from_ending(
 
     assert (hooks.closed, fired) == (True, [])
     assert "The engine did not stop" in caplog.text
+
+
+class SlowHooks(RecordingHooks):
+    """Takes long to close."""
+
+    async def close(self) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_node_ends_in_time_also_where_hooks_are_not_closed_in_time(clock: Clock) -> None:
+    node = Node(load(EVERYTHING), EndlessEngine(Timers(asyncio.get_running_loop())), SlowHooks())
+    await node.start()
+    OpenedClient(node).close = lambda disconnect: None  # type: ignore[method-assign]
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+
+@pytest.mark.parametrize("step", ["start", "subscribe", "position", "announce"])
+async def test_node_that_could_not_be_started_keeps_nothing(clock: Clock, step: str) -> None:
+    engine = UnwillingEngine(Timers(asyncio.get_running_loop()))
+    engine.failing.add(step)
+    hooks = RecordingHooks()
+    node = Node(load(EVERYTHING), engine, hooks)
+    released: list[str] = []
+    node.verifier.close = lambda: released.append("verifier")  # type: ignore[method-assign]
+    tasks = asyncio.all_tasks()
+
+    with pytest.raises(EngineUnavailable):
+        await node.start()
+
+    assert (hooks.closed, released) == (True, ["verifier"])
+    assert engine.broker.receiver is None
+    assert asyncio.all_tasks() == tasks
+
+
+class UnwillingEngine(ClusterEngine):
+    """Its start can fail, too."""
+
+    async def start(self, receiver: Receiver) -> None:
+        if "start" in self.failing:
+            raise EngineUnavailable("the engine cannot be reached")
+        await super().start(receiver)
 
 
 async def test_node_ends_where_the_engine_fails(
