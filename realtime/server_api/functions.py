@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NotRequired, TypedDict
 
-from realtime import payload
+from realtime import channel_rules, payload
 from realtime.engine import base as nodes_
 from realtime.payload import Payload
 from realtime.protocol import messages
@@ -112,15 +112,27 @@ async def apublish_many(publications: Iterable[tuple[str, object]]) -> None:
 
 
 def broadcast(channels: Iterable[str], data: object, *, on_commit: bool = True) -> None:
-    """Publish the same data into several channels; see `publish` and `publish_many`."""
-    encoded = payload.from_object(data)
-    _send([(channel, encoded) for channel in channels], on_commit, "abroadcast")
+    """Publish the same data into several channels; see `publish` and `publish_many`.
+
+    Args:
+        channels: the names of the channels. One that is named twice gets the data twice.
+        data: anything that has a JSON form.
+        on_commit: False publishes at once, also inside a transaction.
+
+    Raises:
+        TypeError: the data have no JSON form, or `channels` is one name and not a list of names.
+    """
+    _send(_to_each(channels, data), on_commit, "abroadcast")
 
 
 async def abroadcast(channels: Iterable[str], data: object) -> None:
     """Publish the same data into several channels. Async version of `broadcast`, always at once."""
+    await _asend(_to_each(channels, data))
+
+
+def _to_each(channels: Iterable[str], data: object) -> list[tuple[str, Payload]]:
     encoded = payload.from_object(data)
-    await _asend([(channel, encoded) for channel in channels])
+    return [(channel, encoded) for channel in channel_rules.names(channels)]
 
 
 def _encoded(publications: Iterable[tuple[str, object]]) -> list[tuple[str, Payload]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from realtime import payload
+from realtime import channel_rules, payload
 from realtime.cluster.survey import (
     MAX_CONNECTIONS,
     ClientReport,
@@ -139,9 +139,7 @@ async def around_trip() -> float | None:
 
 
 def _distinct(channels: Iterable[str]) -> list[str]:
-    if isinstance(channels, str):
-        raise TypeError("channels must be a list of names, not one name")
-    return list(dict.fromkeys(channels))
+    return list(dict.fromkeys(channel_rules.names(channels)))
 
 
 # results as Python objects

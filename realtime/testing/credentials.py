@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from http.cookies import Morsel
 from typing import Any
 
+from realtime import channel_rules
 from realtime.auth import issue
 from realtime.config.options import Config
 from realtime.hooks.answers import user_id
@@ -27,14 +28,15 @@ class Credentials:
         """See `TestService.client`.
 
         Raises:
-            TypeError: both user and token are given, or the user is not a user.
+            TypeError: both user and token are given, the user is not a user, or `channels` is not
+                a list of names.
         """
         if user is not None and token:
             raise TypeError("give either a user or a token")
         self._user = None if user is None else user_id(user)
         self._token = token
         self._info = info
-        self._channels = list(channels)
+        self._channels = channel_rules.names(channels)
         self._cookies = {} if cookies is None else cookies
         self._headers = dict(headers or {})
 

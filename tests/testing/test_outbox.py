@@ -128,6 +128,16 @@ def test_unknown_namespace_is_refused_as_without_the_kit() -> None:
     assert outbox == []
 
 
+async def test_broadcast_to_one_name_is_not_one_to_each_of_its_letters() -> None:
+    with capture() as outbox:
+        with pytest.raises(TypeError):
+            await realtime.abroadcast("news", 1)
+        with pytest.raises(TypeError):
+            await asyncio.to_thread(realtime.broadcast, "news", 1)
+
+    assert outbox == []
+
+
 def test_nothing_of_a_broadcast_that_is_refused_is_in_the_outbox() -> None:
     with capture() as outbox, pytest.raises(NamespaceNotFound):
         realtime.broadcast(["news", "nope:lobby", "other"], 1)
