@@ -134,7 +134,18 @@ def personal_channel(user: str, config: Config) -> str:
     return f"{prefix}{config.channel_user_boundary}{user}"
 
 
-def names(channels: Iterable[str]) -> list[str]:
+def name(channel: object) -> ChannelName:
+    """Check the name of a channel that the site's code passes, and return it as a plain string.
+
+    Raises:
+        TypeError: it is not a string.
+    """
+    if not isinstance(channel, str):
+        raise TypeError(f"a channel name must be a string, not {type(channel).__name__}")
+    return str.__str__(channel)  # members of TextChoices and safe strings are more than text
+
+
+def names(channels: Iterable[str]) -> list[ChannelName]:
     """Check a list of channel names that the site's code passes.
 
     Raises:
@@ -142,11 +153,7 @@ def names(channels: Iterable[str]) -> list[str]:
     """
     if isinstance(channels, str):
         raise TypeError("channels must be a list of names, not one name")
-    listed = list(channels)
-    for name in listed:
-        if not isinstance(name, str):
-            raise TypeError(f"a channel name must be a string, not {type(name).__name__}")
-    return listed
+    return [name(channel) for channel in channels]
 
 
 # permissions

@@ -10,9 +10,10 @@ from django.urls import NoReverseMatch, get_script_prefix, reverse
 
 from realtime.config import sources
 from realtime.errors import Disconnect, Error, InternalError
-from realtime.hooks.answers import optional, user_id
+from realtime.hooks.answers import optional
 from realtime.hooks.registry import registry
 from realtime.hooks.runner import call
+from realtime.site_values import user_id
 from realtime.tokens import connection_token
 
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -84,8 +86,12 @@ def check(raw: bytes) -> Payload:
     return Payload(raw, raw if text == raw else text)
 
 
-def from_object(value: object) -> Payload:
+def from_object(value: object, other: Callable[[Any], Any] | None = None) -> Payload:
     """Make a payload of a Python object.
+
+    Args:
+        value: the object.
+        other: returns a form of a value whose type msgspec does not know, or raises TypeError.
 
     Raises:
         TypeError: the object, or a part of it, has no JSON form: an unknown type, NaN, infinity or
@@ -93,10 +99,10 @@ def from_object(value: object) -> Payload:
         ValueError: it is nested too deeply.
     """
     try:
-        text = msgspec.json.encode(value)
+        text = msgspec.json.encode(value, enc_hook=other)
         if b"null" in text:
             # msgspec writes null for NaN and infinity, which would lose them silently
-            plain = msgspec.to_builtins(value, enc_hook=_ready_made)
+            plain = msgspec.to_builtins(value, enc_hook=partial(_plain, other))
             json.dumps(plain, allow_nan=False)
     except RecursionError:
         raise ValueError("not a JSON value: nested too deeply") from None
@@ -112,10 +118,13 @@ def _compact(raw: bytes) -> bytes:
         return msgspec.json.format(replace_lone_surrogates(raw), indent=-1)
 
 
-def _ready_made(value: object) -> None:
-    """Pass `msgspec.Raw`, which is JSON already, and refuse other types."""
-    if not isinstance(value, msgspec.Raw):
+def _plain(other: Callable[[Any], Any] | None, value: object) -> Any:
+    """Return nothing for `msgspec.Raw`, which is JSON already, and the form of other types."""
+    if isinstance(value, msgspec.Raw):
+        return None
+    if other is None:
         raise TypeError(f"objects of type {type(value).__name__}")
+    return other(value)
 
 
 def value(text: bytes | str) -> Any:

@@ -13,7 +13,8 @@ from realtime.auth import issue
 from realtime.auth.claims import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken
 from realtime.auth.verifier import Verifier
 from realtime.config import sources
-from realtime.hooks.answers import user_id
+from realtime.payload import Payload
+from realtime.site_values import to_payload, user_id
 
 DEFAULT_TTL = 3600.0
 """Seconds. A token cannot be revoked: a user who lost a permission keeps it until this expiry."""
@@ -45,7 +46,7 @@ def connection_token(
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
     return issue.connection_token(
-        sources.current(), user_id(user), ttl=ttl, info=info, channels=channels
+        sources.current(), user_id(user), ttl=ttl, info=_payload(info), channels=channels
     )
 
 
@@ -71,17 +72,21 @@ def subscription_token(
 
     Raises:
         ValueError: `token_hmac_secret_key` is not set.
-        TypeError: `info` has no JSON form.
+        TypeError: `info` has no JSON form, or the name is not a string.
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
     return issue.subscription_token(
         sources.current(),
         client,
-        channel,
+        channel_rules.name(channel),
         ttl=ttl,
-        info=info,
+        info=_payload(info),
         keep_subscription=keep_subscription,
     )
+
+
+def _payload(info: object) -> Payload | None:
+    return info if info is None or isinstance(info, Payload) else to_payload(info)
 
 
 def observer_token(channel: str | Iterable[str], ttl: float = DEFAULT_TTL) -> str:

@@ -25,12 +25,13 @@ from realtime import channel_rules, page_config
 from realtime.config import sources
 from realtime.config.options import Config
 from realtime.errors import Disconnect, Error, InternalError, PermissionDenied
-from realtime.hooks.answers import channel_info, user_id
+from realtime.hooks.answers import channel_info
 from realtime.hooks.login import is_trusted
 from realtime.hooks.registry import registry
 from realtime.hooks.requests import SubscribeRequest
 from realtime.hooks.runner import call
 from realtime.node.hooks import FORWARDED_HEADERS, Handshake
+from realtime.site_values import user_id
 from realtime.tokens import connection_token, subscription_token
 
 MAX_BODY_BYTES = 256 * 1024

@@ -31,6 +31,7 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     options.check_options,
     tokens.check_token_keys,
     access.check_origins,
+    options.check_json_encoder,
     options.check_unused,
     options.check_environment,
     access.check_publish_permission,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from django.core import checks
 from django.core.checks import CheckMessage
 
+from realtime import site_values
 from realtime.config.options import NOT_USED
 from realtime.config.sources import Report
 
@@ -63,6 +64,25 @@ def check_options(report: Report) -> list[CheckMessage]:
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])
         for problem in report.problems
     ]
+
+
+def check_json_encoder(report: Report) -> list[CheckMessage]:
+    """E025: `json_encoder` does not name a subclass of `json.JSONEncoder`."""
+    path = report.config.json_encoder
+    if not path:
+        return []
+    try:
+        site_values.encoder(path)
+    except Exception as error:  # what the import of any module may raise
+        return [
+            checks.Error(
+                f"json_encoder cannot be loaded: {error}.",
+                hint="Name a class like django.core.serializers.json.DjangoJSONEncoder, or leave"
+                " it empty.",
+                id="realtime.E025",
+            )
+        ]
+    return []
 
 
 def check_unused(report: Report) -> list[CheckMessage]:

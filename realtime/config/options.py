@@ -216,6 +216,9 @@ class Config:
     session_authentication: bool = _option(
         False, "Identify a client without a token by its Django session."
     )
+    json_encoder: str = _option(
+        "", "Dotted path of a json.JSONEncoder for data of the site; empty: that of the service."
+    )
     hook_timeout: float = _option(5.0, "Seconds that a hook may take.", least=0.1)
     hook_workers: int = _option(
         8, "Threads for each of the three groups of synchronous hooks.", least=1

@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
-from realtime import channel_rules, payload
+from realtime import channel_rules
 from realtime.errors import PermissionDenied
 from realtime.node.hooks import Identity, Refresh
 from realtime.payload import Payload
 from realtime.protocol.messages import UserID
+from realtime.site_values import to_payload, user_id
 
 logger = logging.getLogger("realtime.hooks")
 
@@ -95,21 +95,6 @@ def refresh(answer: Any, user: UserID) -> Refresh | None:
     return Refresh(_seconds(answer))
 
 
-def user_id(user: Any) -> str:
-    """Return the user ID of a Django user, or of an ID: text, a whole number or a UUID.
-
-    Raises:
-        TypeError: it is neither.
-    """
-    if isinstance(user, str):
-        return user
-    if isinstance(user, int | UUID) and not isinstance(user, bool):
-        return str(user)
-    if hasattr(user, "is_authenticated"):
-        return str(user.pk) if user.is_authenticated else ""
-    raise TypeError(f"a user or a user ID expected, not {type(user).__name__}")
-
-
 def channel_info(answer: Any) -> Payload | None:
     """Return the channel info that a subscribe hook answered with; None for none.
 
@@ -137,7 +122,7 @@ def published(answer: Any, data: Payload) -> Payload:
         raise PermissionDenied
     if answer is None or answer is True:
         return data
-    return payload.from_object(answer.value if isinstance(answer, Data) else answer)
+    return to_payload(answer.value if isinstance(answer, Data) else answer)
 
 
 def optional(value: Any) -> Payload | None:
@@ -147,8 +132,8 @@ def optional(value: Any) -> Payload | None:
         TypeError: it has no JSON form.
     """
     if isinstance(value, Data):
-        return payload.from_object(value.value)
-    return None if value is None else payload.from_object(value)
+        return to_payload(value.value)
+    return None if value is None else to_payload(value)
 
 
 def _seconds(value: Any) -> float:

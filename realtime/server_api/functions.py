@@ -9,6 +9,7 @@ All of them raise:
         `NamespaceNotFound`, with the code and message that the HTTP API answers with.
     NotServing: with the memory engine, in a process that serves no clients.
     EngineUnavailable: Redis refused the command, or did not answer in time.
+    TypeError: the name of a channel is not a string.
 
 docs/protocol.md, 6.4.
 """
@@ -18,13 +19,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NotRequired, TypedDict
 
-from realtime import channel_rules, payload
+from realtime import payload
+from realtime.channel_rules import name, names
 from realtime.engine import base as nodes_
 from realtime.payload import Payload
 from realtime.protocol import messages
 from realtime.server_api import operations, transactions
 from realtime.server_api.transactions import Publications
 from realtime.serving import refuse_on_loop, serving
+from realtime.site_values import to_payload, user_id
 
 
 class ClientInfo(TypedDict):
@@ -73,11 +76,11 @@ def publish(channel: str, data: object, *, on_commit: bool = True) -> None:
 
     Args:
         channel: the name of the channel.
-        data: anything that has a JSON form.
+        data: anything that has a JSON form, or that the encoder of `json_encoder` gives one.
         on_commit: False publishes at once, also inside a transaction.
 
     Raises:
-        TypeError: the data have no JSON form.
+        TypeError: the data have no JSON form, or the channel is not a string.
     """
     _send(_encoded([(channel, data)]), on_commit, "apublish")
 
@@ -101,7 +104,7 @@ def publish_many(publications: Iterable[tuple[str, object]], *, on_commit: bool 
         on_commit: False publishes at once, also inside a transaction.
 
     Raises:
-        TypeError: some data have no JSON form.
+        TypeError: some data have no JSON form, or a channel is not a string.
     """
     _send(_encoded(publications), on_commit, "apublish_many")
 
@@ -131,12 +134,12 @@ async def abroadcast(channels: Iterable[str], data: object) -> None:
 
 
 def _to_each(channels: Iterable[str], data: object) -> list[tuple[str, Payload]]:
-    encoded = payload.from_object(data)
-    return [(channel, encoded) for channel in channel_rules.names(channels)]
+    encoded = to_payload(data)
+    return [(channel, encoded) for channel in names(channels)]
 
 
 def _encoded(publications: Iterable[tuple[str, object]]) -> list[tuple[str, Payload]]:
-    return [(channel, payload.from_object(data)) for channel, data in publications]
+    return [(name(channel), to_payload(data)) for channel, data in publications]
 
 
 def _send(publications: Publications, on_commit: bool, async_name: str) -> None:
@@ -151,25 +154,44 @@ async def _asend(publications: Publications) -> None:
     await serving.publisher.asend(publications)
 
 
-def unsubscribe(user: str, channel: str = "") -> None:
-    """Unsubscribe all connections of a user from a channel; "" means from all their channels."""
+def unsubscribe(user: Any, channel: str = "") -> None:
+    """Unsubscribe all connections of a user from a channel.
+
+    Args:
+        user: a Django user, or a user ID as a string, an integer or a UUID.
+        channel: the name of the channel; "" means all channels of each connection.
+
+    Raises:
+        TypeError: `user` is neither a user nor an ID, or `channel` is not a string.
+    """
+    user, channel = user_id(user), name(channel)
     serving.call(
         lambda member: operations.unsubscribe(member, user, channel), async_name="aunsubscribe"
     )
 
 
-async def aunsubscribe(user: str, channel: str = "") -> None:
+async def aunsubscribe(user: Any, channel: str = "") -> None:
     """Unsubscribe all connections of a user from a channel. Async version of `unsubscribe`."""
+    user, channel = user_id(user), name(channel)
     await serving.acall(lambda member: operations.unsubscribe(member, user, channel))
 
 
-def disconnect(user: str) -> None:
-    """Disconnect all connections of a user; their clients do not reconnect."""
+def disconnect(user: Any) -> None:
+    """Disconnect all connections of a user; their clients do not reconnect.
+
+    Args:
+        user: a Django user, or a user ID as a string, an integer or a UUID.
+
+    Raises:
+        TypeError: it is neither a user nor an ID.
+    """
+    user = user_id(user)
     serving.call(lambda member: operations.disconnect(member, user), async_name="adisconnect")
 
 
-async def adisconnect(user: str) -> None:
+async def adisconnect(user: Any) -> None:
     """Disconnect all connections of a user. Async version of `disconnect`."""
+    user = user_id(user)
     await serving.acall(lambda member: operations.disconnect(member, user))
 
 
@@ -179,6 +201,7 @@ def presence(channel: str) -> dict[str, ClientInfo]:
     Returns:
         Client ID → client info.
     """
+    channel = name(channel)
     return _presence(
         serving.call(lambda member: operations.presence(member, channel), async_name="apresence")
     )
@@ -186,11 +209,13 @@ def presence(channel: str) -> dict[str, ClientInfo]:
 
 async def apresence(channel: str) -> dict[str, ClientInfo]:
     """Return the clients that are subscribed to a channel. Async version of `presence`."""
+    channel = name(channel)
     return _presence(await serving.acall(lambda member: operations.presence(member, channel)))
 
 
 def presence_stats(channel: str) -> PresenceStats:
     """Return the numbers of clients and users that are subscribed to a channel."""
+    channel = name(channel)
     return _presence_stats(
         serving.call(
             lambda member: operations.presence_stats(member, channel), async_name="apresence_stats"
@@ -203,6 +228,7 @@ async def apresence_stats(channel: str) -> PresenceStats:
 
     Async version of `presence_stats`.
     """
+    channel = name(channel)
     return _presence_stats(
         await serving.acall(lambda member: operations.presence_stats(member, channel))
     )
@@ -210,6 +236,7 @@ async def apresence_stats(channel: str) -> PresenceStats:
 
 def history(channel: str) -> list[Publication]:
     """Return the history of a channel, oldest publication first."""
+    channel = name(channel)
     return _history(
         serving.call(lambda member: operations.history(member, channel), async_name="ahistory")
     )
@@ -217,11 +244,13 @@ def history(channel: str) -> list[Publication]:
 
 async def ahistory(channel: str) -> list[Publication]:
     """Return the history of a channel, oldest publication first. Async version of `history`."""
+    channel = name(channel)
     return _history(await serving.acall(lambda member: operations.history(member, channel)))
 
 
 def history_remove(channel: str) -> None:
     """Remove the history of a channel; offsets continue from where they were."""
+    channel = name(channel)
     serving.call(
         lambda member: operations.history_remove(member, channel), async_name="ahistory_remove"
     )
@@ -229,6 +258,7 @@ def history_remove(channel: str) -> None:
 
 async def ahistory_remove(channel: str) -> None:
     """Remove the history of a channel. Async version of `history_remove`."""
+    channel = name(channel)
     await serving.acall(lambda member: operations.history_remove(member, channel))
 
 

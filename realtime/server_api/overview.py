@@ -22,6 +22,7 @@ from realtime.cluster.survey import (
 from realtime.engine.base import NodeStatus
 from realtime.server_api import operations
 from realtime.serving import serving
+from realtime.site_values import user_id
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -80,8 +81,16 @@ async def anodes() -> list[NodeStatus]:
     return await serving.acall(operations.nodes)
 
 
-def connections(user: str) -> Connections:
-    """Return the connections of a user at every node, 1000 at most. Takes a second at most."""
+def connections(user: Any) -> Connections:
+    """Return the connections of a user at every node, 1000 at most. Takes a second at most.
+
+    Args:
+        user: a Django user, or a user ID as a string, an integer or a UUID.
+
+    Raises:
+        TypeError: it is neither a user nor an ID.
+    """
+    user = user_id(user)
     return _connections(
         user,
         serving.call(
@@ -90,8 +99,9 @@ def connections(user: str) -> Connections:
     )
 
 
-async def aconnections(user: str) -> Connections:
+async def aconnections(user: Any) -> Connections:
     """Return the connections of a user at every node. Async version of `connections`."""
+    user = user_id(user)
     return _connections(
         user, await serving.acall(lambda member: operations.connections(member, user))
     )
@@ -104,6 +114,7 @@ def subscribers(channels: Iterable[str]) -> Subscribers:
         channels: the names of the channels, 1000 at most.
 
     Raises:
+        TypeError: `channels` is not a list of names.
         LimitExceeded: there are more than 1000 channels.
     """
     names = _distinct(channels)

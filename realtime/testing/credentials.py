@@ -9,7 +9,7 @@ from typing import Any
 from realtime import channel_rules
 from realtime.auth import issue
 from realtime.config.options import Config
-from realtime.hooks.answers import user_id
+from realtime.site_values import to_payload, user_id
 
 
 class Credentials:
@@ -35,7 +35,7 @@ class Credentials:
             raise TypeError("give either a user or a token")
         self._user = None if user is None else user_id(user)
         self._token = token
-        self._info = info
+        self._info = None if info is None else to_payload(info)
         self._channels = channel_rules.names(channels)
         self._cookies = {} if cookies is None else cookies
         self._headers = dict(headers or {})

@@ -6,10 +6,9 @@ import json
 import time
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import AnonymousUser
 
 from realtime import payload
 from realtime.errors import PermissionDenied
@@ -17,29 +16,6 @@ from realtime.hooks import answers
 from realtime.hooks.answers import Connected, Data
 
 SENT = payload.check(b'{"sent": 1}')
-
-USERS = [
-    ("17", "17"),
-    ("", ""),
-    (17, "17"),
-    (UUID(int=5), "00000000-0000-0000-0000-000000000005"),
-    (User(pk=17), "17"),
-    (AnonymousUser(), ""),
-]
-
-
-@pytest.mark.parametrize(("user", "user_id"), USERS)
-def test_user_or_id_becomes_a_user_id(user: Any, user_id: str) -> None:
-    identity = answers.identity(Connected(user=user))
-
-    assert identity is not None
-    assert identity.user == user_id
-
-
-@pytest.mark.parametrize("user", [None, True, 1.5, b"17", 1j, ["17"]], ids=repr)
-def test_value_that_is_neither_user_nor_id_is_refused(user: Any) -> None:
-    with pytest.raises(TypeError, match="user"):
-        answers.identity(Connected(user=user))
 
 
 def test_connected_carries_everything() -> None:

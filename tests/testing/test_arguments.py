@@ -1,0 +1,77 @@
+"""Functions of the service take users and channels in the forms in which a site has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db.models import TextChoices
+
+import realtime
+from realtime import tokens
+from realtime.errors import DisconnectForced
+from realtime.testing import TestService
+
+
+class Channel(TextChoices):
+    NEWS = "news", "News"
+
+
+USERS = [17, "17", User(pk=17)]
+
+
+@pytest.mark.parametrize("user", USERS, ids=["number", "text", "user"])
+def test_user_is_found_in_every_form(service: TestService, user: Any) -> None:
+    with service.client(17) as client:
+        client.subscribe("news")
+
+        assert [found.client for found in realtime.connections(user)] == [client.id]
+        realtime.unsubscribe(user, Channel.NEWS)
+        client.expect_unsubscribed("news")
+        realtime.disconnect(user)
+        with pytest.raises(DisconnectForced):
+            client.subscribe("news")
+
+
+def test_channel_may_be_a_choice(service: TestService) -> None:
+    with service.client("17") as client:
+        client.subscribe(Channel.NEWS)
+        realtime.publish(Channel.NEWS, 1)
+        client.expect("news", 1)
+
+        assert realtime.presence(Channel.NEWS).keys() == {client.id}
+        assert realtime.subscribers([Channel.NEWS]) == {"news": 1}
+
+
+CALLS: dict[str, Callable[[], object]] = {
+    "publish": lambda: realtime.publish(17, {}),  # type: ignore[arg-type]
+    "publish_many": lambda: realtime.publish_many([("news", 1), (None, 2)]),  # type: ignore[list-item]
+    "broadcast": lambda: realtime.broadcast([17], {}),  # type: ignore[list-item]
+    "presence": lambda: realtime.presence(17),  # type: ignore[arg-type]
+    "presence_stats": lambda: realtime.presence_stats(b"news"),  # type: ignore[arg-type]
+    "history": lambda: realtime.history(None),  # type: ignore[arg-type]
+    "history_remove": lambda: realtime.history_remove(17),  # type: ignore[arg-type]
+    "unsubscribe": lambda: realtime.unsubscribe("17", None),  # type: ignore[arg-type]
+    "subscribers": lambda: realtime.subscribers([17]),  # type: ignore[list-item]
+    "observer_token": lambda: realtime.observer_token([17]),  # type: ignore[list-item]
+    "subscription_token": lambda: tokens.subscription_token("client", 17),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_channel_that_is_no_text_is_a_type_error_that_says_so(
+    service: TestService, call: Callable[[], object]
+) -> None:
+    with pytest.raises(TypeError, match=r"a channel name must be a string|a list of names"):
+        call()
+
+
+@pytest.mark.parametrize("user", [None, 1.5, User(), ["17"]], ids=repr)
+@pytest.mark.parametrize("call", [realtime.disconnect, realtime.unsubscribe, realtime.connections])
+def test_value_that_is_no_user_is_a_type_error(
+    service: TestService, call: Callable[[Any], object], user: Any
+) -> None:
+    with pytest.raises(TypeError, match="user"):
+        call(user)
