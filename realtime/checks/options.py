@@ -67,7 +67,7 @@ def check_options(report: Report) -> list[CheckMessage]:
 
 
 def check_json_encoder(report: Report) -> list[CheckMessage]:
-    """E025: `json_encoder` does not name a subclass of `json.JSONEncoder`."""
+    """E024: `json_encoder` does not name a subclass of `json.JSONEncoder`."""
     path = report.config.json_encoder
     if not path:
         return []
@@ -79,7 +79,7 @@ def check_json_encoder(report: Report) -> list[CheckMessage]:
                 f"json_encoder cannot be loaded: {error}.",
                 hint="Name a class like django.core.serializers.json.DjangoJSONEncoder, or leave"
                 " it empty.",
-                id="realtime.E025",
+                id="realtime.E024",
             )
         ]
     return []

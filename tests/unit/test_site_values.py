@@ -154,7 +154,7 @@ def test_encoder_that_cannot_be_loaded_is_an_error_of_the_checks(path: str, sett
 
     [message] = options_checks.check_json_encoder(sources.examine())
 
-    assert message.id == "realtime.E025"
+    assert message.id == "realtime.E024"
     with pytest.raises(ImportError):
         to_payload(1)
 

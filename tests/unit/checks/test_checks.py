@@ -289,7 +289,7 @@ def test_every_id_is_given_by_one_check() -> None:
 
     assert set(given.values()) == {1}
     assert sorted(given) == [
-        *(f"realtime.E{number:03}" for number in range(1, 24)),
+        *(f"realtime.E{number:03}" for number in range(1, 25)),
         *("realtime.E030", "realtime.E031"),
         *(f"realtime.W{number:03}" for number in range(1, 18)),
         *(f"realtime.W{number:03}" for number in range(20, 24)),
