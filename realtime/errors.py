@@ -22,6 +22,9 @@ from __future__ import annotations
 
 import json
 
+FIRST_SITE_CODE = 1000
+"""Codes below it belong to the protocol, and clients know what they mean."""
+
 CLOSE_REASON_MAX_BYTES = 123
 """Bytes a reason may have in a WebSocket close frame (RFC 6455, 5.5)."""
 
@@ -40,19 +43,26 @@ class Error(Exception):
         """
         Raises:
             TypeError: the code is not an integer, or the message is not a string.
-            ValueError: the code is not between 0 and 4294967295.
+            ValueError: the code is not between 1000 and 4294967295.
         """
         if code is not None:
             if not isinstance(code, int):
                 raise TypeError(f"error code must be an integer, not {code!r}")
-            if not 0 <= code < 2**32:
-                raise ValueError(f"error code must be between 0 and 4294967295, not {code}")
+            if not FIRST_SITE_CODE <= code < 2**32:
+                raise ValueError(f"error codes of a site begin at {FIRST_SITE_CODE}, not {code}")
             self.code = code
         if message is not None:
             if not isinstance(message, str):
                 raise TypeError(f"error message must be a string, not {message!r}")
             self.message = message
         super().__init__(self.code, self.message)
+
+    @classmethod
+    def received(cls, code: int, message: str) -> Error:
+        """Return an error that another process answered with, whatever its code."""
+        error = cls(message=message)
+        error.code, error.args = code, (code, message)
+        return error
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
@@ -153,15 +163,33 @@ class Disconnect(Exception):
         """Give arguments for the codes of a site. Subclasses know theirs.
 
         Raises:
-            ValueError: the code is not between 3000 and 4999, or the reason does not fit into a
+            TypeError: the code is not an integer.
+            ValueError: the code is not between 4000 and 4999, or the reason does not fit into a
                 close frame.
         """
         if code is not None:
-            if not 3000 <= code <= 4999:
+            if not isinstance(code, int):
+                raise TypeError(f"close code must be an integer, not {code!r}")
+            if not 4000 <= code <= 4999:
                 raise ValueError(f"close codes of a site are 4000 to 4999, not {code}")
-            self.code, self.reason, self.reconnect = code, reason, reconnect
-            self.advice = _advice(reason, reconnect)
+            self._set(code, reason, reconnect)
         super().__init__(self.code, self.reason)
+
+    def _set(self, code: int, reason: str, reconnect: bool) -> None:
+        self.code, self.reason, self.reconnect = code, reason, reconnect
+        self.advice = _advice(reason, reconnect)
+
+    @classmethod
+    def received(cls, code: int, reason: str, reconnect: bool) -> Disconnect:
+        """Return a disconnect that another process asked for, whatever its code.
+
+        Raises:
+            ValueError: the reason does not fit into a close frame.
+        """
+        disconnect = cls()
+        disconnect._set(code, reason, reconnect)
+        disconnect.args = (code, reason)
+        return disconnect
 
     def __str__(self) -> str:
         return f"{self.code}: {self.reason}"

@@ -90,7 +90,7 @@ def _call_remote(remote: Remote, method: str, params: bytes) -> bytes:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise CommandError(f"The answer of {remote} is not one of the server API.") from None
     if reply.error is not None:
-        raise Error(reply.error.code, reply.error.message)
+        raise Error.received(reply.error.code, reply.error.message)
     return bytes(reply.result)
 
 

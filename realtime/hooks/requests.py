@@ -1,6 +1,6 @@
 """Arguments of hooks.
 
-Only `user` and `client` are verified; everything else is client input.
+Only `user` and `client`, and the Django user, are verified; everything else is client input.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.http import parse_cookie
+from django.utils.functional import SimpleLazyObject
 
 from realtime.node.hooks import Handshake
 
@@ -24,6 +26,7 @@ class Request:
     user: str
     """User ID; "" for anonymous clients, and before a client is identified."""
     handshake: Handshake
+    _django_user: Any = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -34,6 +37,21 @@ class Request:
     def cookies(self) -> dict[str, str]:
         """The cookies of the handshake, as a view finds them in `request.COOKIES`."""
         return parse_cookie(self.headers.get("cookie", ""))
+
+    @property
+    def django_user(self) -> Any:
+        """The Django user with this ID; it is read from the database when it is first used.
+
+        Like `request.user` of a view: AnonymousUser if there is none. In a coroutine, await
+        `aget_user()` instead.
+        """
+        if self._django_user is None:
+            object.__setattr__(self, "_django_user", SimpleLazyObject(self.get_user))
+        return self._django_user
+
+    async def aget_user(self) -> Any:
+        """Return the Django user with this ID. Async version of `get_user`."""
+        return await sync_to_async(self.get_user)()
 
     def get_user(self) -> Any:
         """Return the Django user with this ID, from the database; AnonymousUser if none exists.

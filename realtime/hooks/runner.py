@@ -18,9 +18,10 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, iscoroutinefunction
+from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.db import close_old_connections
 
-from realtime.errors import Disconnect, Error, InternalError, LimitExceeded
+from realtime.errors import Disconnect, Error, InternalError, LimitExceeded, PermissionDenied
 from realtime.hooks.pool import Pool, Work, current_work
 from realtime.node.hooks import Caller
 
@@ -134,7 +135,8 @@ class Runner:
             caller: the client whose command needs the answer. Its overdue calls are limited.
 
         Raises:
-            Error, Disconnect: the function or `read` raised it.
+            Error, Disconnect: the function or `read` raised it. Django's PermissionDenied becomes
+                ours.
             LimitExceeded: too many calls of this client or user are overdue and still run.
             InternalError: the function failed or took too long, or too many calls wait for a
                 thread; the log has the reason.
@@ -168,11 +170,15 @@ class Runner:
             return call.result()
         except (Error, Disconnect):
             raise
+        except DjangoPermissionDenied:
+            pass
         except asyncio.CancelledError:
             logger.error("%s was cancelled", work.name)
+            raise InternalError from None
         except Exception:
             logger.exception("%s failed", work.name)
-        raise InternalError
+            raise InternalError from None
+        raise PermissionDenied
 
     def _check_overdue(self, work: Work) -> None:
         """Limit what one client, or one user, has under way after its time.
@@ -293,6 +299,8 @@ def call(function: Callable[..., Any], argument: Any, read: Callable[[Any], T]) 
         return read(answer)
     except (Error, Disconnect):
         raise
+    except DjangoPermissionDenied:
+        raise PermissionDenied from None
     except Exception:
         logger.exception("%s failed", name_of(function))
         raise InternalError from None

@@ -123,7 +123,7 @@ def read(body: bytes, decode_result: ObjectDecoder[R], *, refusals: bool = True)
     if disconnect is not None:
         raise _to_disconnect(disconnect)
     if error is not None:
-        raise Error(error.code or 0, error.message or "")
+        raise Error.received(error.code or 0, error.message or "")
     return result
 
 
@@ -147,7 +147,7 @@ def _to_disconnect(disconnect: _Disconnect) -> Disconnect:
     reason = (disconnect.reason or "")[:CLOSE_REASON_MAX_BYTES]
     while True:
         try:
-            return Disconnect(code, reason, reconnect)
+            return Disconnect.received(code, reason, reconnect)
         except ValueError:
             reason = reason[:-1]  # too long for a close frame
 

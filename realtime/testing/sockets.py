@@ -170,11 +170,11 @@ class Socket:
 
 
 def _error(code: int, message: str) -> Error:
-    return _ERRORS[code](message=message) if code in _ERRORS else Error(code, message)
+    return _ERRORS[code](message=message) if code in _ERRORS else Error.received(code, message)
 
 
 def _disconnect(code: int, advice: str) -> Disconnect:
     if code in _DISCONNECTS:
         return _DISCONNECTS[code]()
     said = json.loads(advice) if advice else {}
-    return Disconnect(code, said.get("reason", ""), said.get("reconnect", False))
+    return Disconnect.received(code, said.get("reason", ""), said.get("reconnect", False))

@@ -56,6 +56,30 @@ def test_error_of_the_application_has_code_and_message_of_its_own() -> None:
     assert (Error().code, Error().message) == (100, "internal server error")
 
 
+@pytest.mark.parametrize("code", [0, 17, 100, 103, 999, 2**32])
+def test_error_codes_of_the_protocol_are_not_for_sites(code: int) -> None:
+    with pytest.raises(ValueError, match="begin at 1000"):
+        Error(code, "mine")
+
+    received = Error.received(code, "theirs")
+    assert (received.code, str(received)) == (code, f"{code}: theirs")
+
+
+@pytest.mark.parametrize("code", [1000, 3000, 3012, 3500, 3999, 5000])
+def test_close_codes_of_the_protocol_are_not_for_sites(code: int) -> None:
+    with pytest.raises(ValueError, match="4000 to 4999"):
+        Disconnect(code, "mine")
+
+    received = Disconnect.received(code, "theirs", True)
+    assert (received.code, received.advice) == (code, '{"reason":"theirs","reconnect":true}')
+
+
+@pytest.mark.parametrize("kind", [Error, Disconnect])
+def test_code_is_a_number(kind: type[Error] | type[Disconnect]) -> None:
+    with pytest.raises(TypeError, match="integer"):
+        kind("1001", "mine")  # type: ignore[arg-type]
+
+
 def test_disconnect_codes_are_those_of_the_table_each_once() -> None:
     assert sorted(kind.code for kind in DISCONNECTS) == sorted(DISCONNECT_TABLE)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
 
 import realtime
@@ -39,7 +38,7 @@ def about(user):
 
 @hooks.subscribe("room:{room}")
 def may_enter(request):
-    user = request.get_user()
+    user = request.django_user
     if not user.groups.filter(name=request.params["room"]).exists():
         return False
     return {"staff": user.is_staff}
@@ -47,7 +46,7 @@ def may_enter(request):
 
 @hooks.subscribe("stock:*")
 async def may_watch(request):
-    user = await sync_to_async(request.get_user)()
+    user = await request.aget_user()
     if not user.is_authenticated:
         raise hooks.Error(1001, "stock is for customers")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import AbstractBaseUser, User
@@ -31,6 +33,26 @@ def test_user_who_is_not_active_is_nobody(active: bool) -> None:
     request = Request(client="C", user=str(user.pk), handshake=Handshake())
 
     assert request.get_user().is_authenticated is active
+
+
+@pytest.mark.django_db
+def test_django_user_is_read_once_and_when_it_is_used(django_assert_num_queries: Any) -> None:
+    user = User.objects.create_user("ann")
+    request = Request(client="C", user=str(user.pk), handshake=Handshake())
+
+    with django_assert_num_queries(0):
+        found = request.django_user
+    with django_assert_num_queries(1):
+        assert found == user
+        assert request.django_user.get_username() == "ann"
+    assert not Request(client="C", user="", handshake=Handshake()).django_user.is_authenticated
+
+
+async def test_user_of_an_anonymous_client_is_found_in_a_coroutine() -> None:
+    request = Request(client="C", user="", handshake=Handshake())
+
+    assert not (await request.aget_user()).is_authenticated
+    assert not request.django_user.is_authenticated
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import SyncToAsync, async_to_sync, sync_to_async
+from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 
 from realtime.errors import Disconnect, Error, InternalError, PermissionDenied
 from realtime.hooks import runner as runner_module
@@ -129,6 +130,35 @@ async def test_error_and_disconnect_pass_without_a_log_entry(
         await runner.run(functions[kind], read=refuse)
 
     assert caught.value is error
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("kind", ["function", "coroutine function", "read"])
+async def test_permission_denied_of_django_is_ours(
+    runner: Runner, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    def refuse(_: object = None) -> None:
+        raise DjangoPermissionDenied
+
+    async def refuse_async() -> None:
+        raise DjangoPermissionDenied
+
+    functions: dict[str, Callable[..., Any]] = {
+        "function": refuse,
+        "coroutine function": refuse_async,
+        "read": int,
+    }
+    with pytest.raises(PermissionDenied):
+        await runner.run(functions[kind], read=refuse)
+    assert caplog.records == []
+
+
+def test_permission_denied_of_django_is_ours_in_a_view(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(_: object) -> None:
+        raise DjangoPermissionDenied
+
+    with pytest.raises(PermissionDenied):
+        runner_module.call(refuse, None, bool)
     assert caplog.records == []
 
 
