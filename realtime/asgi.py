@@ -23,7 +23,7 @@ from realtime.config.options import Config
 from realtime.config.reader import InvalidOptions
 from realtime.node.node import Node
 from realtime.server_api import http
-from realtime.serving import freeze_gc, serving
+from realtime.serving import serving
 from realtime.transports.asgi import (
     ASGIApplication,
     Exchange,
@@ -34,6 +34,7 @@ from realtime.transports.asgi import (
     path_of,
 )
 from realtime.transports.servers import daphne, granian
+from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS
 from realtime.transports.sockjs.websocket import SockJSConsumer
 from realtime.transports.websocket import WebSocketConsumer, deny
@@ -70,7 +71,7 @@ def application(
             of the router.
         api: answer the server API here instead of in the REST framework view. Turn it off if
             middleware of the site must see those requests.
-        settle_heap: call `realtime.serving.freeze_gc` when serving begins; for processes that only
+        settle_heap: call `garbage_collector.freeze_gc` when serving begins; for processes that only
             serve. `python -m realtime` does it by itself.
 
     Raises:
@@ -100,7 +101,7 @@ class _Application:
         self._sockjs = SockJS(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         self._sockjs_consumer = SockJSConsumer.as_asgi()
         self._api = api
-        self._settle_heap = settle_heap
+        self._freeze_gc = settle_heap
         # then the root path may be one that a client sent
         self._ignores_root_path = daphne.is_loaded() and not daphne.install(self._rule_of_body)
         self._api_path: str | None = None
@@ -188,8 +189,8 @@ class _Application:
         Returns:
             None if there is no node yet.
         """
-        if self._settle_heap:
-            self._settle_heap = False
+        if self._freeze_gc:
+            self._freeze_gc = False
             freeze_gc()
         node = serving.node()
         if node is not None:

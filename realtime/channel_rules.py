@@ -29,6 +29,9 @@ CONTROL: ChannelName = f"{INTERNAL}control"
 QUESTIONS: ChannelName = f"{INTERNAL}questions"
 """The channel of surveys: questions to all nodes."""
 
+INTERNAL_OPTIONS = ChannelOptions()
+"""The options of internal channels that keep nothing: of questions and inboxes."""
+
 
 def inbox(node: str) -> ChannelName:
     """Return the channel of direct messages to one node, by its UID."""

@@ -311,6 +311,6 @@ class NotServing(RuntimeError):
 class EngineUnavailable(ConnectionError):
     """Redis is away, too slow, or refuses.
 
-    If only the reply was late, Redis may have run the command all the same. The text names the
+    If only the reply was late, Redis may have run the command anyway. The text names the
     server and the reason, never a password.
     """

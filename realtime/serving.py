@@ -8,7 +8,6 @@ Redis by blocking calls on pooled connections, and no event loop is made.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -299,18 +298,3 @@ serving = Serving(sources.configuration, registry)
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=serving.begin_forked)
-
-
-# the garbage collector
-
-GC_THRESHOLDS = (50_000, 50, 1_000)
-
-
-def freeze_gc() -> None:
-    """Freeze what was loaded, and collect less often. Affects the whole process.
-
-    Call it once, when the application is loaded.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)

@@ -30,7 +30,7 @@ from realtime.hooks.login import is_trusted
 from realtime.hooks.registry import registry
 from realtime.hooks.requests import SubscribeRequest
 from realtime.hooks.runner import call
-from realtime.node.hooks import FORWARDED_HEADERS, Handshake
+from realtime.node.hooks import Handshake, forwarded_headers
 from realtime.site_values import user_id
 from realtime.tokens import connection_token, subscription_token
 
@@ -164,7 +164,7 @@ class _Subscriber:
 
 def _handshake(request: HttpRequest, config: Config) -> Handshake:
     """Return the parts of a request that a hook may read."""
-    forwarded = {*FORWARDED_HEADERS, *map(str.lower, config.proxy_extra_http_headers or ())}
+    forwarded = forwarded_headers(config.proxy_extra_http_headers)
     headers = {
         name.lower(): value for name, value in request.headers.items() if name.lower() in forwarded
     }

@@ -57,7 +57,7 @@ def data(request: PageRequest) -> HttpResponse:
             "uid": node.uid,
             "published": node.messages_published,
             "delivered": node.messages_delivered,
-            "silent_for": node.silent_for,
+            "last_seen_seconds": node.last_seen_seconds,
         }
         for node in state.nodes
         if node.alive
@@ -97,7 +97,7 @@ def warnings_of(nodes: list[NodeStatus], round_trip: float | None) -> list[str]:
     """Return problems that an operator should know of, as sentences."""
     warnings = [
         _("Node %(name)s has been silent for %(time)s.")
-        % {"name": node.name, "time": duration(node.silent_for)}
+        % {"name": node.name, "time": duration(node.last_seen_seconds)}
         for node in nodes
         if not node.alive
     ]

@@ -117,7 +117,7 @@ class Dispatcher:
             self.client.reply_error(command, error)
         except Disconnect:
             raise
-        except Exception as error:  # of the engine, of hooks, of ours
+        except Exception as error:  # raised by the engine, a hook, or a defect of this service
             # an engine or a key set that is away fails every command: a line each is enough
             logger.error(
                 "Command %s failed: %s",

@@ -144,7 +144,16 @@ class Session:
         auth_session: str = "",
         visible: bool = True,
     ) -> None:
-        """Enter CONNECTED: the connect command succeeded."""
+        """Enter CONNECTED: the connect command succeeded.
+
+        Args:
+            user: user ID; "" for an anonymous client.
+            info: connection info, if there is any.
+            expiry_deadline: monotonic seconds; None: the connection does not expire.
+            server_side_refresh: whether the site refreshes the connection; otherwise the client.
+            auth_session: the auth session that the connection belongs to; "" for none.
+            visible: False for an observer.
+        """
         self.server_side_refresh = server_side_refresh
         self.auth_session = auth_session
         self.visible = visible

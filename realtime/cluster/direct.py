@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from realtime import payload
-from realtime.channel_rules import inbox
-from realtime.config.options import ChannelOptions
+from realtime.channel_rules import INTERNAL_OPTIONS, inbox
 from realtime.engine.base import Broker
 from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
@@ -25,7 +24,6 @@ from realtime.protocol.messages import Publication
 
 logger = logging.getLogger("realtime.node")
 
-_WITHOUT_HISTORY = ChannelOptions()
 """A direct message that comes too late is useless."""
 
 NodeID: TypeAlias = str
@@ -152,7 +150,7 @@ class DirectMessages:
 
     async def _send(self, to: NodeID, message: DirectMessage) -> None:
         data = payload.check(msgspec.json.encode(message))
-        await self._broker.publish(inbox(to), Publication(data), _WITHOUT_HISTORY)
+        await self._broker.publish(inbox(to), Publication(data), INTERNAL_OPTIONS)
 
 
 def _decode(text: bytes) -> DirectMessage:

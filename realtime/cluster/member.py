@@ -54,7 +54,7 @@ CONTROL_OPTIONS = ChannelOptions(history_size=10_000, history_lifetime=600, hist
 
 
 class Member:
-    """See the module. Its coroutines run where those of its store do."""
+    """See the module. Its coroutines need an event loop only if those of its store do."""
 
     pipelines_publishes = False
     """Whether the next publish may begin before the one before has ended, and order is kept."""

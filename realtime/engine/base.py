@@ -14,7 +14,7 @@ What every method can rely on: arguments are valid. Names are those of channels,
 what is asked for.
 
 What every caller can rely on: a method raises `EngineUnavailable` and nothing else. The call may
-have taken effect all the same, when only its answer was lost.
+have taken effect anyway, when only its answer was lost.
 
 `tests/engine` holds every implementation to this file.
 """
@@ -69,7 +69,7 @@ class NodeStatus(NodeInfo, frozen=True, gc=False):
     """Publications made in its process since it started: by its clients, its API, the site."""
     messages_delivered: int = 0
     """Publications pushed to its clients since it started."""
-    silent_for: float = 0.0
+    last_seen_seconds: float = 0.0
     """Seconds since its last heartbeat."""
     alive: bool = True
     """False when heartbeats are overdue: it died, or it cannot reach Redis."""

@@ -96,7 +96,7 @@ class Logins:
             logger.info("Ignored the login session of a page of another origin")
             return None
         changed: set[str] = set()
-        self._identifying[key_of_check := object()] = changed
+        self._identifying[check := object()] = changed
         try:
             while True:
                 changed.clear()
@@ -107,7 +107,7 @@ class Logins:
                 if user not in changed:
                     break
         finally:
-            del self._identifying[key_of_check]
+            del self._identifying[check]
         return Identity(
             user,
             info,

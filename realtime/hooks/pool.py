@@ -76,8 +76,8 @@ class Pool(Executor):
         """Call a function in a thread.
 
         Raises:
-            RuntimeError: too many calls wait already, the pool is closed, or the system gives
-                no thread and there is none yet.
+            RuntimeError: too many calls wait already, the pool is closed, or the system cannot
+                start a thread, and the pool has none.
         """
         call: Future[Any] = Future()
         with self._changed:
@@ -90,7 +90,7 @@ class Pool(Executor):
             self._start_missing_thread()
             if not self._threads:
                 del self._waiting[call]
-                raise RuntimeError("the system gives no thread")
+                raise RuntimeError("the system cannot start a thread, and the pool has none")
             self._changed.notify()
         call.add_done_callback(self._forget)
         return call

@@ -10,7 +10,7 @@ docs/protocol.md, 7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -52,6 +52,15 @@ FORWARDED_HEADERS = (
     "x-request-id",
 )
 """The headers of a handshake that hooks see without configuration."""
+
+
+def forwarded_headers(extra: Iterable[str] | None) -> frozenset[str]:
+    """Return the names of the headers that hooks see, in lower case.
+
+    Args:
+        extra: the option `proxy_extra_http_headers`.
+    """
+    return frozenset((*FORWARDED_HEADERS, *map(str.lower, extra or ())))
 
 
 class Caller(Struct, frozen=True, gc=False):
@@ -118,7 +127,7 @@ class Hooks(Protocol):
 
         Args:
             caller: the client.
-            auth_session: the one that the connection belongs to, "" for none.
+            auth_session: the auth session of the connection; "" for none.
 
         Raises:
             Disconnect: the connection must be closed with this disconnect.
@@ -139,7 +148,7 @@ class Hooks(Protocol):
 
         Args:
             user: the user ID.
-            auth_session: the one that ended; "" means that the user changed.
+            auth_session: the auth session that ended; "" means that the user changed.
         """
         ...
 
@@ -149,6 +158,11 @@ class Hooks(Protocol):
 
     async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Payload | None:
         """Let a client subscribe to a channel, and return its channel info.
+
+        Args:
+            caller: the client.
+            channel: the name of the channel.
+            token: what the client sent along, unverified; "" for nothing.
 
         Raises:
             Error, Disconnect: the client may not subscribe.
@@ -160,6 +174,12 @@ class Hooks(Protocol):
     ) -> Payload:
         """Let a client publish, and return the data to publish.
 
+        Args:
+            caller: the client.
+            channel: the name of the channel.
+            options: the options of the channel.
+            data: what the client sent.
+
         Raises:
             Error, Disconnect: the client may not publish.
         """
@@ -167,6 +187,11 @@ class Hooks(Protocol):
 
     async def rpc(self, caller: Caller, method: str, data: bytes) -> Payload | None:
         """Call a method of the site, and return its result, if it has one.
+
+        Args:
+            caller: the client.
+            method: the name of the method; "" if the client names none.
+            data: JSON or bytes that the client sent along.
 
         Raises:
             NotAvailable: there is neither a method nor an endpoint.
@@ -176,7 +201,12 @@ class Hooks(Protocol):
         ...
 
     async def message(self, caller: Caller, data: bytes) -> None:
-        """Pass on a message from a client, to which there is no reply."""
+        """Pass on a message from a client, to which there is no reply.
+
+        Args:
+            caller: the client.
+            data: JSON or bytes that the client sent.
+        """
         ...
 
     async def close(self) -> None:

@@ -109,7 +109,7 @@ class Endpoints:
     async def connect(
         self, caller: Caller, data: bytes, name: str, version: str
     ) -> Identity | None:
-        """See `node.hooks.Hooks`, as for all methods but `has`.
+        """Ask the endpoint who a client is. Args: see `node.hooks.Hooks`, as for the methods below.
 
         Raises:
             Error, Disconnect: the response holds one.

@@ -1,7 +1,8 @@
 """Overview of the whole service for operators, as plain functions.
 
 They raise what `server_api.functions` raise, and have async versions, too. Where all nodes are
-asked, the result names those that do not answer within a second.
+asked, the result names those that do not answer within a second. With Redis each step of the survey
+may wait up to `redis_read_timeout`, besides.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ async def anodes() -> list[NodeStatus]:
 
 
 def connections(user: Any) -> Connections:
-    """Return the connections of a user at every node, 1000 at most. Takes a second at most.
+    """Return the connections of a user at every node, 1000 at most. Waits a second for nodes.
 
     Args:
         user: a Django user, or a user ID as a string, an integer or a UUID.
@@ -108,7 +109,7 @@ async def aconnections(user: Any) -> Connections:
 
 
 def subscribers(channels: Iterable[str]) -> Subscribers:
-    """Return the numbers of subscribers of channels, observers left out. Takes a second at most.
+    """Return the numbers of subscribers of channels, observers left out. Waits a second for nodes.
 
     Args:
         channels: the names of the channels, 1000 at most.

@@ -70,7 +70,7 @@ class AfterCommit:
     """
 
     def __init__(self, publisher: Callable[[], Publisher]) -> None:
-        """`publisher`: returns the one that sends, asked when it does."""
+        """`publisher`: called at the time of sending; returns the publisher to use."""
         self._publisher = publisher
 
     def send(self, publications: Publications) -> None:
@@ -145,7 +145,7 @@ def after_commit(work: Callable[[], None], name: str, using: str | None = None) 
 
 
 def in_transaction(using: str | None = None) -> bool:
-    """Return whether the code under test has begun a transaction of one database."""
+    """Return whether a transaction of one database is under way. `using`: its alias."""
     return is_under_way(transaction.get_connection(using))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import parse_qs, urlsplit
 
-from realtime.node.hooks import FORWARDED_HEADERS, Handshake
+from realtime.node.hooks import Handshake, forwarded_headers
 from realtime.transports.asgi import Scope
 
 HEADERS_MAX_BYTES = 32 * 1024
@@ -34,9 +34,10 @@ def implied_origin(scope: Scope) -> str | None:
     link on another site, which sends cookies along, looks like a request of a page of this one.
 
     Returns:
-        None if the browser says that a page of the same origin sent it, and did not open it as a
-        page: the link may be in a text that a visitor wrote. Otherwise what the Referer says, from
-        browsers that say nothing else. Otherwise "null", the origin that no site has.
+        - None, if the browser says that a page of the same origin sent the request and did not open
+          it as a page. (A link that is opened may be in a text that a visitor wrote.)
+        - The origin in the header Referer, if the browser says nothing else.
+        - "null", the origin that no site has, in any other case.
     """
     site = header(scope, b"sec-fetch-site")
     if site is not None:
@@ -60,14 +61,14 @@ def handshake(
 
     Args:
         format_name: "json" or "protobuf".
-        extra: names of headers to keep besides `FORWARDED_HEADERS`.
+        extra: see `forwarded_headers`.
         transport: see `outbox.Transport.name`.
     """
-    kept = {*FORWARDED_HEADERS, *(name.lower() for name in extra or ())}
+    forwarded = forwarded_headers(extra)
     headers: dict[str, str] = {}
     for key, value in scope["headers"]:
         name = key.decode("latin-1").lower()
-        if name in kept:
+        if name in forwarded:
             text = value.decode("latin-1")
             # several of a name are one list (RFC 9110, 5.3); cookies have a separator of their own
             separator = "; " if name == "cookie" else ", "

@@ -59,22 +59,22 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         codec, subprotocol = self.negotiate(scope, node.codecs)
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
         limit = self.size_limit(node)
-        carrier = _carrier(send, limit)
-        transport = self.transport(carrier, node)
-        kept = NO_HANDSHAKE
+        websocket = _transport(send, limit)
+        transport = self.transport(websocket, node)
+        opening = NO_HANDSHAKE
         if node.hooks.wants_handshake:
             extra = node.config.proxy_extra_http_headers
-            kept = handshake(scope, codec.format, extra, transport=transport.name)
-        client = Client(node, transport, codec, kept)
+            opening = handshake(scope, codec.format, extra, transport=transport.name)
+        client = Client(node, transport, codec, opening)
         dispatcher = Dispatcher(client)
-        carrier.when_ready(client.outbox.ready)
+        websocket.when_ready(client.outbox.ready)
         try:
             await self._receive(dispatcher, receive, limit)
         except asyncio.CancelledError:
-            if node.stopping and not carrier.abandoned:
+            if node.stopping and not websocket.abandoned:
                 # the server cancels its applications while the node still closes its clients
                 await self._receive(dispatcher, receive, limit)
-            elif not carrier.abandoned:
+            elif not websocket.abandoned:
                 raise
         finally:
             transport.closed()
@@ -88,9 +88,9 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         """Return the codec a handshake asks for, and the subprotocol to answer with."""
         return codecs.negotiate(scope.get("query_string", b""), scope.get("subprotocols", ()))
 
-    def transport(self, carrier: WebSocketTransport, node: Node) -> Transport:
-        """Return the client's transport, which may wrap the carrier."""
-        return carrier
+    def transport(self, websocket: WebSocketTransport, node: Node) -> Transport:
+        """Return the client's transport, which may wrap the WebSocket's."""
+        return websocket
 
     def frames(self, data: bytes, node: Node) -> Sequence[bytes]:
         """Return the frames of the protocol in one WebSocket message.
@@ -123,7 +123,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
                 await dispatcher.receive(frame)
 
 
-def _carrier(send: Send, size_limit: int | None) -> WebSocketTransport:
+def _transport(send: Send, size_limit: int | None) -> WebSocketTransport:
     """Return the transport for a server's `send`: one for this server, or the plain one."""
     receiving = asyncio.current_task()
     assert receiving is not None

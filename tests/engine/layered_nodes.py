@@ -1,4 +1,4 @@
-"""Two nodes over the service's own layer, or over foreign layers."""
+"""Two nodes over the service's own layer, or over third-party layers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LAYERS: dict[str, Callable[[str, str], Any]] = {
 
 
 def two_step_node(server: RedisServer, prefix: str, foreign: Any) -> Node:
-    """A node whose messages another layer sends."""
+    """A node whose messages a third-party layer sends."""
     layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
     return Node(load({}), RedisEngine(ForeignNodeBus(layer.bus, foreign), prefix))
 

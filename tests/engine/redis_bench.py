@@ -32,7 +32,7 @@ class RedisBench(Bench):
     def __init__(
         self, servers: Sequence[RedisServer], prefix: str, foreign: Any, meta: MetaSettings
     ) -> None:
-        """`foreign`: a foreign layer that sends, or None."""
+        """`foreign`: a third-party layer that sends, or None."""
         self.servers = servers
         self.prefix = prefix
         self.foreign = foreign

@@ -60,7 +60,7 @@ class TroubledLayer(InMemoryChannelLayer):
 async def troubled_nodes(
     server: RedisServer, prefix: str
 ) -> AsyncIterator[tuple[Node, Node, TroubledLayer]]:
-    """Two nodes on one foreign layer."""
+    """Two nodes on one third-party layer."""
     foreign = TroubledLayer()
     nodes = [two_step_node(server, prefix, foreign) for _ in range(2)]
     for node in nodes:

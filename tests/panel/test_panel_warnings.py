@@ -17,12 +17,12 @@ class Node(NamedTuple):
     num_clients: int = 10
     num_users: int = 5
     num_channels: int = 2
-    silent_for: float = 1.0
+    last_seen_seconds: float = 1.0
     alive: bool = True
 
 
 FINE = Node()
-GONE = Node(name="two", version="0.9", silent_for=12.6, alive=False)
+GONE = Node(name="two", version="0.9", last_seen_seconds=12.6, alive=False)
 
 WARNINGS: dict[str, tuple[list[Any], float | None, list[str]]] = {
     "all is well": ([FINE, Node(name="two")], 0.001, []),

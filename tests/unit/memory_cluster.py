@@ -74,7 +74,7 @@ class MemoryCluster:
         return [
             NodeStatus(
                 **msgspec.structs.asdict(each.node)
-                | {"silent_for": now - each.at, "alive": now < each.at + each.lifetime}
+                | {"last_seen_seconds": now - each.at, "alive": now < each.at + each.lifetime}
             )
             for each in self.state.heartbeats.values()
             if now < each.at + NODES_REMEMBERED

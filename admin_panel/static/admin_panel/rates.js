@@ -14,7 +14,7 @@ export class Rates {
     const kept = new Map();
     const sum = { published: 0, delivered: 0 };
     let known = false;
-    for (const { uid, published, delivered, silent_for: silence } of nodes) {
+    for (const { uid, published, delivered, last_seen_seconds: silence } of nodes) {
       const said = { at: now - silence, published, delivered, rate: null };
       const before = this.#nodes.get(uid);
       if (before !== undefined) {

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from realtime.channel_rules import CONTROL, QUESTIONS
-from realtime.config.options import ChannelOptions
+from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, QUESTIONS
 from realtime.engine.base import (
     NODES_REMEMBERED,
     NodeInfo,
@@ -29,8 +28,6 @@ from realtime.engine.redis.scripts import (
 from realtime.engine.redis.shards import Shards, decoding
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, Publication
-
-_WITHOUT_HISTORY = ChannelOptions()
 
 
 class RedisCluster:
@@ -96,7 +93,7 @@ class RedisCluster:
     async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
         key = self._keys.answers(survey)
         await self._shards.run(CONTROL, OPEN_SURVEY, (key,), (int(lifetime * 1000),))
-        await self._streams.publish(QUESTIONS, Publication(question), _WITHOUT_HISTORY)
+        await self._streams.publish(QUESTIONS, Publication(question), INTERNAL_OPTIONS)
 
     async def answer(self, survey: SurveyID, answer: bytes) -> None:
         entry = self._shards.pack(records.of_answer(answer))

@@ -91,10 +91,10 @@ def to_node(message: Message) -> NodeInfo:
     return NodeInfo(*message[RECORD][:_NODE_FIELDS])
 
 
-def to_status(message: Message, silent_for: float, alive: bool) -> NodeStatus:
+def to_status(message: Message, last_seen_seconds: float, alive: bool) -> NodeStatus:
     """As `to_node`, with what the node does not say of itself."""
     status = NodeStatus(*message[RECORD][:_STATUS_FIELDS])
-    return msgspec.structs.replace(status, silent_for=silent_for, alive=alive)
+    return msgspec.structs.replace(status, last_seen_seconds=last_seen_seconds, alive=alive)
 
 
 def of_answer(answer: bytes) -> Message:

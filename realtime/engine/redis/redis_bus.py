@@ -121,7 +121,7 @@ class RedisBus:
         """Keep and send a message; return its position, None without a stream.
 
         Raises:
-            EngineUnavailable: it may have been sent all the same, if the answer was late.
+            EngineUnavailable: it may have been sent although this raises, if the answer was late.
         """
         shard, request = self._request(message)
         return await self._send(shard, request)

@@ -70,6 +70,13 @@ def to_since(
 ) -> StreamPosition | None:
     """Return the position from which a client continues, in whichever variant it writes that.
 
+    Args:
+        recover: whether the client asks for recovery.
+        offset: of the last publication it has seen; None from older clients.
+        seq: low 32 bits of that offset, from older clients.
+        gen: high 32 bits of that offset, from older clients.
+        epoch: of the stream in which it has seen it.
+
     Beyond the spec: Centrifugo 2.8 reads `gen` as a multiple of 2**32 - 1 although it writes a
     multiple of 2**32. Clients return what they got, so only the inverse of `split_offset` recovers
     above 2**32 publications.

@@ -30,7 +30,7 @@ class Claims:
     def __init__(self, node: Node, cluster: Cluster, kind: str) -> None:
         """
         Args:
-            cluster: the one of the node.
+            cluster: the node's cluster.
             kind: first part of the names of claims, the same at all nodes.
         """
         self._node = node

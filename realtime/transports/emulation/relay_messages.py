@@ -23,14 +23,9 @@ and new fields come last.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 import msgspec
-
-from realtime.cluster.direct import NodeID
-from realtime.node.node import Node
-from realtime.transports.emulation.session import NotOwnerError
 
 WATCH_INTERVAL = 4.0
 """Seconds between two Watch messages of a relay node."""
@@ -54,7 +49,7 @@ class Attach(msgspec.Struct, frozen=True, tag="attach", array_like=True):
     limit: int
     """Bytes of frames after which it is full; 0: after one frame."""
     auth_session: str | None = None
-    """The one that the request bears, "" for none; None: an older node relays, and cannot say."""
+    """The auth session of the request, "" for none; None: an older node relays, and cannot say."""
 
 
 class Watch(msgspec.Struct, frozen=True, tag="watch", array_like=True):
@@ -124,50 +119,3 @@ def decode(body: bytes) -> RelayMessage:
         msgspec.DecodeError: a node of another version sent what this one does not know.
     """
     return _decoder.decode(body)
-
-
-class RelayLink:
-    """Sends relay messages from one node, as direct messages about one subject."""
-
-    def __init__(self, node: Node, subject: str) -> None:
-        """
-        Args:
-            subject: tells apart the messages of several applications; the same at all nodes.
-        """
-        self._direct = node.direct
-        self._subject = subject
-
-    def on_message(self, handler: Callable[[NodeID, bytes], Awaitable[bytes] | None]) -> None:
-        """Give sender and body of each message to `handler`. See `direct.Handler`."""
-        self._direct.handle(self._subject, handler)
-
-    async def open(self) -> None:
-        """Begin to receive; needed before the first question.
-
-        Raises:
-            EngineUnavailable: the inbox of this node could not be opened.
-        """
-        await self._direct.open()
-
-    async def ask(
-        self, to: NodeID, question: RelayMessage, timeout: float = ANSWER_TIMEOUT
-    ) -> bool:
-        """Ask another node and return its answer.
-
-        Raises:
-            NotOwnerError: the session belongs to another auth session than the request's.
-            EngineUnavailable: no answer within `timeout` seconds.
-        """
-        body = msgspec.json.encode(question)
-        received = await self._direct.ask(to, self._subject, body, timeout)
-        if received == FORBIDDEN:
-            raise NotOwnerError
-        return received == YES
-
-    async def send(self, to: NodeID, message: RelayMessage) -> None:
-        """Send a message to another node. It may be lost all the same.
-
-        Raises:
-            EngineUnavailable: the engine did not take it.
-        """
-        await self._direct.send(to, self._subject, msgspec.json.encode(message))

@@ -10,6 +10,7 @@ from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.framing import Framing
+from realtime.transports.emulation.relay_link import RelayLink
 from realtime.transports.emulation.relay_messages import (
     CHECK_TIMEOUT,
     DELIVER_TIMEOUT,
@@ -18,7 +19,6 @@ from realtime.transports.emulation.relay_messages import (
     Check,
     Deliver,
     Detach,
-    RelayLink,
     Release,
     Watch,
     Written,
@@ -143,9 +143,6 @@ class RemoteReceivers:
         self._find = find
         self._receivers: dict[tuple[NodeID, int], RemoteReceiver] = {}
         """Relay node and number → receiver."""
-
-    def __len__(self) -> int:
-        return len(self._receivers)
 
     async def on_attach(self, relay_node: NodeID, message: Attach) -> bytes:
         session = await self._find(message.session)

@@ -14,6 +14,7 @@ from realtime.cluster.direct import NodeID
 from realtime.errors import Disconnect, EngineUnavailable
 from realtime.node.node import Node
 from realtime.transports.emulation.framing import Framing
+from realtime.transports.emulation.relay_link import RelayLink
 from realtime.transports.emulation.relay_messages import (
     ANSWER_TIMEOUT,
     DELIVER_TIMEOUT,
@@ -21,7 +22,6 @@ from realtime.transports.emulation.relay_messages import (
     Attach,
     Deliver,
     Detach,
-    RelayLink,
     RelayMessage,
     Release,
     Watch,
@@ -90,9 +90,6 @@ class RelayedResponses:
         self._responses: dict[int, RelayedResponse] = {}
         self._numbers = count(1)
 
-    def __len__(self) -> int:
-        return len(self._responses)
-
     def __contains__(self, number: int) -> bool:
         return number in self._responses
 
@@ -100,7 +97,7 @@ class RelayedResponses:
         """Return the session of this name at its owner, for one request.
 
         Args:
-            auth_session: the one that the request bears; "" for none.
+            auth_session: the auth session of the request; "" for none.
         """
         return RemoteSession(
             self._node,
@@ -137,7 +134,7 @@ class RemoteSession:
         Args:
             responses: holds the response of this request while it is attached.
             number: the response's key there.
-            auth_session: the one that the request bears; "" for none.
+            auth_session: the auth session of the request; "" for none.
         """
         self._node = node
         self._link = link
@@ -168,7 +165,7 @@ class RemoteSession:
             raise
         except BaseException:
             del self._responses[self._number]
-            self._send_soon(Detach(self._name, self._number))  # it may be attached all the same
+            self._send_soon(Detach(self._name, self._number))  # it may be attached anyway
             raise
         if not attached:
             del self._responses[self._number]

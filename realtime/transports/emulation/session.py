@@ -141,7 +141,7 @@ class Session:
         """Check that a request may use the session.
 
         Args:
-            auth_session: returns the one that the request bears; called if it matters.
+            auth_session: returns the auth session of the request; called if it matters.
 
         Raises:
             NotOwnerError: the session belongs to another one, and has not ended.

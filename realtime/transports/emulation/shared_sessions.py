@@ -17,12 +17,12 @@ from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.claims import Claims
 from realtime.transports.emulation.framing import Framing
+from realtime.transports.emulation.relay_link import RelayLink
 from realtime.transports.emulation.relay_messages import (
     Attach,
     Check,
     Deliver,
     Detach,
-    RelayLink,
     Release,
     Watch,
     Written,
@@ -46,7 +46,7 @@ class SharedSessions(Sessions):
     ) -> None:
         """
         Args:
-            cluster: the one of the node.
+            cluster: the node's cluster.
             kind: names these sessions in claims and relay messages; the same at all nodes.
         """
         super().__init__(node, framing, heartbeat_delay)

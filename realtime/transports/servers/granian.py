@@ -23,7 +23,7 @@ def close_clients_on_stop(receive: Receive) -> None:
     """Make granian close the clients when it begins to stop. No effect under other servers.
 
     Args:
-        receive: the one of the lifespan.
+        receive: the `receive` of the lifespan.
     """
     kind = type(getattr(receive, "__self__", None))
     if (kind.__module__, kind.__qualname__) != _LIFESPAN:

@@ -17,7 +17,7 @@ import asyncio
 import importlib
 from collections.abc import Sequence
 
-from realtime.serving import freeze_gc
+from realtime.transports.servers.garbage_collector import freeze_gc
 
 LISTEN_BACKLOG = 1024
 PING_INTERVAL = 25

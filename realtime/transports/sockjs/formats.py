@@ -62,7 +62,7 @@ def callback_in(query: str) -> str | None:
     """Return the callback that a query string names.
 
     Returns:
-        A name that is safe in a script; "" if there is none, None if it is not a name.
+        The name; "" if the query has none; None if it is not safe in a script.
     """
     fields = parse_qs(query)
     name = fields.get("c", fields.get("callback", [""]))[0]

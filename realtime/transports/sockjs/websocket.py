@@ -36,44 +36,44 @@ class SockJSTransport:
 
     name = SOCKJS.transport
 
-    def __init__(self, carrier: WebSocketTransport, node: Node) -> None:
-        self._carrier = carrier
+    def __init__(self, websocket: WebSocketTransport, node: Node) -> None:
+        self._websocket = websocket
         self._timers = node.timers
         self._heartbeat_delay = node.config.sockjs_heartbeat_delay
         self._heartbeat = node.timers.timer(self._beat)
-        carrier.send(_OPEN)
+        websocket.send(_OPEN)
         self._set_heartbeat()
 
     @property
     def ready(self) -> bool:
         """Return whether the WebSocket is ready."""
-        return self._carrier.ready
+        return self._websocket.ready
 
     @property
     def backlog(self) -> int:
         """See `outbox.Transport`. SockJS wraps bytes in strings, and escapes add to them."""
-        return self._carrier.backlog
+        return self._websocket.backlog
 
     def send(self, frame: Frame) -> int:
         self._set_heartbeat()
         wrapped = frame.form(_wrapped)
-        backlog = self._carrier.send(wrapped)
+        backlog = self._websocket.send(wrapped)
         # the outbox counts bytes of messages
         return backlog and backlog * len(frame.data) // len(wrapped.data)
 
     async def close(self, disconnect: Disconnect) -> None:
         self._heartbeat.cancel()
         last = Frame(SOCKJS.close(disconnect.code, disconnect.advice), binary=False)
-        await self._carrier.close(disconnect, last)
+        await self._websocket.close(disconnect, last)
 
     def closed(self) -> None:
         """Send nothing more: the connection is lost."""
         self._heartbeat.cancel()
-        self._carrier.closed()
+        self._websocket.closed()
 
     def _beat(self) -> None:
-        if self._carrier.ready:
-            self._carrier.send(_HEARTBEAT)
+        if self._websocket.ready:
+            self._websocket.send(_HEARTBEAT)
         self._set_heartbeat()
 
     def _set_heartbeat(self) -> None:
@@ -93,8 +93,8 @@ class SockJSConsumer(WebSocketConsumer):
     def negotiate(self, scope: Scope, codecs: Codecs) -> Agreement:
         return Agreement(codecs.json, None)
 
-    def transport(self, carrier: WebSocketTransport, node: Node) -> SockJSTransport:
-        return SockJSTransport(carrier, node)
+    def transport(self, websocket: WebSocketTransport, node: Node) -> SockJSTransport:
+        return SockJSTransport(websocket, node)
 
     def frames(self, data: bytes, node: Node) -> Sequence[bytes]:
         try:

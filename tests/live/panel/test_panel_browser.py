@@ -112,7 +112,7 @@ def test_rates_are_counted_between_two_words_of_a_node(
           let found = null;
           for (const [at, published, delivered] of said) {
             // asked a second after the node spoke
-            found = rates.add([{ uid: "a", published, delivered, silent_for: 1 }], at + 1);
+            found = rates.add([{ uid: "a", published, delivered, last_seen_seconds: 1 }], at + 1);
           }
           done(found);
         });

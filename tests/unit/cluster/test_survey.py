@@ -351,7 +351,7 @@ async def test_status_counts_what_was_published_and_delivered(serving_node: Node
     (status,) = await realtime.anodes()
     assert isinstance(status, NodeStatus)
     assert (status.messages_published, status.messages_delivered) == (4, 6)
-    assert (status.alive, status.silent_for) == (True, 0.0)
+    assert (status.alive, status.last_seen_seconds) == (True, 0.0)
     assert status.uid == serving_node.uid
 
 

@@ -319,6 +319,6 @@ async def test_nothing_is_left_of_requests_that_ended(nodes: Nodes, clock: Clock
     for sessions in nodes.application._sessions.values():
         assert isinstance(sessions, SharedSessions)
         claims = sessions._claims
-        held = sessions._sessions, sessions._receivers, sessions._responses, claims._renewals
-        assert [len(kept) for kept in held] == [0] * 4
+        receivers, responses = sessions._receivers._receivers, sessions._responses._responses
+        assert (sessions._sessions, receivers, responses, claims._renewals) == ({}, {}, {}, {})
         assert len(claims._locks) == 0

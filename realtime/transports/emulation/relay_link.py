@@ -1,0 +1,60 @@
+"""Relay link: how a node sends relay messages, and asks other nodes. See `relay_messages`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from realtime.cluster.direct import NodeID
+from realtime.node.node import Node
+from realtime.transports.emulation import relay_messages
+from realtime.transports.emulation.relay_messages import ANSWER_TIMEOUT, RelayMessage
+from realtime.transports.emulation.session import NotOwnerError
+
+
+class RelayLink:
+    """Sends relay messages from one node, as direct messages about one subject."""
+
+    def __init__(self, node: Node, subject: str) -> None:
+        """
+        Args:
+            subject: tells apart the messages of several applications; the same at all nodes.
+        """
+        self._direct = node.direct
+        self._subject = subject
+
+    def on_message(self, handler: Callable[[NodeID, bytes], Awaitable[bytes] | None]) -> None:
+        """Give sender and body of each message to `handler`. See `direct.Handler`."""
+        self._direct.handle(self._subject, handler)
+
+    async def open(self) -> None:
+        """Begin to receive; needed before the first question.
+
+        Raises:
+            EngineUnavailable: the inbox of this node could not be opened.
+        """
+        await self._direct.open()
+
+    async def ask(
+        self, to: NodeID, question: RelayMessage, timeout: float = ANSWER_TIMEOUT
+    ) -> bool:
+        """Ask another node and return its answer.
+
+        Raises:
+            NotOwnerError: the session belongs to another auth session than the request's.
+            EngineUnavailable: no answer within `timeout` seconds.
+        """
+        body = msgspec.json.encode(question)
+        received = await self._direct.ask(to, self._subject, body, timeout)
+        if received == relay_messages.FORBIDDEN:
+            raise NotOwnerError
+        return received == relay_messages.YES
+
+    async def send(self, to: NodeID, message: RelayMessage) -> None:
+        """Send a message to another node. It may be lost anyway.
+
+        Raises:
+            EngineUnavailable: the engine did not take it.
+        """
+        await self._direct.send(to, self._subject, msgspec.json.encode(message))
