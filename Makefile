@@ -11,7 +11,7 @@ BIN = $(VENV)/bin
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py migrate --verbosity 0
-	@$(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
+	@DJANGO_DEMO=$${DJANGO_DEMO-true} $(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/.installed-dev tests/js/node_modules  ## Run every test.
 	@# or each of hundreds of processes would compile them, where Python is told not to write

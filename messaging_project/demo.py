@@ -1,11 +1,20 @@
-"""The demo page: a browser as a client of the service, in plain HTML and JavaScript."""
+"""The demo page: a browser as a client of the service, in plain HTML and JavaScript.
+
+Only with the setting DEMO, because it gives a token to every visitor. Its clients are anonymous, so
+they reach only channels that admit anonymous clients, such as those of the namespace demo.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 import secrets
+from collections.abc import Callable
+from typing import TypeVar
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -17,50 +26,80 @@ CHANNEL = "demo:lobby"
 TOKEN_TTL = 3600
 """Seconds; the page fetches a new token in time."""
 
-_SESSION_KEY = "demo_user"
+COOKIE = "realtime_demo_guest"
+"""The number of the guest. No session: each visitor would leave a row in the database."""
+
+Response = TypeVar("Response", bound=HttpResponse)
+View = Callable[[HttpRequest], HttpResponse]
+
+
+def _only_with_demo(view: View) -> View:
+    @functools.wraps(view)
+    def guarded(request: HttpRequest) -> HttpResponse:
+        if not settings.DEMO:
+            raise Http404("The setting DEMO is off.")
+        return view(request)
+
+    return guarded
+
+
+@require_safe
+def root(request: HttpRequest) -> HttpResponse:
+    """Redirect to the demo, or to the admin where there is none."""
+    return HttpResponseRedirect(reverse("demo" if settings.DEMO else "admin:index"))
 
 
 @require_safe
 @never_cache
+@_only_with_demo
 def page(request: HttpRequest) -> HttpResponse:
     """Render the page. `{% realtime_config %}` writes what it needs to connect."""
-    user = demo_user(request)
+    guest = guest_of(request)
     command = {"method": "publish", "params": {"channel": CHANNEL, "data": {"text": "Hello"}}}
     response = render(
         request,
         "messaging_project/demo.html",
         {
             "channel": CHANNEL,
-            "user": user,
-            "token": issue_token(user),
+            "user": name_of(guest),
+            "token": issue_token(guest),
             "command": json.dumps(command),
             "api": request.build_absolute_uri(reverse("realtime_api:commands")),
         },
     )
     response["Content-Security-Policy"] = content_security_policy(page_config.endpoint(request))
-    return response
+    return remember(response, guest)
 
 
 @require_safe
 @never_cache
-def token(request: HttpRequest) -> JsonResponse:
-    """Return a new token for the same demo user; the page asks before the old one expires."""
-    return JsonResponse({"token": issue_token(demo_user(request))})
+@_only_with_demo
+def token(request: HttpRequest) -> HttpResponse:
+    """Return a new token for the same guest; the page asks before the old one expires."""
+    guest = guest_of(request)
+    return remember(JsonResponse({"token": issue_token(guest)}), guest)
 
 
-def demo_user(request: HttpRequest) -> str:
-    """Return the demo user of this session, chosen at its first visit."""
-    user: str | None = request.session.get(_SESSION_KEY)
-    if user is None:
-        user = f"guest-{1000 + secrets.randbelow(9000)}"
-        request.session[_SESSION_KEY] = user
-    return user
+def guest_of(request: HttpRequest) -> str:
+    """Return the number of the guest in this browser, chosen at the first visit."""
+    guest = request.COOKIES.get(COOKIE, "")
+    return guest if re.fullmatch("[0-9]{4}", guest) else str(1000 + secrets.randbelow(9000))
 
 
-def issue_token(user: str) -> str:
-    """Make a connection token with a name that others see beside the user's publications."""
-    name = user.replace("guest-", "Guest ")
-    return tokens.connection_token(user, ttl=TOKEN_TTL, info={"name": name})
+def remember(response: Response, guest: str) -> Response:
+    """Keep the number of the guest in the browser, and return the response."""
+    response.set_cookie(COOKIE, guest, httponly=True, samesite="Lax")
+    return response
+
+
+def name_of(guest: str) -> str:
+    """Return the name that others see beside the guest's publications."""
+    return f"Guest {guest}"
+
+
+def issue_token(guest: str) -> str:
+    """Make a connection token of an anonymous user, with the name of the guest."""
+    return tokens.connection_token("", ttl=TOKEN_TTL, info={"name": name_of(guest)})
 
 
 def content_security_policy(socket: str) -> str:

@@ -2,7 +2,7 @@
 
 SERVICE_<OPTION> sets an option of the service. SERVICE_NAMESPACES is a JSON array of
 namespaces. SERVICE_CONFIG_FILE names a JSON file of options. DJANGO_SECRET_KEY,
-DJANGO_DEBUG, DJANGO_ALLOWED_HOSTS, DJANGO_CSRF_TRUSTED_ORIGINS and DJANGO_DATABASE are
+DJANGO_DEBUG, DJANGO_DEMO, DJANGO_ALLOWED_HOSTS, DJANGO_CSRF_TRUSTED_ORIGINS and DJANGO_DATABASE are
 Django's own settings.
 """
 
@@ -17,6 +17,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(os.environ.get("DJANGO_DATA_DIR", BASE_DIR / "var"))
 
 DEBUG = os.environ.get("DJANGO_DEBUG", "").lower() in ("1", "true")
+# The demo page gives a token to every visitor. `make run` turns it on.
+DEMO = DEBUG or os.environ.get("DJANGO_DEMO", "").lower() in ("1", "true")
 SECRET_KEY = os.environ.get("DJANGO_SECRET_KEY") or secret(DATA_DIR, "django_secret_key")
 ALLOWED_HOSTS = os.environ.get("DJANGO_ALLOWED_HOSTS", "localhost 127.0.0.1 [::1]").split()
 CSRF_TRUSTED_ORIGINS = os.environ.get("DJANGO_CSRF_TRUSTED_ORIGINS", "").split()
@@ -91,6 +93,7 @@ REALTIME = {
     "namespaces": [
         {
             "name": "demo",
+            "anonymous": DEMO,  # as visitors of the demo page are
             "publish": True,
             "subscribe_to_publish": True,
             "presence": True,

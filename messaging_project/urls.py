@@ -12,7 +12,7 @@ from messaging_project import demo
 urlpatterns = [
     # with the option `admin` the panel is at the root; without, its URLs do not match
     path("", include("admin_panel.standalone.urls")),
-    path("", RedirectView.as_view(pattern_name="demo")),
+    path("", demo.root),
     path("demo", demo.page, name="demo"),
     path("demo/token", demo.token, name="demo-token"),
     path("favicon.ico", RedirectView.as_view(url=static("messaging_project/icon.svg"))),

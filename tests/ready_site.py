@@ -67,13 +67,13 @@ class ReadySite(ListeningProcess):
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """This process's environment, without what configures another site or service."""
+    """This process's environment, without what configures another site or service; with a demo."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("DJANGO_", "SERVICE_"))
     }
-    return kept | {"DJANGO_DATA_DIR": str(directory)}
+    return kept | {"DJANGO_DATA_DIR": str(directory), "DJANGO_DEMO": "true"}
 
 
 def manage(

@@ -7,6 +7,7 @@ from typing import Any
 
 SECRET_KEY = "not a secret"
 DEBUG = False
+DEMO = True  # of the ready site, whose URLs some tests use
 ALLOWED_HOSTS = ["*"]
 USE_TZ = True
 INSTALLED_APPS = [

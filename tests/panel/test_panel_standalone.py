@@ -76,6 +76,15 @@ def test_panel_that_is_off_leaves_the_site_as_it_is(come: Come) -> None:
         assert response.status_code in (302, 404)
 
 
+def test_site_without_the_demo_gives_nobody_a_token(come: Come, settings: Settings) -> None:
+    client = come(admin=False)
+    settings.DEMO = False
+
+    assert client.get("/")["Location"] == "/admin/"
+    assert [client.get(path).status_code for path in ("/demo", "/demo/token")] == [404, 404]
+    assert "/demo" not in describe("http://127.0.0.1")
+
+
 def test_wrong_options_do_not_take_the_site_down(come: Come) -> None:
     client = come(no_such_option=1)
 

@@ -111,7 +111,7 @@ def describe(base: str) -> str:
     """Return the addresses, one a line."""
     socket_url = "ws" + base.removeprefix("http") + sources.current().websocket_handler_prefix
     places = {
-        "Demo page": base + reverse("demo"),
+        **({"Demo page": base + reverse("demo")} if settings.DEMO else {}),
         "Admin": base + reverse("admin:index"),
         **({"Panel": base + reverse("realtime_panel:overview")} if sources.current().admin else {}),
         "WebSocket": socket_url,

@@ -146,7 +146,7 @@ function showPublication(publication, badge) {
 
 function publicationItem({ data, info, offset }, { badge, time } = {}) {
   const item = element("li", "publication");
-  if (info?.user === user) item.classList.add("own");
+  if (info && nameOf(info) === user) item.classList.add("own");
   const head = element("div", "meta");
   head.append(element("span", "who", info ? nameOf(info) : "Server"));
   if (time) head.append(element("time", "", time.toLocaleTimeString()));

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import jwt
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
@@ -245,8 +244,30 @@ def test_history_button_shows_what_is_kept_in_order(
     assert page.texts("#history-list .text")[-2:] == [f"{unique}-1", f"{unique}-2"]
 
 
-def test_page_obeys_the_advice_not_to_reconnect(site: ReadySite, page: Page) -> None:
-    site.api({"method": "disconnect", "params": {"user": page.text("user")}})
+BRING_TOKEN = """
+    const { send } = WebSocket.prototype;
+    WebSocket.prototype.send = function (frame) {
+      send.call(this, frame.replace(/"token":"[^"]*"/, '"token":"TOKEN"'));
+    };
+"""
+"""Puts another token in place of the page's."""
+
+
+@pytest.fixture
+def user(page: Page, site: ReadySite, unique: str) -> Iterator[str]:
+    """The user as whom the page is connected, in place of a guest: operators can name it."""
+    config = load({"token_hmac_secret_key": site.secret("token_hmac_secret_key")})
+    script = BRING_TOKEN.replace("TOKEN", issue.connection_token(config, unique))
+    added = page.browser.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument", {"source": script}
+    )
+    page.open()
+    yield unique
+    page.browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+def test_page_obeys_the_advice_not_to_reconnect(site: ReadySite, page: Page, user: str) -> None:
+    site.api({"method": "disconnect", "params": {"user": user}})
 
     page.until(lambda: page.text("status-text") == "Disconnected: force disconnect", "the reason")
     assert page.state == "closed"
@@ -256,10 +277,10 @@ def test_page_obeys_the_advice_not_to_reconnect(site: ReadySite, page: Page) -> 
     page.until(lambda: page.state == "connected", "connected by hand")
 
 
-def test_page_says_why_nothing_was_published(site: ReadySite, page: Page, unique: str) -> None:
-    site.api(
-        {"method": "unsubscribe", "params": {"channel": CHANNEL, "user": page.text("user")}},
-    )
+def test_page_says_why_nothing_was_published(
+    site: ReadySite, page: Page, unique: str, user: str
+) -> None:
+    site.api({"method": "unsubscribe", "params": {"channel": CHANNEL, "user": user}})
     page.until(lambda: page.present == [], "unsubscribed")
 
     page.type(unique + "\n")
@@ -303,22 +324,13 @@ CONNECT = """
 """Connects with a token; answers with the result of the first good reply to a method."""
 
 
-FETCH_TOKEN = """
-    const done = arguments[arguments.length - 1];
-    fetch("/demo/token").then((response) => response.json()).then((body) => done(body.token));
-"""
-"""Answers with a token of the demo user of this session."""
-
-
 @pytest.mark.parametrize(
     ("ttl", "method"), [(-10, 0), (2, 10)], ids=["expired before connect", "refreshed in time"]
 )
 def test_page_renews_its_token(site: ReadySite, page: Page, ttl: int, method: int) -> None:
     config = load({"token_hmac_secret_key": site.secret("token_hmac_secret_key")})
     page.browser.set_script_timeout(20)
-    first = page.browser.execute_async_script(FETCH_TOKEN)
-    user = jwt.decode(first, options={"verify_signature": False})["sub"]
-    token = issue.connection_token(config, user, ttl=ttl)
+    token = issue.connection_token(config, "", ttl=ttl)
 
     result = page.browser.execute_async_script(CONNECT, site.socket, token, method)
 

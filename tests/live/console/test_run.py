@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -94,7 +97,7 @@ def test_demo_user_stays_the_same_within_a_browser_session(site: ReadySite) -> N
         found = users(browser)
 
     assert len(found) == 1
-    assert found.pop().startswith("guest-")
+    assert found.pop().startswith("Guest ")
 
 
 async def test_demo_token_connects(site: ReadySite) -> None:
@@ -102,9 +105,39 @@ async def test_demo_token_connects(site: ReadySite) -> None:
 
     async with open_client(site.socket, connected=False) as client:
         result = await client.result("connect", {"token": token})
+        await client.result("subscribe", {"channel": "demo:lobby"})
+        refused = await client.error("subscribe", {"channel": "lobby"})
 
     assert result["expires"] is True
     assert 0 < result["ttl"] <= 3600
+    assert refused["code"] == 103
+
+
+def test_visitors_of_the_demo_leave_no_session(site: ReadySite) -> None:
+    for path in ("/demo", "/demo/token"):
+        assert httpx.get(site.address + path).status_code == 200
+
+    with closing(sqlite3.connect(site.directory / "db.sqlite3")) as database:
+        assert database.execute("SELECT count(*) FROM django_session").fetchone() == (0,)
+
+
+STRANGE_FILES = (
+    "../var/api_key",
+    "%2e%2e/var/api_key",
+    "%00",
+    "a" * 5000,
+    "../" * 40 + "etc/passwd",
+)
+
+
+@pytest.mark.parametrize("name", STRANGE_FILES)
+async def test_path_that_names_no_static_file_is_unknown(site: ReadySite, name: str) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(f"GET /static/{name} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    status = (await reader.readline()).split()[1]
+    writer.close()
+
+    assert status == b"404"
 
 
 def test_second_start_prints_no_password(tmp_path: Path) -> None:
