@@ -11,7 +11,7 @@ See docs/protocol.md, 2.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from channels.consumer import AsyncConsumer
@@ -28,6 +28,7 @@ from realtime.serving import serving
 from realtime.transports.asgi import ASGIApplication, Receive, Scope, Send
 from realtime.transports.handshake import handshake, has_too_many_headers, header
 from realtime.transports.servers import daphne, uvicorn
+from realtime.transports.servers.daphne import TOO_LARGE
 from realtime.transports.websocket_transport import WebSocketTransport
 
 
@@ -57,8 +58,9 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             await deny(scope, send, 431, b"Request Header Fields Too Large\n")
             return
         codec, subprotocol = self.negotiate(scope, node.codecs)
-        await send({"type": "websocket.accept", "subprotocol": subprotocol})
         limit = self.size_limit(node)
+        uvicorn.limit_messages(send, limit)
+        await send({"type": "websocket.accept", "subprotocol": subprotocol})
         websocket = _transport(send, limit)
         transport = self.transport(websocket, node)
         opening = NO_HANDSHAKE
@@ -104,23 +106,35 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         """Dispatch frames until the connection is closed."""
         client = dispatcher.client
         while True:
-            event = await receive()
-            if event["type"] != "websocket.receive":
+            frames = self._take(client, await receive(), limit)
+            if frames is None:
                 return
-            if client.is_closing():
-                continue
-            text = event.get("text")
-            data: bytes = event["bytes"] if text is None else text.encode()
-            if limit is not None and len(data) > limit:
-                client.close(DisconnectMessageTooBig())
-                continue
-            try:
-                frames = self.frames(data, client.node)
-            except Disconnect as disconnect:
-                client.close(disconnect.with_traceback(None))
-                continue
             for frame in frames:
                 await dispatcher.receive(frame)
+            # nothing of a message stays while the client is quiet
+            frames, frame = (), b""
+
+    def _take(
+        self, client: Client, event: Mapping[str, Any], limit: int | None
+    ) -> Sequence[bytes] | None:
+        """Return the frames that the client sent; None if the connection is closed."""
+        if event["type"] != "websocket.receive":
+            if event["type"] != TOO_LARGE:
+                return None
+            client.close(DisconnectMessageTooBig())
+            return ()
+        if client.is_closing():
+            return ()
+        text = event.get("text")
+        data: bytes = event["bytes"] if text is None else text.encode()
+        if limit is not None and len(data) > limit:
+            client.close(DisconnectMessageTooBig())
+            return ()
+        try:
+            return self.frames(data, client.node)
+        except Disconnect as disconnect:
+            client.close(disconnect.with_traceback(None))
+            return ()
 
 
 def _transport(send: Send, size_limit: int | None) -> WebSocketTransport:

@@ -34,6 +34,15 @@ logger = logging.getLogger("realtime.daphne")
 
 _SERVER = "daphne.server"
 
+_NEEDED = (
+    *("CONFIG_ATTRS", "STATE_OPEN", "_connectionMade", "_max_message_size_exceeded"),
+    *("handle_reply", "sendCloseFrame", "sendMessage"),
+)
+"""What our protocol uses of daphne's."""
+
+TOO_LARGE = "realtime.too_large"
+"""Type of the event in place of a message that is larger than the limit."""
+
 
 def is_loaded() -> bool:
     """Return whether daphne may be the server of this process."""
@@ -51,7 +60,7 @@ def problem() -> str | None:
     factory = getattr(protocol, "WebSocketFactory", None)
     if base is None or factory is None or not hasattr(factory, "protocol"):
         return "daphne.ws_protocol has no WebSocketFactory.protocol"
-    for name in ("CONFIG_ATTRS", "STATE_OPEN", "_connectionMade", "handle_reply", "sendCloseFrame"):
+    for name in _NEEDED:
         if not hasattr(base, name):
             return f"daphne's WebSocketProtocol has no {name}"
     request = getattr(http, "WebRequest", None)
@@ -117,7 +126,7 @@ def transport(
     protocol = send.args[0]
     if not hasattr(protocol, "write_frame"):
         return None
-    protocol.accept_messages(size_limit)
+    protocol.limit_messages(size_limit, {"type": TOO_LARGE})
     return DaphneTransport(send, receiving, protocol)
 
 

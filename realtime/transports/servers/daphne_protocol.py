@@ -42,6 +42,8 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
 
     maxMessagePayloadSize: int  # noqa: N815 - autobahn's names
     maxFramePayloadSize: int  # noqa: N815 - autobahn's names
+    message_data: list[bytes]
+    _too_large: dict[str, Any] | None = None
     _writes_frames = False
     _writes_to_socket = False
 
@@ -138,17 +140,34 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
 
     # from the peer
 
-    def accept_messages(self, size_limit: int | None) -> None:
-        """Raise daphne's own limit for incoming messages to this size at least.
+    def limit_messages(self, size_limit: int | None, too_large: dict[str, Any]) -> None:
+        """Limit the incoming messages, in place of daphne's own limit.
+
+        A larger one is refused as soon as its length is announced, and nothing of it is kept.
 
         Args:
             size_limit: bytes; None for no limit.
+            too_large: the event that the application gets instead of a larger message.
         """
-        own: int = self.maxMessagePayloadSize
-        if own and (size_limit is None or own <= size_limit):
-            # one byte more, so that the application gets the message and closes with its advice
-            limit = 0 if size_limit is None else size_limit + 1
-            self.maxMessagePayloadSize = self.maxFramePayloadSize = limit
+        self.maxMessagePayloadSize = self.maxFramePayloadSize = size_limit or 0
+        self._too_large = too_large
+
+    def _max_message_size_exceeded(self, size: int, limit: int, reason: str) -> None:
+        """Refuse a message whose length was announced. autobahn would close without our advice."""
+        if self._too_large is None:
+            super()._max_message_size_exceeded(size, limit, reason)
+            return
+        self.failedByMe = True  # autobahn drops what follows
+        self.message_data.clear()
+        self.application_queue.put_nowait(self._too_large)
+
+    def sendMessage(self, *args: Any, **options: Any) -> None:  # noqa: N802 - autobahn's name
+        """Send a message of any size: autobahn applies the limit for incoming ones to it."""
+        limit, self.maxMessagePayloadSize = self.maxMessagePayloadSize, 0
+        try:
+            super().sendMessage(*args, **options)
+        finally:
+            self.maxMessagePayloadSize = limit
 
     def sendCloseFrame(  # noqa: N802 - autobahn's name
         self,

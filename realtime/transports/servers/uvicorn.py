@@ -1,7 +1,8 @@
-"""What uvicorn offers beyond ASGI: encoded frames as they are, and a hook before it stops.
+"""What uvicorn offers beyond ASGI: encoded frames as they are, limits, a hook before it stops.
 
-Encoded frames need `--ws websockets-sansio`: its protocol writes each frame to the asyncio
-transport and keeps no state about it. Other WebSocket protocols of uvicorn get plain `send`.
+Encoded frames and limits need `--ws websockets-sansio`: its protocol writes each frame to the
+asyncio transport and keeps no state about it. Other WebSocket protocols of uvicorn get plain
+`send`.
 """
 
 from __future__ import annotations
@@ -21,11 +22,39 @@ _HTTP_PROTOCOLS = "uvicorn.protocols.http."
 _ATTRIBUTES = ("close_sent", "conn", "shutdown", "transport", "writable")
 
 
-def transport(send: Send, receiving: asyncio.Task[Any]) -> UvicornTransport | None:
-    """Return the transport for uvicorn's own `send`; None for any other, or a wrapped one."""
+def _protocol_of(send: Send) -> Any:
+    """Return uvicorn's protocol behind its own `send`; None for any other, or a wrapped one."""
     protocol = getattr(send, "__self__", None)
     kind = type(protocol)
-    if (kind.__module__, kind.__qualname__) != _PROTOCOL:
+    return protocol if (kind.__module__, kind.__qualname__) == _PROTOCOL else None
+
+
+def limit_messages(send: Send, size_limit: int | None) -> None:
+    """Limit what a client can make uvicorn take in. Call it before the handshake is accepted.
+
+    uvicorn refuses a larger message as soon as its length is announced. It compresses by default,
+    and a few bytes can become a message of any size: the service refuses compression.
+
+    Args:
+        size_limit: largest incoming message in bytes; None for uvicorn's own limit.
+    """
+    protocol = _protocol_of(send)
+    if not all(hasattr(protocol, name) for name in ("conn", "response")):
+        return
+    connection = protocol.conn
+    own = getattr(connection, "max_message_size", None)
+    if size_limit is not None and own is not None and own > size_limit:
+        # one byte more, so that the application gets the message and closes with its advice
+        connection.max_message_size = size_limit + 1
+    if getattr(connection, "extensions", None):
+        connection.extensions = []
+        del protocol.response.headers["Sec-WebSocket-Extensions"]
+
+
+def transport(send: Send, receiving: asyncio.Task[Any]) -> UvicornTransport | None:
+    """Return the transport for uvicorn's own `send`; None for any other, or a wrapped one."""
+    protocol = _protocol_of(send)
+    if protocol is None:
         return None
     if not all(hasattr(protocol, name) for name in _ATTRIBUTES):
         return None

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import websockets
 from websockets.exceptions import ConnectionClosedError
 
 from tests.live.server_ways import WAYS, small_socket
@@ -43,6 +44,31 @@ def join(connect: Callable[..., Any], server: Server) -> Callable[..., Any]:
 
 def numbers(pushes: list[dict[str, Any]]) -> list[int]:
     return [push["data"]["data"]["n"] for push in pushes]
+
+
+@pytest.mark.parametrize("way", ["daphne", "uvicorn"])
+async def test_message_above_the_limit_is_refused_by_its_announced_length(
+    serve: Callable[..., Server], connect: Callable[..., Any], way: str
+) -> None:
+    client = await connect(serve(**WAYS[way], client_insecure=True), user=None)
+
+    client.socket.transport.write(b"\x82\xff" + (100_000).to_bytes(8, "big") + bytes(4))
+
+    with pytest.raises(ConnectionClosedError) as closed:
+        await client.socket.recv()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1009
+
+
+@pytest.mark.parametrize("path", ["/connection/websocket", "/connection/sockjs/0/s/websocket"])
+async def test_compression_is_refused(serve: Callable[..., Server], path: str) -> None:
+    """uvicorn would compress by default; the other servers do not offer it."""
+    server = serve(**WAYS["uvicorn"], client_insecure=True)
+
+    async with websockets.connect(
+        f"ws://127.0.0.1:{server.port}{path}", compression="deflate"
+    ) as socket:
+        assert socket.protocol.extensions == []
 
 
 async def publish_many(server: Server, channel: str, data: list[Any]) -> None:

@@ -244,27 +244,68 @@ def test_events_of_any_application_are_framed(
     assert received(ends[1]) == wire
 
 
+TOO_LARGE = {"type": daphne.TOO_LARGE}
+
+
+def masked(data: bytes, *, first: int = 0x82, announced: int | None = None) -> bytes:
+    """A frame of a client, of less than 126 bytes or announced with two bytes of length."""
+    if announced is None:
+        return bytes((first, 0x80 | len(data))) + bytes(4) + data
+    return bytes((first, 0x80 | 126)) + announced.to_bytes(2, "big") + bytes(4) + data
+
+
+def events(protocol: AdvisingProtocol) -> list[dict[str, Any]]:
+    """What the application has got but for the connect event."""
+    waiting = protocol.application_queue
+    return [waiting.get() for _ in range(waiting.qsize())][1:]
+
+
 @pytest.mark.parametrize(
-    ("configured", "own_limit", "expected"),
+    "frames",
     [
-        (65_536, 1_048_576, 1_048_576),
-        (3_000_000, 1_048_576, 3_000_001),
-        (None, 1_048_576, 0),
-        (3_000_000, 0, 0),
+        [masked(b"", announced=1001)],
+        [masked(b"a" * 100, first=0x02), masked(b"", first=0x80, announced=901)],
     ],
-    ids=["below daphne's", "above daphne's", "no limit", "daphne has none"],
+    ids=["one frame", "fragments"],
 )
-def test_larger_messages_are_accepted_where_the_option_says_so(
-    protocol: AdvisingProtocol, configured: int | None, own_limit: int, expected: int
+def test_message_above_the_limit_is_refused_by_its_announced_length(
+    protocol: AdvisingProtocol, frames: list[bytes]
 ) -> None:
-    protocol.maxMessagePayloadSize = protocol.maxFramePayloadSize = own_limit
+    protocol.limit_messages(1000, TOO_LARGE)
 
-    protocol.accept_messages(configured)
+    for frame in frames:
+        protocol.dataReceived(frame)
+    assert events(protocol) == [TOO_LARGE]
+    protocol.dataReceived(b"a" * 500)
+    assert protocol.message_data == []
+    assert not protocol.frame_data
+    assert protocol.state == protocol.STATE_OPEN
 
-    assert (protocol.maxMessagePayloadSize, protocol.maxFramePayloadSize) == (expected, expected)
+
+@pytest.mark.parametrize("limit", [1000, 3_000_000, None])
+def test_message_up_to_the_limit_is_taken(protocol: AdvisingProtocol, limit: int | None) -> None:
+    protocol.maxMessagePayloadSize = protocol.maxFramePayloadSize = 500
+    protocol.limit_messages(limit, TOO_LARGE)
+
+    protocol.dataReceived(masked(b"a" * 1000, announced=1000))
+
+    assert events(protocol) == [{"type": "websocket.receive", "bytes": b"a" * 1000}]
 
 
-@pytest.mark.parametrize("name", ["handle_reply", "sendCloseFrame", "STATE_OPEN"])
+def test_limit_of_messages_is_not_one_for_what_is_sent(
+    protocol: AdvisingProtocol, ends: tuple[socket.socket, socket.socket]
+) -> None:
+    protocol.limit_messages(1000, TOO_LARGE)
+
+    protocol.sendMessage(b"a" * 2000, True)
+    protocol.transport.doWrite()
+
+    assert received(ends[1]).endswith(b"a" * 2000)
+
+
+@pytest.mark.parametrize(
+    "name", ["handle_reply", "sendCloseFrame", "STATE_OPEN", "_max_message_size_exceeded"]
+)
 def test_daphne_that_lacks_something_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

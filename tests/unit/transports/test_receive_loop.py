@@ -1,0 +1,67 @@
+"""The receive loop of a WebSocket: nothing of a message stays while the client is quiet."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from realtime.config.reader import load
+from realtime.engine.memory import MemoryEngine
+from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.timers import Timers
+from realtime.transports.sockjs.websocket import SockJSConsumer
+from realtime.transports.websocket import WebSocketConsumer
+from tests.unit.node.node_parts import Connection, stop
+from tests.unit.parts import Clock, turns
+
+
+@pytest.fixture
+async def node(clock: Clock) -> AsyncIterator[Node]:
+    node = Node(load({"client_insecure": True}), MemoryEngine(Timers(asyncio.get_running_loop())))
+    await node.start()
+    yield node
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    ("consumer", "message"),
+    [
+        (WebSocketConsumer, b'{"id":1}' + b" " * 60_000),
+        (SockJSConsumer, b'["{\\"id\\":1}' + b" " * 60_000 + b'"]'),
+    ],
+)
+@pytest.mark.parametrize("kind", ["text", "bytes"])
+async def test_message_is_let_go_when_it_was_handled(
+    node: Node, consumer: type[WebSocketConsumer], message: bytes, kind: str
+) -> None:
+    connection = Connection(node)
+    events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    sent: Any = message.decode() if kind == "text" else bytes(bytearray(message))
+    references = sys.getrefcount(sent)
+    loop = asyncio.create_task(
+        consumer()._receive(connection.dispatcher, events.get, node.config.message_size_limit_bytes)
+    )
+
+    events.put_nowait({"type": "websocket.receive", kind: sent})
+    await turns()
+
+    assert connection.reply(1) is not None
+    assert sys.getrefcount(sent) == references
+    assert [name for name, value in _locals(loop).items() if _size(value) > 1000] == []
+    loop.cancel()
+
+
+def _locals(task: asyncio.Task[None]) -> dict[str, Any]:
+    """The local variables of the coroutine in which a task waits."""
+    (frame,) = task.get_stack(limit=1)
+    return frame.f_locals
+
+
+def _size(value: object) -> int:
+    """Bytes of a value, or of what a list of values holds."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return sum(sys.getsizeof(item) for item in values if isinstance(item, str | bytes))
