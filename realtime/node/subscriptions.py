@@ -99,11 +99,11 @@ class Subscriptions:
             await self._broker.subscribe(feed.channel)
             if follower is not None:
                 await follower.start()
-        except EngineUnavailable:
-            feed.failed()
-            raise
         except asyncio.CancelledError:
             feed.abandoned()
+            raise
+        except BaseException:  # also a defect: those who wait for this attempt must not wait on
+            feed.failed()
             raise
         self._maintenance.opened(feed)
 

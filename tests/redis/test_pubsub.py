@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from realtime.errors import EngineUnavailable
-from realtime.redis import pubsub
+from realtime.redis import pubsub_link
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Timeouts
 from tests.redis.listening import Listener, only_this_task
 from tests.redis.scripted_server import OK, ScriptedServer, array
 from tests.redis_server import RedisServer
+from tests.unit.parts import Clock, turns
 
 Listening = Callable[..., Listener]
 
@@ -185,7 +186,7 @@ async def test_thousands_of_names_are_subscribed_to_at_once(
     listen: Listening, redis_server: RedisServer, connection: Connection, unique: str
 ) -> None:
     listener = listen(redis_server.url)
-    names = [f"{unique}-{number}" for number in range(3 * pubsub.MAX_NAMES_PER_COMMAND + 1)]
+    names = [f"{unique}-{number}" for number in range(3 * pubsub_link.MAX_NAMES_PER_COMMAND + 1)]
 
     await asyncio.gather(*(listener.subscribe(name) for name in names))
 
@@ -204,6 +205,69 @@ async def test_cancelled_caller_does_not_stop_another_one_with_the_same_name(
 
     await second
     assert await connection.execute("PUBLISH", unique, "x") == 1
+
+
+class HeldServer:
+    """Confirms a name of its connection only when a test lets it."""
+
+    def __init__(self) -> None:
+        self.held: list[bytes] = []
+
+    def answer(self, command: list[bytes]) -> bytes:
+        match command:
+            case [b"SUBSCRIBE" as kind, b"x"]:
+                self.held.append(array(kind.lower(), b"x", 1))
+                return b""
+            case [(b"SUBSCRIBE" | b"UNSUBSCRIBE") as kind, name]:
+                held, self.held = (self.held, []) if name == b"go-on" else ([], self.held)
+                return b"".join(held) + array(kind.lower(), name, 1)
+            case [b"PING"]:
+                return array(b"pong", b"")
+        return OK
+
+
+async def test_caller_whose_name_was_given_up_confirms_no_later_subscription(
+    script_server: Callable[..., Awaitable[ScriptedServer]], listen: Listening
+) -> None:
+    server = await script_server(HeldServer().answer)
+    listener = listen(server.url)
+    await listener.subscribe("connected")
+    first = asyncio.create_task(listener.subscribe("x"))
+    await asyncio.sleep(0)
+    listener.unsubscribe("x")
+    second = asyncio.create_task(listener.subscribe("x"))
+    await first
+
+    third = asyncio.create_task(listener.subscribe("x"))
+    await turns()
+    assert [second.done(), third.done()] == [False, False]
+
+    await listener.subscribe("go-on")
+    await asyncio.gather(second, third)
+
+
+async def test_caller_that_gives_up_leaves_a_later_one_its_time(
+    script_server: Callable[..., Awaitable[ScriptedServer]], listen: Listening
+) -> None:
+    clock = Clock(asyncio.get_running_loop())
+    server = await script_server(HeldServer().answer)
+    listener = listen(server.url, Timeouts(answer=3))
+    await listener.subscribe("connected")
+    first = asyncio.create_task(listener.subscribe("x"))
+    await turns()
+    await clock.advance(2)
+    second = asyncio.create_task(listener.subscribe("x"))
+    await turns()
+    await clock.advance(2)
+
+    with pytest.raises(EngineUnavailable, match="not subscribed within 3 s"):
+        await first
+    assert not second.done()
+
+    await listener.subscribe("go-on")
+    await second
+    listener.unsubscribe("connected")  # x is still wanted
+    assert [b"UNSUBSCRIBE", b"x"] not in server.commands
 
 
 async def test_name_that_is_not_allowed_is_refused_and_not_wanted(
@@ -237,7 +301,7 @@ async def test_silent_connection_is_asked_and_stays(
     listen: Listening,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pubsub, "PING_INTERVAL", 0.05)
+    monkeypatch.setattr(pubsub_link, "PING_INTERVAL", 0.05)
     answers = {
         b"CLIENT": OK,
         b"SUBSCRIBE": array(b"subscribe", b"x", 1),
@@ -259,7 +323,7 @@ async def test_silent_connection_without_names_is_asked_and_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Redis answers such a PING in another form."""
-    monkeypatch.setattr(pubsub, "PING_INTERVAL", 0.05)
+    monkeypatch.setattr(pubsub_link, "PING_INTERVAL", 0.05)
     redis = own_redis()
     listener = listen(redis.url, Timeouts(answer=0.4))
     await listener.subscribe("x")

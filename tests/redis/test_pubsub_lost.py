@@ -6,12 +6,14 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from realtime.errors import EngineUnavailable
-from realtime.redis import pubsub
+from realtime.redis import pubsub, pubsub_link
 from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.pubsub_link import PubSubLink
 from tests.redis.conftest import SLACK
 from tests.redis.listening import Listener, only_this_task
 from tests.redis.scripted_server import OK, ScriptedServer, array
@@ -106,7 +108,7 @@ async def test_first_connection_lost_before_everything_was_subscribed_to_is_a_lo
 
     server = await script_server(answer)
     listener = listen(server.url)
-    names = [f"n{number}" for number in range(pubsub.MAX_NAMES_PER_COMMAND + 1)]
+    names = [f"n{number}" for number in range(pubsub_link.MAX_NAMES_PER_COMMAND + 1)]
 
     await asyncio.gather(*(listener.subscribe(name) for name in names))
     await restored(listener)
@@ -114,11 +116,35 @@ async def test_first_connection_lost_before_everything_was_subscribed_to_is_a_lo
     assert listener.changes == ["lost", "restored"]
 
 
+async def test_unexpected_error_while_it_connects_is_logged_and_another_attempt_follows(
+    listen: Listening,
+    redis: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    listener = listen(redis.url)
+    await listener.subscribe("x")
+    subscribe_all = PubSubLink.subscribe_all
+    failures = [RuntimeError("a defect")]
+
+    def fail_once(*args: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return subscribe_all(*args)
+
+    monkeypatch.setattr(PubSubLink, "subscribe_all", fail_once)
+    redis.kill_pubsub()
+    await restored(listener)
+
+    assert await publish(redis, "x", "hello") == 1  # on one connection
+    assert caplog.text.count("RuntimeError: a defect") == 1
+
+
 async def test_restored_means_that_everything_wanted_is_subscribed_to(
     listen: Listening, redis: RedisServer
 ) -> None:
     listener = listen(redis.url)
-    names = {f"n{number}" for number in range(2 * pubsub.MAX_NAMES_PER_COMMAND + 1)}
+    names = {f"n{number}" for number in range(2 * pubsub_link.MAX_NAMES_PER_COMMAND + 1)}
     await asyncio.gather(*(listener.subscribe(name) for name in names))
 
     redis.kill_pubsub()
@@ -217,7 +243,7 @@ async def test_subscribe_to_a_frozen_redis_fails_in_time_and_the_name_is_not_wan
 async def test_frozen_redis_is_noticed_without_any_call(
     listen: Listening, redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pubsub, "PING_INTERVAL", 0.1)
+    monkeypatch.setattr(pubsub_link, "PING_INTERVAL", 0.1)
     listener = listen(redis.url, Timeouts(connect=0.2, answer=0.3))
     await listener.subscribe("x")
 
@@ -238,7 +264,7 @@ async def test_messages_are_a_sign_of_life(
     script_server: Scripting, listen: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A Redis that does not answer PING, but delivers a message, is not lost."""
-    monkeypatch.setattr(pubsub, "PING_INTERVAL", 0.05)
+    monkeypatch.setattr(pubsub_link, "PING_INTERVAL", 0.05)
     answers = {
         b"CLIENT": OK,
         b"SUBSCRIBE": array(b"subscribe", b"x", 1),

@@ -86,6 +86,29 @@ async def test_engine_that_fails_for_the_first_subscriber_fails_for_those_who_wa
     assert await engine.presence.get("a") == {}
 
 
+async def test_defect_while_a_channel_is_opened_fails_those_who_wait_with_it(
+    node: Node, engine: SuspendedEngine, connect: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await connect(), await connect()
+    engine.hold("subscribe")
+    monkeypatch.setattr(engine.broker, "position", _defect)
+    commands = [first.subscribe(), second.subscribe()]
+    await engine.reached("subscribe")
+    await turns(20)
+
+    engine.go_on("subscribe")
+    async with asyncio.timeout(1):
+        await eventually(lambda: all(command.done() for command in commands))
+    await node.idle()
+
+    assert (first.closes, second.closes) == ([SERVER_ERROR], [SERVER_ERROR])
+    assert node.hub.feeds == {}
+
+
+async def _defect(*_: object) -> None:
+    raise RuntimeError("a defect")
+
+
 async def test_client_that_is_dropped_while_it_opens_a_channel_harms_no_other(
     node: Node, engine: SuspendedEngine, connect: Open
 ) -> None:
