@@ -138,7 +138,8 @@ class RedisChannelLayer:
         """Wait for the next message on a channel and return it.
 
         If several callers wait, each message goes to one of them. When the last of them is
-        cancelled, the channel is given up: Channels has no other sign that a consumer ended.
+        cancelled, the channel is given up: Channels has no other sign that a consumer ended. It
+        leaves its groups a minute later, unless it is read again.
 
         Raises:
             TypeError: the name is not valid.
@@ -217,7 +218,10 @@ class RedisChannelLayer:
         await self.bus.close()
 
     async def close(self) -> None:
-        """Close the connections of this event loop; they are opened again when needed."""
+        """Close the connections of this event loop, and forget its channels and groups, as `flush`.
+
+        Connections are opened again when needed.
+        """
         await self.bus.close()
 
     # names and capacities

@@ -18,6 +18,10 @@ from realtime.redis.pubsub import PubSub
 OnShard = Callable[[int], None]
 """Called with the index of a shard."""
 
+GIVEN_UP_LIFETIME = 60.0
+"""Seconds for which a mailbox that was closed stays in its groups. A channel of a layer may be read
+again, and finds them as it left them; the channel of a consumer that ended never is."""
+
 
 class Mailbox(Protocol):
     """Receives messages, still encoded. Must not block."""
@@ -25,6 +29,20 @@ class Mailbox(Protocol):
     def put(self, data: bytes) -> None:
         """Take a message."""
         ...
+
+
+class _Membership:
+    """A mailbox in a group."""
+
+    __slots__ = ("confirmed", "joining", "timer")
+
+    def __init__(self) -> None:
+        self.confirmed = False
+        """Whether a call of `join` has returned."""
+        self.joining = 0
+        """Calls of `join` that wait."""
+        self.timer: asyncio.TimerHandle | None = None
+        """Ends it."""
 
 
 class LoopBus:
@@ -43,8 +61,12 @@ class LoopBus:
         self._shard_of = shard_of
         self.mailboxes: dict[str, Mailbox] = {}
         """Name → mailbox."""
-        self._groups: dict[str, dict[str, asyncio.TimerHandle | None]] = {}
-        """Redis channel of a group → names of its mailboxes, and the timers that end it."""
+        self._groups: dict[str, dict[str, _Membership]] = {}
+        """Redis channel of a group → names of its mailboxes."""
+        self._groups_of: dict[str, set[str]] = {}
+        """Name of a mailbox → Redis channels of its groups."""
+        self._given_up: dict[str, asyncio.TimerHandle] = {}
+        """Name of a mailbox that was closed → the end of its memberships."""
         self._watchers: dict[str, tuple[OnShard, OnShard]] = {}
         """Name of a mailbox → called when messages may be missed, and when no longer."""
         self._connect()
@@ -81,6 +103,7 @@ class LoopBus:
             EngineUnavailable: Redis did not confirm it; the mailbox is not open.
         """
         self.mailboxes[name] = mailbox
+        self._keep_groups(name)
         if watcher is not None:
             self._watchers[name] = watcher
         try:
@@ -92,61 +115,76 @@ class LoopBus:
     def close_mailbox(self, name: str) -> None:
         """Receive nothing more in a mailbox. Nothing happens when it is not open.
 
-        It stays in its groups: a layer's channel that is read again finds them as it left them.
+        It leaves its groups after GIVEN_UP_LIFETIME, unless it is opened again.
         """
         self._watchers.pop(name, None)
-        if self.mailboxes.pop(name, None) is not None:
-            self._pubsub_of(name).unsubscribe(name)
+        if self.mailboxes.pop(name, None) is None:
+            return
+        self._pubsub_of(name).unsubscribe(name)
+        if name in self._groups_of:
+            loop = asyncio.get_running_loop()
+            self._given_up[name] = loop.call_later(GIVEN_UP_LIFETIME, self.leave_all, name)
+
+    def _keep_groups(self, name: str) -> None:
+        timer = self._given_up.pop(name, None)
+        if timer is not None:
+            timer.cancel()
 
     async def join(self, group_channel: str, name: str, lifetime: float | None = None) -> None:
         """Receive what is sent to a group in a mailbox, too; for `lifetime` seconds, or forever.
 
         Raises:
-            EngineUnavailable: Redis did not confirm it; the mailbox has not joined.
+            EngineUnavailable: Redis did not confirm it; the mailbox has not joined, unless another
+                call succeeded or still waits.
         """
-        members = self._groups.setdefault(group_channel, {})
-        joined = name in members
-        members.setdefault(name, None)
+        membership = self._groups.setdefault(group_channel, {}).setdefault(name, _Membership())
+        self._groups_of.setdefault(name, set()).add(group_channel)
+        membership.joining += 1
         try:
             await self._pubsub_of(group_channel).subscribe(group_channel)
-        except BaseException:
-            if not joined:
-                self.leave(group_channel, name)
-            raise
-        if lifetime is not None:
-            self._end_after(lifetime, group_channel, name)
+            membership.confirmed = True
+        finally:
+            membership.joining -= 1
+            if self._groups.get(group_channel, {}).get(name) is membership:  # it did not leave
+                if not (membership.confirmed or membership.joining):
+                    self.leave(group_channel, name)
+                elif membership.confirmed and lifetime is not None:
+                    self._end_after(lifetime, membership, group_channel, name)
 
-    def _end_after(self, lifetime: float, group_channel: str, name: str) -> None:
-        members = self._groups.get(group_channel, {})
-        if name not in members:  # it left meanwhile
-            return
-        timer = members[name]
-        if timer is not None:
-            timer.cancel()
+    def _end_after(
+        self, lifetime: float, membership: _Membership, group_channel: str, name: str
+    ) -> None:
+        if membership.timer is not None:
+            membership.timer.cancel()
         loop = asyncio.get_running_loop()
-        members[name] = loop.call_later(lifetime, self.leave, group_channel, name)
+        membership.timer = loop.call_later(lifetime, self.leave, group_channel, name)
 
     def leave(self, group_channel: str, name: str) -> None:
         """Receive it no longer. Nothing happens when the mailbox did not join."""
         members = self._groups.get(group_channel)
         if members is None or name not in members:
             return
-        timer = members.pop(name)
+        timer = members.pop(name).timer
         if timer is not None:
             timer.cancel()
+        groups = self._groups_of[name]
+        groups.discard(group_channel)
+        if not groups:
+            del self._groups_of[name]
+            self._keep_groups(name)
         if not members:
             del self._groups[group_channel]
             self._pubsub_of(group_channel).unsubscribe(group_channel)
 
     def leave_all(self, name: str) -> None:
         """Leave every group that a mailbox joined."""
-        for group_channel in [each for each, names in self._groups.items() if name in names]:
+        for group_channel in list(self._groups_of.get(name, ())):
             self.leave(group_channel, name)
 
     async def flush(self) -> None:
         """Close everything; what is used afterwards is opened anew."""
         self.mailboxes.clear()
-        for name in {name for members in self._groups.values() for name in members}:
+        for name in list(self._groups_of):
             self.leave_all(name)
         self._watchers.clear()
         pubsub, connections = self._pubsub, self.connections

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from realtime.engine.redis.layer import RedisChannelLayer
 from tests.redis_server import RedisServer
 from tests.server import ROOT
-from tests.unit.parts import Clock, eventually
+from tests.unit.parts import Clock, eventually, turns
 
 OpenLayer = Callable[..., RedisChannelLayer]
 
@@ -320,6 +320,45 @@ async def test_channel_leaves_a_group_when_its_membership_expires(
 
     assert await numbers(layer, renewed, 1) == [1]
     assert await numbers(layer, forgotten, 2) == [2]
+
+
+async def cancel_receive(layer: RedisChannelLayer, channel: str) -> None:
+    """End the only reader of a channel, as the end of a consumer does."""
+    receiving = asyncio.create_task(layer.receive(channel))
+    await turns()
+    receiving.cancel()
+    await asyncio.wait([receiving])
+
+
+async def test_channel_of_a_consumer_that_ended_leaves_its_groups_after_a_minute(
+    open_layer: OpenLayer, redis_server: RedisServer, unique: str, clock: Clock
+) -> None:
+    layer = open_layer()
+    channel = await layer.new_channel()
+    await layer.group_add("group", channel)
+    await cancel_receive(layer, channel)
+    assert f"{unique}__group__group" in redis_server.pubsub_channels()
+
+    await clock.advance(61)
+
+    await eventually(lambda: f"{unique}__group__group" not in redis_server.pubsub_channels())
+
+
+async def test_channel_that_is_read_again_finds_its_groups_as_it_left_them(
+    open_layer: OpenLayer, clock: Clock
+) -> None:
+    layer = open_layer()
+    channel = await layer.new_channel()
+    await layer.group_add("group", channel)
+    await cancel_receive(layer, channel)
+    await clock.advance(50)
+    receiving = asyncio.create_task(layer.receive(channel))
+    await arrived(layer, layer)  # or Redis would count as silent
+    await clock.advance(50)
+
+    await layer.group_send("group", {"type": "test", "number": 1})
+
+    assert (await receiving)["number"] == 1
 
 
 # beside the stock layer
