@@ -114,6 +114,26 @@ async def test_every_use_renews_the_lifetime_of_the_meta(
         assert META_LIFETIME - 10 < client.ttl(names(engine, unique)[1]) <= META_LIFETIME
 
 
+@pytest.mark.parametrize("use", ["publish", "history", "position"])
+async def test_meta_stays_forever_when_the_bound_was_taken_away(
+    open_redis: OpenRedisBench, unique: str, use: str
+) -> None:
+    before = await open_redis(prefix=unique, meta=MetaSettings(META_LIFETIME))
+    await before.publish(unique, 1)
+    after = await open_redis(prefix=unique)
+
+    match use:
+        case "publish":
+            await after.publish(unique, 2)
+        case "history":
+            await after.broker.history(unique)
+        case "position":
+            await after.broker.position(unique)
+
+    with after.client() as client:
+        assert client.ttl(names(after, unique)[1]) == NEVER
+
+
 async def test_publication_without_history_leaves_nothing(engine: RedisBench, unique: str) -> None:
     before = engine.stored_keys()
 

@@ -39,6 +39,9 @@ redis.call('HSET', KEYS[2], 's', string.format('%.0f', offset), 'e', epoch)
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 if ARGV[4] ~= '0' then
   redis.call('EXPIRE', KEYS[2], ARGV[4])
+else
+  -- metas expired before the option was changed
+  redis.call('PERSIST', KEYS[2])
 end
 if ARGV[6] == '1' then
   epoch = epoch .. '-' .. string.match(redis.call('INFO', 'server'), 'run_id:(%x%x%x%x%x%x%x%x)')

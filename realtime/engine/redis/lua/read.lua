@@ -30,6 +30,9 @@ if not epoch then
 end
 if ARGV[2] ~= '0' then
   redis.call('EXPIRE', KEYS[2], ARGV[2])
+elseif redis.call('PTTL', KEYS[2]) >= 0 then
+  -- metas expired before the option was changed
+  redis.call('PERSIST', KEYS[2])
 end
 if ARGV[4] == '1' then
   epoch = epoch .. '-' .. string.match(redis.call('INFO', 'server'), 'run_id:(%x%x%x%x%x%x%x%x)')
