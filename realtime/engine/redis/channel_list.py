@@ -35,9 +35,10 @@ Invariants
     - Clients choose the names, so what is remembered is bounded. Of the names that failed, those
       that are neither in _names nor in _reported may be forgotten, because there is nothing left
       to report. They may still be in the set then: _stale is set, and `renew` writes a new one.
-    - Redis may lose the set. `renew` compares its size with the number of names. Changes that were
-      made since the last finished batch may be counted or not, so the sizes may differ by their
-      number.
+    - Redis may lose the set, and a command that arrives late may add a name to it. `renew` compares
+      its size with the number of names. Changes that were made since the last finished batch may be
+      counted or not, so the sizes may differ by their number. If names are missing, all are written
+      again; if there are others, the next `renew` writes a new set.
 """
 
 from __future__ import annotations
@@ -143,12 +144,15 @@ class ChannelList:
             self._changed |= self._failed
             self._failed.clear()
             await asyncio.shield(self._write_soon())
-        if not self._names:
-            return
-        await channel_set.expire(lifetime)
+        if self._names:
+            await channel_set.expire(lifetime)
         num_settled = self._num_settled
         size = await channel_set.size()
-        if abs(size - len(self._names)) > self._num_changes - num_settled:
+        surplus = size - len(self._names)
+        tolerance = self._num_changes - num_settled
+        if surplus > tolerance:
+            self._stale = True
+        elif -surplus > tolerance:
             self._changed |= self._names
             await asyncio.shield(self._write_soon())
 

@@ -240,6 +240,22 @@ async def test_memory_of_names_that_could_not_be_written_is_bounded(
     assert bench.wire.reported == [("stays", True)]
 
 
+@pytest.mark.parametrize("names", [{"a", "b"}, set()], ids=["names", "no names"])
+async def test_name_that_a_late_command_added_is_removed_again(
+    bench: ChannelListBench, names: set[str]
+) -> None:
+    """A system may send a command again after a later one was run on another connection."""
+    for name in names:
+        await bench.channel_list.add(name)
+    bench.client.sadd(bench.key, "late")
+
+    for _ in range(2):
+        await bench.channel_list.renew(LIFETIME)
+
+    assert bench.names() == names
+    assert sorted(bench.wire.reported) == [(name, True) for name in sorted(names)]
+
+
 async def test_renewal_that_fails_raises(bench: ChannelListBench) -> None:
     await bench.channel_list.add("a")
     bench.wire.broken = True
