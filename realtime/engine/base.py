@@ -193,6 +193,14 @@ class Streams(Protocol):
 class Broker(Streams, Protocol):
     """Channels: publishing, streams, and delivery to the receiver of this node."""
 
+    @property
+    def pipelines_publishes(self) -> bool:
+        """Whether the next publish may begin before the one before has ended.
+
+        Publications into one channel keep the order in which the calls began then.
+        """
+        ...
+
     async def subscribe(self, channel: ChannelName) -> None:
         """Deliver what is published in a channel to the receiver, until `unsubscribe`.
 

@@ -116,7 +116,7 @@ class Node(Member):
         super().__init__(config, self._engine)
         self.hooks: Hooks = hooks or NoHooks()
         self.events: Events = events or NoEvents()
-        self.pipelines_publishes = self.cluster is not None
+        self.pipelines_publishes = self.broker.pipelines_publishes
         self.hub = Hub(self.counters)
         self.flusher = Flusher(self.loop)
         self.verifier = Verifier(config, observer_keys)

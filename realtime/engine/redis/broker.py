@@ -152,6 +152,7 @@ class RedisBroker(RedisStreams):
     ) -> None:
         """`channel_list`: is kept equal to the subscribed channels."""
         super().__init__(shards, bus, meta)
+        self.pipelines_publishes = bus.ordered
         self._node_bus = bus
         self._channel_list = channel_list
 

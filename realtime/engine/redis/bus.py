@@ -58,6 +58,8 @@ class NodeBus(Bus, Protocol):
 
     sharded: bool
     """Whether groups belong to shards that are lost one by one."""
+    ordered: bool
+    """Whether messages to one group leave in the order in which calls of `publish` begin."""
 
     async def open(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> None:
         """Begin to receive.
@@ -87,6 +89,7 @@ class RedisNodeBus:
     """Groups in Redis, one mailbox for the node."""
 
     sharded = True
+    ordered = True
 
     def __init__(self, redis: RedisBus, *, owned: bool = True) -> None:
         """

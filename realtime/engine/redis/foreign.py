@@ -1,4 +1,4 @@
-"""Channel layers of others, named by the option `channel_layer`.
+"""Third-party channel layers, named by the option `channel_layer`.
 
 Redis numbers and keeps a message, then the layer sends it: a second step, after which the message
 may arrive in any order, or be dropped. Gaps are filled from history.
@@ -51,9 +51,10 @@ class ForeignLayer(Protocol):
 
 
 class ForeignNodeBus:
-    """Redis keeps, a channel layer of others sends and receives."""
+    """Redis keeps publications; a third-party channel layer delivers them."""
 
     sharded = False
+    ordered = False
 
     def __init__(self, redis: RedisBus, layer: ForeignLayer) -> None:
         self.redis = redis

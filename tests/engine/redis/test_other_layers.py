@@ -30,6 +30,11 @@ async def nodes(
         yield started
 
 
+async def test_publications_are_not_sent_side_by_side(nodes: Sequence[Node]) -> None:
+    """Those of one channel would change places: a layer takes them in a second step."""
+    assert [node.pipelines_publishes for node in nodes] == [False, False]
+
+
 async def test_publication_reaches_clients_of_both_nodes(
     nodes: Sequence[Node], unique: str
 ) -> None:
