@@ -9,6 +9,8 @@ Beyond the spec: the promises are those of Centrifugo 2.8, the keys are our own.
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
@@ -31,6 +33,8 @@ from realtime.protocol.messages import (
     StreamPosition,
 )
 
+logger = logging.getLogger("realtime.engine")
+
 PUBLICATION = "realtime.publication"
 JOIN = "realtime.join"
 LEAVE = "realtime.leave"
@@ -39,6 +43,10 @@ LEAVE = "realtime.leave"
 CHANNEL_LIST_TIMEOUT = 0.5
 """Seconds a subscribe waits until its channel is listed. The list is on one shard; while that is
 away, channels of the other shards must not suffer."""
+
+
+LOG_INTERVAL = 60.0
+"""Seconds between log lines about publications that cannot be decoded: clients cause the reads."""
 
 
 class MetaSettings(NamedTuple):
@@ -62,6 +70,8 @@ class RedisStreams:
         self._keys = shards.keys
         self._bus = bus
         self._meta = meta
+        self._silent_until = 0.0
+        """Monotonic seconds until which no undecodable publication is logged."""
 
     # publishing
 
@@ -107,13 +117,37 @@ class RedisStreams:
 
     async def history(self, channel: ChannelName, since: int = 0) -> History:
         position, entries = await self._read(channel, since)
-        publications = []
-        with decoding("a publication"):
-            for entry_id, fields in entries:
-                offset = int(entry_id.partition(b"-")[0])
-                message = self._shards.unpack(fields[1])
-                publications.append(records.to_publication(message, offset))
+        publications: list[Publication] = []
+        for entry in entries:
+            try:
+                publications.append(self._publication(entry))
+            except Exception as error:  # serializers and decoders raise all kinds of them
+                # it is lost, as if it was trimmed; those after it are without a gap again
+                publications.clear()
+                self._log_undecodable(channel, error)
         return History(tuple(publications), position)
+
+    def _publication(self, entry: Entry) -> Publication:
+        """Return the publication in an entry.
+
+        Raises:
+            Exception: no node wrote this entry, or with another encryption key.
+        """
+        entry_id, fields = entry
+        offset = int(entry_id.partition(b"-")[0])
+        return records.to_publication(self._shards.unpack(fields[1]), offset)
+
+    def _log_undecodable(self, channel: ChannelName, error: Exception) -> None:
+        now = time.monotonic()
+        if now < self._silent_until:
+            return
+        self._silent_until = now + LOG_INTERVAL
+        logger.error(
+            "A publication in the history of %r cannot be decoded (%s), so it and those before it"
+            " are lost. Do all processes have the same encryption keys?",
+            channel,
+            type(error).__name__,
+        )
 
     async def position(self, channel: ChannelName) -> StreamPosition:
         return (await self._read(channel, None))[0]

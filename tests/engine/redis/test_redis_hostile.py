@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 import msgpack
@@ -10,6 +11,7 @@ import pytest
 from realtime.engine.redis.broker import PUBLICATION
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, StreamPosition
+from realtime.streams.follower import StreamFollower
 from tests.engine.bench import KEPT, PLAIN, several
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import ONE_REDIS, SHARDS, TWO_STEPS, RedisBench
@@ -151,24 +153,56 @@ async def test_mark_of_checked_payloads_counts_in_redis_only(
 
 
 @garbage(GARBAGE)
-async def test_undecodable_entry_fails_reading_and_nothing_else(
+async def test_undecodable_entry_is_lost_with_those_before_it_and_no_others(
     engine: RedisBench, unique: str, content: bytes
 ) -> None:
+    """Such as those that were encrypted with a key that this process does not have."""
     await engine.publish(unique, 1)
     with engine.client() as client:
         stream, meta, _ = engine.keys.stream(unique)
         client.xadd(stream, {"m": content}, id="2-0")
         client.hset(meta, "s", 2)
 
-    with pytest.raises(EngineUnavailable, match="decoded"):
-        await engine.broker.history(unique)
+    history = await engine.broker.history(unique)
+    assert (history.publications, history.position.offset) == ((), 2)
 
     position = await engine.publish(unique, 3)
-    assert position is not None
-    assert position.offset == 3
-    assert [p.offset for p in (await engine.broker.history(unique, 3)).publications] == [3]
-    await engine.broker.remove_history(unique)
-    assert (await engine.broker.history(unique)).position == position
+    history = await engine.broker.history(unique)
+    assert [p.offset for p in history.publications] == [3]
+    assert history.position == position
+
+
+async def test_undecodable_entries_are_logged_once_in_a_while(
+    engine: RedisBench, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with engine.client() as client:
+        client.xadd(engine.keys.stream(unique)[0], {"m": b"garbage"}, id="1-0")
+        client.hset(engine.keys.stream(unique)[1], "s", 1)
+
+    for _ in range(3):
+        await engine.broker.history(unique)
+
+    assert caplog.text.count("cannot be decoded") == 1
+
+
+async def test_follower_goes_on_after_an_undecodable_entry(engine: RedisBench, unique: str) -> None:
+    await engine.publish(unique, 1)
+    delivered: list[int] = []
+    losses: list[bool] = []
+    follower = StreamFollower(
+        engine.broker, unique, lambda p: delivered.append(p.offset), lambda: losses.append(True)
+    )
+    await follower.start()
+    with engine.client() as client:
+        client.xadd(engine.keys.stream(unique)[0], {"m": b"garbage"}, id="2-0")
+        client.hset(engine.keys.stream(unique)[1], "s", 2)
+
+    async with asyncio.timeout(10):
+        await follower.check()
+    await engine.publish(unique, 3)
+    await follower.check()
+
+    assert (delivered, losses) == ([3], [True])
 
 
 async def test_top_offset_that_is_not_a_number_fails_publishing_and_nothing_else(
