@@ -128,29 +128,31 @@ class KeySet:
         self._keys: dict[str, Any] = {}
         self._fresh_until = 0.0
         self._next_fetch = 0.0
-        self._fetching: asyncio.Task[None] | None = None
+        self._fetching: asyncio.Task[bool] | None = None
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="realtime-jwks")
 
     async def key(self, key_id: str) -> Any | None:
-        """Return the key with this ID; None if the set has none. Fetches the set when needed.
+        """Return the key with this ID; None if the endpoint has none.
 
-        Concurrent callers share one fetch.
+        Fetches the set when needed; concurrent callers share one fetch. An ID is unknown only if a
+        fetch that ended after the call says so: the endpoint may have got the key a moment ago, and
+        strangers who send unknown IDs decide when the cooldown begins.
 
         Raises:
-            KeysUnavailable: the set cannot be fetched, and no earlier one is fresh.
+            KeysUnavailable: the set cannot be fetched, or not yet again.
         """
-        now = time.monotonic()
-        if now >= self._fresh_until or (key_id not in self._keys and now >= self._next_fetch):
-            if self._fetching is None:
-                if now < self._next_fetch:
-                    raise KeysUnavailable
-                self._fetching = asyncio.create_task(self._fetch())
-            await asyncio.shield(self._fetching)
-            if time.monotonic() >= self._fresh_until:
+        if time.monotonic() < self._fresh_until and key_id in self._keys:
+            return self._keys[key_id]
+        if self._fetching is None:
+            if time.monotonic() < self._next_fetch:
                 raise KeysUnavailable
+            self._fetching = asyncio.create_task(self._fetch())
+        if not await asyncio.shield(self._fetching):
+            raise KeysUnavailable
         return self._keys.get(key_id)
 
-    async def _fetch(self) -> None:
+    async def _fetch(self) -> bool:
+        """Fetch the set; return whether that succeeded."""
         try:
             for attempt in range(1, KEY_SET_ATTEMPTS + 1):
                 try:
@@ -163,7 +165,8 @@ class KeySet:
                         )
                 else:
                     self._fresh_until = time.monotonic() + KEY_SET_LIFETIME
-                    return
+                    return True
+            return False
         finally:
             self._next_fetch = time.monotonic() + KEY_SET_COOLDOWN
             self._fetching = None

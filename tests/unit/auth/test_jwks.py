@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from realtime.auth import keys
 from realtime.auth.keys import KeysUnavailable
 from realtime.config.options import Config
 from realtime.tokens import InvalidToken, Verifier
@@ -164,8 +165,12 @@ async def test_token_signed_with_another_key_is_invalid(verifier: Verifier) -> N
     ],
 )
 async def test_other_entries_are_passed_over(
-    verifier: Verifier, endpoint: Endpoint, entry: dict[str, object]
+    verifier: Verifier,
+    endpoint: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    entry: dict[str, object],
 ) -> None:
+    monkeypatch.setattr(keys, "KEY_SET_COOLDOWN", 0)
     endpoint.body = json.dumps({"keys": [entry, jwk(FIRST, "first")]})
 
     assert await user_of(verifier, signed()) == "17"
@@ -179,11 +184,50 @@ async def test_unknown_key_ids_do_not_flood_the_endpoint(
     await user_of(verifier, signed())
 
     for number in range(20):
-        with pytest.raises(InvalidToken):
+        with pytest.raises(KeysUnavailable):
             await user_of(verifier, signed(f"unknown-{number}"))
 
     assert endpoint.requests == 1
     assert await user_of(verifier, signed()) == "17"
+
+
+async def test_unknown_key_id_is_invalid_when_the_set_may_be_fetched_again(
+    verifier: Verifier, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "KEY_SET_COOLDOWN", 0)
+    await user_of(verifier, signed())
+
+    with pytest.raises(InvalidToken):
+        await user_of(verifier, signed("unknown"))
+
+    assert endpoint.requests == 2
+
+
+async def test_new_key_is_not_wrong_while_the_set_may_not_be_fetched_again(
+    verifier: Verifier, endpoint: Endpoint
+) -> None:
+    """A stranger has sent an unknown ID, and the endpoint gets a new key after that."""
+    with pytest.raises(InvalidToken):
+        await user_of(verifier, signed("unknown"))
+    endpoint.body = json.dumps({"keys": [jwk(SECOND, "second")]})
+
+    with pytest.raises(KeysUnavailable):
+        await user_of(verifier, signed("second", SECOND))
+
+    assert endpoint.requests == 1
+
+
+async def test_new_key_is_not_wrong_while_the_endpoint_is_away(
+    verifier: Verifier, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "KEY_SET_COOLDOWN", 0)
+    await user_of(verifier, signed())
+    endpoint.status = 500
+
+    with pytest.raises(KeysUnavailable):
+        await user_of(verifier, signed("second", SECOND))
+
+    assert await user_of(verifier, signed()) == "17"  # its key is known
 
 
 async def test_unknown_key_id_is_invalid_also_on_the_first_fetch(
