@@ -52,6 +52,7 @@ from realtime.protocol.messages import (
 )
 from realtime.protocol.negotiation import Codecs
 from realtime.streams.follower import StreamFollower
+from realtime.streams.retries import Retries
 from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
@@ -132,6 +133,7 @@ class Node(Member):
         )
         self._survey_answers = SurveyAnswers(self.hub, uid=self.uid, name=self.describe().name)
         self._peers: Peers | None = None
+        retries = Retries()
         if self.cluster is not None:
             self._peers = Peers(
                 self.uid,
@@ -142,10 +144,11 @@ class Node(Member):
                 describe=self.status,
                 on_control=self._control.on_message,
                 answer=self._answer,
+                retries=retries,
             )
         self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn)
         self.subscriptions = Subscriptions(
-            config, self.broker, self.presence, self.hub, self._maintenance
+            config, self.broker, self.presence, self.hub, self._maintenance, retries
         )
 
     # life

@@ -25,6 +25,7 @@ from realtime.protocol.messages import ChannelName, ClientInfo, Publication, Str
 from realtime.streams import recovery
 from realtime.streams.follower import StreamFollower
 from realtime.streams.recovery import Recovered
+from realtime.streams.retries import Retries
 
 logger = logging.getLogger("realtime.node")
 
@@ -42,13 +43,19 @@ class Subscriptions:
         presence: Presence,
         hub: Hub,
         maintenance: Maintenance,
+        retries: Retries,
     ) -> None:
-        """`maintenance`: maintains the feeds."""
+        """
+        Args:
+            maintenance: maintains the feeds.
+            retries: of all streams that this node follows.
+        """
         self._config = config
         self._broker = broker
         self._presence = presence
         self._hub = hub
         self._maintenance = maintenance
+        self._retries = retries
 
     # coming
 
@@ -92,7 +99,11 @@ class Subscriptions:
         follower = None
         if feed.options.history_recover:
             follower = StreamFollower(
-                self._broker, feed.channel, feed.publish, lambda: _insufficient_state(feed)
+                self._broker,
+                feed.channel,
+                feed.publish,
+                lambda: _insufficient_state(feed),
+                self._retries,
             )
         feed.open(follower)
         try:

@@ -8,20 +8,13 @@ while the order is behind, tries again while the engine fails, and waits while i
 from __future__ import annotations
 
 import asyncio
-import logging
-import random
 from collections.abc import Callable
 
 from realtime.engine.base import Streams
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.streams.order import StreamLost, StreamOrder
-
-logger = logging.getLogger("realtime.node")
-
-RETRY_DELAY = 0.1
-MAX_RETRY_DELAY = 2.0
-"""Seconds between attempts to read a stream while the engine fails."""
+from realtime.streams.retries import Retries
 
 
 class StreamFollower:
@@ -34,6 +27,7 @@ class StreamFollower:
         "_lost",
         "_order",
         "_reader",
+        "_retries",
         "_stopped",
         "_streams",
         "interruptions",
@@ -45,6 +39,7 @@ class StreamFollower:
         channel: ChannelName,
         deliver: Callable[[Publication], None],
         lost: Callable[[], None],
+        retries: Retries | None = None,
     ) -> None:
         """
         Args:
@@ -52,11 +47,13 @@ class StreamFollower:
             channel: whose stream it is.
             deliver: called with each publication, in order.
             lost: called when the stream does not continue; it is followed anew then.
+            retries: shared by all followers of the engine; None: this is the only one.
         """
         self._streams = streams
         self._channel = channel
         self._deliver = deliver
         self._lost = lost
+        self._retries = retries or Retries()
         self._order = StreamOrder()
         self._reader: asyncio.Task[None] | None = None
         self._interruption: asyncio.Future[None] | None = None
@@ -170,40 +167,37 @@ class StreamFollower:
         return self._reader
 
     async def _read(self) -> None:
-        delay = RETRY_DELAY
+        failures = 0
         try:
             while self._order.is_behind:
                 if self._interruption is not None:
                     await asyncio.shield(self._interruption)
                 try:
-                    history = await self._streams.history(self._channel, self._order.begin_read())
-                except EngineUnavailable as error:
-                    logger.warning("Could not read the stream of %r: %s", self._channel, error)
-                    await asyncio.sleep(delay * random.uniform(0.5, 1))
-                    delay = min(2 * delay, MAX_RETRY_DELAY)
-                    continue
-                try:
-                    publications = self._order.end_read(history)
-                except StreamLost as lost:
-                    await self._begin_anew(lost.renew)
-                else:
-                    for publication in publications:
-                        self._deliver(publication)
+                    async with self._retries.attempt(self._channel, failures):
+                        await self._read_once()
+                    failures = 0
+                except EngineUnavailable:
+                    failures += 1
         finally:
             self._reader = None
+
+    async def _read_once(self) -> None:
+        history = await self._streams.history(self._channel, self._order.begin_read())
+        try:
+            publications = self._order.end_read(history)
+        except StreamLost as lost:
+            await self._begin_anew(lost.renew)
+        else:
+            for publication in publications:
+                self._deliver(publication)
 
     async def _begin_anew(self, renew: bool) -> None:
         """Report that the stream is lost, and follow it from where it is now."""
         own = self.position
-        try:
-            self._order.begin_read()
-            if renew and own is not None:
-                await self._streams.renew_epoch(self._channel, own.epoch)
-            position = await self._streams.position(self._channel)
-        except EngineUnavailable as error:
-            logger.warning("Could not read the stream of %r: %s", self._channel, error)
-            await asyncio.sleep(MAX_RETRY_DELAY)
-            return  # and read again
+        self._order.begin_read()
+        if renew and own is not None:
+            await self._streams.renew_epoch(self._channel, own.epoch)
+        position = await self._streams.position(self._channel)
         self._lost()
         self._deliver_all(self._order.start(position))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from realtime.protocol.messages import StreamPosition
-from realtime.streams.follower import MAX_RETRY_DELAY, RETRY_DELAY
+from realtime.streams.retries import MAX_DELAY, MIN_DELAY
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.streams.follower_parts import Line, open_line
 
@@ -173,7 +173,7 @@ async def test_gap_is_filled_when_the_engine_answers_again(line: Line, clock: Cl
     assert line.delivered == []
 
     line.engine.failing.clear()
-    await clock.advance(MAX_RETRY_DELAY)
+    await clock.advance(MAX_DELAY)
     await eventually(lambda: line.delivered == [1, 2])
 
     assert line.losses == 0
@@ -189,14 +189,14 @@ async def test_engine_that_fails_is_asked_again_soon_and_then_less_often(
 
     async def asked_within(seconds: float) -> int:
         before = line.engine.calls["history"]
-        for _ in range(round(seconds / (RETRY_DELAY / 2))):
-            await clock.advance(RETRY_DELAY / 2)
+        for _ in range(round(seconds / (MIN_DELAY / 2))):
+            await clock.advance(MIN_DELAY / 2)
         return line.engine.calls["history"] - before
 
-    assert await asked_within(2 * RETRY_DELAY) >= 1
-    await asked_within(10 * MAX_RETRY_DELAY)
+    assert await asked_within(2 * MIN_DELAY) >= 1
+    await asked_within(10 * MAX_DELAY)
     # waits are between half and the whole of the longest delay, and a step to notice
-    later = await asked_within(20 * MAX_RETRY_DELAY)
+    later = await asked_within(20 * MAX_DELAY)
     assert 18 <= later <= 41
 
 
@@ -256,7 +256,7 @@ async def test_reach_waits_while_the_engine_fails(line: Line, clock: Clock) -> N
     assert not reaching.done()
 
     line.engine.failing.clear()
-    await clock.advance(MAX_RETRY_DELAY)
+    await clock.advance(MAX_DELAY)
     await reaching
 
     assert line.delivered == [1]

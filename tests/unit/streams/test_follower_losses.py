@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from realtime.streams.follower import MAX_RETRY_DELAY
+from realtime.streams.retries import MAX_DELAY
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.streams.follower_parts import Line, open_line
 
@@ -134,7 +134,7 @@ async def test_resume_waits_while_the_engine_fails(line: Line, clock: Clock) -> 
     assert not resuming.done()
 
     line.engine.failing.clear()
-    await clock.advance(MAX_RETRY_DELAY)
+    await clock.advance(MAX_DELAY)
     await resuming
 
     assert line.delivered == [1]
@@ -351,7 +351,7 @@ async def test_loss_is_reported_when_the_engine_answers_again(
     assert (line.losses, resuming.done()) == (0, False)
 
     line.engine.failing.clear()
-    await clock.advance(MAX_RETRY_DELAY)
+    await clock.advance(MAX_DELAY)
     await resuming
     await line.publish(3)
 
@@ -371,7 +371,7 @@ async def test_loss_that_a_gap_showed_is_reported_when_the_engine_answers_again(
     assert line.losses == 0
 
     line.engine.failing.clear()
-    await clock.advance(MAX_RETRY_DELAY)
+    await clock.advance(MAX_DELAY)
     await eventually(lambda: line.losses == 1)
     await eventually(lambda: line.position.offset == 3)
     await line.publish(4)
