@@ -129,6 +129,9 @@ CACHES: dict[str, dict[str, object]] = {
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
 
+# Error pages and error e-mails hide the secrets of the service.
+DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.error_reports.SecretsFilter"
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -53,6 +53,7 @@ DATABASES: dict[str, dict[str, Any]] = {
         "NAME": os.environ.get("TEST_DATABASE", ":memory:"),
     }
 }
+DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.error_reports.SecretsFilter"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -35,6 +35,7 @@ ROOMS = (
     "realtime.urls",
     "realtime.views",
     "realtime.page_config",
+    "realtime.error_reports",
     # the doors, and what stands behind them
     "realtime.asgi",
     "realtime.layer",
@@ -155,6 +156,7 @@ DJANGO_SIDE = (
     "realtime.asgi",
     "realtime.server_api.transactions",
     "realtime.console",
+    "realtime.error_reports",
     "realtime.hooks",
     "realtime.logout",
     "realtime.management",

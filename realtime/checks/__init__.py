@@ -37,6 +37,7 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     access.check_publish_permission,
     access.check_insecure,
     server.check_daphne,
+    server.check_error_reports,
     engine.check_channel_layer,
     engine.check_memory_engine,
     engine.check_sentinel,

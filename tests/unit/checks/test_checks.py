@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from django.test import override_settings
+from pytest_django import Settings
 
 from realtime import checks
 from realtime.checks.options import OPTION_ERRORS
@@ -259,6 +260,22 @@ def test_daphne_of_another_shape_is_found(tmp_path: Path, content: str) -> None:
     assert json.loads(output) == ["realtime.W005"]
 
 
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("redis://:do-not-show-me@h", ["realtime.W024"]),
+        ("redis://h/0", []),
+        ("redis://name@h/0", []),
+    ],
+)
+def test_password_that_error_pages_would_show(
+    settings: Settings, url: str, expected: list[str]
+) -> None:
+    settings.DEFAULT_EXCEPTION_REPORTER_FILTER = "django.views.debug.SafeExceptionReporterFilter"
+
+    assert ids(found(**SECURE, redis_url=url)) == expected
+
+
 # the table of ids
 
 
@@ -292,5 +309,5 @@ def test_every_id_is_given_by_one_check() -> None:
         *(f"realtime.E{number:03}" for number in range(1, 25)),
         *("realtime.E030", "realtime.E031"),
         *(f"realtime.W{number:03}" for number in range(1, 18)),
-        *(f"realtime.W{number:03}" for number in range(20, 24)),
+        *(f"realtime.W{number:03}" for number in range(20, 25)),
     ]
