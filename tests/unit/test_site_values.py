@@ -77,7 +77,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("value", "expected"), VALUES, ids=repr)
+@pytest.mark.parametrize(("value", "expected"), VALUES)
 def test_types_of_django_and_python_have_a_json_form(value: object, expected: object) -> None:
     assert json.loads(to_payload(value).raw) == expected
 
