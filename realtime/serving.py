@@ -8,6 +8,7 @@ Redis by blocking calls on pooled connections, and no event loop is made.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -30,6 +31,8 @@ from realtime.hooks.runner import Connections, own_connections
 from realtime.hooks.site import SiteHooks, hooks_needed
 from realtime.node.node import Node
 from realtime.server_api.transactions import AfterCommit, Direct, Publisher
+
+logger = logging.getLogger("realtime.asgi")
 
 T = TypeVar("T")
 
@@ -126,6 +129,11 @@ class Serving:
             starting.exception()  # its caller may have gone
 
     async def _start(self, loop: asyncio.AbstractEventLoop, connections: Connections) -> Node:
+        if factory.is_dummy(self.config()):
+            logger.warning(
+                "The engine is dummy: publications of other processes go nowhere. It is for tests"
+                " and scripts; leave the option engine empty where clients connect."
+            )
         node = self._make_node(connections)
         await node.start()
         with self._lock:
@@ -191,7 +199,8 @@ class Serving:
         raise NotServing(
             "This process serves no clients, and the memory engine reaches no other process."
             " Call this in the process of the ASGI server, send the command to its /api, or name a"
-            " Redis (SERVICE_REDIS_URL), which connects all processes."
+            " Redis (SERVICE_REDIS_URL), which connects all processes. For tests and scripts that"
+            " need not reach clients, set engine to dummy."
         )
 
     # work on the member that this process is
@@ -211,7 +220,7 @@ class Serving:
         """
         refuse_on_loop(async_name)
         config = self.config()
-        if factory.is_shared(config):
+        if factory.is_shared(config) or self._is_alone(config):
             return self._run(work, config)
         future = _submit(self.serving_node(), work)
         try:
@@ -235,7 +244,19 @@ class Serving:
         config = self.config()
         if factory.is_shared(config):
             return await asyncio.to_thread(self._run, work, config)
+        if self._is_alone(config):
+            return await work(self._blocking_member(config))
         return await asyncio.wrap_future(_submit(self.serving_node(), work))
+
+    def _is_alone(self, config: Config) -> bool:
+        """Return whether this process reaches no clients, and should not say so."""
+        if not factory.is_dummy(config):
+            return False
+        try:
+            self.serving_node()
+        except NotServing:
+            return True
+        return False
 
     def _run(self, work: Callable[[Member], Awaitable[T]], config: Config) -> T:
         """Run `work` with blocking calls, stepping its coroutine by hand."""

@@ -175,7 +175,9 @@ class Config:
     )
 
     # engine
-    engine: str = _option("", "memory or redis; empty: redis if one is named, otherwise memory.")
+    engine: str = _option(
+        "", "memory, redis or dummy; empty: redis if one is named, otherwise memory."
+    )
     memory_history_meta_ttl: int = _option(
         0, "Seconds the offset of an unused channel is remembered (memory engine); 0: for ever."
     )

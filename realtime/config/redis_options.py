@@ -20,7 +20,8 @@ DEFAULT_PORT = 6379
 META_TTL_MIN = 60
 """Seconds. A client that was away for a moment must find the epoch that it knows."""
 
-ENGINES = ("", "memory", "redis")
+DUMMY = "dummy"
+ENGINES = ("", "memory", "redis", DUMMY)
 
 # redis-py compares the scheme as it is written
 _SCHEMES = ("redis://", "rediss://", "unix://")
@@ -78,7 +79,8 @@ def problems(config: Config) -> Iterator[Problem]:
         yield Problem(
             "engine",
             f"Unknown engine {config.engine!r}.",
-            "Write memory or redis, or leave it empty: redis if the options name one, else memory.",
+            "Write memory, redis or dummy, or leave it empty: redis if the options name one, else"
+            " memory.",
         )
     if config.engine == "memory" and config.channel_layer:
         yield Problem(

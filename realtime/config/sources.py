@@ -29,7 +29,7 @@ from realtime.config.options import (
     find_option,
 )
 from realtime.config.reader import InvalidOptions, from_strings, read
-from realtime.config.redis_options import hosts, names_redis, uses_redis
+from realtime.config.redis_options import DUMMY, hosts, names_redis, uses_redis
 
 DEFAULT_ENV_PREFIX = "SERVICE_"
 _SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE", "CHANNEL_LAYERS")
@@ -179,10 +179,11 @@ def channel_layers() -> dict[str, str]:
 def layer_problems(config: Config) -> list[Problem]:
     """Return why the layer that `channel_layer` names cannot deliver; empty if it can.
 
-    Empty also with the memory engine, with which any layer is a mistake in the options.
+    Empty also with the memory engine, with which any layer is a mistake in the options, and with
+    the dummy engine, which tests use in place of that of the site.
     """
     alias = config.channel_layer
-    if not alias or config.engine == "memory":
+    if not alias or config.engine in ("memory", DUMMY):
         return []
     backend = channel_layers().get(alias)
     if backend is None:

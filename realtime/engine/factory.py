@@ -7,6 +7,7 @@ from channels.layers import channel_layers
 from realtime.config import redis_options, sources
 from realtime.config.options import Config
 from realtime.engine.base import Engine, Store
+from realtime.engine.dummy import DummyStore
 from realtime.engine.redis.broker import MetaSettings
 from realtime.engine.redis.bus import Bus, NodeBus, RedisBlockingBus, RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine, RedisStore
@@ -20,6 +21,11 @@ def is_shared(config: Config) -> bool:
     return redis_options.uses_redis(config)
 
 
+def is_dummy(config: Config) -> bool:
+    """Whether what processes without clients publish goes nowhere."""
+    return config.engine == redis_options.DUMMY
+
+
 class Engines:
     """Makes the engines of one process. They share one bus, which has the connections.
 
@@ -30,7 +36,10 @@ class Engines:
         self._own: tuple[Config, RedisBus] | None = None
 
     def engine(self, config: Config) -> Engine | None:
-        """Return the engine of a node that serves clients; None for the memory engine."""
+        """Return the engine of a node that serves clients; None for the memory engine.
+
+        A node has the memory engine, too, where the option says `dummy`.
+        """
         if not is_shared(config):
             return None
         redis, foreign = self._buses(config)
@@ -43,6 +52,8 @@ class Engines:
 
     def blocking_store(self, config: Config) -> Store:
         """Return the store of a process or thread without a node; its coroutines never suspend."""
+        if is_dummy(config):
+            return DummyStore()
         redis, foreign = self._buses(config)
         bus: Bus = (
             RedisBlockingBus(redis) if foreign is None else ForeignBlockingBus(redis, foreign)

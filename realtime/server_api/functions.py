@@ -25,7 +25,7 @@ from realtime.engine import base as nodes_
 from realtime.payload import Payload
 from realtime.protocol import messages
 from realtime.server_api import operations, transactions
-from realtime.server_api.transactions import Publications
+from realtime.server_api.transactions import AfterCommit, Forgiving, Publications, Publisher
 from realtime.serving import refuse_on_loop, serving
 from realtime.site_values import to_payload, user_id
 
@@ -67,7 +67,9 @@ class NodeInfo(TypedDict):
     uptime: int
 
 
-def publish(channel: str, data: object, *, on_commit: bool = True) -> None:
+def publish(
+    channel: str, data: object, *, on_commit: bool = True, fail_silently: bool = False
+) -> None:
     """Publish JSON-serialisable data into a channel.
 
     Inside `transaction.atomic()`, of any database, the publication goes out after the commit, and
@@ -78,22 +80,29 @@ def publish(channel: str, data: object, *, on_commit: bool = True) -> None:
         channel: the name of the channel.
         data: anything that has a JSON form, or that the encoder of `json_encoder` gives one.
         on_commit: False publishes at once, also inside a transaction.
+        fail_silently: drop what cannot be published because this process reaches no clients, or
+            because Redis is away, instead of raising NotServing or EngineUnavailable.
 
     Raises:
         TypeError: the data have no JSON form, or the channel is not a string.
     """
-    _send(_encoded([(channel, data)]), on_commit, "apublish")
+    _send(_encoded([(channel, data)]), on_commit, fail_silently, "apublish")
 
 
-async def apublish(channel: str, data: object) -> None:
+async def apublish(channel: str, data: object, *, fail_silently: bool = False) -> None:
     """Publish JSON-serialisable data into a channel. Async version of `publish`.
 
     It publishes at once: Django's transactions belong to threads.
     """
-    await _asend(_encoded([(channel, data)]))
+    await _asend(_encoded([(channel, data)]), fail_silently)
 
 
-def publish_many(publications: Iterable[tuple[str, object]], *, on_commit: bool = True) -> None:
+def publish_many(
+    publications: Iterable[tuple[str, object]],
+    *,
+    on_commit: bool = True,
+    fail_silently: bool = False,
+) -> None:
     """Publish several (channel, data) pairs, with as few round trips as possible.
 
     Publications into one channel go out in their order. If one of them is refused, none is
@@ -102,35 +111,47 @@ def publish_many(publications: Iterable[tuple[str, object]], *, on_commit: bool 
     Args:
         publications: channel and data of each.
         on_commit: False publishes at once, also inside a transaction.
+        fail_silently: drop what cannot be published because this process reaches no clients, or
+            because Redis is away, instead of raising NotServing or EngineUnavailable.
 
     Raises:
         TypeError: some data have no JSON form, or a channel is not a string.
     """
-    _send(_encoded(publications), on_commit, "apublish_many")
+    _send(_encoded(publications), on_commit, fail_silently, "apublish_many")
 
 
-async def apublish_many(publications: Iterable[tuple[str, object]]) -> None:
+async def apublish_many(
+    publications: Iterable[tuple[str, object]], *, fail_silently: bool = False
+) -> None:
     """Publish several (channel, data) pairs. Async version of `publish_many`, always at once."""
-    await _asend(_encoded(publications))
+    await _asend(_encoded(publications), fail_silently)
 
 
-def broadcast(channels: Iterable[str], data: object, *, on_commit: bool = True) -> None:
+def broadcast(
+    channels: Iterable[str],
+    data: object,
+    *,
+    on_commit: bool = True,
+    fail_silently: bool = False,
+) -> None:
     """Publish the same data into several channels; see `publish` and `publish_many`.
 
     Args:
         channels: the names of the channels. One that is named twice gets the data twice.
         data: anything that has a JSON form.
         on_commit: False publishes at once, also inside a transaction.
+        fail_silently: drop what cannot be published because this process reaches no clients, or
+            because Redis is away, instead of raising NotServing or EngineUnavailable.
 
     Raises:
         TypeError: the data have no JSON form, or `channels` is one name and not a list of names.
     """
-    _send(_to_each(channels, data), on_commit, "abroadcast")
+    _send(_to_each(channels, data), on_commit, fail_silently, "abroadcast")
 
 
-async def abroadcast(channels: Iterable[str], data: object) -> None:
+async def abroadcast(channels: Iterable[str], data: object, *, fail_silently: bool = False) -> None:
     """Publish the same data into several channels. Async version of `broadcast`, always at once."""
-    await _asend(_to_each(channels, data))
+    await _asend(_to_each(channels, data), fail_silently)
 
 
 def _to_each(channels: Iterable[str], data: object) -> list[tuple[str, Payload]]:
@@ -142,16 +163,26 @@ def _encoded(publications: Iterable[tuple[str, object]]) -> list[tuple[str, Payl
     return [(name(channel), to_payload(data)) for channel, data in publications]
 
 
-def _send(publications: Publications, on_commit: bool, async_name: str) -> None:
+def _send(
+    publications: Publications, on_commit: bool, fail_silently: bool, async_name: str
+) -> None:
     transactions.check(publications, serving.config())
     refuse_on_loop(async_name)
-    publisher = serving.after_commit if on_commit else serving.publisher
+    if not fail_silently:
+        publisher = serving.after_commit if on_commit else serving.publisher
+    else:
+        publisher = AfterCommit(_forgiving) if on_commit else _forgiving()
     publisher.send(publications)
 
 
-async def _asend(publications: Publications) -> None:
+async def _asend(publications: Publications, fail_silently: bool) -> None:
     transactions.check(publications, serving.config())
-    await serving.publisher.asend(publications)
+    publisher = _forgiving() if fail_silently else serving.publisher
+    await publisher.asend(publications)
+
+
+def _forgiving() -> Publisher:
+    return Forgiving(lambda: serving.publisher)
 
 
 def unsubscribe(user: Any, channel: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -11,9 +12,11 @@ from django.db import connections, transaction
 from realtime import channel_rules
 from realtime.cluster.member import Member
 from realtime.config.options import Config
-from realtime.errors import BadRequest
+from realtime.errors import BadRequest, EngineUnavailable, NotServing
 from realtime.payload import Payload
 from realtime.server_api import operations
+
+logger = logging.getLogger("realtime.api")
 
 T = TypeVar("T")
 
@@ -60,6 +63,30 @@ class Direct:
 
     async def asend(self, publications: Publications) -> None:
         await self._members.acall(lambda member: operations.publish_many(member, publications))
+
+
+class Forgiving:
+    """Publishes at once, and drops what reaches no clients or no Redis."""
+
+    def __init__(self, publisher: Callable[[], Publisher]) -> None:
+        """`publisher`: returns the one that sends, asked when it does."""
+        self._publisher = publisher
+
+    def send(self, publications: Publications) -> None:
+        try:
+            self._publisher().send(publications)
+        except (NotServing, EngineUnavailable) as error:
+            _log_dropped(publications, error)
+
+    async def asend(self, publications: Publications) -> None:
+        try:
+            await self._publisher().asend(publications)
+        except (NotServing, EngineUnavailable) as error:
+            _log_dropped(publications, error)
+
+
+def _log_dropped(publications: Publications, error: Exception) -> None:
+    logger.info("Could not publish %d publications: %s", len(publications), error)
 
 
 class AfterCommit:

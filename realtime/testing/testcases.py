@@ -6,6 +6,9 @@ import unittest
 from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
+from django.conf import settings
+from django.test import override_settings
+
 from realtime.testing.clients import TestClient
 from realtime.testing.outbox import Outbox, capture, matching
 from realtime.testing.services import TestService
@@ -46,6 +49,16 @@ class RealtimeTestMixin(_Case):
     def realtime_client(self, user: Any = None, **options: Any) -> TestClient:
         """Return a client that is not connected yet; see `TestService.client`."""
         return self.realtime_service.client(user, **options)
+
+    def realtime_settings(self, **options: object) -> None:
+        """Set options of the service until the test ends: `self.realtime_settings(presence=True)`.
+
+        The service of the test starts anew, which closes its clients.
+        """
+        merged = {**getattr(settings, "REALTIME", {}), **options}
+        changed = override_settings(REALTIME=merged)
+        changed.enable()
+        self.addCleanup(changed.disable)
 
     def assertPublished(  # noqa: N802, as unittest spells them
         self, channel: str, data: object = ANY, *, count: int | None = None
