@@ -33,7 +33,7 @@ from realtime.transports.asgi import (
     Send,
     path_of,
 )
-from realtime.transports.servers import daphne, granian
+from realtime.transports.servers import daphne, granian, uvicorn_heads
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS
 from realtime.transports.sockjs.websocket import SockJSConsumer
@@ -219,6 +219,7 @@ class _Application:
             event = await receive()
             if event["type"] == "lifespan.startup":
                 granian.close_clients_on_stop(receive)
+                uvicorn_heads.limit_heads(send)
                 await self._start()
                 await send({"type": "lifespan.startup.complete"})
             elif event["type"] == "lifespan.shutdown":

@@ -12,6 +12,9 @@ HEADERS_MAX_BYTES = 32 * 1024
 """Limit for all headers of a handshake, because each connection keeps some of them. daphne allows
 half of it by itself, uvicorn with websockets-sansio a megabyte."""
 
+HEAD_TIMEOUT = 10.0
+"""Seconds that the head of an HTTP request may take, and the first one from the connection on."""
+
 
 def has_too_many_headers(scope: Scope) -> bool:
     """Return whether the headers of a request are larger than `HEADERS_MAX_BYTES`."""

@@ -87,6 +87,9 @@ def install(rule: BodyRule | None = None) -> bool:
         factory.protocol = ours.ProtocolOfFactory()
         http: Any = importlib.import_module("daphne.http_protocol")
         http.WebRequest = requests.GuardedRequest
+        channels = importlib.import_module("realtime.transports.servers.daphne_channel")
+        if channels.fits():
+            http.HTTPFactory.protocol = channels.make_channel
         _live_with_reactor()
     return True
 

@@ -1,0 +1,61 @@
+"""daphne's HTTP connections, on which the head of a request has to come in time.
+
+Imported by `servers.daphne` only if daphne is loaded. Twisted's time-out is one of silence: a peer
+that sends a byte of a head now and then keeps its connection for ever.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.protocols.basic import LineReceiver
+from twisted.web import http
+
+from realtime.transports.handshake import HEAD_TIMEOUT
+
+_receive_lines: Any = LineReceiver.dataReceived
+_Channel: Any = http.HTTPChannel  # it has no types
+
+
+class TimedChannel(_Channel):  # type: ignore[misc]
+    """One HTTP connection. Twisted's time-out holds between requests and during bodies."""
+
+    _receives_head = False
+    _idle_timeout: float | None = None
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
+        """Begin to wait for the first head."""
+        super().connectionMade()
+        self._idle_timeout = self.timeOut
+        self._begin_head()
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        """Take bytes as Twisted does, but let the time-out of a head run on."""
+        if not self.line_mode:
+            self.resetTimeout()
+        elif not self._receives_head:
+            self._begin_head()
+        _receive_lines(self, data)
+
+    def allHeadersReceived(self) -> None:  # noqa: N802 - Twisted's name
+        """End the head: Twisted's own time-out holds again."""
+        self._receives_head = False
+        self.setTimeout(self._idle_timeout)
+        super().allHeadersReceived()
+
+    def _begin_head(self) -> None:
+        self._receives_head = True
+        self.setTimeout(HEAD_TIMEOUT)
+
+
+def make_channel(factory: Any) -> Any:
+    """Return a connection for a factory of Twisted; in place of `HTTPFactory.protocol`."""
+    return http._GenericHTTPChannelProtocol(TimedChannel())
+
+
+def fits() -> bool:
+    """Return whether the installed Twisted has everything that this needs."""
+    names = ("allHeadersReceived", "connectionMade", "resetTimeout", "setTimeout", "timeOut")
+    return all(hasattr(http.HTTPChannel, name) for name in names) and hasattr(
+        http, "_GenericHTTPChannelProtocol"
+    )

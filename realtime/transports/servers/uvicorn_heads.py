@@ -1,0 +1,113 @@
+"""uvicorn's HTTP connections, on which the head of a request has to come in time.
+
+uvicorn has no such time-out: a peer that sends nothing, or a byte of a head now and then, keeps its
+connection for ever. uvicorn makes connections of a class that its configuration names; while the
+lifespan starts, it can still be replaced by a subclass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections import deque
+from typing import Any
+
+from realtime.transports.asgi import Send
+from realtime.transports.handshake import HEAD_TIMEOUT
+
+_LIFESPAN = ("uvicorn.lifespan.on", "LifespanOn")
+_PROTOCOLS = (
+    ("uvicorn.protocols.http.h11_impl", "H11Protocol"),
+    ("uvicorn.protocols.http.httptools_impl", "HttpToolsProtocol"),
+)
+"""Those that keep the last request in `cycle`."""
+CHECK_INTERVAL = 1.0
+"""Least time between two looks at the heads that have not come."""
+
+
+def limit_heads(send: Send) -> None:
+    """Give the heads of requests a time-out. No effect under other servers.
+
+    Args:
+        send: the one of the lifespan, before its startup is complete.
+    """
+    lifespan = getattr(send, "__self__", None)
+    kind = type(lifespan)
+    if (kind.__module__, kind.__qualname__) != _LIFESPAN:
+        return
+    config = getattr(lifespan, "config", None)
+    base = getattr(config, "http_protocol_class", None)
+    if isinstance(base, type) and (base.__module__, base.__qualname__) in _PROTOCOLS:
+        config.http_protocol_class = timed(base)  # type: ignore[union-attr]
+
+
+def timed(base: type[Any]) -> type[Any]:
+    """Return a subclass of one of uvicorn's HTTP protocols, with `TimedHeads`."""
+    # `servers.uvicorn` knows uvicorn's protocols by their module
+    return type(
+        f"Timed{base.__name__}",
+        (TimedHeads, base),
+        {"__module__": base.__module__, "heads": Heads()},
+    )
+
+
+class Heads:
+    """The heads that have not come, of all connections."""
+
+    def __init__(self) -> None:
+        self._awaited: deque[tuple[float, weakref.ref[TimedHeads], object]] = deque()
+        """Deadline, connection and head, in the order of their deadlines."""
+
+    def wait(self, protocol: TimedHeads, head: object) -> None:
+        """Drop a connection if this head has not come in time."""
+        loop = protocol.loop
+        self._awaited.append((loop.time() + HEAD_TIMEOUT, weakref.ref(protocol), head))
+        if len(self._awaited) == 1:
+            loop.call_later(HEAD_TIMEOUT, self._check, loop)
+
+    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        while self._awaited and self._awaited[0][0] <= now:
+            _, reference, head = self._awaited.popleft()
+            if (protocol := reference()) is not None:
+                protocol.drop_without(head)
+        if self._awaited:
+            loop.call_at(max(self._awaited[0][0], now + CHECK_INTERVAL), self._check, loop)
+
+
+class TimedHeads(asyncio.Protocol):
+    """What a subclass of one of uvicorn's HTTP protocols adds to it."""
+
+    heads: Heads
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    cycle: Any = None
+    """The last request whose head has come; None before the first one."""
+    _cycle: Any = None
+    """`cycle` before the bytes that came last."""
+    _head: object = None
+    """The head that is awaited; None between requests and during one."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for the first head."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes as uvicorn does."""
+        super().data_received(data)
+        if self.cycle is not self._cycle:
+            self._cycle = self.cycle
+            self._head = None
+        elif self._head is None and (self.cycle is None or self.cycle.response_complete):
+            self._wait()
+
+    def _wait(self) -> None:
+        self._head = object()
+        self.heads.wait(self, self._head)
+
+    def drop_without(self, head: object) -> None:
+        """Drop the connection if it is still waiting for this head."""
+        # after an upgrade the transport belongs to a WebSocket
+        if self._head is head and self.transport.get_protocol() is self:
+            self.transport.abort()
