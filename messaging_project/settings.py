@@ -83,8 +83,9 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
 
-# The service. The secrets are made at the first start; the environment overrides them.
-REALTIME = {
+# The service. The secrets are made at the first start. The environment and the file that
+# SERVICE_CONFIG_FILE names override all of this.
+REALTIME_DEFAULTS = {
     "token_hmac_secret_key": secret(DATA_DIR, "token_hmac_secret_key"),
     "api_key": secret(DATA_DIR, "api_key"),
     # for the panel at the root: SERVICE_ADMIN=true and SERVICE_ADMIN_PASSWORD turn it on

@@ -1,10 +1,13 @@
 """The configuration in force, from the environment, Django's settings and a config file.
 
-    environment SERVICE_<OPTION>   >   settings.REALTIME   >   config file
+    environment SERVICE_<OPTION>  >  file that SERVICE_CONFIG_FILE names
+        >  settings.REALTIME  >  file that settings.REALTIME_CONFIG_FILE names
+        >  settings.REALTIME_DEFAULTS
 
 - The prefix of the environment variables is `settings.REALTIME_ENV_PREFIX`.
-- The file is a JSON object of options, like the `config.json` of the reference server. Its path
-  is in SERVICE_CONFIG_FILE in the environment, or in `settings.REALTIME_CONFIG_FILE`.
+- A file is a JSON object of options, like the `config.json` of the reference server.
+- Who starts a process knows more than who wrote the settings, so the environment and what it names
+  come first. REALTIME_DEFAULTS is for settings that others install, as those of the ready site.
 
 The sources are read at the first use and again when settings change, as in tests.
 """
@@ -32,7 +35,13 @@ from realtime.config.reader import InvalidOptions, from_strings, read
 from realtime.config.redis_options import DUMMY, hosts, names_redis, uses_redis
 
 DEFAULT_ENV_PREFIX = "SERVICE_"
-_SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE", "CHANNEL_LAYERS")
+_SETTINGS = (
+    "REALTIME",
+    "REALTIME_DEFAULTS",
+    "REALTIME_ENV_PREFIX",
+    "REALTIME_CONFIG_FILE",
+    "CHANNEL_LAYERS",
+)
 
 OUR_LAYER = "realtime.layer.RedisChannelLayer"
 IN_MEMORY_LAYER = "channels.layers.InMemoryChannelLayer"
@@ -114,20 +123,15 @@ class Configuration:
 def _gather(overrides: Mapping[str, object]) -> Sources:
     prefix: str = getattr(settings, "REALTIME_ENV_PREFIX", DEFAULT_ENV_PREFIX)
     problems: list[Problem] = []
-    from_file = _read_file(prefix, problems)
-    from_settings = getattr(settings, "REALTIME", {})
-    if not isinstance(from_settings, Mapping):
-        problems.append(
-            Problem("source", "The setting REALTIME must be a dict.", "Map option names to values.")
-        )
-        from_settings = {}
     strings, unknown = _read_environment(prefix)
     # an older name given in a stronger source wins over the newer one in a weaker source
     merged: dict[str, object] = {}
     origins: dict[str, Origin] = {}
     by_strength: tuple[tuple[Origin, Mapping[str, object]], ...] = (
-        ("file", from_file),
-        ("settings", from_settings),
+        ("settings", _read_setting("REALTIME_DEFAULTS", problems)),
+        ("file", _read_file(getattr(settings, "REALTIME_CONFIG_FILE", None), problems)),
+        ("settings", _read_setting("REALTIME", problems)),
+        ("file", _read_file(os.environ.get(f"{prefix}CONFIG_FILE"), problems)),
         ("environment", from_strings(strings)),
     )
     for origin, source in by_strength:
@@ -255,8 +259,17 @@ def _read_environment(prefix: str) -> tuple[dict[str, str], list[str]]:
     return strings, sorted(unknown)
 
 
-def _read_file(prefix: str, problems: list[Problem]) -> Mapping[str, Any]:
-    path = os.environ.get(f"{prefix}CONFIG_FILE") or getattr(settings, "REALTIME_CONFIG_FILE", None)
+def _read_setting(name: str, problems: list[Problem]) -> Mapping[str, Any]:
+    options = getattr(settings, name, {})
+    if isinstance(options, Mapping):
+        return options
+    problems.append(
+        Problem("source", f"The setting {name} must be a dict.", "Map option names to values.")
+    )
+    return {}
+
+
+def _read_file(path: str | os.PathLike[str] | None, problems: list[Problem]) -> Mapping[str, Any]:
     if not path:
         return {}
     try:

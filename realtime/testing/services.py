@@ -33,7 +33,7 @@ T = TypeVar("T")
 RECEIVERS_TIMEOUT = 10.0
 """Seconds to wait until receivers of signals were called."""
 
-_SETTINGS = ("REALTIME", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE")
+_SETTINGS = ("REALTIME", "REALTIME_DEFAULTS", "REALTIME_ENV_PREFIX", "REALTIME_CONFIG_FILE")
 
 
 class TestService:

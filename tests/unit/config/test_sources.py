@@ -1,4 +1,4 @@
-"""Where options come from: environment over settings over config file."""
+"""Where options come from, and which place wins."""
 
 from __future__ import annotations
 
@@ -31,26 +31,49 @@ def gathered() -> dict[str, object]:
     return sources.options
 
 
-def test_environment_wins_over_settings_and_settings_over_the_file(
-    config_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SERVICE_API_KEY", "environment")
+def test_places_win_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = [
+        "api_key",
+        "name",
+        "admin_secret",
+        "admin_password",
+        "token_hmac_secret_key",
+    ]
+    places = ["environment", "file of the environment", "settings", "file of settings", "defaults"]
 
-    with override_settings(REALTIME={"api_key": "settings", "name": "settings"}):
+    def of(place: str) -> dict[str, str]:
+        """Each place sets the options from its own on."""
+        return dict.fromkeys(options[places.index(place) :: -1], place)
+
+    monkeypatch.setenv("SERVICE_API_KEY", "environment")
+    files = {}
+    for place in ("file of the environment", "file of settings"):
+        files[place] = tmp_path / f"{place}.json"
+        files[place].write_text(json.dumps(of(place)))
+    monkeypatch.setenv("SERVICE_CONFIG_FILE", str(files["file of the environment"]))
+
+    with override_settings(
+        REALTIME=of("settings"),
+        REALTIME_CONFIG_FILE=files["file of settings"],
+        REALTIME_DEFAULTS=of("defaults"),
+    ):
         config = config_sources.current()
 
-    assert (config.api_key, config.name, config.admin_secret) == ("environment", "settings", "file")
+    assert {name: getattr(config, name) for name in options} == dict(
+        zip(options, places, strict=True)
+    )
 
 
 def test_source_of_each_option_is_told(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_SECRET", "environment")
 
-    with override_settings(REALTIME={"name": "settings", "token_hmac_secret_key": "settings"}):
+    with override_settings(REALTIME={"engine": "memory", "token_hmac_secret_key": "settings"}):
         origins = config_sources.gather().origins
 
     assert origins == {
         "token_hmac_secret_key": "environment",
-        "name": "settings",
+        "engine": "settings",
+        "name": "file",
         "api_key": "file",
         "admin_secret": "file",
     }
@@ -163,16 +186,6 @@ def test_variable_of_an_option_without_effect_is_given_unless_it_is_the_server_s
     sources = config_sources.gather()
 
     assert (sources.options, sources.unknown_variables) == (expected, [])
-
-
-def test_file_named_in_the_environment_wins_over_the_one_in_settings(
-    config_file: Path, tmp_path: Path
-) -> None:
-    other = tmp_path / "other.json"
-    other.write_text('{"api_key": "other"}')
-
-    with override_settings(REALTIME_CONFIG_FILE=str(other)):
-        assert gathered()["api_key"] == "file"
 
 
 def test_file_may_be_named_in_settings(tmp_path: Path) -> None:
