@@ -54,6 +54,8 @@ _SOCKJS_SOCKET = re.compile(r"/[^/.]+/[^/.]+/websocket")
 
 _UPGRADE_EXPECTED = http.Response(400, b"Bad Request\n", "text/plain; charset=utf-8")
 
+_UNAVAILABLE = http.Response(503, b"Service Unavailable\n", "text/plain; charset=utf-8")
+
 
 def application(
     django_application: ASGIApplication,
@@ -97,9 +99,7 @@ class _Application:
     ) -> None:
         self._django = django
         self._websocket = websocket
-        self._consumer = WebSocketConsumer.as_asgi()
         self._sockjs = SockJS(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-        self._sockjs_consumer = SockJSConsumer.as_asgi()
         self._api = api
         self._freeze_gc = settle_heap
         # then the root path may be one that a client sent
@@ -123,18 +123,21 @@ class _Application:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         node = await self._start(wait=not self._failed)
-        if node is not None:
+        config = _config() if node is None else node.config
+        if config is not None:
             path = path_of(scope)
-            config = node.config
             if path == config.websocket_handler_prefix and not config.websocket_disable:
                 headers = [(b"sec-websocket-version", b"13")]
                 await _respond(Exchange(scope, receive, send), _UPGRADE_EXPECTED, headers)
                 return
-            if self._api and path == self._find_api():
+            if node is not None and self._api and path == self._find_api():
                 await _serve_api(node, Exchange(scope, receive, send))
                 return
             if _is_sockjs(path, config):
-                await self._sockjs(node, scope, receive, send)
+                if node is None:
+                    await _respond(Exchange(scope, receive, send), _UNAVAILABLE)
+                else:
+                    await self._sockjs(node, scope, receive, send)
                 return
         await self._django(scope, receive, send)
 
@@ -143,9 +146,8 @@ class _Application:
 
         With `api` off the middleware of the site must see the request, so only its size counts.
         """
-        try:
-            config = serving.config()
-        except InvalidOptions:
+        config = _config()
+        if config is None:
             return None, None
         path = path_of(scope)
         if self._api and path == self._find_api():
@@ -156,9 +158,12 @@ class _Application:
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         node = await self._start()
-        consumer = None if node is None else self._find_consumer(path_of(scope), node.config)
-        if consumer is not None:
+        config = _config() if node is None else node.config
+        consumer = None if config is None else self._find_consumer(path_of(scope), config)
+        if consumer is not None and node is not None:
             await consumer(scope, receive, send)
+        elif consumer is not None and config is not None:
+            await consumer.turn_away(config, scope, receive, send)
         elif self._websocket is not None:
             await self._websocket(scope, receive, send)
         elif node is None:
@@ -168,14 +173,14 @@ class _Application:
             await receive()
             await deny(scope, send, 404, b"Not Found\n")
 
-    def _find_consumer(self, path: str, config: Config) -> ASGIApplication | None:
-        """Return our application for a WebSocket with this path; None if the path is not ours."""
+    def _find_consumer(self, path: str, config: Config) -> WebSocketConsumer | None:
+        """Return our consumer for a WebSocket with this path; None if the path is not ours."""
         if path == config.websocket_handler_prefix and not config.websocket_disable:
-            return self._consumer
+            return WebSocketConsumer()
         if _is_sockjs(path, config) and _SOCKJS_SOCKET.fullmatch(
             path.removeprefix(config.sockjs_handler_prefix)
         ):
-            return self._sockjs_consumer
+            return SockJSConsumer()
         return None
 
     async def _start(self, *, wait: bool = True) -> Node | None:
@@ -235,6 +240,14 @@ class _Application:
             except NoReverseMatch:
                 self._api = False
         return self._api_path
+
+
+def _config() -> Config | None:
+    """Return the configuration in force; None if it has mistakes."""
+    try:
+        return serving.config()
+    except InvalidOptions:
+        return None
 
 
 def _is_sockjs(path: str, config: Config) -> bool:

@@ -11,6 +11,7 @@ See docs/protocol.md, 2.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,17 +20,29 @@ from channels.consumer import AsyncConsumer
 from realtime.clients.client import Client
 from realtime.clients.dispatch import Dispatcher
 from realtime.config import origins
-from realtime.errors import Disconnect, DisconnectMessageTooBig
+from realtime.config.options import Config
+from realtime.errors import (
+    Disconnect,
+    DisconnectMessageTooBig,
+    DisconnectServerError,
+    EngineUnavailable,
+)
 from realtime.node.hooks import NO_HANDSHAKE
 from realtime.node.node import Node
 from realtime.node.outbox import Transport
+from realtime.protocol.frames import Frame
 from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.serving import serving
 from realtime.transports.asgi import ASGIApplication, Receive, Scope, Send
 from realtime.transports.handshake import handshake, has_too_many_headers, header
 from realtime.transports.servers import daphne, uvicorn
 from realtime.transports.servers.daphne import TOO_LARGE
-from realtime.transports.websocket_transport import WebSocketTransport
+from realtime.transports.websocket_transport import (
+    CLOSE_TIMEOUT,
+    WebSocketTransport,
+    close_event,
+    send_event,
+)
 
 
 class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no types
@@ -47,15 +60,12 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         return application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        node = await serving.start()
-        event = await receive()
-        if event["type"] != "websocket.connect":
+        try:
+            node = await serving.start()
+        except EngineUnavailable:
+            await self.turn_away(serving.config(), scope, receive, send)
             return
-        if not origins.is_allowed(header(scope, b"origin"), node.config.allowed_origins):
-            await deny(scope, send, *self.refusal)
-            return
-        if has_too_many_headers(scope):
-            await deny(scope, send, 431, b"Request Header Fields Too Large\n")
+        if not await self._admit(node.config, scope, receive, send):
             return
         codec, subprotocol = self.negotiate(scope, node.codecs)
         limit = self.size_limit(node)
@@ -81,6 +91,38 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         finally:
             transport.closed()
             client.close(None)
+
+    async def turn_away(self, config: Config, scope: Scope, receive: Receive, send: Send) -> None:
+        """Close a connection with code and advice where there is no node yet: Redis is away."""
+        if not await self._admit(config, scope, receive, send):
+            return
+        _, subprotocol = self.negotiate(scope, Codecs(config.v3_use_offset))
+        await send({"type": "websocket.accept", "subprotocol": subprotocol})
+        disconnect = DisconnectServerError()
+        for frame in self.last_frames(disconnect):
+            await send(send_event(frame))
+        await send(close_event(disconnect))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                while (await receive())["type"] != "websocket.disconnect":
+                    pass
+
+    async def _admit(self, config: Config, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Return whether a handshake may be accepted; otherwise refuse it."""
+        event = await receive()
+        if event["type"] != "websocket.connect":
+            return False
+        if not origins.is_allowed(header(scope, b"origin"), config.allowed_origins):
+            await deny(scope, send, *self.refusal)
+            return False
+        if has_too_many_headers(scope):
+            await deny(scope, send, 431, b"Request Header Fields Too Large\n")
+            return False
+        return True
+
+    def last_frames(self, disconnect: Disconnect) -> Sequence[Frame]:
+        """Return the frames to send before the close frame where no client was made."""
+        return ()
 
     def size_limit(self, node: Node) -> int | None:
         """Return the largest frame of a client in bytes; None for no limit."""

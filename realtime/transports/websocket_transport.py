@@ -33,6 +33,11 @@ def send_event(frame: Frame) -> dict[str, Any]:
     return {"type": "websocket.send", "text": frame.data.decode()}
 
 
+def close_event(disconnect: Disconnect) -> dict[str, Any]:
+    """Return the ASGI event that closes a connection with code and advice."""
+    return {"type": "websocket.close", "code": disconnect.code, "reason": disconnect.advice}
+
+
 class WebSocketTransport:
     """Carries frames for one client over an ASGI WebSocket. See `outbox.Transport`."""
 
@@ -102,13 +107,7 @@ class WebSocketTransport:
                 self.ready = False  # nothing follows a close frame (RFC 6455, 5.5.1)
                 if last is not None:
                     await self._send(send_event(last))
-                await self._send(
-                    {
-                        "type": "websocket.close",
-                        "code": disconnect.code,
-                        "reason": disconnect.advice,
-                    }
-                )
+                await self._send(close_event(disconnect))
                 await self._closed.wait()
         except TimeoutError:
             self.abandon()  # the peer neither reads nor answers

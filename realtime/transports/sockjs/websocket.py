@@ -31,6 +31,10 @@ def _wrapped(frame: Frame) -> Frame:
     return Frame(frame.form(SOCKJS.messages), binary=False)
 
 
+def _closing(disconnect: Disconnect) -> Frame:
+    return Frame(SOCKJS.close(disconnect.code, disconnect.advice), binary=False)
+
+
 class SockJSTransport:
     """Carries SockJS frames over a WebSocket. See `outbox.Transport`."""
 
@@ -63,8 +67,7 @@ class SockJSTransport:
 
     async def close(self, disconnect: Disconnect) -> None:
         self._heartbeat.cancel()
-        last = Frame(SOCKJS.close(disconnect.code, disconnect.advice), binary=False)
-        await self._websocket.close(disconnect, last)
+        await self._websocket.close(disconnect, _closing(disconnect))
 
     def closed(self) -> None:
         """Send nothing more: the connection is lost."""
@@ -85,6 +88,9 @@ class SockJSConsumer(WebSocketConsumer):
     """One SockJS session over WebSocket."""
 
     refusal = 200, b""  # as the reference server
+
+    def last_frames(self, disconnect: Disconnect) -> Sequence[Frame]:
+        return _OPEN, _closing(disconnect)
 
     def size_limit(self, node: Node) -> int | None:
         limit = node.config.message_size_limit_bytes

@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed
 
 from tests.conftest import connection_token, start_cluster
 from tests.live.api_client import SHELLS, Answer, line, post
 from tests.live.processes import call_view
-from tests.protocol_client import open_client
+from tests.protocol_client import Closed, open_client
 from tests.redis_server import RedisServer
 from tests.server import Server
 
@@ -66,12 +66,10 @@ def pages(server: Server, seconds: float) -> list[Page]:
     return fetched
 
 
-async def refused(server: Server) -> int:
-    """The status with which a client is turned away."""
-    with pytest.raises(InvalidStatus) as caught:
-        async with open_client(server.socket, connected=False):
-            pass
-    return caught.value.response.status_code
+async def turned_away(server: Server) -> tuple[int, str]:
+    """The code and the reason with which a client is closed."""
+    async with open_client(server.socket, connected=False) as client:
+        return await client.closed()
 
 
 def timed(count: int, look: Callable[[], Look]) -> list[tuple[Look, float]]:
@@ -91,7 +89,7 @@ async def wait_until_served(server: Server) -> None:
         try:
             async with open_client(server.socket, token=connection_token("17")):
                 return
-        except InvalidStatus:
+        except (Closed, ConnectionClosed):
             assert time.monotonic() < deadline, f"no client was served within {COMES_BACK} s"
 
 
@@ -109,8 +107,10 @@ class Began(NamedTuple):
     server: Server
     mend: Callable[[], object]
     first: Page
+    sockjs: int
+    """The status of a request for SockJS."""
     pages: list[Page]
-    clients: list[tuple[int, float]]
+    clients: list[tuple[tuple[int, str], float]]
     answers: list[tuple[Answer, float]]
 
 
@@ -131,13 +131,16 @@ def began(
         servers += start_cluster(tmp_path_factory, 1, redis, server=kind, **OPTIONS)
         (server,) = servers
         first = page(server)
+        sockjs = post(server, method="GET", path="/connection/sockjs/info", headers={}).status
         with ThreadPoolExecutor(3) as threads:
             fetching = threads.submit(pages, server, PAGES_FOR)
-            clients = threads.submit(timed, 3, lambda: asyncio.run(refused(server)))
+            clients = threads.submit(timed, 3, lambda: asyncio.run(turned_away(server)))
             body = line("publish", {"channel": "kept:a", "data": 1})
             answers = threads.submit(timed, 2, lambda: post(server, body))
             fetched = fetching.result(), clients.result(), answers.result()
-        yield Began(server, redis.start if lost == "away" else redis.resume, first, *fetched)
+        yield Began(
+            server, redis.start if lost == "away" else redis.resume, first, sockjs, *fetched
+        )
     finally:
         for server in servers:
             server.discard()
@@ -150,11 +153,16 @@ def test_pages_are_quick_on_a_server_that_began_without_redis(began: Began) -> N
     assert_quick(began.pages)
 
 
-def test_clients_are_refused_in_time_on_a_server_that_began_without_redis(began: Began) -> None:
-    for status, seconds in began.clients:
-        # where a server cannot send a status of ours it sends 403
-        assert status in (503, 403)
+def test_clients_get_code_and_advice_in_time_on_a_server_that_began_without_redis(
+    began: Began,
+) -> None:
+    for closed, seconds in began.clients:
+        assert closed == (3004, '{"reason":"internal server error","reconnect":true}')
         assert seconds < START_PATIENCE + SLACK
+
+
+def test_sockjs_is_unavailable_on_a_server_that_began_without_redis(began: Began) -> None:
+    assert began.sockjs == 503
 
 
 def test_api_of_a_server_that_began_without_redis_answers_error_100_in_time(began: Began) -> None:

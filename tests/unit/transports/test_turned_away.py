@@ -1,0 +1,64 @@
+"""Clients that come while there is no node: they get code and advice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from realtime.config.options import Config
+from realtime.transports.sockjs.websocket import SockJSConsumer
+from realtime.transports.websocket import WebSocketConsumer
+
+ADVICE = '{"reason":"internal server error","reconnect":true}'
+SCOPE = {
+    "type": "websocket",
+    "query_string": b"",
+    "headers": [(b"origin", b"https://example.org")],
+    "subprotocols": ["centrifuge-protobuf"],
+}
+CLOSE = {"type": "websocket.close", "code": 3004, "reason": ADVICE}
+
+
+async def turn_away(consumer: WebSocketConsumer, *origins: str) -> list[Mapping[str, Any]]:
+    """Return what a client gets of which the connection is closed by both sides."""
+    sent: list[Mapping[str, Any]] = []
+
+    async def send(event: Mapping[str, Any]) -> None:
+        sent.append(event)
+        if event["type"] == "websocket.close":
+            received.put_nowait({"type": "websocket.receive", "bytes": b"late"})
+            received.put_nowait({"type": "websocket.disconnect", "code": 3004})
+
+    received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    received.put_nowait({"type": "websocket.connect"})
+    config = Config(allowed_origins=origins or None)
+    await consumer.turn_away(config, dict(SCOPE), received.get, send)
+    return sent
+
+
+async def test_client_is_accepted_and_closed() -> None:
+    accept = {"type": "websocket.accept", "subprotocol": "centrifuge-protobuf"}
+
+    assert await turn_away(WebSocketConsumer()) == [accept, CLOSE]
+
+
+async def test_client_of_sockjs_gets_its_frames() -> None:
+    frames = [event.get("text") for event in await turn_away(SockJSConsumer())]
+
+    assert frames == [
+        None,
+        "o",
+        r'c[3004,"{\"reason\":\"internal server error\",\"reconnect\":true}"]',
+        None,
+    ]
+
+
+@pytest.mark.parametrize("origin", ["https://example.com"])
+async def test_origin_that_is_not_allowed_is_refused_as_ever(origin: str) -> None:
+    events = await turn_away(WebSocketConsumer(), origin)
+
+    assert [event["type"] for event in events] == ["websocket.close"]
+    assert events[0]["code"] == 1000
