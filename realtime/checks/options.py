@@ -32,6 +32,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "layer": "realtime.E019",
     "proxy_endpoint": "realtime.E020",
     "personal_boundary": "realtime.E023",
+    "sockjs_iframe": "realtime.E025",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -59,6 +60,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E019: `channel_layer` is not in `CHANNEL_LAYERS`, or is in memory.
     E020: a `proxy_*_endpoint` is not an http or https URL.
     E023: `user_subscribe_to_personal` without `channel_user_boundary`.
+    E025: `sockjs_iframe` without origins, or with a script that cannot be trusted.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])

@@ -94,6 +94,14 @@ class ChannelOptions:
         return self.history_size > 0 and self.history_lifetime > 0
 
 
+SOCKJS_URL = "https://cdn.jsdelivr.net/npm/sockjs-client@1/dist/sockjs.min.js"
+SOCKJS_SCRIPT = (
+    "https://cdn.jsdelivr.net/npm/sockjs-client@1.6.1/dist/sockjs.min.js",
+    "sha384-svdnwiXBL+Js+yUneJSRFy24NgGiOfDM/vkQl/vCeVrcbYD6yW8EwPr1FnxTEZsR",
+)
+"""What the default URL stands for: one version of the file, and its integrity."""
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """All options of one installation. Secrets do not show in its repr."""
@@ -264,9 +272,12 @@ class Config:
     )
     sockjs_handler_prefix: str = _option("/connection/sockjs", "Prefix of the SockJS paths.")
     sockjs_disable: bool = _option(False, "Do not serve SockJS.")
-    sockjs_url: str = _option(
-        "https://cdn.jsdelivr.net/npm/sockjs-client@1/dist/sockjs.min.js",
-        "URL of the SockJS library, for the iframe page.",
+    sockjs_iframe: bool = _option(
+        False, "Serve the page for SockJS' transports in an iframe, to allowed_origins."
+    )
+    sockjs_url: str = _option(SOCKJS_URL, "URL of the SockJS library, for the iframe page.")
+    sockjs_integrity: str = _option(
+        "", "Integrity of that file, such as sha384-...; not needed for the default URL."
     )
     sockjs_heartbeat_delay: int = _option(
         25, "Seconds without messages after which a SockJS client gets a heartbeat; 0: never."
@@ -286,6 +297,13 @@ class Config:
         if self.websocket_message_size_limit < 0:
             return None
         return self.websocket_message_size_limit or 65536
+
+    @property
+    def sockjs_script(self) -> tuple[str, str]:
+        """The URL of the SockJS library, and its integrity, empty if it is not known."""
+        if self.sockjs_url == SOCKJS_URL and not self.sockjs_integrity:
+            return SOCKJS_SCRIPT
+        return self.sockjs_url, self.sockjs_integrity
 
 
 CHANNEL_OPTION_FIELDS: Mapping[str, Field[Any]] = {f.name: f for f in fields(ChannelOptions)}

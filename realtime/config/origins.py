@@ -22,6 +22,9 @@ MAX_ALTERNATIVES = 1000
 
 # as fnmatch, a set holds at least one character, which may be its closing bracket
 _TOKEN = re.compile(r"\[[!^]?+\]?+[^]]*+\]|[^][{},]+|.", re.DOTALL)
+_SOURCE = re.compile(
+    r"[a-z][a-z0-9+.-]*+://(?:\*\.)?[a-z0-9_-]++(?:\.[a-z0-9_-]++)*+(?::(?:\*|[0-9]++))?"
+)
 _RANGE = re.compile(r"(.)-(.)", re.DOTALL)
 
 
@@ -48,6 +51,28 @@ def check_pattern(pattern: str) -> None:
             has more than `MAX_ALTERNATIVES` combinations of alternatives.
     """
     _compile(pattern)
+
+
+def is_pattern(pattern: str) -> bool:
+    """Return whether a pattern can be used."""
+    try:
+        check_pattern(pattern)
+    except ValueError:
+        return False
+    return True
+
+
+def frame_ancestors(pattern: str) -> list[str]:
+    """Return a pattern in the words of a content security policy.
+
+    Raises:
+        ValueError: it cannot be said there. `*` may stand for the first labels of the host
+            (`https://*.example.org`) or for the port.
+    """
+    sources = _expand(iter(_TOKEN.findall(pattern.lower())))
+    if not all(map(_SOURCE.fullmatch, sources)):
+        raise ValueError(f"{pattern!r} does not name a scheme and a host")
+    return sources
 
 
 @lru_cache(maxsize=256)

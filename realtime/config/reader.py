@@ -29,6 +29,8 @@ from realtime.config.options import (
 )
 
 NAMESPACE_NAME = re.compile(r"[-a-zA-Z0-9_]{2,}")
+_SCRIPT_URL = re.compile(r"(?:https?://[^\s;,'\"/@\\]+)?/(?!/)[^\s;,'\"\\]*")
+"""A script of another host, or of this site; it can be named in a content security policy."""
 MAXIMUM = 2**53
 """The largest value of any number. As seconds it still fits into Redis' integers when counted in
 milliseconds, and Lua, whose numbers are floating point, is exact up to here."""
@@ -83,6 +85,7 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
         _check_personal_channel,
         _check_presence_intervals,
         _check_origins,
+        _check_sockjs_iframe,
         _check_endpoints,
         redis_options.problems,
     ):
@@ -288,6 +291,34 @@ def _check_origins(config: Config) -> Iterator[Problem]:
                 f"allowed_origins: {error}.",
                 "Use *, ?, [..] and {a,b}; for example https://*.example.org.",
             )
+
+
+def _check_sockjs_iframe(config: Config) -> Iterator[Problem]:
+    if not config.sockjs_iframe or config.sockjs_disable:
+        return
+    try:
+        if config.allowed_origins is None:
+            raise ValueError("allowed_origins is not set")
+        for pattern in filter(origins.is_pattern, config.allowed_origins):
+            origins.frame_ancestors(pattern)
+    except ValueError as error:
+        yield Problem(
+            "sockjs_iframe",
+            f"sockjs_iframe needs to know which origins may frame its page: {error}.",
+            "Set allowed_origins to origins such as https://example.org or https://*.example.org.",
+        )
+    if not _SCRIPT_URL.fullmatch(config.sockjs_url):
+        yield Problem(
+            "sockjs_iframe",
+            "sockjs_url is not the URL of a script.",
+            "Use an https URL, or a path of this site such as /static/sockjs.min.js.",
+        )
+    elif not config.sockjs_url.startswith("/") and not config.sockjs_script[1]:
+        yield Problem(
+            "sockjs_iframe",
+            "sockjs_url names another host, and sockjs_integrity is not set.",
+            "Set sockjs_integrity, or serve the file on this site: /static/sockjs.min.js.",
+        )
 
 
 def _check_endpoints(config: Config) -> Iterator[Problem]:

@@ -166,7 +166,7 @@ def _endpoints(request: Request) -> dict[str, Endpoint]:
     path = request.path
     if path in _SERVER_ROUTES:
         return _SERVER_ROUTES[path]
-    if _IFRAME.fullmatch(path):
+    if _IFRAME.fullmatch(path) and request.node.config.sockjs_iframe:
         return {"GET": _iframe}
     return _SESSION_ROUTES.get(request.transport, {})
 
@@ -197,12 +197,18 @@ async def _info(request: Request) -> None:
 
 
 async def _iframe(request: Request) -> None:
-    page, tag = iframe.page(request.node.config.sockjs_url)
-    headers = [(b"etag", tag), *_cached()]
-    if (header(request.exchange.scope, b"if-none-match") or "").encode("latin-1") == tag:
+    page = iframe.page(request.node.config)
+    # not cached without asking: the origins in the policy may change
+    headers = [
+        (b"etag", page.tag),
+        (b"cache-control", b"public, no-cache"),
+        (b"content-security-policy", page.policy),
+        (b"x-content-type-options", b"nosniff"),
+    ]
+    if (header(request.exchange.scope, b"if-none-match") or "").encode("latin-1") == page.tag:
         await request.exchange.respond(304, headers=headers)
     else:
-        await request.exchange.respond(200, page, formats.HTML, headers)
+        await request.exchange.respond(200, page.content, formats.HTML, headers)
 
 
 def _options(*methods: str) -> Endpoint:

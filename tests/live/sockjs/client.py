@@ -38,7 +38,7 @@ QUICK: Mapping[str, Any] = {
     "allowed_origins": [ALLOWED_ORIGIN],
     "client_stale_close_delay": 2,
     "sockjs_heartbeat_delay": 1,
-    "sockjs_url": 'https://site.example/sockjs.js?a="b"&c',
+    "sockjs_iframe": True,
 }
 """Options of the shared servers on which nothing takes long."""
 

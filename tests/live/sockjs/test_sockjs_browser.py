@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.browser import browsing
+from tests.browser import browsing, console
 from tests.conftest import connection_token
 from tests.js_builds import require_packages
 from tests.server import Server, wait_until
@@ -17,6 +17,8 @@ from tests.tcp_proxy import TcpProxy
 
 OPTIONS: dict[str, Any] = {
     "sockjs_url": "/sockjs/sockjs.js",
+    "sockjs_iframe": True,
+    "allowed_origins": ["http://127.0.0.1:*", "http://localhost:*"],
     "namespaces": [{"name": "chat", "publish": True, "presence": True}],
 }
 
@@ -183,12 +185,28 @@ def test_page_of_an_origin_that_is_not_allowed_cannot_begin(
     page: Page, serve: Callable[..., Server]
 ) -> None:
     """It may not even read /info, without which the library tries no transport."""
-    server = serve(**OPTIONS, allowed_origins=["http://127.0.0.1:*"])
+    server = serve(**{**OPTIONS, "allowed_origins": ["http://127.0.0.1:*"]})
     page.open(other_origin(server))
 
     end = page.end_of_session(server.address, "jsonp-polling")
 
     assert end == {"code": 1002, "reason": "Cannot connect to server"}
+
+
+def test_page_of_an_origin_that_is_not_allowed_cannot_frame_ours(
+    page: Page, serve: Callable[..., Server], browser: Chrome
+) -> None:
+    server = serve(**{**OPTIONS, "allowed_origins": ["http://127.0.0.1:*"]})
+    page.open(other_origin(server))
+    console(browser)
+
+    page.run(
+        "document.body.append(document.createElement('iframe'));"
+        "document.querySelector('iframe').src = arguments[0];",
+        server.address + "/connection/sockjs/iframe.html",
+    )
+
+    wait_until(lambda: "frame-ancestors" in "".join(console(browser)))
 
 
 # falling back
