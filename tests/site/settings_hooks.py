@@ -13,9 +13,6 @@ LOGIN_REDIRECT_URL = "chat-page"
 LOGOUT_REDIRECT_URL = "login"
 LOGIN_URL = "login"
 
-# quick, and for tests only
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
 SESSION_ENGINE = f"django.contrib.sessions.backends.{os.environ.get('TEST_SESSIONS', 'db')}"
 
 # sessions in files stand beside the database
