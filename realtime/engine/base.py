@@ -44,10 +44,16 @@ class History(NamedTuple):
 
     publications: those that were asked for and are still kept, oldest first, without a gap.
     position: the top of the stream; its offset is 0 before the first publication.
+    top_uid: the UID of the publication at the top; "" where it is unknown.
+    previous_uid: that of the publication before the first of `publications`, the same.
+
+    UIDs show whether a stream that was counted on from an older position is still the same.
     """
 
     publications: tuple[Publication, ...]
     position: StreamPosition
+    top_uid: str = ""
+    previous_uid: str = ""
 
 
 class NodeInfo(Struct, frozen=True, gc=False):
@@ -175,6 +181,10 @@ class Streams(Protocol):
 
     async def position(self, channel: ChannelName) -> StreamPosition:
         """Return the top position of a channel, the one that `history` would return."""
+        ...
+
+    async def top(self, channel: ChannelName) -> History:
+        """Return what `history` would return, without publications."""
         ...
 
     async def remove_history(self, channel: ChannelName) -> None:

@@ -46,6 +46,9 @@ class DummyStreams:
     async def position(self, channel: ChannelName) -> StreamPosition:
         return NOWHERE
 
+    async def top(self, channel: ChannelName) -> History:
+        return History((), NOWHERE)
+
     async def remove_history(self, channel: ChannelName) -> None:
         pass
 

@@ -71,6 +71,11 @@ class _Stream:
     def position(self) -> StreamPosition:
         return StreamPosition(self.top, self.epoch)
 
+    @property
+    def top_uid(self) -> str:
+        """The UID of the last publication; "" when it is not kept any more."""
+        return self.publications[-1].uid if self.publications else ""
+
 
 class MemoryBroker:
     """See `engine.base.Broker` for the contract."""
@@ -140,7 +145,7 @@ class MemoryBroker:
             return History((), self._first_position(channel))
         self._touch(channel, stream)
         kept = tuple(p for p in stream.publications if p.offset >= since)
-        return History(kept, stream.position)
+        return History(kept, stream.position, stream.top_uid)
 
     async def position(self, channel: ChannelName) -> StreamPosition:
         stream = self._streams.get(channel)
@@ -148,6 +153,13 @@ class MemoryBroker:
             return self._first_position(channel)
         self._touch(channel, stream)
         return stream.position
+
+    async def top(self, channel: ChannelName) -> History:
+        stream = self._streams.get(channel)
+        if stream is None:
+            return History((), self._first_position(channel))
+        self._touch(channel, stream)
+        return History((), stream.position, stream.top_uid)
 
     async def remove_history(self, channel: ChannelName) -> None:
         stream = self._streams.get(channel)

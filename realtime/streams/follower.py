@@ -74,7 +74,7 @@ class StreamFollower:
             EngineUnavailable: Redis did not answer, or refused.
         """
         self._order.begin_read()
-        self._deliver_all(self._order.start(await self._streams.position(self._channel)))
+        self._deliver_all(self._order.start(await self._streams.top(self._channel)))
 
     def on_publication(self, publication: Publication, position: StreamPosition) -> None:
         """Take a publication from the engine."""
@@ -121,7 +121,7 @@ class StreamFollower:
         """
         if self._stopped:
             return
-        if self._reader is None and await self._streams.position(self._channel) != self.position:
+        if self._reader is None and not self._order.is_at(await self._streams.top(self._channel)):
             await self.reach(None)
 
     async def reach(self, position: StreamPosition | None) -> None:
@@ -197,9 +197,9 @@ class StreamFollower:
         self._order.begin_read()
         if renew and own is not None:
             await self._streams.renew_epoch(self._channel, own.epoch)
-        position = await self._streams.position(self._channel)
+        top = await self._streams.top(self._channel)
         self._lost()
-        self._deliver_all(self._order.start(position))
+        self._deliver_all(self._order.start(top))
 
 
 def _ignore(*_: object) -> None:

@@ -94,11 +94,11 @@ class StreamOrder:
         """Whether the stream must be read: something is missing, or may be."""
         return self._suspected != self._cleared or bool(self._early)
 
-    def start(self, position: StreamPosition) -> list[Publication]:
-        """Follow the stream from a position on; also after `StreamLost`.
+    def start(self, top: History) -> list[Publication]:
+        """Follow the stream from its top on; also after `StreamLost`.
 
         Args:
-            position: as it was read since `begin_read`.
+            top: as it was read since `begin_read`.
 
         Returns:
             The publications to deliver now, in order.
@@ -106,8 +106,8 @@ class StreamOrder:
         if self.position is not None:
             # of the stream that was lost; or they came after its new position was read
             self._epoch = self.position.epoch
-        self.position = position
-        self._uid = ""
+        self.position = position = top.position
+        self._uid = top.top_uid
         self._cleared = self._suspected_at_read
         if self._early and self._epoch != position.epoch:
             self._early.clear()
@@ -140,6 +140,13 @@ class StreamOrder:
         self._uid = publication.uid
         return [publication]
 
+    def is_at(self, top: History) -> bool:
+        """Return whether the last publication that was delivered is the top of the stream."""
+        return top.position == self.position and self._is_last(top.top_uid)
+
+    def _is_last(self, uid: str) -> bool:
+        return "" in (uid, self._uid) or uid == self._uid
+
     def suspect_loss(self) -> None:
         """Deliver nothing until the stream was read: publications may have been lost."""
         self._suspected += 1
@@ -162,7 +169,7 @@ class StreamOrder:
             The publications to deliver now, in order.
 
         Raises:
-            StreamLost: it does not continue; call `begin_read`, read the position, and `start`.
+            StreamLost: it does not continue; call `begin_read`, read the top, and `start`.
         """
         last = self.position
         assert last is not None
@@ -187,10 +194,15 @@ class StreamOrder:
         return StreamLost(renew)
 
     def _diverged(self, history: History, last: StreamPosition) -> bool:
-        """Return whether another publication stands in the place of the last delivered one."""
-        return any(
-            p.offset == last.offset and self._uid not in ("", p.uid) for p in history.publications
-        )
+        """Return whether another publication stands, or stood, in the place of the last one."""
+        if history.position.offset == last.offset:
+            return not self._is_last(history.top_uid)
+        for publication in history.publications:
+            if publication.offset == last.offset:
+                return not self._is_last(publication.uid)
+            if publication.offset == last.offset + 1:  # it is not kept any more
+                return not self._is_last(history.previous_uid)
+        return False
 
     def _keep(self, publication: Publication) -> None:
         if len(self._early) >= MAX_EARLY:

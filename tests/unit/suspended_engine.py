@@ -142,6 +142,10 @@ class SuspendedBroker(ListedBroker):
     async def position(self, channel: str) -> StreamPosition:
         return await self.gate.through("position", super().position, channel)
 
+    async def top(self, channel: str) -> History:
+        """Held as `position`, which it takes the place of."""
+        return await self.gate.through("position", super().top, channel)
+
     async def renew_epoch(self, channel: str, epoch: str) -> None:
         await self.gate.through("renew_epoch", super().renew_epoch, channel, epoch)
 

@@ -106,6 +106,7 @@ class RedisStreams:
                 options.history_lifetime,
                 self._meta.lifetime,
                 self._meta.epoch_per_run,
+                publication.uid,
             )
         return GroupMessage(self._keys.group(channel), content, stream)
 
@@ -116,16 +117,19 @@ class RedisStreams:
     # streams
 
     async def history(self, channel: ChannelName, since: int = 0) -> History:
-        position, entries = await self._read(channel, since)
+        position, entries, top_uid = await self._read(channel, since)
         publications: list[Publication] = []
+        previous_uid = ""
         for entry in entries:
             try:
+                if not publications:
+                    previous_uid = _previous_uid(entry)
                 publications.append(self._publication(entry))
             except Exception as error:  # serializers and decoders raise all kinds of them
                 # it is lost, as if it was trimmed; those after it are without a gap again
                 publications.clear()
                 self._log_undecodable(channel, error)
-        return History(tuple(publications), position)
+        return History(tuple(publications), position, top_uid, previous_uid)
 
     def _publication(self, entry: Entry) -> Publication:
         """Return the publication in an entry.
@@ -152,6 +156,10 @@ class RedisStreams:
     async def position(self, channel: ChannelName) -> StreamPosition:
         return (await self._read(channel, None))[0]
 
+    async def top(self, channel: ChannelName) -> History:
+        position, _, top_uid = await self._read(channel, None)
+        return History((), position, top_uid)
+
     async def remove_history(self, channel: ChannelName) -> None:
         await self._shards.command(channel, b"DEL", self._keys.stream(channel)[0])
 
@@ -163,8 +171,12 @@ class RedisStreams:
 
     async def _read(
         self, channel: ChannelName, since: int | None
-    ) -> tuple[StreamPosition, list[Entry]]:
-        """Read the top position, and the entries from an offset on; None: no entries."""
+    ) -> tuple[StreamPosition, list[Entry], str]:
+        """Read the top position, the entries from an offset on, and the UID at the top.
+
+        Args:
+            since: the offset; None: no entries.
+        """
         arguments = (
             # clients choose it, and the IDs of entries end there
             "" if since is None else min(max(since, 0), UINT64_MAX),
@@ -174,8 +186,14 @@ class RedisStreams:
         )
         reply = await self._shards.run(channel, READ, self._keys.stream(channel), arguments)
         with decoding("a position"):
-            offset, epoch, entries = reply
-            return StreamPosition(int(offset), epoch.decode()), entries
+            offset, epoch, entries, top_uid = reply
+            return StreamPosition(int(offset), epoch.decode()), entries, top_uid.decode()
+
+
+def _previous_uid(entry: Entry) -> str:
+    """Return the UID of the publication before an entry, as `append.lua` wrote it there."""
+    fields = entry[1]
+    return fields[3].decode() if len(fields) > 2 and fields[2] == b"p" else ""
 
 
 class RedisBroker(RedisStreams):

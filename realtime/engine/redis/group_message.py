@@ -38,6 +38,8 @@ class StreamSettings(NamedTuple):
     """Seconds to remember the position of an unused stream; 0: forever."""
     epoch_per_run: bool = False
     """Begin new epochs when Redis was restarted."""
+    uid: str = ""
+    """Of the publication in the message."""
 
 
 class GroupMessage(NamedTuple):

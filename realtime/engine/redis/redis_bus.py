@@ -93,6 +93,7 @@ class RedisBus:
             new_epoch(),
             int(stream.epoch_per_run),
             channel if send else "",
+            stream.uid,
         )
         return self.shard_of(channel), ScriptCall(APPEND, stream.keys, arguments)
 

@@ -16,7 +16,7 @@ Entry: TypeAlias = tuple[bytes, list[bytes]]
 """An entry of a stream: its ID, and its fields with their values."""
 
 APPEND: Script[tuple[int, bytes]] = Script.load(_DIRECTORY / "append.lua")
-READ: Script[tuple[int, bytes, list[Entry]]] = Script.load(_DIRECTORY / "read.lua")
+READ: Script[tuple[int, bytes, list[Entry], bytes]] = Script.load(_DIRECTORY / "read.lua")
 RENEW_EPOCH: Script[int] = Script.load(_DIRECTORY / "renew_epoch.lua")
 ADD_PRESENCE: Script[None] = Script.load(_DIRECTORY / "add_presence.lua")
 REMOVE_PRESENCE: Script[None] = Script.load(_DIRECTORY / "remove_presence.lua")

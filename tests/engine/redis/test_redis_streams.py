@@ -34,6 +34,35 @@ def names(bench: RedisBench, channel: str) -> tuple[str, str, str]:
 # appending
 
 
+async def test_uids_of_the_top_and_of_the_one_before_are_known_when_nothing_is_kept(
+    engine: RedisBench, unique: str
+) -> None:
+    await engine.publish(unique, 1, 2)
+    one, two = (await engine.broker.history(unique)).publications
+    await engine.broker.remove_history(unique)
+    assert (await engine.broker.history(unique)).top_uid == two.uid
+    assert await engine.broker.top(unique) == await engine.broker.history(unique)
+
+    await engine.publish(unique, 3)
+
+    history = await engine.broker.history(unique)
+    assert (history.publications[0].offset, history.previous_uid) == (3, two.uid)
+    assert len({one.uid, two.uid, history.top_uid}) == 3
+
+
+async def test_uid_that_an_older_version_did_not_write_is_unknown(
+    engine: RedisBench, unique: str
+) -> None:
+    await engine.publish(unique, 1)
+    with engine.client() as client:  # as older versions publish
+        client.hset(names(engine, unique)[1], "s", 2)
+
+    assert (await engine.broker.top(unique)).top_uid == ""
+    await engine.publish(unique, 3)
+    history = await engine.broker.history(unique, 3)
+    assert (history.top_uid, history.previous_uid) == (history.publications[0].uid, "")
+
+
 @pytest.mark.parametrize("size", [1, 2, 100, 257])
 async def test_stream_is_trimmed_exactly(engine: RedisBench, unique: str, size: int) -> None:
     """Redis keeps streams in nodes of a hundred entries, and could trim whole nodes only."""

@@ -16,11 +16,11 @@ def publication(offset: int, uid: str = "") -> Publication:
     return Publication(data("1"), None, offset, uid or f"u{offset}")
 
 
-def started(offset: int) -> StreamOrder:
-    """Return an order that was started at this offset."""
+def started(offset: int, uid: str = "") -> StreamOrder:
+    """Return an order that was started at this offset; `uid`: of the publication there."""
     order = StreamOrder()
     order.begin_read()
-    assert order.start(StreamPosition(offset, E)) == []
+    assert order.start(History((), StreamPosition(offset, E), uid)) == []
     return order
 
 
@@ -48,4 +48,5 @@ def lose(order: StreamOrder, top: int, *kept: int, epoch: str = E) -> None:
 
 
 def start(order: StreamOrder, offset: int, epoch: str = E) -> list[int]:
-    return [delivered.offset for delivered in order.start(StreamPosition(offset, epoch))]
+    top = History((), StreamPosition(offset, epoch))
+    return [delivered.offset for delivered in order.start(top)]

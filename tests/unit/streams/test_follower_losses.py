@@ -292,6 +292,34 @@ async def test_stream_that_lost_its_end_and_went_on_is_noticed_by_the_id_of_the_
     assert line.position.epoch != epoch
 
 
+async def test_stream_that_lost_its_end_is_noticed_where_nothing_was_delivered(
+    clock: Clock,
+) -> None:
+    """The follower knows the last publication from the position that it began with."""
+    line = await open_line()
+    await line.publish(1, 2, 3)
+    await line.follower.start()
+    epoch = line.position.epoch
+    line.follower.interrupt()
+    line.engine.broker.lose_tail("a", 2)
+    await line.lose(4, 5, 6)
+
+    await resume(line)
+
+    assert (line.delivered, line.losses) == ([], 1)
+    assert line.position.epoch != epoch
+
+
+async def test_other_publication_at_the_top_is_noticed_by_a_check(line: Line) -> None:
+    await line.publish(1, 2)
+    line.engine.broker.lose_tail("a", 1)
+    await line.lose(3)
+
+    await line.follower.check()
+
+    assert (line.losses, line.engine.calls["renew_epoch"]) == (1, 1)
+
+
 async def test_stream_that_lost_its_end_is_noticed_by_a_check(line: Line) -> None:
     await line.publish(1, 2)
     line.engine.broker.lose_tail("a", 1)

@@ -154,7 +154,52 @@ def test_same_publication_in_the_place_of_the_last_one_is_not_a_loss() -> None:
     assert read(order, 6, 5, 6) == [6]
 
 
-def test_publication_at_the_position_of_the_start_may_be_any() -> None:
+@pytest.mark.parametrize(
+    ("history", "renewed"),
+    [
+        pytest.param(History((), StreamPosition(4, E), "u4"), None, id="the same"),
+        pytest.param(History((), StreamPosition(4, E), "other"), True, id="another at the top"),
+        pytest.param(
+            History((publication(5),), StreamPosition(5, E), "u5", "u4"), None, id="the same before"
+        ),
+        pytest.param(
+            History((publication(5),), StreamPosition(5, E), "u5", "other"),
+            True,
+            id="another before",
+        ),
+        pytest.param(
+            History((publication(5),), StreamPosition(5, E)), None, id="unknown, of older versions"
+        ),
+    ],
+)
+def test_publication_at_the_position_of_the_start_is_known(
+    history: History, renewed: bool | None
+) -> None:
+    """Also when it never arrived here, and when it is not kept any more."""
+    order = started(4, "u4")
+    order.suspect_loss()
+    order.begin_read()
+
+    if renewed is None:
+        order.end_read(history)
+        assert not order.is_behind
+    else:
+        with pytest.raises(StreamLost) as lost:
+            order.end_read(history)
+        assert lost.value.renew is renewed
+
+
+@pytest.mark.parametrize(
+    ("offset", "uid", "expected"),
+    [(4, "u4", True), (4, "", True), (4, "other", False), (5, "u5", False), (3, "u3", False)],
+)
+def test_check_compares_offset_and_uid(offset: int, uid: str, expected: bool) -> None:
+    order = started(4, "u4")
+
+    assert order.is_at(History((), StreamPosition(offset, E), uid)) is expected
+
+
+def test_publication_at_the_position_of_the_start_may_be_any_where_it_is_unknown() -> None:
     order = started(4)
     order.suspect_loss()
     order.begin_read()

@@ -28,6 +28,13 @@ def read(order: StreamOrder, answer: History) -> list[Publication] | StreamLost:
         return lost
 
 
+def history(log: list[Publication], skipped: int, epoch: str) -> History:
+    """A read of a stream that leaves out the first publications."""
+    uids = ["", *(publication.uid for publication in log)]
+    position = StreamPosition(len(log), epoch)
+    return History(tuple(log[skipped:]), position, uids[-1], uids[min(skipped, len(log))])
+
+
 class Stream:
     """A stream as the engine has it. Within an epoch it loses nothing but its oldest entries."""
 
@@ -57,7 +64,7 @@ class Stream:
         return publication, self.position
 
     def history(self, since: int) -> History:
-        return History(tuple(self.log[max(self.first_kept, since, 1) - 1 :]), self.position)
+        return history(self.log, max(self.first_kept, since, 1) - 1, self.epoch)
 
 
 class Network(RuleBasedStateMachine):
@@ -141,7 +148,7 @@ class Network(RuleBasedStateMachine):
         if self.starting:
             self.starting = False
             self.delivered = answer.position
-            self.receive(self.order.start(answer.position))
+            self.receive(self.order.start(answer))
             return
         outcome = read(self.order, answer)
         if isinstance(outcome, StreamLost):
@@ -205,11 +212,23 @@ TestNetwork.settings = quickly
     survived=st.integers(0, 10),
     published_anew=st.integers(0, 12),
     arriving=st.lists(st.integers(1, 22), max_size=6),
+    quiet=st.booleans(),
+    trimmed=st.booleans(),
 )
 def test_stream_that_comes_back_shorter_is_noticed_and_otherwise_followed(
-    delivered: int, waiting: set[int], survived: int, published_anew: int, arriving: list[int]
+    delivered: int,
+    waiting: set[int],
+    survived: int,
+    published_anew: int,
+    arriving: list[int],
+    quiet: bool,
+    trimmed: bool,
 ) -> None:
-    """Redis came back with an older data set, in the same epoch, and went on from there."""
+    """Redis came back with an older data set, in the same epoch, and went on from there.
+
+    Quiet: the order has seen the position of the last publication only. Trimmed: that one is not
+    kept any more.
+    """
     before = [made(f"before-{offset}", offset) for offset in range(1, 11)]
     top = survived + published_anew
     after = [
@@ -218,8 +237,9 @@ def test_stream_that_comes_back_shorter_is_noticed_and_otherwise_followed(
     ]
     order = StreamOrder()
     order.begin_read()
-    order.start(StreamPosition(0, "e"))
-    for publication in [*before[:delivered], *(before[offset - 1] for offset in sorted(waiting))]:
+    seen = delivered if quiet else 0
+    order.start(history(before[:seen], seen, "e"))
+    for publication in [*before[seen:delivered], *(before[o - 1] for o in sorted(waiting))]:
         order.receive(publication, StreamPosition(publication.offset, "e"))
 
     order.suspect_loss()  # the connection broke
@@ -228,7 +248,7 @@ def test_stream_that_comes_back_shorter_is_noticed_and_otherwise_followed(
             assert order.receive(after[offset - 1], StreamPosition(offset, "e")) == []
     since = order.begin_read()
     assert since == delivered
-    answer = History(tuple(after[since - 1 :]), StreamPosition(top, "e"))
+    answer = history(after, since if trimmed else since - 1, "e")
     outcome = read(order, answer)
     if survived < delivered or top < max(waiting, default=0):
         assert isinstance(outcome, StreamLost)

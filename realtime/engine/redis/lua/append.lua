@@ -3,8 +3,10 @@
 -- One step, because two publishers must not get the same offset, a publication that is sent must be
 -- in the stream already, and subscribers must get the offsets in order.
 --
--- KEYS[1]  stream: entry ID is the offset ("7-0"), field "m" the message
--- KEYS[2]  meta of the stream, hash: "s" the top offset, "e" the epoch
+-- KEYS[1]  stream: entry ID is the offset ("7-0"), field "m" the message, field "p" the UID of the
+--          publication before it, where that is known
+-- KEYS[2]  meta of the stream, hash: "s" the top offset, "e" the epoch, "u" the top offset again and
+--          the UID of its publication ("7:UID"); older versions do not write it
 -- KEYS[3]  epoch of streams without publications, string
 -- ARGV[1]  message
 -- ARGV[2]  number of publications to keep
@@ -13,8 +15,9 @@
 -- ARGV[5]  epoch of a stream that has none
 -- ARGV[6]  "1": epochs end when Redis restarts
 -- ARGV[7]  Redis channel to publish to; "": do not send
+-- ARGV[8]  UID of the publication
 -- returns  {offset, epoch}
-local meta = redis.call('HMGET', KEYS[2], 's', 'e')
+local meta = redis.call('HMGET', KEYS[2], 's', 'e', 'u')
 local offset = tonumber(meta[1] or 0)
 if not offset then
   return redis.error_reply('ERR the top offset of the stream is not a number')
@@ -34,8 +37,15 @@ if not epoch then
     end
   end
 end
-redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], string.format('%.0f-0', offset), 'm', ARGV[1])
-redis.call('HSET', KEYS[2], 's', string.format('%.0f', offset), 'e', epoch)
+local id = string.format('%.0f-0', offset)
+local before, previous = string.match(meta[3] or '', '^(%d+):(.+)$')
+if tonumber(before) == offset - 1 then
+  redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[1], 'p', previous)
+else
+  redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[1])
+end
+local top = string.format('%.0f', offset)
+redis.call('HSET', KEYS[2], 's', top, 'e', epoch, 'u', top .. ':' .. ARGV[8])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 if ARGV[4] ~= '0' then
   redis.call('EXPIRE', KEYS[2], ARGV[4])

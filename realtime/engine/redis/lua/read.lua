@@ -7,11 +7,12 @@
 -- ARGV[2]  seconds to keep the meta after its last use; 0: forever
 -- ARGV[3]  epoch of a stream that has none
 -- ARGV[4]  "1": epochs end when Redis restarts
--- returns  {offset, epoch, entries}: the top position, and the entries as XRANGE gives them
+-- returns  {offset, epoch, entries, UID}: the top position, the entries as XRANGE gives them, and the
+--          UID of the publication at the top, "" where it is unknown
 --
 -- Clients may read any channel name, so reading a stream without publications writes nothing.
 -- Where metas expire it must write the epoch, for it has to expire with the meta.
-local meta = redis.call('HMGET', KEYS[2], 's', 'e')
+local meta = redis.call('HMGET', KEYS[2], 's', 'e', 'u')
 local offset = tonumber(meta[1]) or 0
 local epoch = meta[2]
 if not epoch then
@@ -37,7 +38,11 @@ end
 if ARGV[4] == '1' then
   epoch = epoch .. '-' .. string.match(redis.call('INFO', 'server'), 'run_id:(%x%x%x%x%x%x%x%x)')
 end
-if ARGV[1] == '' or offset == 0 then
-  return {offset, epoch, {}}
+local at, uid = string.match(meta[3] or '', '^(%d+):(.*)$')
+if tonumber(at) ~= offset then
+  uid = ''
 end
-return {offset, epoch, redis.call('XRANGE', KEYS[1], ARGV[1] .. '-0', '+')}
+if ARGV[1] == '' or offset == 0 then
+  return {offset, epoch, {}, uid}
+end
+return {offset, epoch, redis.call('XRANGE', KEYS[1], ARGV[1] .. '-0', '+'), uid}
