@@ -174,8 +174,13 @@ class Serving:
         if node is not None:
             node.begin_stop()
 
-    async def stop(self) -> None:
-        """Stop the node of the running loop, if there is one. It is found until it has stopped."""
+    async def stop(self, *, process_ends: bool = False) -> None:
+        """Stop the node of the running loop, if there is one. It is found until it has stopped.
+
+        Args:
+            process_ends: find it also afterwards, so that clients which still come are closed with
+                3001, and start no other node for them.
+        """
         loop = asyncio.get_running_loop()
         node = self._nodes.get(loop)
         if node is None:
@@ -183,8 +188,9 @@ class Serving:
         try:
             await node.stop()
         finally:
-            with self._lock:
-                self._nodes.pop(loop, None)
+            if not process_ends:
+                with self._lock:
+                    self._nodes.pop(loop, None)
 
     def serving_node(self) -> Node:
         """Return the node of this process, from any thread.

@@ -18,7 +18,7 @@ from realtime.errors import EngineUnavailable, NotServing
 from realtime.hooks.registry import Registry
 from realtime.serving import Serving
 from realtime.timers import Timers
-from tests.unit.node.node_parts import OpenedClient
+from tests.unit.node.node_parts import Connection, OpenedClient
 from tests.unit.parts import eventually, turns
 
 
@@ -217,6 +217,20 @@ async def test_clients_are_closed_when_the_stop_begins(serving: Serving) -> None
     serving.begin_stop()
 
     assert client.close_codes == [3001]
+
+
+async def test_newcomer_to_a_process_that_ends_finds_the_stopped_node_which_closes_it(
+    serving: Serving, engines: LateEngines
+) -> None:
+    node = await serving.start()
+
+    await serving.stop(process_ends=True)
+    newcomer = Connection(await serving.start())
+    await newcomer.client.node.idle()
+
+    assert newcomer.client.node is node
+    assert newcomer.closes == [3001]
+    assert engines.started == 1
 
 
 async def test_beginning_to_stop_where_nothing_was_started_is_ignored(serving: Serving) -> None:

@@ -20,6 +20,7 @@ import functools
 import importlib
 import logging
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from realtime.protocol.frames import Frame, websocket_bytes
@@ -105,10 +106,33 @@ def _live_with_reactor() -> None:
 
     def stop() -> Any:
         serving.begin_stop()
-        return defer.Deferred.fromFuture(asyncio.ensure_future(serving.stop()))
+        stopping = asyncio.ensure_future(serving.stop(process_ends=True))
+        return defer.Deferred.fromFuture(stopping)
 
     reactor.callWhenRunning(start)
     reactor.addSystemEventTrigger("before", "shutdown", stop)
+    server: Any = importlib.import_module(_SERVER).Server
+    if hasattr(server, "kill_all_applications"):
+        server.kill_all_applications = let_begin(server.kill_all_applications)
+
+
+def let_begin(kill: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return daphne's method that cancels all applications, called a turn of the loop later.
+
+    An application that is cancelled before its first step can neither accept its connection nor
+    close it with an advice.
+    """
+    defer = importlib.import_module("twisted.internet.defer")
+
+    async def kill_later(server: Any) -> None:
+        await asyncio.sleep(0)
+        await kill(server).asFuture(asyncio.get_running_loop())
+
+    @functools.wraps(kill)
+    def let_begin_and_kill(server: Any) -> Any:
+        return defer.Deferred.fromFuture(asyncio.ensure_future(kill_later(server)))
+
+    return let_begin_and_kill
 
 
 def _started(starting: asyncio.Future[Any]) -> None:
