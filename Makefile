@@ -19,7 +19,7 @@ test: $(VENV)/.installed-dev tests/js/node_modules  ## Run every test.
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-fast: $(VENV)/.installed-dev  ## The tests without servers and browsers; under a minute.
-	$(BIN)/python -m pytest -q -n auto --dist loadfile tests/test_architecture.py tests/unit tests/panel tests/docs
+	$(BIN)/python -m pytest -q -n auto --dist loadfile tests/test_*.py tests/unit tests/panel tests/docs
 
 test-redis: $(VENV)/.installed-dev  ## The tests of the Redis rooms; REDIS_SERVER names the server.
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/redis tests/engine

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import ast
-import json
-import os
 import re
-import subprocess
 import sys
 
 import pytest
 
 from tests.imports import (
-    ROOT,
     circles,
-    closure,
     files,
     graph_of,
     imports,
     module_name,
-    path_to,
     within,
 )
+from tests.rooms import PURE
 
 ROOMS = (
     # Django's places and the tools around the service
@@ -85,58 +80,7 @@ ROOMS = (
 A module belongs to the longest of these names that it begins with.
 """
 
-PURE = (
-    "realtime.protocol",
-    "realtime.payload",
-    "realtime.errors",
-    "realtime.metrics",
-    "realtime.channel_rules",
-    "realtime.config.options",
-    "realtime.config.origins",
-    "realtime.config.reader",
-    "realtime.config.redis_options",
-    "realtime.streams.recovery",
-    "realtime.streams.order",
-    "realtime.cluster.control",
-    "realtime.cluster.survey",
-    "realtime.clients.session",
-    "realtime.engine.base",
-    "realtime.engine.redis.group_message",
-    "realtime.engine.redis.keys",
-    "realtime.engine.redis.records",
-)
-"""No event loop, no I/O, no Django."""
-
-CORE = (
-    "realtime.clients",
-    "realtime.node",
-    "realtime.cluster",
-    "realtime.streams",
-    "realtime.engine",
-    "realtime.redis",
-    "realtime.auth",
-    "realtime.protocol",
-    "realtime.config",
-    "realtime.channel_rules",
-    "realtime.payload",
-    "realtime.errors",
-    "realtime.timers",
-    "realtime.metrics",
-)
-"""The service itself. It runs where Django is not installed."""
-
-NOT_CORE = (
-    "realtime.config.sources",
-    "realtime.engine.factory",
-    "realtime.engine.redis.foreign",
-    "realtime.engine.redis.layer",
-)
-"""Modules in these rooms that read the configuration in force, or are what Channels asks for."""
-
 LAYER = "realtime.engine.redis.layer"
-
-SITE_LIBRARIES = ("django", "asgiref", "rest_framework", "channels", "channels_redis", "daphne")
-"""What a site brings. The core needs none of it."""
 
 APPS = ("api", "admin_panel")
 PACKAGES = ("realtime", *APPS, "messaging_project")
@@ -337,69 +281,7 @@ def test_test_modules_import_nothing_from_each_other() -> None:
     assert [path.name for path in files("tests") if pattern.search(path.read_text())] == []
 
 
-def core_modules() -> list[str]:
-    return [
-        name
-        for name in map(module_name, files("realtime"))
-        if within(name, *CORE) and not within(name, *NOT_CORE)
-    ]
-
-
-def test_core_does_not_reach_django_by_any_path() -> None:
-    graph = graph_of([found for found in imports("realtime") if found.runtime])
-    wrong = {
-        path_to(name, reached)
-        for module in core_modules()
-        for reached in [closure(module, graph)]
-        for name in reached
-        if within(name, *SITE_LIBRARIES, "realtime.config.sources")
-    }
-
-    assert wrong == set()
-
-
 def test_files_import_each_other_in_no_circle() -> None:
     graph = graph_of([*imports("realtime"), *imports(*APPS)])
 
     assert circles(graph) == []
-
-
-LOAD = """
-import importlib, json, sys
-names, missing = json.loads(sys.argv[1])
-for name in missing:
-    sys.modules[name] = None
-for name in names:
-    importlib.import_module(name)
-print(json.dumps(sorted(name for name, module in sys.modules.items() if module)))
-"""
-
-
-def load(names: list[str], missing: tuple[str, ...] = ()) -> set[str]:
-    """The modules that are loaded after these were imported where libraries are missing."""
-    run = subprocess.run(
-        [sys.executable, "-c", LOAD, json.dumps([names, missing])],
-        cwd=ROOT,
-        env={k: v for k, v in os.environ.items() if k != "DJANGO_SETTINGS_MODULE"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert run.returncode == 0, run.stderr
-    return set(json.loads(run.stdout))
-
-
-def test_core_loads_where_django_is_not_installed() -> None:
-    loaded = load(core_modules(), SITE_LIBRARIES)
-
-    assert "realtime.node.node" in loaded
-    assert "realtime.config.sources" not in loaded
-
-
-def test_pure_modules_load_in_a_bare_interpreter() -> None:
-    pure = [name for name in map(module_name, files("realtime")) if within(name, *PURE)]
-
-    loaded = {name.partition(".")[0] for name in load(pure)}
-
-    assert "realtime" in loaded
-    assert not loaded & {"django", "channels", "rest_framework", "daphne", "twisted", "asyncio"}

@@ -1,0 +1,68 @@
+"""The modules that need no Django, and those that need no event loop either."""
+
+from __future__ import annotations
+
+from tests.imports import files, module_name, within
+
+PURE = (
+    "realtime.protocol",
+    "realtime.payload",
+    "realtime.errors",
+    "realtime.metrics",
+    "realtime.channel_rules",
+    "realtime.config.options",
+    "realtime.config.origins",
+    "realtime.config.reader",
+    "realtime.config.redis_options",
+    "realtime.streams.recovery",
+    "realtime.streams.order",
+    "realtime.cluster.control",
+    "realtime.cluster.survey",
+    "realtime.clients.session",
+    "realtime.engine.base",
+    "realtime.engine.redis.group_message",
+    "realtime.engine.redis.keys",
+    "realtime.engine.redis.records",
+)
+"""No event loop, no I/O, no Django."""
+
+CORE = (
+    "realtime.clients",
+    "realtime.node",
+    "realtime.cluster",
+    "realtime.streams",
+    "realtime.engine",
+    "realtime.redis",
+    "realtime.auth",
+    "realtime.protocol",
+    "realtime.config",
+    "realtime.channel_rules",
+    "realtime.payload",
+    "realtime.errors",
+    "realtime.timers",
+    "realtime.metrics",
+)
+"""The service itself. It runs where Django is not installed."""
+
+NOT_CORE = (
+    "realtime.config.sources",
+    "realtime.engine.factory",
+    "realtime.engine.redis.foreign",
+    "realtime.engine.redis.layer",
+)
+"""Modules in these rooms that read the configuration in force, or are what Channels asks for."""
+
+SITE_LIBRARIES = ("django", "asgiref", "rest_framework", "channels", "channels_redis", "daphne")
+"""What a site brings. The core needs none of it."""
+
+
+def core_modules() -> list[str]:
+    return [
+        name
+        for name in map(module_name, files("realtime"))
+        if within(name, *CORE) and not within(name, *NOT_CORE)
+    ]
+
+
+def pure_modules() -> list[str]:
+    return [name for name in map(module_name, files("realtime")) if within(name, *PURE)]
