@@ -129,10 +129,20 @@ class BlockingRedis:
             replies = [_read(connection) for _ in commands]
             settled = True
         except (redis.RedisError, OSError) as error:
+            # others in the pool may lead to the same server, and each would cost a time-out
+            self._replace(pool)
             raise self._unavailable(error) from None
         finally:
             (pool.keep if settled else pool.release)(connection)
         return replies
+
+    def _replace(self, pool: _Pool) -> None:
+        """Let later commands open connections anew: with Sentinel, to the master of that moment.
+
+        Threads that use the pool go on with it until they have their replies.
+        """
+        if self._pool is pool:  # the first of several threads has replaced it
+            self._pool = self._new_pool()
 
     def _checked(self, reply: Reply) -> Reply:
         if (error := _first_error(reply)) is not None:
@@ -144,8 +154,7 @@ class BlockingRedis:
         if isinstance(error, NoScriptError):
             return NoScript(str(unavailable))
         if isinstance(error, _ELSEWHERE) or master_is_elsewhere(str(error)):
-            # threads that use the old pool go on with it until they have their replies
-            self._pool = self._new_pool()
+            self._replace(self._pool)
         return unavailable
 
 

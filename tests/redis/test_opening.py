@@ -295,6 +295,43 @@ async def test_sentinel_that_hangs_leaves_time_to_the_next(
         assert await ask(entry, "PING") == b"PONG"
 
 
+async def test_threads_go_to_the_new_master_with_the_calls_after_a_timeout(
+    script_server: Callable[..., Awaitable[ScriptedServer]],
+    own_redis: Callable[..., RedisServer],
+    open_blocking: Callable[..., BlockingRedis],
+) -> None:
+    """However many connections to the old one there are: each would cost a time-out."""
+    old, new = own_redis(), own_redis()
+    masters = [old]
+
+    def answer(command: list[bytes]) -> bytes:
+        port = str(masters[0].port).encode()
+        return array(b"127.0.0.1", port) if command[0] == b"SENTINEL" else OK
+
+    async def wait_side_by_side(server: RedisServer) -> None:
+        """Have three threads wait for the same server, each on a connection of its own."""
+        calls = [asyncio.to_thread(blocking.execute, "BLPOP", "queue", 0) for _ in range(3)]
+        tasks = [asyncio.create_task(call) for call in calls]
+        with server.client() as client:
+            while client.info("clients")["blocked_clients"] < 3:
+                assert not any(task.done() for task in tasks)
+                await asyncio.sleep(0.01)
+            client.rpush("queue", 1, 2, 3)
+        await asyncio.gather(*tasks)
+
+    sentinel = await script_server(answer)
+    blocking = open_blocking(
+        {"sentinels": [sentinel.place], "master_name": "m"}, Timeouts(answer=1.5)
+    )
+    await wait_side_by_side(old)
+    old.freeze()
+    masters[0] = new
+    with pytest.raises(EngineUnavailable):
+        await asyncio.to_thread(blocking.execute, "PING")
+
+    await wait_side_by_side(new)
+
+
 async def test_all_find_the_new_master_after_a_failover(
     own_sentinel: Callable[..., Sentinel],
     open_connection: Callable[..., Connection],
