@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Annotated
 
 import msgspec
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db.transaction import non_atomic_requests
 from django.http import HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
@@ -63,7 +64,9 @@ def _for_clients(view: View) -> Callable[[HttpRequest], HttpResponse]:
         if request.headers.get("X-Requested-With") != "XMLHttpRequest":
             return _refuse(403, "The header X-Requested-With: XMLHttpRequest is missing.")
         allowed = sources.current().allowed_origins
-        if not is_trusted(request.headers.get("Origin"), request.get_host(), allowed):
+        # without the setting, a proxy may hide that the browser came by TLS
+        secure = request.is_secure() if settings.SECURE_PROXY_SSL_HEADER else None
+        if not is_trusted(request.headers.get("Origin"), request.get_host(), allowed, secure):
             return _refuse(403, "Origin not allowed.")
         try:
             body = request.read(MAX_BODY_BYTES + 1)

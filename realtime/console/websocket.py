@@ -59,8 +59,12 @@ class WebSocket:
         self._timeout = timeout
         self._events: deque[Event] = deque()
 
-    def shake_hands(self, origin: str) -> HandshakeResponse:
+    def shake_hands(self, origin: str, cookie: str) -> HandshakeResponse:
         """Ask for a WebSocket and return the answer; the connection is open if it is a 101.
+
+        Args:
+            origin: of the page; "" for no browser.
+            cookie: the header Cookie; "" for none.
 
         Raises:
             ConnectionError: there is no answer, or it is not one to a handshake.
@@ -68,6 +72,8 @@ class WebSocket:
         request = self._protocol.connect()
         if origin:
             request.headers["Origin"] = origin
+        if cookie:
+            request.headers["Cookie"] = cookie
         self._protocol.send_request(request)
         self._flush()
         answer = self._next_event(time.monotonic() + self._timeout)
@@ -146,7 +152,7 @@ class WebSocket:
 
 @contextmanager
 def open_websocket(
-    remote: Remote, path: str, origin: str = ""
+    remote: Remote, path: str, origin: str = "", cookie: str = ""
 ) -> Iterator[tuple[Response, WebSocket | None]]:
     """Ask for a WebSocket; the connection is there if the answer is a 101.
 
@@ -154,6 +160,7 @@ def open_websocket(
         remote: the service.
         path: of its endpoint.
         origin: of the page that a browser would connect from; "" for no browser.
+        cookie: the header Cookie; "" for none.
 
     Raises:
         Unreachable: there is no answer, or something breaks inside of the `with` block.
@@ -167,7 +174,7 @@ def open_websocket(
         with remote.connect() as connection:
             protocol = ClientProtocol(uri, max_size=MAX_MESSAGE)
             websocket = WebSocket(connection, protocol, remote.timeout)
-            answer = websocket.shake_hands(origin)
+            answer = websocket.shake_hands(origin, cookie)
             headers = httpx.Headers(list(answer.headers.raw_items()))
             seconds = time.monotonic() - began
             response = Response(answer.status_code, headers, b"", seconds)

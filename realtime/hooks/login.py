@@ -93,7 +93,13 @@ class Logins:
         if not key:
             return None
         if not self._trusts(caller.handshake):
-            logger.info("Ignored the login session of a page of another origin")
+            logger.warning(
+                "Ignored a login session: the page has the origin %r, and the host of the service"
+                " is %r. If both are this site, let the reverse proxy pass Host on, or set"
+                " USE_X_FORWARDED_HOST. Else list the origin in allowed_origins to accept it.",
+                caller.handshake.headers.get("origin"),
+                host_of(caller.handshake),
+            )
             return None
         changed: set[str] = set()
         self._identifying[check := object()] = changed
@@ -162,7 +168,12 @@ class Logins:
         self._ended[auth_session] = now + ENDED_LIFETIME
 
     def _trusts(self, handshake: Handshake) -> bool:
-        return is_trusted(handshake.headers.get("origin"), handshake.host, self._allowed_origins)
+        return is_trusted(
+            handshake.headers.get("origin"),
+            host_of(handshake),
+            self._allowed_origins,
+            is_secure(handshake),
+        )
 
     async def _read(self, key: str) -> tuple[str, Payload | None, str] | None:
         """Return user ID, connection info and auth session; None without an active user."""
@@ -202,28 +213,72 @@ def _cookie(handshake: Handshake) -> str:
     return cookies.get(settings.SESSION_COOKIE_NAME, "")
 
 
-def is_trusted(page: str | None, host: str, allowed_origins: Sequence[str] | None) -> bool:
+def site_headers() -> tuple[str, ...]:
+    """Return the lower-case names of the headers from which Django takes host and scheme."""
+    names = ["x-forwarded-host"] if settings.USE_X_FORWARDED_HOST else []
+    if settings.SECURE_PROXY_SSL_HEADER:
+        names.append(_header_name(settings.SECURE_PROXY_SSL_HEADER[0]))
+    return tuple(names)
+
+
+def _header_name(variable: str) -> str:
+    return variable.removeprefix("HTTP_").replace("_", "-").lower()
+
+
+def host_of(handshake: Handshake) -> str:
+    """Return the host that a browser asked for, as `HttpRequest.get_host` knows it."""
+    if settings.USE_X_FORWARDED_HOST:
+        return handshake.site_headers.get("x-forwarded-host", handshake.host)
+    return handshake.host
+
+
+def is_secure(handshake: Handshake) -> bool | None:
+    """Return whether the browser came by TLS; None if no reverse proxy says so."""
+    if not settings.SECURE_PROXY_SSL_HEADER:
+        return None
+    variable, secure = settings.SECURE_PROXY_SSL_HEADER
+    value = handshake.site_headers.get(_header_name(variable))
+    if value is None:
+        return None
+    return value.split(",", 1)[0].strip() == secure  # Django reads the first one, too
+
+
+def is_trusted(
+    page: str | None,
+    host: str,
+    allowed_origins: Sequence[str] | None,
+    secure: bool | None = None,
+) -> bool:
     """Return whether a page may use the session of its cookie.
 
     Args:
         page: its origin; None when the client is not a browser.
-        host: the header Host.
+        host: the host that the browser asked for.
         allowed_origins: the option.
+        secure: whether it came by TLS; None if that is not known.
     """
-    if page is None or is_same_origin(page, host):
+    if page is None or is_same_origin(page, host, secure):
         return True
     patterns = [pattern for pattern in allowed_origins or () if _names_a_host(pattern)]
     return bool(patterns) and origins.is_allowed(page, patterns)
 
 
-def is_same_origin(page: str, host: str) -> bool:
-    """Return whether an origin is that of a host, under TLS if session cookies are for TLS only."""
+def is_same_origin(page: str, host: str, secure: bool | None = None) -> bool:
+    """Return whether an origin is that of a host, under TLS if session cookies are for TLS only.
+
+    Args:
+        page: the origin.
+        host: the host, with the port where it is not the default one.
+        secure: whether the host was asked by TLS; None if that is not known.
+    """
     page = page.lower()
     try:
         scheme, netloc, *_ = urlsplit(page)
     except ValueError:
         return False
     if settings.SESSION_COOKIE_SECURE and scheme != "https":
+        return False
+    if secure is not None and secure != (scheme == "https"):
         return False
     implied = ":443" if scheme == "https" else ":80"
     return netloc != "" and netloc.removesuffix(implied) == host.lower().removesuffix(implied)

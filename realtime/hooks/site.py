@@ -18,7 +18,7 @@ import msgspec
 from realtime import payload
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import BadRequest, InternalError, MethodNotFound, NotAvailable
-from realtime.hooks import answers
+from realtime.hooks import answers, login
 from realtime.hooks.login import Logins
 from realtime.hooks.registry import Registry
 from realtime.hooks.requests import (
@@ -69,6 +69,7 @@ class SiteHooks:
         )
         self._endpoints = Endpoints(config)
         self._logins = None
+        self.site_headers = login.site_headers() if config.session_authentication else ()
         self._reader: Runner | None = None
         if config.session_authentication:
             workers = max(2, config.hook_workers // 2)

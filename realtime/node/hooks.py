@@ -33,6 +33,8 @@ class Handshake(Struct, frozen=True, gc=False):
     encoding: str = "json"
     """"binary" when payloads need not be JSON."""
     transport: str = "websocket"
+    site_headers: Mapping[str, str] = {}
+    """Lower-case name → value, of `Hooks.site_headers` only. Neither hooks nor proxies see them."""
 
     def __repr__(self) -> str:
         """For logs and error reports: headers hold cookies and other credentials."""
@@ -105,6 +107,8 @@ class Hooks(Protocol):
     """Whether any hook exists; otherwise connections do not keep the headers."""
     wants_messages: bool
     """Whether there is a hook for messages."""
+    site_headers: tuple[str, ...]
+    """Lower-case names of headers that say which host and scheme a reverse proxy was asked for."""
 
     async def connect(
         self, caller: Caller, data: bytes, name: str, version: str
@@ -220,6 +224,7 @@ class NoHooks:
     refreshes = False
     wants_handshake = False
     wants_messages = False
+    site_headers: tuple[str, ...] = ()
 
     async def connect(
         self, caller: Caller, data: bytes, name: str, version: str

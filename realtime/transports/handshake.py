@@ -59,6 +59,7 @@ def handshake(
     extra: Sequence[str] | None,
     *,
     transport: str = "websocket",
+    site_headers: Sequence[str] = (),
 ) -> Handshake:
     """Return what hooks and proxies get of a handshake.
 
@@ -66,6 +67,7 @@ def handshake(
         format_name: "json" or "protobuf".
         extra: see `forwarded_headers`.
         transport: see `outbox.Transport.name`.
+        site_headers: see `node.hooks.Hooks`.
     """
     forwarded = forwarded_headers(extra)
     headers: dict[str, str] = {}
@@ -78,4 +80,12 @@ def handshake(
             headers[name] = f"{headers[name]}{separator}{text}" if name in headers else text
     query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
     encoding = "binary" if query.get("encoding", [""])[0] == "binary" else "json"
-    return Handshake(headers, header(scope, b"host") or "", format_name, encoding, transport)
+    for_site = {name: header(scope, name.encode("latin-1")) for name in site_headers}
+    return Handshake(
+        headers,
+        header(scope, b"host") or "",
+        format_name,
+        encoding,
+        transport,
+        {name: value for name, value in for_site.items() if value is not None},
+    )

@@ -76,7 +76,13 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         opening = NO_HANDSHAKE
         if node.hooks.wants_handshake:
             extra = node.config.proxy_extra_http_headers
-            opening = handshake(scope, codec.format, extra, transport=transport.name)
+            opening = handshake(
+                scope,
+                codec.format,
+                extra,
+                transport=transport.name,
+                site_headers=node.hooks.site_headers,
+            )
         client = Client(node, transport, codec, opening)
         dispatcher = Dispatcher(client)
         websocket.when_ready(client.outbox.ready)

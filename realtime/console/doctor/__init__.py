@@ -4,6 +4,7 @@ finding  the result of a check
 site     checks of the settings of this site
 service  requests to the running service, which several checks share
 network  checks of the service as clients, browsers and publishers reach it
+login    the check of a login session
 nodes    checks of the engine and the number of processes
 redis    checks of each Redis of the engine
 """
@@ -18,7 +19,7 @@ from realtime.config import sources
 from realtime.config.options import Config
 from realtime.console.base import Answer, Options, SubCommand, count, escape_for_terminal
 from realtime.console.configuration import messages_of_checks
-from realtime.console.doctor import network, nodes, redis, site
+from realtime.console.doctor import login, network, nodes, redis, site
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.console.doctor.service import Service
 from realtime.console.remote import Remote, Unreachable, add_url_arguments
@@ -36,14 +37,22 @@ def _add_arguments(parser: CommandParser) -> None:
         parser,
         "address of the running site, as browsers use it: that of its reverse proxy, if any",
     )
+    parser.add_argument(
+        "--user",
+        default="",
+        metavar="NAME",
+        help="with --url: connect also with a login session of this user, made for a moment",
+    )
 
 
 def _run(options: Options) -> Answer:
     remote = Remote(options["url"], options["timeout"]) if options["url"] else None
+    if options["user"]:
+        login.find_user(options["user"])
     configuration = _configuration()
     findings = [("configuration", configuration)]
     if configuration.status != "fail":
-        findings += _run_checks(_checks(sources.current(), remote))
+        findings += _run_checks(_checks(sources.current(), remote, options["user"]))
     failed = sum(finding.status == "fail" for _, finding in findings)
     text = "\n".join(_describe(name, finding) for name, finding in findings)
     value = {
@@ -66,7 +75,7 @@ def _configuration() -> Finding:
     return ok("no mistakes")
 
 
-def _checks(config: Config, remote: Remote | None) -> Iterable[Check]:
+def _checks(config: Config, remote: Remote | None, user: str) -> Iterable[Check]:
     yield from site.checks(config)
     if factory.is_shared(config):
         yield from redis.checks(config)
@@ -77,7 +86,7 @@ def _checks(config: Config, remote: Remote | None) -> Iterable[Check]:
     reached = _run_checks([Check("service", lambda: network.reach(service))])
     yield Check("service", lambda: reached[0][1])
     if reached[0][1].status != "fail":
-        yield from network.checks(service)
+        yield from network.checks(service, user)
         yield from nodes.checks(service)
 
 
@@ -110,6 +119,7 @@ SUB_COMMANDS = (
         "Check the settings of this site, Redis if the engine uses it and, with --url, the\n"
         "running service as clients reach it. Each check prints ok, warn, fail, or skip if it\n"
         "could not be made; then the finding and what to do. The exit status is 1 if a check\n"
-        "fails. The doctor changes nothing; a client of its own connects for a moment.",
+        "fails. The doctor changes nothing; a client of its own connects for a moment. With\n"
+        "--user it also makes a login session, connects with it, and removes it.",
     ),
 )

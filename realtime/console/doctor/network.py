@@ -11,6 +11,7 @@ import realtime
 from realtime.config import origins
 from realtime.console import websocket
 from realtime.console.base import escape_for_terminal
+from realtime.console.doctor import login
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.console.doctor.service import Service
 from realtime.console.doctor.site import FOREIGN_ORIGIN
@@ -56,11 +57,13 @@ NOT_UPGRADED: Mapping[int, str] = {
 """Status of the answer to a WebSocket handshake → advice."""
 
 
-def checks(service: Service) -> Iterator[Check]:
-    """Yield the checks of the service."""
+def checks(service: Service, user: str = "") -> Iterator[Check]:
+    """Yield the checks of the service; with that of a login if `user` is not ""."""
     yield Check("upgrade", partial(upgrade, service))
     for name, check in (("origin", origin), ("connect", connect), ("close reason", close_reason)):
         yield Check(name, partial(_if_upgraded, service, partial(check, service)))
+    if user:
+        yield Check("login", partial(_if_upgraded, service, partial(login.check, service, user)))
     for name, check in (("api", api), ("server", server), ("clock", clock), ("pings", pings)):
         yield Check(name, partial(check, service))
 

@@ -95,7 +95,7 @@ class Service:
             now = time.time()
         if isinstance(message, Closed):
             return Connected(None, message, expires_at, now, seconds)
-        return Connected(_first(message), None, expires_at, now, seconds)
+        return Connected(first(message), None, expires_at, now, seconds)
 
     @cached_property
     def refusal(self) -> Closed | None:
@@ -136,7 +136,7 @@ def nodes_of(response: Response) -> dict[str, str]:
         return {}
 
 
-def _first(message: str) -> dict[str, Any]:
+def first(message: str) -> dict[str, Any]:
     """Return the first reply of a frame; {} if it is not one."""
     try:
         reply = json.loads(message.split("\n", 1)[0])

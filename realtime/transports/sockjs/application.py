@@ -155,7 +155,13 @@ class Request:
         node, scope = self.node, self.exchange.scope
         if not node.hooks.wants_handshake:
             return NO_HANDSHAKE
-        result = handshake(scope, "json", node.config.proxy_extra_http_headers, transport="sockjs")
+        result = handshake(
+            scope,
+            "json",
+            node.config.proxy_extra_http_headers,
+            transport="sockjs",
+            site_headers=node.hooks.site_headers,
+        )
         if "origin" in result.headers or (origin := implied_origin(scope)) is None:
             return result
         return msgspec.structs.replace(result, headers={**result.headers, "origin": origin})

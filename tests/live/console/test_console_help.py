@@ -50,7 +50,7 @@ def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: R
     # what looks at Redis looks while it is listed, on connections of this process
     there = [
         *site.checks(config),
-        *network.checks(service),
+        *network.checks(service, "ann"),
         *nodes.checks(service),
         *redis.checks(config),
     ]
