@@ -67,18 +67,27 @@ def take_back(address: str, now: float) -> None:
 
 
 def address_of(request: HttpRequest, config: Config) -> str:
-    """Return the address or IPv6 network of a client; "" when the server does not say.
+    """Return the address or IPv6 network of a client; "" if it is not known.
+
+    Some servers put an entry of X-Forwarded-For in place of the address: uvicorn does for every
+    peer on the same host. A client may have written it, so such clients count as one.
 
     Of X-Forwarded-For only the entries of our own proxies are trusted: each appends the
     address of its client, and everything before can be written by that client.
     """
     address: str = request.META.get("REMOTE_ADDR", "")
+    forwarded = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",")]
     proxies = config.admin_trusted_proxies
-    if proxies:
-        forwarded = request.headers.get("X-Forwarded-For", "").split(",")
-        if len(forwarded) >= proxies:
-            address = _network_of(forwarded[-proxies].strip()) or address
+    if proxies and len(forwarded) >= proxies and (trusted := _network_of(forwarded[-proxies])):
+        return trusted
+    if any(_names(part, address) for part in forwarded):
+        return ""
     return _network_of(address) or address
+
+
+def _names(part: str, address: str) -> bool:
+    """Return whether a part of X-Forwarded-For is this address, with or without a port."""
+    return address in (part, part.strip("[]"), part.rpartition(":")[0].strip("[]"))
 
 
 def _network_of(text: str) -> str:

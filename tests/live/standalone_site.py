@@ -36,6 +36,7 @@ def serve_panel(
     """
     environment = {
         "DJANGO_SETTINGS_MODULE": "messaging_project.settings",
+        "DJANGO_DEMO": "true",
         "DJANGO_DATA_DIR": str(data_directory(factory)),
         "SERVICE_API_KEY": API_KEY,
         "SERVICE_TOKEN_HMAC_SECRET_KEY": SECRET,

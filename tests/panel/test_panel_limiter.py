@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
+from time import sleep
 
 import pytest
+from django.core.cache import cache
+from django.core.cache.backends.locmem import LocMemCache
 from django.core.management import call_command
 from django.db import connection
 from django.test import RequestFactory
@@ -125,6 +129,75 @@ def test_address_of_a_request(proxies: int, header: str | None, expected: str) -
     request = RequestFactory().get("/", headers=headers, REMOTE_ADDR="192.0.2.1")
 
     assert limiter.address_of(request, load({"admin_trusted_proxies": proxies})) == expected
+
+
+@pytest.mark.parametrize("header", ["192.0.2.1", "10.0.0.1, 192.0.2.1:80", "192.0.2.1,10.0.0.1"])
+@pytest.mark.parametrize("proxies", [0, 3])
+def test_address_that_the_server_took_from_the_header_is_nobody_s(
+    header: str, proxies: int
+) -> None:
+    request = RequestFactory().get("/", headers={"X-Forwarded-For": header})
+    request.META["REMOTE_ADDR"] = "192.0.2.1"
+
+    assert limiter.address_of(request, load({"admin_trusted_proxies": proxies})) == ""
+
+
+def test_ipv6_address_that_the_server_took_from_the_header_is_nobody_s() -> None:
+    request = RequestFactory().get("/", headers={"X-Forwarded-For": "[2001:db8::1]:80"})
+    request.META["REMOTE_ADDR"] = "2001:db8::1"
+
+    assert limiter.address_of(request, load({})) == ""
+
+
+@pytest.mark.parametrize("backend", ["dummy.DummyCache", "locmem.LocMemCache", "db.DatabaseCache"])
+@pytest.mark.django_db
+def test_limit_holds_whatever_the_cache_does(
+    settings: Settings, window: float, backend: str
+) -> None:
+    settings.CACHES = {
+        "default": {
+            "BACKEND": f"django.core.cache.backends.{backend}",
+            "LOCATION": "limits",
+            "OPTIONS": {"MAX_ENTRIES": 1},
+        }
+    }
+    call_command("createcachetable", verbosity=0)
+
+    made = 0
+    for number in range(30):
+        with suppress(Limited):
+            limiter.count("192.0.2.1", window)
+            made += 1
+        cache.set(f"other-{number}", 1)  # pushes the counts out
+
+    assert made == 10
+
+
+def test_attempts_at_the_same_time_are_all_counted(window: float, settings: Settings) -> None:
+    settings.CACHES = {"default": {"BACKEND": f"{__name__}.SlowCache"}}
+
+    def attempt(_: int) -> bool:
+        try:
+            limiter.count("192.0.2.1", window)
+        except Limited:
+            return False
+        return True
+
+    with ThreadPoolExecutor(20) as threads:
+        assert sum(threads.map(attempt, range(40))) == 10
+
+
+class SlowCache(LocMemCache):
+    """Counts as backends do that cannot count in one step."""
+
+    def __init__(self, name: str, params: dict[str, object]) -> None:
+        super().__init__("slow", params)
+
+    def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
+        value = int(self.get(key, 0)) + delta
+        sleep(0)
+        self.set(key, value)
+        return value
 
 
 @pytest.mark.parametrize("address", ["", "fe80::1%eth0"])
