@@ -91,7 +91,7 @@ async def test_defect_while_a_channel_is_opened_fails_those_who_wait_with_it(
 ) -> None:
     first, second = await connect(), await connect()
     engine.hold("subscribe")
-    monkeypatch.setattr(engine.broker, "position", _defect)
+    monkeypatch.setattr(engine.broker, "top", _defect)
     commands = [first.subscribe(), second.subscribe()]
     await engine.reached("subscribe")
     await turns(20)
