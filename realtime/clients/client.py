@@ -177,13 +177,9 @@ class Client:
         is still being made is not made; the client gets the push after its reply.
         """
         session = self.session
-        names = [channel] if channel else [*session.subscriptions, *session.pending]
-        made = []
-        for name in names:
-            if (pending := session.pending.get(name)) is not None:
-                pending.unsubscribed = True
-            else:
-                made.append(name)
+        session.revoke(channel)
+        names = [channel] if channel else list(session.subscriptions)
+        made = [name for name in names if name not in session.pending]
         await asyncio.gather(*map(self._unsubscribe, made))
 
     async def _unsubscribe(self, channel: ChannelName) -> None:

@@ -183,6 +183,12 @@ class Session:
         if channel in self.subscriptions:
             raise AlreadySubscribed
 
+    def revoke(self, channel: ChannelName) -> None:
+        """Note that the server unsubscribes the client from what is being made; "" means all."""
+        for name, pending in self.pending.items():
+            if channel in ("", name):
+                pending.unsubscribed = True
+
     def is_subscribed(self, channel: ChannelName, subscription: Subscription) -> bool:
         """Return whether a subscription to a channel is in force, and not ending."""
         return self.subscriptions.get(channel) is subscription and not subscription.ending

@@ -22,9 +22,15 @@ from realtime.cluster.control import (
 from realtime.errors import DISCONNECTS, Disconnect, DisconnectForced
 from realtime.node.hooks import Hooks
 from realtime.node.hub import Hub
+from realtime.node.identifying import Identifying
 from realtime.node.single_connection import SingleConnection
 
 _DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}
+
+
+def disconnect_of(message: DisconnectUser | EndAuthSession) -> type[Disconnect]:
+    """Return the disconnect that clients get."""
+    return _DISCONNECTS.get(message.code, DisconnectForced)
 
 
 class ControlHandler:
@@ -37,6 +43,7 @@ class ControlHandler:
         hooks: Hooks,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         single_connection: SingleConnection,
+        identifying: Identifying,
     ) -> None:
         """`uid`: the ID of the node."""
         self._uid = uid
@@ -44,6 +51,7 @@ class ControlHandler:
         self._hooks = hooks
         self._spawn = spawn
         self._single_connection = single_connection
+        self._identifying = identifying
 
     def on_message(self, message: ControlMessage) -> None:
         """Apply a message of the stream. Returns at once, so that the next one comes after it."""
@@ -62,13 +70,15 @@ class ControlHandler:
             self._close(message)
 
     async def _unsubscribe(self, message: Unsubscribe) -> None:
+        self._identifying.add(message)
         clients = self._hub.connections(message.user)
         await asyncio.gather(*(client.unsubscribe(message.channel) for client in clients))
 
     def _close(self, message: DisconnectUser | EndAuthSession) -> None:
-        disconnect = _DISCONNECTS.get(message.code, DisconnectForced)
+        disconnect = disconnect_of(message)
         match message:
             case DisconnectUser(user=user, keep=""):
+                self._identifying.add(message)
                 for client in self._hub.connections(user):
                     client.close(disconnect())
             case DisconnectUser():

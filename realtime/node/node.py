@@ -38,6 +38,7 @@ from realtime.node import maintenance
 from realtime.node.control import ControlHandler
 from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
 from realtime.node.hub import Hub
+from realtime.node.identifying import Identifying
 from realtime.node.maintenance import Maintenance
 from realtime.node.outbox import Flusher
 from realtime.node.single_connection import SingleConnection
@@ -128,8 +129,9 @@ class Node(Member):
         self._connections: dict[Connection, None] = {}
         self.direct = DirectMessages(self.broker, self.uid, self.spawn)
         self.single_connection = SingleConnection(config, self.hub, self._send_control)
+        self.identifying = Identifying()
         self._control = ControlHandler(
-            self.uid, self.hub, self.hooks, self.spawn, self.single_connection
+            self.uid, self.hub, self.hooks, self.spawn, self.single_connection, self.identifying
         )
         self._survey_answers = SurveyAnswers(self.hub, uid=self.uid, name=self.describe().name)
         self._peers: Peers | None = None

@@ -16,6 +16,7 @@ from realtime.auth.claims import ExpiredToken, InvalidToken, ObserverToken
 from realtime.clients.client import Client
 from realtime.clients.commands.subscribing import Subscribing, ttl_of
 from realtime.clients.session import Subscription
+from realtime.cluster.control import DisconnectUser
 from realtime.config.options import Config
 from realtime.errors import (
     BadRequest,
@@ -27,6 +28,7 @@ from realtime.errors import (
     Expired,
     TokenExpired,
 )
+from realtime.node.control import disconnect_of
 from realtime.node.hooks import Identity
 from realtime.node.node import Node
 from realtime.protocol.messages import (
@@ -53,7 +55,14 @@ async def connect(client: Client, command: Command) -> None:
     """Identify the client, subscribe it to its server-side channels, reply."""
     request = client.codec.params(command, ConnectRequest)
     node = client.node
-    identity = _in_force(await _identify(client, request), node)
+    with node.identifying.begin() as missed:
+        identity = _in_force(await _identify(client, request), node)
+        revocations = missed(identity.user)
+    revoked: list[ChannelName] = []
+    for message in revocations:
+        if isinstance(message, DisconnectUser):
+            raise disconnect_of(message)
+        revoked.append(message.channel)
     subscriptions = _server_side(client, identity)
     if client.is_closing():
         return
@@ -71,6 +80,8 @@ async def connect(client: Client, command: Command) -> None:
             )
             for name, subscription in subscriptions.items()
         }
+        for channel in revoked:
+            client.session.revoke(channel)
         for subscribing in channels.values():
             await subscribing.prepare()
         if client.is_closing():

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.errors import PermissionDenied
-from realtime.node.hooks import Caller, NoHooks
+from realtime.node.hooks import Caller, Identity, NoHooks
 from realtime.node.node import Node
 from realtime.payload import Payload
 from tests.conftest import connection_token
@@ -23,6 +23,7 @@ from tests.unit.suspended_engine import SuspendedEngine
 UNSUB = {"type": 3, "channel": "a", "data": {}}
 LEAVE = 2
 PERMISSION_DENIED = 103
+FORCED = 3012
 
 Open = Callable[..., Any]
 
@@ -184,6 +185,13 @@ class SlowHooks(NoHooks):
     def decides(self, channel: str, options: ChannelOptions) -> bool:
         return True
 
+    async def connect(
+        self, caller: Caller, data: bytes, name: str, version: str
+    ) -> Identity | None:
+        self.asked.set()
+        await self.answer
+        return Identity("17", channels=("a", "b"))
+
     async def subscribe(self, caller: Caller, channel: str, token: str) -> Payload | None:
         self.asked.set()
         await self.answer
@@ -243,3 +251,71 @@ async def test_client_refused_by_the_site_after_it_was_unsubscribed_may_ask_agai
     assert (asking.reply(2) or {})["error"]["code"] == PERMISSION_DENIED
     assert "error" not in (asking.reply(3) or {})
     assert list(asking.client.session.subscriptions) == ["a"]
+
+
+# while the site says who a client is
+
+
+class Newcomer(NamedTuple):
+    """A client that will be known as user 17, and its connect command."""
+
+    connection: Connection
+    command: asyncio.Task[None]
+
+
+@pytest.fixture
+async def newcomer(asking: Connection, hooks: SlowHooks) -> Newcomer:
+    connection = Connection(asking.client.node)
+    command = connection.say(1, 0)
+    await hooks.asked.wait()
+    return Newcomer(connection, command)
+
+
+async def test_client_of_a_user_disconnected_while_it_was_identified_is_disconnected(
+    asking: Connection, hooks: SlowHooks, newcomer: Newcomer
+) -> None:
+    node = asking.client.node
+    await node.disconnect_user("17")
+
+    hooks.answer.set_result(None)
+    await newcomer.command
+    await node.idle()
+
+    assert newcomer.connection.closes == [FORCED]
+    assert newcomer.connection.messages == []
+
+
+@pytest.mark.parametrize(("channel", "left"), [("a", ["b"]), ("", []), ("c", ["a", "b"])])
+async def test_client_of_a_user_unsubscribed_while_it_was_identified_is_not_subscribed(
+    asking: Connection, hooks: SlowHooks, newcomer: Newcomer, channel: str, left: list[str]
+) -> None:
+    await asking.client.node.unsubscribe_user("17", channel)
+
+    hooks.answer.set_result(None)
+    await newcomer.command
+    await turns()
+
+    connection = newcomer.connection
+    assert list(connection.client.session.subscriptions) == left
+    assert sorted(push["channel"] for push in connection.pushes) == sorted({"a", "b"} - set(left))
+
+
+async def test_client_is_not_disconnected_with_another_user_or_by_what_came_before(
+    asking: Connection, hooks: SlowHooks
+) -> None:
+    node = asking.client.node
+    first, second = Connection(node), Connection(node)
+    commands = [first.say(1, 0)]
+    await turns()
+    await node.disconnect_user("17")
+    commands.append(second.say(1, 0))
+    await turns()
+    await node.disconnect_user("18")
+
+    hooks.answer.set_result(None)
+    await asyncio.gather(*commands)
+    await node.idle()
+
+    assert (first.closes, second.closes) == ([FORCED], [])
+    assert second.reply(1) is not None
+    assert not node.identifying._messages
