@@ -15,6 +15,7 @@ reply that it still owes would be taken for that of the next command.
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -34,7 +35,10 @@ from redis.retry import Retry
 from realtime.errors import EngineUnavailable
 from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall
 from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
-from realtime.redis.link import NoScript, master_is_elsewhere
+from realtime.redis.link import MASTER_CHECK_INTERVAL, NoScript, master_is_elsewhere
+
+MASTER_RECHECK_DELAY = 30.0
+"""Seconds until the Sentinels are asked again when none of them answered: a call waits for them."""
 
 MAX_CONNECTIONS = 50
 """Threads that can use one Redis at a time; further ones wait for a connection."""
@@ -61,6 +65,10 @@ class BlockingRedis:
         self._timeouts = timeouts
         self._max_connections = max_connections
         self._pool = self._new_pool()
+        self._master: tuple[str, int] | None = None
+        """The place of the master when the Sentinels were last asked."""
+        self._check_at = 0.0
+        """Monotonic seconds from which they are asked again."""
 
     def _new_pool(self) -> _Pool:
         kind, options = _connection(self._host, self._timeouts)
@@ -117,6 +125,8 @@ class BlockingRedis:
 
         Nothing is sent twice, because a repeated publish is published twice.
         """
+        if self._host.sentinels and time.monotonic() >= self._check_at:
+            self._check_master()
         pool = self._pool
         try:
             connection = pool.get_connection()
@@ -135,6 +145,22 @@ class BlockingRedis:
         finally:
             (pool.keep if settled else pool.release)(connection)
         return replies
+
+    def _check_master(self) -> None:
+        """Ask where the master is, and leave the connections to another one.
+
+        In a planned failover the old master goes on to accept commands for ten seconds, and drops
+        them in the end.
+        """
+        self._check_at = time.monotonic() + MASTER_CHECK_INTERVAL  # other threads do not wait
+        try:
+            master = _find_master(self._host, self._timeouts.connect)
+        except redis.ConnectionError:
+            self._check_at = time.monotonic() + MASTER_RECHECK_DELAY
+            return
+        if self._master not in (None, master):
+            self._replace(self._pool)
+        self._master = master
 
     def _replace(self, pool: _Pool) -> None:
         """Let later commands open connections anew: with Sentinel, to the master of that moment.

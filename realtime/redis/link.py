@@ -9,6 +9,8 @@ these reasons:
 - the oldest command has had no reply for the time-out,
 - something arrives that is not a reply, or that no command asked for,
 - Redis says that it is not the master: another connection may reach the one that is,
+- the Sentinels, asked every second, name another master: in a planned failover the old one goes on
+  to accept commands for ten seconds, and drops them in the end,
 - Redis or the network closed the connection,
 - an exception was raised from outside, by a signal handler, between a command and its place in
   the queue.
@@ -51,6 +53,9 @@ CLOSE_TIMEOUT = 1.0
 KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """Seconds until a silent connection is probed, seconds between probes, probes until it is lost."""
 
+MASTER_CHECK_INTERVAL = 1.0
+"""Seconds between two questions to the Sentinels where the master is."""
+
 INTERRUPTED = "interrupted"
 """Why a link is lost in which an exception was raised from outside, by a signal handler."""
 
@@ -81,11 +86,13 @@ class Link(asyncio.Protocol):
         self.scripts: set[str] = set()
         """Digests of the scripts whose text was sent, so that Redis knows them."""
         self._host = host
+        self._timeouts = timeouts
         self._answer_timeout = timeouts.answer
         self._loop = asyncio.get_running_loop()
         self._gone = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._master_watch: asyncio.Task[None] | None = None
         self._unsent: list[bytes] = []
         self._sent_at = 0.0
         self._pending: deque[tuple[asyncio.Future[Reply], int, float]] = deque()
@@ -118,7 +125,19 @@ class Link(asyncio.Protocol):
         except BaseException:
             link.abort("no handshake")
             raise
+        if host.sentinels and link.lost is None:
+            link._master_watch = link._loop.create_task(link._watch_master(place))
         return link
+
+    async def _watch_master(self, place: tuple[str, int]) -> None:
+        while True:
+            await asyncio.sleep(MASTER_CHECK_INTERVAL)
+            try:
+                now = await _find_master(self._host, self._timeouts.connect)
+            except EngineUnavailable:
+                continue  # the master may be well where no Sentinel answers
+            if now != place:
+                self.abort("the Sentinels name another master")
 
     async def _authenticate(self) -> None:
         commands = self._host.handshake()
@@ -190,6 +209,8 @@ class Link(asyncio.Protocol):
         self.lost = reason
         if self._timer is not None:
             self._timer.cancel()
+        if self._master_watch is not None:
+            self._master_watch.cancel()
         if self._transport is not None:
             self._transport.abort()
         self._unsent.clear()

@@ -129,3 +129,19 @@ async def listen() -> AsyncIterator[Callable[..., Listener]]:
     yield make
     for listener in listeners:
         await listener.close()
+
+
+@pytest.fixture(params=["loop", "thread"])
+def ask(
+    request: pytest.FixtureRequest,
+    open_connection: Callable[..., Connection],
+    open_blocking: Callable[..., BlockingRedis],
+) -> Callable[..., Awaitable[Any]]:
+    """One command over a connection of its own, on the loop or in a thread."""
+
+    async def ask(entry: dict[str, Any] | str, *command: str) -> Any:
+        if request.param == "loop":
+            return await open_connection(entry).execute(*command)
+        return await asyncio.to_thread(open_blocking(entry).execute, *command)
+
+    return ask

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from realtime.errors import EngineUnavailable
 from realtime.redis import pubsub_link
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Timeouts
+from realtime.redis.pubsub_link import PubSubLink
 from tests.redis.listening import Listener, only_this_task
 from tests.redis.scripted_server import OK, ScriptedServer, array
 from tests.redis_server import RedisServer
@@ -221,8 +223,6 @@ class HeldServer:
             case [(b"SUBSCRIBE" | b"UNSUBSCRIBE") as kind, name]:
                 held, self.held = (self.held, []) if name == b"go-on" else ([], self.held)
                 return b"".join(held) + array(kind.lower(), name, 1)
-            case [b"PING"]:
-                return array(b"pong", b"")
         return OK
 
 
@@ -266,7 +266,6 @@ async def test_caller_that_gives_up_leaves_a_later_one_its_time(
 
     await listener.subscribe("go-on")
     await second
-    listener.unsubscribe("connected")  # x is still wanted
     assert [b"UNSUBSCRIBE", b"x"] not in server.commands
 
 
@@ -285,6 +284,32 @@ async def test_name_that_is_not_allowed_is_refused_and_not_wanted(
     redis.kill_pubsub()
     await listener.records(lambda: "restored" in listener.changes)
     assert redis.pubsub_channels() == {"allowed"}
+
+
+async def test_unexpected_error_while_it_connects_is_logged_and_another_attempt_follows(
+    listen: Listening,
+    own_redis: Callable[..., RedisServer],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    redis = own_redis()
+    listener = listen(redis.url)
+    await listener.subscribe("x")
+    subscribe_all = PubSubLink.subscribe_all
+    failures = [RuntimeError("a defect")]
+
+    def fail_once(*args: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return subscribe_all(*args)
+
+    monkeypatch.setattr(PubSubLink, "subscribe_all", fail_once)
+    redis.kill_pubsub()
+    await listener.records(lambda: "restored" in listener.changes)
+
+    with redis.client() as client:
+        assert client.publish("x", "hello") == 1  # on one connection
+    assert caplog.text.count("RuntimeError: a defect") == 1
 
 
 async def test_no_task_runs_while_connected(

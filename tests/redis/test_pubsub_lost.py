@@ -6,14 +6,12 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import pytest
 
 from realtime.errors import EngineUnavailable
 from realtime.redis import pubsub, pubsub_link
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pubsub_link import PubSubLink
 from tests.redis.conftest import SLACK
 from tests.redis.listening import Listener, only_this_task
 from tests.redis.scripted_server import OK, ScriptedServer, array
@@ -114,30 +112,6 @@ async def test_first_connection_lost_before_everything_was_subscribed_to_is_a_lo
     await restored(listener)
 
     assert listener.changes == ["lost", "restored"]
-
-
-async def test_unexpected_error_while_it_connects_is_logged_and_another_attempt_follows(
-    listen: Listening,
-    redis: RedisServer,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    listener = listen(redis.url)
-    await listener.subscribe("x")
-    subscribe_all = PubSubLink.subscribe_all
-    failures = [RuntimeError("a defect")]
-
-    def fail_once(*args: Any) -> Any:
-        if failures:
-            raise failures.pop()
-        return subscribe_all(*args)
-
-    monkeypatch.setattr(PubSubLink, "subscribe_all", fail_once)
-    redis.kill_pubsub()
-    await restored(listener)
-
-    assert await publish(redis, "x", "hello") == 1  # on one connection
-    assert caplog.text.count("RuntimeError: a defect") == 1
 
 
 async def test_restored_means_that_everything_wanted_is_subscribed_to(
