@@ -25,11 +25,12 @@ from realtime.protocol.messages import (
 )
 
 
-async def publish(client: Client, command: Command) -> Callable[[], Awaitable[None]]:
+async def publish(client: Client, command: Command) -> Callable[[], Awaitable[None]] | None:
     """Check a publication of the client.
 
     Returns:
-        The rest of the work: publish, with the client info of the publisher, and reply.
+        The rest of the work: publish, with the client info of the publisher, and reply. None if the
+        client was closed meanwhile.
     """
     request = client.codec.params(command, PublishRequest)
     channel, raw = request.channel, bytes(request.data)
@@ -45,6 +46,11 @@ async def publish(client: Client, command: Command) -> Callable[[], Awaitable[No
     except ValueError:
         raise BadRequest from None
     data = await client.node.hooks.publish(client.caller(), channel, options, data)
+    # the site may have taken the right away while its hook ran
+    if client.is_closing():
+        return None
+    if subscribed and channel not in client.session.subscriptions:
+        channel_rules.check_publish(options, False, client.node.config)
     return partial(_publish, client, command, channel, data, options, client.info_in(channel))
 
 

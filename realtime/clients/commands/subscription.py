@@ -157,6 +157,8 @@ async def sub_refresh(client: Client, command: Command) -> None:
     if not request.token:
         raise BadRequest
     token = await _verified(client, channel, request.token, DisconnectInvalidToken)
+    if not client.session.is_subscribed(channel, subscription):
+        raise PermissionDenied  # unsubscribed while the keys were fetched
     expires_at = token.token_expires_at
     subscription.info = token.info
     subscription.expiry_deadline = client.expiry_deadline(expires_at)

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from realtime.auth.claims import SubscribeToken
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.errors import PermissionDenied
 from realtime.node.hooks import Caller, Identity, NoHooks
 from realtime.node.node import Node
 from realtime.payload import Payload
-from tests.conftest import connection_token
+from tests.conftest import connection_token, subscription_token
 from tests.unit.clients.suspended.conftest import STEPS
 from tests.unit.node.node_parts import EVERYTHING, Connection, publish
 from tests.unit.parts import eventually, turns
@@ -192,6 +193,13 @@ class SlowHooks(NoHooks):
         await self.answer
         return Identity("17", channels=("a", "b"))
 
+    async def publish(
+        self, caller: Caller, channel: str, options: ChannelOptions, data: Payload
+    ) -> Payload:
+        self.asked.set()
+        await self.answer
+        return data
+
     async def subscribe(self, caller: Caller, channel: str, token: str) -> Payload | None:
         self.asked.set()
         await self.answer
@@ -206,7 +214,8 @@ async def hooks() -> SlowHooks:
 @pytest.fixture
 async def asking(engine: SuspendedEngine, hooks: SlowHooks) -> AsyncIterator[Connection]:
     """A client of user 17 at a node with these hooks, connected."""
-    node = Node(load(EVERYTHING), engine, hooks)
+    options = EVERYTHING | {"publish": True, "subscribe_to_publish": True}
+    node = Node(load(options), engine, hooks)
     await node.start()
     connection = Connection(node)
     await connection.say(1, 0, token=connection_token("17"))
@@ -251,6 +260,67 @@ async def test_client_refused_by_the_site_after_it_was_unsubscribed_may_ask_agai
     assert (asking.reply(2) or {})["error"]["code"] == PERMISSION_DENIED
     assert "error" not in (asking.reply(3) or {})
     assert list(asking.client.session.subscriptions) == ["a"]
+
+
+@pytest.fixture
+async def publishing(hooks: SlowHooks, asking: Connection) -> tuple[Connection, asyncio.Task[None]]:
+    """That client, subscribed, and its publish command about which the site is asked."""
+    hooks.answer.set_result(None)
+    await asking.subscribe()
+    asking.messages.clear()
+    hooks.asked.clear()
+    hooks.answer = asyncio.get_running_loop().create_future()
+    command = asking.say(3, 3, channel="a", data=1)
+    await hooks.asked.wait()
+    return asking, command
+
+
+async def test_client_unsubscribed_while_the_site_decides_about_its_publication_is_refused(
+    engine: SuspendedEngine, hooks: SlowHooks, publishing: tuple[Connection, asyncio.Task[None]]
+) -> None:
+    connection, command = publishing
+    await connection.client.node.unsubscribe_user("17", "a")
+
+    hooks.answer.set_result(None)
+    await command
+
+    assert (connection.reply(3) or {})["error"]["code"] == PERMISSION_DENIED
+    assert not (await engine.broker.history("a")).publications
+
+
+async def test_publication_of_a_client_disconnected_while_the_site_decides_is_dropped(
+    engine: SuspendedEngine, hooks: SlowHooks, publishing: tuple[Connection, asyncio.Task[None]]
+) -> None:
+    connection, command = publishing
+    await connection.client.node.disconnect_user("17")
+
+    hooks.answer.set_result(None)
+    await command
+
+    assert not (await engine.broker.history("a")).publications
+
+
+async def test_refresh_of_a_subscription_that_ended_while_its_token_was_verified_is_refused(
+    hooks: SlowHooks, asking: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = asking.client
+    token = subscription_token(client.id, "$a", ttl=100)
+    await asking.say(2, 1, channel="$a", token=token)
+    verify = client.node.verifier.subscribe
+
+    async def verify_slowly(token: str, now: float) -> SubscribeToken:
+        hooks.asked.set()
+        await hooks.answer
+        return await verify(token, now)
+
+    monkeypatch.setattr(client.node.verifier, "subscribe", verify_slowly)
+    command = asking.say(3, 11, channel="$a", token=token)
+    await hooks.asked.wait()
+    await client.node.unsubscribe_user("17", "$a")
+    hooks.answer.set_result(None)
+    await command
+
+    assert (asking.reply(3) or {})["error"]["code"] == PERMISSION_DENIED
 
 
 # while the site says who a client is
