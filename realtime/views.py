@@ -65,7 +65,7 @@ def _for_clients(view: View) -> Callable[[HttpRequest], HttpResponse]:
             return _refuse(403, "The header X-Requested-With: XMLHttpRequest is missing.")
         allowed = sources.current().allowed_origins
         # without the setting, a proxy may hide that the browser came by TLS
-        secure = request.is_secure() if settings.SECURE_PROXY_SSL_HEADER else None
+        secure = request.is_secure() or (False if settings.SECURE_PROXY_SSL_HEADER else None)
         if not is_trusted(request.headers.get("Origin"), request.get_host(), allowed, secure):
             return _refuse(403, "Origin not allowed.")
         try:

@@ -77,6 +77,7 @@ class _Claims(Struct):
 class _ConnectClaims(_Claims):
     sub: str | None = None
     channels: list[str] | None = None
+    channel: Raw = _ABSENT
 
 
 class _SubscribeClaims(_Claims):
@@ -101,10 +102,13 @@ def read_connect(claims: bytes, now: float) -> ConnectToken:
     """Read the claims of a connection token. `now` is Unix seconds.
 
     Raises:
-        InvalidToken: a claim has a wrong type.
+        InvalidToken: a claim has a wrong type, or it is a subscription token. With its `sub`, or
+            without as an anonymous user, it would open more than its channel.
         ExpiredToken: `exp` has passed, or `nbf` has not come yet.
     """
     decoded = _decode(_decode_connect, claims)
+    if bytes(decoded.channel) not in (b"", b"null"):
+        raise InvalidToken("a subscription token")
     expires_at = _check_times(decoded, now)
     return ConnectToken(
         user=decoded.sub or "",

@@ -51,6 +51,8 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     access.check_user_ids,
     access.check_origins_of_sessions,
     access.check_origins_of_endpoint,
+    access.check_origins_of_hooks,
+    access.check_recovered_history,
     tokens.check_secret_length,
     panel.check_insecure_panel,
     panel.check_panel_password,

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from types import CodeType
+from typing import Any
+
 from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -10,7 +15,9 @@ from django.core.checks import CheckMessage
 from django.db import models
 
 from realtime.config import origins
+from realtime.config.options import Config
 from realtime.config.sources import Report
+from realtime.hooks.registry import registry
 
 _SOME_ORIGIN = "https://somewhere.invalid"
 """An origin that no site has."""
@@ -76,12 +83,19 @@ def check_origins(report: Report) -> list[CheckMessage]:
     ]
 
 
+def _any_page_may_connect(config: Config) -> bool:
+    patterns = config.allowed_origins
+    if patterns is not None:
+        patterns = tuple(filter(origins.is_pattern, patterns))  # E011 reports the others
+    return origins.is_allowed(_SOME_ORIGIN, patterns)
+
+
 def check_origins_of_sessions(report: Report) -> list[CheckMessage]:
     """W011: with `session_authentication`, `allowed_origins` accepts pages of any site."""
     config = report.config
     if not config.session_authentication or config.allowed_origins is None:
         return []
-    if not origins.is_allowed(_SOME_ORIGIN, config.allowed_origins):
+    if not _any_page_may_connect(config):
         return []
     return [
         checks.Warning(
@@ -99,7 +113,7 @@ def check_origins_of_endpoint(report: Report) -> list[CheckMessage]:
     config = report.config
     if not config.proxy_connect_endpoint:
         return []
-    if not origins.is_allowed(_SOME_ORIGIN, config.allowed_origins):
+    if not _any_page_may_connect(config):
         return []
     return [
         checks.Warning(
@@ -110,6 +124,64 @@ def check_origins_of_endpoint(report: Report) -> list[CheckMessage]:
             " endpoint ignores cookies or checks the header Origin.",
             id="realtime.W013",
         )
+    ]
+
+
+def check_origins_of_hooks(report: Report) -> list[CheckMessage]:
+    """W026: a hook reads headers of handshakes, which pages of any site may open."""
+    if not _any_page_may_connect(report.config):
+        return []
+    return [
+        checks.Warning(
+            f"The hook {getattr(function, '__qualname__', function)} reads headers of the"
+            " handshake, and pages of any site may connect: if it identifies users by cookies, any"
+            " page can act as its visitor.",
+            hint="List your own origins in allowed_origins, or silence realtime.W026 if the hook"
+            " ignores cookies or checks the header Origin.",
+            id="realtime.W026",
+        )
+        for function in registry.functions()
+        if _names_of(_code_of(function)) & _READS_HEADERS
+    ]
+
+
+_READS_HEADERS = {"cookies", "handshake", "headers"}
+"""Attributes of a hook's request."""
+
+
+def _code_of(function: Any) -> CodeType | None:
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    if not hasattr(function, "__code__"):
+        function = type(function).__call__  # an object that can be called
+    return getattr(function, "__code__", None)
+
+
+def _names_of(code: CodeType | None) -> set[str]:
+    """Return the names of attributes and globals in a function and the functions inside it."""
+    if code is None:
+        return set()
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return set(code.co_names).union(*map(_names_of, inner))
+
+
+def check_recovered_history(report: Report) -> list[CheckMessage]:
+    """W027: clients may not read history, but can recover all of it."""
+    config = report.config
+    places = {"the top level": config.channel} | {
+        f"namespace {name!r}": options for name, options in config.namespaces.items()
+    }
+    return [
+        checks.Warning(
+            f"history_disable_for_client does not hide the history in {place}: a client that may"
+            " subscribe can recover all that is kept.",
+            hint="Turn history_recover off, keep less, or silence realtime.W027 if subscribers may"
+            " see what is kept.",
+            id="realtime.W027",
+        )
+        for place, options in places.items()
+        if options.history_disable_for_client and options.history_recover
     ]
 
 

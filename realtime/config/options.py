@@ -80,7 +80,7 @@ class ChannelOptions:
         False, "Give clients that reconnect the publications they missed. Needs history."
     )
     history_disable_for_client: bool = _option(
-        False, "Only the server API may read history; recovery still works."
+        False, "Clients may not ask for history; by recovering they still get what is kept."
     )
     server_side: bool = _option(
         False, "Only the server subscribes clients; a client's own subscribe is refused."

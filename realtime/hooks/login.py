@@ -32,6 +32,7 @@ from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.sessions.backends import signed_cookies
 from django.http import HttpRequest
+from django.http.request import split_domain_port, validate_host
 
 from realtime.config import origins
 from realtime.hooks.answers import optional
@@ -96,7 +97,8 @@ class Logins:
             logger.warning(
                 "Ignored a login session: the page has the origin %r, and the host of the service"
                 " is %r. If both are this site, let the reverse proxy pass Host on, or set"
-                " USE_X_FORWARDED_HOST. Else list the origin in allowed_origins to accept it.",
+                " USE_X_FORWARDED_HOST, and list the host in ALLOWED_HOSTS. Else list the origin in"
+                " allowed_origins to accept it.",
                 caller.handshake.headers.get("origin"),
                 host_of(caller.handshake),
             )
@@ -233,9 +235,9 @@ def host_of(handshake: Handshake) -> str:
 
 
 def is_secure(handshake: Handshake) -> bool | None:
-    """Return whether the browser came by TLS; None if no reverse proxy says so."""
+    """Return whether the browser came by TLS; None if neither reverse proxy nor server says so."""
     if not settings.SECURE_PROXY_SSL_HEADER:
-        return None
+        return handshake.is_secure or None
     variable, secure = settings.SECURE_PROXY_SSL_HEADER
     value = handshake.site_headers.get(_header_name(variable))
     if value is None:
@@ -264,7 +266,9 @@ def is_trusted(
 
 
 def is_same_origin(page: str, host: str, secure: bool | None = None) -> bool:
-    """Return whether an origin is that of a host, under TLS if session cookies are for TLS only.
+    """Return whether an origin is that of a host of this site.
+
+    Under TLS if session cookies are for TLS only.
 
     Args:
         page: the origin.
@@ -280,8 +284,19 @@ def is_same_origin(page: str, host: str, secure: bool | None = None) -> bool:
         return False
     if secure is not None and secure != (scheme == "https"):
         return False
+    if not _is_site(host):
+        return False
     implied = ":443" if scheme == "https" else ":80"
     return netloc != "" and netloc.removesuffix(implied) == host.lower().removesuffix(implied)
+
+
+def _is_site(host: str) -> bool:
+    """Return whether Django would serve a page for this host."""
+    domain, _ = split_domain_port(host)
+    allowed = settings.ALLOWED_HOSTS
+    if settings.DEBUG and not allowed:
+        allowed = [".localhost", "127.0.0.1", "[::1]"]
+    return bool(domain) and validate_host(domain, allowed)
 
 
 @lru_cache(maxsize=256)

@@ -31,6 +31,11 @@ class Registry:
     def __bool__(self) -> bool:
         return bool(self.single or self.subscribe or self.publish or self.methods)
 
+    def functions(self) -> list[Function]:
+        """Return all of them, each once."""
+        patterns = (function for _, function in (*self.subscribe, *self.publish))
+        return list(dict.fromkeys((*self.single.values(), *patterns, *self.methods.values())))
+
     def find(
         self, entries: list[tuple[Pattern, Function]], channel: str
     ) -> tuple[Function, dict[str, str]] | None:

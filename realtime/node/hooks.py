@@ -35,6 +35,8 @@ class Handshake(Struct, frozen=True, gc=False):
     transport: str = "websocket"
     site_headers: Mapping[str, str] = {}
     """Lower-case name → value, of `Hooks.site_headers` only. Neither hooks nor proxies see them."""
+    is_secure: bool = False
+    """Whether the ASGI server says that it came by TLS."""
 
     def __repr__(self) -> str:
         """For logs and error reports: headers hold cookies and other credentials."""

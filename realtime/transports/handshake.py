@@ -88,4 +88,5 @@ def handshake(
         encoding,
         transport,
         {name: value for name, value in for_site.items() if value is not None},
+        scope.get("scheme") in ("https", "wss"),
     )

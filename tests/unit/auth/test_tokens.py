@@ -210,6 +210,21 @@ async def test_other_claims_are_not_looked_at(verifier: Verifier, claims: object
 # subscription tokens
 
 
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"client": "c", "channel": "$private"},
+        {"sub": "17", "channel": "$private", "client": "c"},
+        {"sub": "17", "channel": 1},
+    ],
+)
+async def test_subscription_token_is_no_connection_token(
+    verifier: Verifier, claims: dict[str, object]
+) -> None:
+    with pytest.raises(InvalidToken, match="subscription token"):
+        await verifier.connect(token(claims), NOW)
+
+
 async def test_subscription_token_names_client_and_channel(verifier: Verifier) -> None:
     claims = {"client": "C", "channel": "$a", "info": {"a": 1}}
 

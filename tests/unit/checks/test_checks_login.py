@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.test import override_settings
 
+from realtime.hooks.registry import registry
 from tests.unit.checks.system_checks import found, ids
 
 SECRET = "k" * 32
@@ -68,6 +70,70 @@ ENDPOINT = {"token_hmac_secret_key": SECRET, "proxy_connect_endpoint": "http://1
 @pytest.mark.parametrize("origins", [{}, {"allowed_origins": ["*"]}], ids=["not set", "all"])
 def test_connect_endpoint_that_gets_cookies_from_any_page_is_found(origins: dict[str, Any]) -> None:
     assert ids(found(**ENDPOINT, **origins)) == ["realtime.W013"]
+
+
+def reads_cookies(request: Any) -> Any:
+    def inner() -> Any:
+        return request.cookies.get("key")
+
+    return inner()
+
+
+def reads_data(request: Any) -> Any:
+    return request.data
+
+
+class Reader:
+    def __call__(self, request: Any) -> Any:
+        return request.headers
+
+
+@functools.wraps(reads_cookies)
+def wrapper(request: Any) -> Any:
+    return reads_cookies(request)
+
+
+NAMED = {"allowed_origins": ["https://example.org"]}
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "expected"),
+    [
+        (reads_cookies, {}, ["realtime.W026"]),
+        (wrapper, {"allowed_origins": ["*"]}, ["realtime.W026"]),
+        (reads_cookies, NAMED, []),
+        (reads_data, {}, []),
+        (functools.partial(reads_cookies), {}, ["realtime.W026"]),
+        (functools.partial(reads_data), {}, []),
+        (Reader(), {}, ["realtime.W026"]),
+        (print, {}, []),
+    ],
+)
+@pytest.mark.parametrize("kind", ["single", "methods"])
+def test_hook_that_gets_cookies_from_any_page_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    function: Any,
+    options: dict[str, Any],
+    expected: list[str],
+) -> None:
+    monkeypatch.setattr(registry, kind, {"message": function})
+
+    assert ids(found(token_hmac_secret_key=SECRET, **options)) == expected
+
+
+HISTORY = {"history_size": 1, "history_lifetime": 1, "history_disable_for_client": True}
+
+
+@pytest.mark.parametrize(("recover", "expected"), [(True, ["realtime.W027"]), (False, [])])
+def test_history_that_clients_can_recover_is_found(recover: bool, expected: list[str]) -> None:
+    options = {**HISTORY, "history_recover": recover}
+
+    assert ids(found(token_hmac_secret_key=SECRET, **options)) == expected
+    assert (
+        ids(found(token_hmac_secret_key=SECRET, namespaces=[{"name": "chat", **options}]))
+        == expected
+    )
 
 
 def test_connect_endpoint_behind_named_origins_is_no_mistake() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pytest_django import Settings
 
-from realtime.hooks.login import is_same_origin, is_trusted
+from realtime.hooks.login import is_same_origin, is_secure, is_trusted
+from realtime.transports.handshake import handshake
 
 SAME = [
     ("http://site.example", "site.example"),
@@ -49,6 +52,32 @@ def test_page_of_the_same_origin_is_known(page: str, host: str) -> None:
 @pytest.mark.parametrize(("page", "host"), OTHER)
 def test_page_of_another_origin_is_known(page: str, host: str) -> None:
     assert not is_same_origin(page, host)
+
+
+def test_host_that_is_not_this_site_s_has_no_same_origin(settings: Settings) -> None:
+    """A page can name any host of its own, if it makes that name lead here."""
+    settings.ALLOWED_HOSTS = [".site.example"]
+
+    assert is_same_origin("https://site.example", "site.example")
+    assert is_same_origin("https://www.site.example:8000", "www.site.example:8000")
+    assert not is_same_origin("https://evil.example", "evil.example")
+
+
+def test_local_hosts_are_this_site_s_while_it_is_developed(settings: Settings) -> None:
+    settings.ALLOWED_HOSTS = []
+    settings.DEBUG = True
+
+    assert is_same_origin("http://localhost:8000", "localhost:8000")
+    assert not is_same_origin("http://evil.example:8000", "evil.example:8000")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "expected"), [("wss", True), ("https", True), ("ws", None), (None, None)]
+)
+def test_server_that_ends_tls_says_so(scheme: str | None, expected: bool | None) -> None:
+    scope: dict[str, Any] = {"headers": []} | ({} if scheme is None else {"scheme": scheme})
+
+    assert is_secure(handshake(scope, "json", None)) is expected
 
 
 def test_page_without_tls_is_another_origin_where_sessions_travel_by_tls_only(
