@@ -47,13 +47,18 @@ def has_open(server: Server, connection: socket.socket) -> bool:
 
 async def left(server: Server) -> Counts:
     """Return what a server process has in memory, and how many files it has open."""
-    exchange = await open_exchange(server, "GET", "/left")
+    return {**await account(server, "/left"), "files": count_files(server)}
+
+
+async def account(server: Server, path: str) -> Counts:
+    """Return the account of a server's memory at a path."""
+    exchange = await open_exchange(server, "GET", path)
     try:
         await exchange.begin()
         counts: Counts = json.loads(await exchange.rest())
     finally:
         await exchange.close()
-    return {**counts, "files": count_files(server)}
+    return counts
 
 
 async def settled(server: Server, is_good: Callable[[Counts], bool]) -> Counts:

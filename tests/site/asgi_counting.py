@@ -1,4 +1,4 @@
-"""The test site, and at /left an account of what is in the memory of its process."""
+"""The test site, and at /left and /kept accounts of what is in the memory of its process."""
 
 from __future__ import annotations
 
@@ -19,13 +19,25 @@ COUNTED = {
     "realtime.clients.client.Client",
 }
 
+CONNECTIONS = {
+    "AdvisingProtocol",
+    "GuardedRequest",
+    "H11Protocol",
+    "TimedChannel",
+    "TimedH11Protocol",
+    "WebSocketsSansIOProtocol",
+}
+"""Classes of daphne's and uvicorn's connections and requests."""
+
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     """The site's, but for one path."""
-    if scope["type"] != "http" or scope["path"] != "/left":
+    accounts = {"/left": _left, "/kept": _kept}
+    account = accounts.get(scope["path"]) if scope["type"] == "http" else None
+    if account is None:
         await site(scope, receive, send)
         return
-    body = json.dumps(_left()).encode()
+    body = json.dumps(account()).encode()
     headers = [(b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
@@ -47,3 +59,13 @@ def _left() -> dict[str, int]:
         "tasks": len(asyncio.all_tasks()),
         "blocks": sys.getallocatedblocks(),
     }
+
+
+def _kept() -> dict[str, int]:
+    """Class of connections → how many there are; and end garbage collections.
+
+    So what is kept by nothing but reference cycles stays, and counts.
+    """
+    gc.disable()
+    names = Counter(type(each).__name__ for each in gc.get_objects())
+    return {name: names[name] for name in CONNECTIONS if names[name]}

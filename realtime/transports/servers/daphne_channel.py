@@ -43,6 +43,11 @@ class TimedChannel(_Channel):  # type: ignore[misc]
         self.setTimeout(self._idle_timeout)
         super().allHeadersReceived()
 
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802 - Twisted's name
+        """End the connection as Twisted does, and leave nothing to the garbage collector."""
+        super().connectionLost(reason)
+        self._transferDecoder = None  # of a body that did not end: it holds the channel
+
     def _begin_head(self) -> None:
         self._receives_head = True
         self.setTimeout(HEAD_TIMEOUT)

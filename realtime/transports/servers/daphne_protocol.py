@@ -59,6 +59,13 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
             and all(hasattr(transport, name) for name in _TRANSPORT_ATTRIBUTES)
         )
 
+    def connectionLost(self, *reason: Any) -> None:  # noqa: N802 - autobahn's name
+        """End the connection as autobahn does, and leave nothing to the garbage collector."""
+        try:
+            super().connectionLost(*reason)
+        finally:  # daphne fails if there was no handshake
+            self.is_closed.addCallback(_forget)  # it holds the protocol, which holds it
+
     # from the application
 
     def handle_reply(self, message: dict[str, Any]) -> None:
@@ -180,6 +187,10 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
             super().sendCloseFrame(self.remoteCloseCode, None, isReply)
         else:
             super().sendCloseFrame(code, reasonUtf8, isReply)
+
+
+def _forget(result: object) -> None:
+    """Replace the result of a Deferred by None."""
 
 
 class ProtocolOfFactory:

@@ -90,12 +90,18 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
             self.content = SpooledBody(self.content)
             if not isinstance(self.server.application, BodyReader):
                 self.server.application = BodyReader(self.server.application)
-        return super().process()
+        result = super().process()
+        if self.transport is None and self.channel is not None:
+            # a WebSocket has the transport now, and no one ends this request: channel and request
+            # would keep each other until the garbage collector comes
+            self.channel.requests.clear()
+        return result
 
     def connectionLost(self, reason: Any) -> None:  # noqa: N802 - Twisted's name
         """Forget the timer, and end the request as daphne does."""
         if self._linger is not None and self._linger.active():
             self._linger.cancel()
+        self._linger = None  # it holds the request
         super().connectionLost(reason)
 
     # refusals
