@@ -89,7 +89,13 @@ class BlockingRedis:
         return self._checked(self._exchange([args])[0])
 
     def run(self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]) -> R:
-        """Run a script and return its reply. Errors as with `execute`."""
+        """Run a script and return its reply. Errors as with `execute`.
+
+        Args:
+            script: sent by its digest; by its text where Redis does not know it yet.
+            keys: the keys that the script names KEYS.
+            arguments: what the script names ARGV.
+        """
         result: R
         try:
             result = self.execute(*script.by_digest(keys, arguments))

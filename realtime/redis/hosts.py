@@ -23,7 +23,7 @@ from redis.connection import parse_url, to_bool
 
 from realtime.errors import EngineUnavailable
 
-Command = tuple[str, ...]
+TextCommand = tuple[str, ...]
 
 CLIENT_NAME = "realtime"
 """Name of our connections in CLIENT LIST."""
@@ -119,9 +119,9 @@ class Host:
         """
         return None if self._context is None else self._context.get()
 
-    def handshake(self) -> list[Command]:
+    def handshake(self) -> list[TextCommand]:
         """Return the commands that begin a connection; `check` their replies."""
-        commands: list[Command] = []
+        commands: list[TextCommand] = []
         if self.username or self.password:
             user = (self.username,) if self.username else ()
             commands.append(("AUTH", *user, self.password))
@@ -130,7 +130,7 @@ class Host:
         commands.append(("CLIENT", "SETNAME", CLIENT_NAME))
         return commands
 
-    def check(self, command: Command, reply: object) -> None:
+    def check(self, command: TextCommand, reply: object) -> None:
         """Check the reply to a command of the handshake.
 
         Raises:
@@ -147,7 +147,7 @@ class Host:
 
     # Sentinel
 
-    def master_query(self) -> Command:
+    def master_query(self) -> TextCommand:
         """Return the command that asks a Sentinel for the place of the master."""
         return "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.master_name
 

@@ -131,7 +131,12 @@ class LoopBus:
             timer.cancel()
 
     async def join(self, group_channel: str, name: str, lifetime: float | None = None) -> None:
-        """Receive what is sent to a group in a mailbox, too; for `lifetime` seconds, or forever.
+        """Receive what is sent to a group in a mailbox, too.
+
+        Args:
+            group_channel: the Redis channel of the group.
+            name: the name of the mailbox.
+            lifetime: seconds after which the mailbox leaves the group; None for never.
 
         Raises:
             EngineUnavailable: Redis did not confirm it; the mailbox has not joined, unless another

@@ -56,11 +56,23 @@ class Shards:
         keys: Sequence[str],
         arguments: Sequence[Argument] = (),
     ) -> R:
-        """Run a script on the shard of a channel and return its reply: see `scripts`."""
+        """Run a script on the shard of a channel and return its reply.
+
+        Args:
+            channel: decides about the shard.
+            script: see `scripts`.
+            keys: the keys that the script names KEYS.
+            arguments: what the script names ARGV.
+        """
         return await self._bus.run(self._shard(channel), script, keys, arguments)
 
     async def command(self, channel: ChannelName, *command: Argument) -> Reply:
-        """Run a command on the shard of a channel and return the reply of Redis."""
+        """Run a command on the shard of a channel and return the reply of Redis.
+
+        Args:
+            channel: decides about the shard.
+            command: the name of the command and its arguments.
+        """
         return await self._bus.execute(self._shard(channel), *command)
 
     async def round_trip(self) -> float:
