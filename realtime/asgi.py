@@ -33,7 +33,7 @@ from realtime.transports.asgi import (
     Send,
     path_of,
 )
-from realtime.transports.servers import daphne, granian, uvicorn_heads
+from realtime.transports.servers import daphne, granian, signals, uvicorn_heads
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS
 from realtime.transports.sockjs.websocket import SockJSConsumer
@@ -104,6 +104,7 @@ class _Application:
         self._freeze_gc = settle_heap
         # then the root path may be one that a client sent
         self._ignores_root_path = daphne.is_loaded() and not daphne.install(self._rule_of_body)
+        granian.install()
         self._api_path: str | None = None
         self._failed = False
         self._retry_at = 0.0
@@ -223,7 +224,7 @@ class _Application:
         while True:
             event = await receive()
             if event["type"] == "lifespan.startup":
-                granian.close_clients_on_stop(receive)
+                signals.close_clients_on_signal(receive)
                 uvicorn_heads.limit_heads(send)
                 await self._start()
                 await send({"type": "lifespan.startup.complete"})

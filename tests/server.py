@@ -56,6 +56,18 @@ COMMANDS: Mapping[str, tuple[list[str], str]] = {
         ["granian", "--interface", "asgi", "--port", "{port}"],
         r"Listening at: http://127\.0\.0\.1:(\d+)",
     ),
+    "gunicorn": (
+        ["gunicorn", "--bind", "127.0.0.1:{port}", "-k", "uvicorn_worker.UvicornWorker"],
+        r"Listening at: http://127\.0\.0\.1:(\d+)",
+    ),
+    "gunicorn-asgi": (
+        ["gunicorn", "--bind", "127.0.0.1:{port}", "--worker-class", "asgi"],
+        r"Listening at: http://127\.0\.0\.1:(\d+)",
+    ),
+    "hypercorn": (
+        ["hypercorn", "--graceful-timeout", "0", "--bind", "127.0.0.1:{port}"],
+        r"Running on http://127\.0\.0\.1:(\d+)",
+    ),
     "uvicorn": (
         ["uvicorn", "--port", "{port}", "--ws", "websockets-sansio"],
         r"running on http://127\.0\.0\.1:(\d+)",

@@ -25,6 +25,7 @@ from realtime.errors import (
     Disconnect,
     DisconnectMessageTooBig,
     DisconnectServerError,
+    DisconnectShutdown,
     EngineUnavailable,
 )
 from realtime.node.hooks import NO_HANDSHAKE
@@ -35,7 +36,7 @@ from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.serving import serving
 from realtime.transports.asgi import ASGIApplication, Receive, Scope, Send
 from realtime.transports.handshake import handshake, has_too_many_headers, header
-from realtime.transports.servers import daphne, uvicorn
+from realtime.transports.servers import daphne, granian, uvicorn
 from realtime.transports.servers.daphne import TOO_LARGE
 from realtime.transports.websocket_transport import (
     CLOSE_TIMEOUT,
@@ -71,7 +72,9 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         limit = self.size_limit(node)
         uvicorn.limit_messages(send, limit)
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
-        websocket = _transport(send, limit)
+        websocket = _transport(send, receive, limit)
+        if isinstance(websocket, granian.GranianTransport):
+            receive = websocket.receive
         transport = self.transport(websocket, node)
         opening = NO_HANDSHAKE
         if node.hooks.wants_handshake:
@@ -89,11 +92,10 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         try:
             await self._receive(dispatcher, receive, limit)
         except asyncio.CancelledError:
-            if node.stopping and not websocket.abandoned:
-                # the server cancels its applications while the node still closes its clients
+            if not websocket.abandoned:
+                # some servers end their applications before, or while, the node closes its clients
+                client.close(DisconnectShutdown())
                 await self._receive(dispatcher, receive, limit)
-            elif not websocket.abandoned:
-                raise
         finally:
             transport.closed()
             client.close(None)
@@ -185,13 +187,14 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             return ()
 
 
-def _transport(send: Send, size_limit: int | None) -> WebSocketTransport:
+def _transport(send: Send, receive: Receive, size_limit: int | None) -> WebSocketTransport:
     """Return the transport for a server's `send`: one for this server, or the plain one."""
     receiving = asyncio.current_task()
     assert receiving is not None
     return (
         daphne.transport(send, receiving, size_limit)
         or uvicorn.transport(send, receiving)
+        or granian.transport(send, receive, receiving)
         or WebSocketTransport(send, receiving)
     )
 

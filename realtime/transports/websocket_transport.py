@@ -107,7 +107,7 @@ class WebSocketTransport:
                 self.ready = False  # nothing follows a close frame (RFC 6455, 5.5.1)
                 if last is not None:
                     await self._send(send_event(last))
-                await self._send(close_event(disconnect))
+                await self._send_close(disconnect)
                 await self._closed.wait()
         except TimeoutError:
             self.abandon()  # the peer neither reads nor answers
@@ -116,6 +116,9 @@ class WebSocketTransport:
         finally:
             if self._sending is not None:
                 self._sending.cancel()
+
+    async def _send_close(self, disconnect: Disconnect) -> None:
+        await self._send(close_event(disconnect))
 
     def abandon(self) -> None:
         """End the application, so that the server drops the connection."""

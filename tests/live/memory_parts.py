@@ -34,7 +34,7 @@ def count_files(server: Server) -> int:
 
 
 def has_open(server: Server, connection: socket.socket) -> bool:
-    """Tell whether the server process has not closed its end of this connection yet."""
+    """Tell whether the server, or a process of it, has not closed its end of this connection."""
     _, port = connection.getsockname()
     table = Path(f"/proc/{server.pid}/net/tcp").read_text().splitlines()[1:]
     sockets = {
@@ -42,7 +42,9 @@ def has_open(server: Server, connection: socket.socket) -> bool:
         for _, _, peer, _, _, _, _, _, _, inode, *_ in map(str.split, table)
         if int(peer.rpartition(":")[2], 16) == port
     }
-    return not sockets.isdisjoint(open_files(server.pid))
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+    processes = [server.pid, *map(int, children)]
+    return any(not sockets.isdisjoint(open_files(process)) for process in processes)
 
 
 async def left(server: Server) -> Counts:

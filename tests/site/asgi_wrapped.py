@@ -1,4 +1,4 @@
-"""The test site behind a middleware that wraps `send`, as middleware does."""
+"""The test site behind a middleware that wraps `receive` and `send`, as middleware does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ async def application(
 ) -> None:
     """The wrapped application."""
 
-    async def wrapped(event: Mapping[str, Any]) -> None:
+    async def wrapped_receive() -> Mapping[str, Any]:
+        return await receive()
+
+    async def wrapped_send(event: Mapping[str, Any]) -> None:
         await send(event)
 
-    await asgi.application(scope, receive, wrapped)
+    await asgi.application(scope, wrapped_receive, wrapped_send)

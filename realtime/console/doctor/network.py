@@ -177,8 +177,7 @@ def close_reason(service: Service) -> Finding:
     if closed.code == NO_CLOSE_FRAME:
         return warn(
             "the connection breaks without a close frame",
-            "Clients do not learn why they were closed. This is usual for granian, but not for"
-            " other servers or a reverse proxy.",
+            "Clients do not learn why they were closed. Does a reverse proxy cut connections?",
         )
     if closed.code != DisconnectBadRequest.code:
         return warn(
