@@ -20,6 +20,7 @@ from realtime.clients.client import Client
 from realtime.clients.commands import Continuation
 from realtime.errors import (
     Disconnect,
+    DisconnectServerError,
     EngineUnavailable,
     Error,
     InternalError,
@@ -53,7 +54,11 @@ class Dispatcher:
         """Publications under way; None until the first one."""
 
     async def receive(self, frame: bytes) -> None:
-        """Handle the commands of one frame, in order. Never raises for what a client sent."""
+        """Handle the commands of one frame, in order.
+
+        Never raises. After a defect of the service the client is closed: it comes back and
+        recovers, which it would not do if the rest of its frames were dropped in silence.
+        """
         client = self.client
         self._in_turn += len(frame) // BYTES_PER_COMMAND
         command = None
@@ -72,6 +77,9 @@ class Dispatcher:
         except Disconnect as disconnect:
             # its traceback holds this frame, which holds the client
             client.close(disconnect.with_traceback(None))
+        except Exception:
+            logger.exception("Could not handle a frame of client %s", client.id)
+            client.close(DisconnectServerError())
 
     async def _give_turn(self) -> None:
         self._in_turn = 0

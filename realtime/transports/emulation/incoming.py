@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from realtime.clients.dispatch import Dispatcher
-from realtime.errors import DisconnectServerError
 
 MAX_WAITING_BYTES = 64 * 1024
 """Unhandled bytes after which no more frames are taken."""
@@ -70,12 +69,7 @@ class IncomingFrames:
                 if dispatcher is None or dispatcher.client.is_closing():
                     return
                 frame = self._frames.popleft()
-                try:
-                    await dispatcher.receive(frame)
-                except Exception:
-                    # the frames after it are dropped: the client must learn that, and come back
-                    dispatcher.client.close(DisconnectServerError())
-                    raise
+                await dispatcher.receive(frame)
                 self._bytes -= len(frame)
                 if self._bytes <= MAX_WAITING_BYTES:
                     self._has_room.set()

@@ -14,6 +14,7 @@ import pytest
 from realtime.clients.dispatch import MAX_PUBLISHING
 from realtime.config.reader import load
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.protocol.v1.json import JSONCodec
 from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.unit.clients.suspended.conftest import STEPS
@@ -170,6 +171,26 @@ async def test_client_closed_while_it_subscribes_leaves_nothing(
 
     assert await engine.presence.get("a") == {}
     assert (node.hub.feeds, node.hub.clients) == ({}, {})
+
+
+# defects
+
+
+async def test_client_whose_frame_the_service_fails_to_handle_is_closed_with_advice(
+    node: Node, connect: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(codec: JSONCodec, frame: bytes) -> None:
+        raise RuntimeError("a defect")
+
+    connection = await connect()
+    monkeypatch.setattr(JSONCodec, "decode", fail)
+
+    await connection.say(2, 7)
+    await node.idle()
+
+    assert connection.closes == [SERVER_ERROR]
+    errors = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert [bool(record.exc_info) for record in errors] == [True]
 
 
 # publishing

@@ -38,7 +38,6 @@ OPEN, HEARTBEAT = "o", "h"
 INTERRUPTED = 'c[1002,"Connection interrupted"]'
 BUSY = 'c[2010,"Another connection still open"]'
 SHUTDOWN = r'c[3001,"{\"reason\":\"shutdown\",\"reconnect\":true}"]'
-SERVER_ERROR = r'c[3004,"{\"reason\":\"internal server error\",\"reconnect\":true}"]'
 FORCED = r'c[3012,"{\"reason\":\"force disconnect\",\"reconnect\":false}"]'
 
 CONNECT = '{"id":1}'

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from realtime.clients.client import Client
-from realtime.clients.dispatch import Dispatcher
 from realtime.node.node import Node
 from realtime.timers import Timers
 from realtime.transports.emulation.session import CLOSE_TIMEOUT, SESSION_TIMEOUT
@@ -23,7 +22,6 @@ from tests.unit.transports.emulation.parts import (
     LARGE,
     OPEN,
     PING,
-    SERVER_ERROR,
     Case,
     Reading,
     data_in,
@@ -50,21 +48,6 @@ async def test_empty_send_is_taken(case: Case) -> None:
     await case.attach()
 
     assert await case.say()
-
-
-async def test_frame_that_the_service_fails_to_handle_closes_the_session(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fail(dispatcher: Dispatcher, frame: bytes) -> None:
-        raise RuntimeError("a defect")
-
-    await case.subscribe()
-    monkeypatch.setattr(Dispatcher, "receive", fail)
-
-    assert await case.say(PING % 3, PING % 4)
-
-    assert await case.poll() == SERVER_ERROR
-    assert not await case.say(PING % 5)
 
 
 async def test_bad_frame_closes_the_session_with_its_code_and_advice(case: Case) -> None:
