@@ -6,7 +6,8 @@ Exception
 ├── Disconnect                   the connection is closed, with advice for the client
 │   └── one class per code (table `DISCONNECTS`)
 ├── NotServing                   this process serves no clients, so it cannot reach any
-└── EngineUnavailable            Redis is away, too slow, or refuses
+└── EngineUnavailable            Redis is away, too slow, or refuses: the command was not run
+    └── NoReply                  the command may have been run
 
 Handlers raise them. One place per surface decides what that means: `clients.dispatch` turns an
 `Error` into a reply and a `Disconnect` into a close; `server_api` turns an `Error` into the field
@@ -309,8 +310,30 @@ class NotServing(RuntimeError):
 
 
 class EngineUnavailable(ConnectionError):
-    """Redis is away, too slow, or refuses.
+    """Redis is away, too slow, or refuses, and did not run the command; but see `NoReply`.
 
-    If only the reply was late, Redis may have run the command anyway. The text names the
-    server and the reason, never a password.
+    The text names the server and the reason, never a password.
     """
+
+
+class NoReply(EngineUnavailable):
+    """The command was sent, and no reply came: Redis may have run it, or may still run it.
+
+    Of several publications, some may have been published.
+    """
+
+
+class EngineAway(Error):
+    """The reply of the HTTP API for an `EngineUnavailable`: the command was not run."""
+
+    code, message = 300, "engine unavailable"
+
+
+class OutcomeUnknown(Error):
+    """The reply of the HTTP API for a `NoReply`: the command may have been run."""
+
+    code, message = 301, "outcome unknown"
+
+
+API_ERRORS: tuple[type[Error], ...] = (EngineAway, OutcomeUnknown)
+"""Errors of the HTTP API alone. Their codes are ours: the protocol has none."""

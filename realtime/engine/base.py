@@ -13,8 +13,8 @@ suspending, so that they also work in a thread without an event loop.
 What every method can rely on: arguments are valid. Names are those of channels, options allow
 what is asked for.
 
-What every caller can rely on: a method raises `EngineUnavailable` and nothing else. The call may
-have taken effect anyway, when only its answer was lost.
+What every caller can rely on: a method raises `EngineUnavailable` and nothing else. If it is a
+`NoReply`, the call may have taken effect anyway, when only its answer was lost.
 
 `tests/engine` holds every implementation to this file.
 """

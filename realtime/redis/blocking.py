@@ -83,8 +83,8 @@ class BlockingRedis:
         """Send a command and return its reply.
 
         Raises:
-            EngineUnavailable: Redis is away, too slow, or refused, or there is an error anywhere
-                in the reply. Without a reply, the command may have taken effect.
+            EngineUnavailable: Redis is away or refused, or there is an error anywhere in the reply.
+            NoReply: none came in time; the command may have taken effect.
         """
         return self._checked(self._exchange([args])[0])
 
@@ -110,7 +110,8 @@ class BlockingRedis:
             The reply to each request, or the exception that `execute` would raise for it.
 
         Raises:
-            EngineUnavailable: replies are missing; the requests may have taken effect.
+            EngineUnavailable: Redis is away; nothing was sent.
+            NoReply: replies are missing; the requests may have taken effect.
         """
         known: set[str] = set()
         commands = [_command(request, known) for request in requests]
@@ -147,7 +148,7 @@ class BlockingRedis:
         except (redis.RedisError, OSError) as error:
             # others in the pool may lead to the same server, and each would cost a time-out
             self._replace(pool)
-            raise self._unavailable(error) from None
+            raise self._host.no_reply(error) from None
         finally:
             (pool.keep if settled else pool.release)(connection)
         return replies

@@ -39,8 +39,8 @@ class Connection:
         Commands leave in the order in which the calls begin, also when they wait for a link.
 
         Raises:
-            EngineUnavailable: Redis is away, too slow, or refused, or there is an error anywhere
-                in the reply. Without a reply, the command may have taken effect.
+            EngineUnavailable: Redis is away or refused, or there is an error anywhere in the reply.
+            NoReply: none came in time; the command may have taken effect.
         """
         link = self._link
         if link is None or link.lost is not None:

@@ -21,7 +21,7 @@ import redis
 from redis.asyncio.connection import RedisSSLContext
 from redis.connection import parse_url, to_bool
 
-from realtime.errors import EngineUnavailable
+from realtime.errors import EngineUnavailable, NoReply
 
 TextCommand = tuple[str, ...]
 
@@ -103,11 +103,21 @@ class Host:
         return f"{scheme}://{_place(*self.place)}/{self.db}"
 
     def unavailable(self, reason: object) -> EngineUnavailable:
-        """Return the exception for a failure of this host. Hides its passwords in the reason."""
+        """Return the exception for a command that this host did not run.
+
+        Its text hides the passwords of the host in the reason.
+        """
+        return EngineUnavailable(self._failure(reason))
+
+    def no_reply(self, reason: object) -> NoReply:
+        """As `unavailable`, for a command that was sent and that it may have run."""
+        return NoReply(self._failure(reason))
+
+    def _failure(self, reason: object) -> str:
         text = str(reason)
         for secret in self._secrets:  # Redis repeats the arguments of an unknown command
             text = text.replace(secret, "***")
-        return EngineUnavailable(f"{self.label}: {text}")
+        return f"{self.label}: {text}"
 
     @property
     def tls_context(self) -> ssl.SSLContext | None:

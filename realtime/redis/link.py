@@ -203,7 +203,7 @@ class Link(asyncio.Protocol):
                 self._timer = self._loop.call_at(deadline, self._check_late)
 
     def abort(self, reason: str) -> None:
-        """Close at once. Every caller that waits gets an EngineUnavailable with the reason."""
+        """Close at once. Every caller that waits gets a NoReply with the reason."""
         if self.lost is not None:
             return
         self.lost = reason
@@ -217,7 +217,7 @@ class Link(asyncio.Protocol):
         while self._pending:
             future = self._pending.popleft()[0]
             if not future.done():
-                future.set_result(self._host.unavailable(reason))
+                future.set_result(self._host.no_reply(reason))
 
     async def close(self, reason: str) -> None:
         """As `abort`, and wait until the transport is closed."""

@@ -8,7 +8,8 @@ All of them raise:
     Error: the service refuses: an instance of one of the classes in `realtime.errors`, such as
         `NamespaceNotFound`, with the code and message that the HTTP API answers with.
     NotServing: with the memory engine, in a process that serves no clients.
-    EngineUnavailable: Redis refused the command, or did not answer in time.
+    EngineUnavailable: Redis is away or refused the command, which was not run.
+    NoReply: a subclass of it: no reply came in time, and the command may have been run.
     TypeError: the name of a channel is not a string.
 
 docs/protocol.md, 6.4.

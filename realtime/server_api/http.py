@@ -17,7 +17,14 @@ from msgspec import Raw, Struct
 
 from realtime.cluster.member import Member
 from realtime.config.options import Config
-from realtime.errors import EngineUnavailable, Error, InternalError
+from realtime.errors import (
+    EngineAway,
+    EngineUnavailable,
+    Error,
+    InternalError,
+    NoReply,
+    OutcomeUnknown,
+)
 from realtime.payload import escape
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import UInt32
@@ -169,7 +176,7 @@ class _Run:
     async def reply(self, command: _Command, method: int) -> bytes:
         """Run a command and return the line that answers it."""
         if self._away and time.monotonic() >= self._deadline:
-            return _line(command, b"error", _error(InternalError()))
+            return _line(command, b"error", _error(EngineAway()))
         try:
             result = await methods.run(self._member, method, bytes(command.params))
         except Error as error:
@@ -177,7 +184,8 @@ class _Run:
         except EngineUnavailable as error:
             self._away = True
             logger.error("API command failed: %s", error)
-            return _line(command, b"error", _error(InternalError()))
+            unknown = isinstance(error, NoReply)
+            return _line(command, b"error", _error(OutcomeUnknown() if unknown else EngineAway()))
         except Exception:
             logger.exception("API command failed")
             return _line(command, b"error", _error(InternalError()))

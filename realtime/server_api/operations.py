@@ -20,7 +20,7 @@ from realtime.cluster.member import Member
 from realtime.cluster.survey import ConnectionsAnswer, SubscribersAnswer, SurveyResult
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import NodeInfo, NodeStatus
-from realtime.errors import BadRequest, Error, LimitExceeded, NotAvailable
+from realtime.errors import BadRequest, Error, LimitExceeded, NoReply, NotAvailable
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
@@ -51,6 +51,8 @@ async def publish_many(member: Member, publications: Sequence[tuple[ChannelName,
 
     Raises:
         BadRequest: there are no publications, or a name is not one of a channel.
+        EngineUnavailable: none was published.
+        NoReply: some may have been published.
     """
     if not publications:
         raise BadRequest
@@ -65,9 +67,13 @@ async def publish_many(member: Member, publications: Sequence[tuple[ChannelName,
         except Error as error:
             refused = error
             break
-    for failure in await member.publish_many(ready):
-        if failure is not None:
-            raise failure
+    results = await member.publish_many(ready)
+    failures = [result for result in results if result is not None]
+    if failures:
+        unknown = [failure for failure in failures if isinstance(failure, NoReply)]
+        if not unknown and len(failures) < len(results):
+            raise NoReply(str(failures[0])) from failures[0]
+        raise (unknown or failures)[0]
     if refused is not None:
         raise refused
 

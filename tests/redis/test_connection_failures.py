@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
-from realtime.errors import EngineUnavailable
+from realtime.errors import EngineUnavailable, NoReply
 from realtime.redis import link
 from realtime.redis.commands import Script
 from realtime.redis.connection import Connection
@@ -20,6 +21,7 @@ from tests.tcp_proxy import TcpProxy
 
 Opening = Callable[..., Connection]
 Starting = Callable[..., RedisServer]
+Ask = Callable[..., Awaitable[Any]]
 Scripting = Callable[..., Awaitable[ScriptedServer]]
 
 SET = Script.of("set", "return redis.call('set', KEYS[1], '1')")
@@ -29,6 +31,33 @@ GET = Script.of("get", "return redis.call('get', KEYS[1])")
 async def test_refused_connection(open_connection: Opening, unused_url: str) -> None:
     with pytest.raises(EngineUnavailable, match=rf"^{unused_url}: no connection: .*refused|failed"):
         await open_connection(unused_url).execute("PING")
+
+
+@pytest.mark.parametrize(
+    ("reply", "failure"),
+    [
+        pytest.param(None, NoReply, id="none"),
+        pytest.param(b"!garbage\r\n", NoReply, id="none-that-is-one"),
+        pytest.param(b"-ERR no\r\n", EngineUnavailable, id="refusal"),
+        pytest.param(b"-READONLY no\r\n", EngineUnavailable, id="refusal-of-a-replica"),
+    ],
+)
+async def test_failure_says_whether_the_command_may_have_been_run(
+    script_server: Scripting, ask: Ask, reply: bytes | None, failure: type[EngineUnavailable]
+) -> None:
+    server = await script_server(lambda command: reply if command[0] == b"INCR" else OK)
+
+    with pytest.raises(EngineUnavailable) as caught:
+        await ask(server.url, "INCR", "n")
+
+    assert type(caught.value) is failure
+
+
+async def test_command_that_was_not_sent_was_not_run(ask: Ask, unused_url: str) -> None:
+    with pytest.raises(EngineUnavailable) as caught:
+        await ask(unused_url, "PING")
+
+    assert type(caught.value) is EngineUnavailable
 
 
 async def test_host_has_no_address(open_connection: Opening) -> None:

@@ -23,7 +23,7 @@ from realtime.engine.redis.group_message import GroupMessage, Message, positione
 from realtime.engine.redis.loop_bus import OnShard
 from realtime.engine.redis.records import CHECKED
 from realtime.engine.redis.redis_bus import Published, RedisBus
-from realtime.errors import EngineUnavailable
+from realtime.errors import EngineUnavailable, NoReply
 from realtime.protocol.messages import StreamPosition
 
 logger = logging.getLogger("realtime.engine")
@@ -173,12 +173,12 @@ def wrapping_errors() -> Iterator[None]:
     """Call a layer within this block.
 
     Raises:
-        EngineUnavailable: the layer raised something.
+        NoReply: the layer raised something; what it was asked for may have happened.
     """
     try:
         yield
     except Exception as error:
-        raise EngineUnavailable(f"the channel layer failed: {error!r}") from error
+        raise NoReply(f"the channel layer failed: {error!r}") from error
 
 
 def _failed(task: asyncio.Future[Any]) -> bool:

@@ -103,8 +103,8 @@ class RedisBus:
         """Send a command to a shard and return its reply.
 
         Raises:
-            EngineUnavailable: Redis is away, too slow, or refused. Without an answer, the command
-                may have taken effect.
+            EngineUnavailable: Redis is away or refused.
+            NoReply: none came in time; the command may have taken effect.
         """
         return await self.on_loop().connections[shard].execute(*command)
 

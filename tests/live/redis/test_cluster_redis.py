@@ -102,7 +102,7 @@ async def test_password_in_the_url_works_and_is_in_no_log_though_redis_goes_away
     redis.kill()
     reply = servers[0].api("publish", channel=unique, data=1)
 
-    assert reply["error"] == {"code": 100, "message": "internal server error"}
+    assert reply["error"]["code"] in (300, 301)
     for server in servers:
         wait_until(lambda s=server: "was lost" in s.log, what="a word about it")
         assert redis.password not in server.log
@@ -272,7 +272,7 @@ async def test_channels_and_new_clients_of_the_other_shard_are_served_while_one_
         assert set(presence(one, name)) == {client.client for client in clients}
     for name in lost:
         reply = one.api("publish", channel=name, data=2)
-        assert reply["error"] == {"code": 100, "message": "internal server error"}
+        assert reply["error"]["code"] in (300, 301)
     for client in clients:
         await client.quiet()
 

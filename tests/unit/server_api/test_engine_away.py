@@ -1,0 +1,84 @@
+"""The server API while the engine is away: what callers learn about the outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import ClassVar
+
+import pytest
+
+from realtime.config.options import ChannelOptions
+from realtime.config.reader import load
+from realtime.errors import EngineUnavailable, NoReply
+from realtime.node.node import Node
+from realtime.protocol.messages import Publication, StreamPosition
+from realtime.server_api import http, operations
+from realtime.timers import Timers
+from tests.unit.parts import data
+from tests.unit.suspended_engine import SuspendedBroker, SuspendedEngine
+
+AWAY, SILENT = EngineUnavailable("away"), NoReply("no answer")
+
+
+class FailingBroker(SuspendedBroker):
+    """Publishes, or fails, as the names of channels say."""
+
+    failures: ClassVar = {"away": AWAY, "silent": SILENT}
+
+    async def publish(
+        self, channel: str, publication: Publication, options: ChannelOptions
+    ) -> StreamPosition | None:
+        if channel in self.failures:
+            raise self.failures[channel].with_traceback(None)
+        return await super().publish(channel, publication, options)
+
+    async def publish_many(
+        self, publications: Sequence[tuple[str, Publication, ChannelOptions]]
+    ) -> list[EngineUnavailable | None]:
+        return [self.failures.get(channel) for channel, *_ in publications]
+
+
+class FailingEngine(SuspendedEngine):
+    def make_broker(self, timers: Timers) -> SuspendedBroker:
+        return FailingBroker(timers, self)
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[Node]:
+    node = Node(load({}), FailingEngine(Timers(asyncio.get_running_loop())))
+    await node.start()
+    yield node
+    await node.stop()
+
+
+CASES = [
+    pytest.param(["away"], EngineUnavailable, 300, id="away"),
+    pytest.param(["silent"], NoReply, 301, id="silent"),
+    pytest.param(["away", "away"], EngineUnavailable, 300, id="all-away"),
+    pytest.param(["away", "silent"], NoReply, 301, id="one-silent"),
+    pytest.param(["works", "away"], NoReply, 301, id="one-works"),
+]
+
+
+@pytest.mark.parametrize(("channels", "failure", "code"), CASES)
+async def test_failure_says_whether_something_may_have_been_published(
+    node: Node, channels: list[str], failure: type[EngineUnavailable], code: int
+) -> None:
+    with pytest.raises(EngineUnavailable) as caught:
+        await operations.broadcast(node, channels, data("1"))
+
+    assert type(caught.value) is failure
+
+
+@pytest.mark.parametrize(("channels", "failure", "code"), CASES)
+async def test_http_api_answers_with_codes_of_its_own(
+    node: Node, channels: list[str], failure: type[EngineUnavailable], code: int
+) -> None:
+    command = {"method": "broadcast", "params": {"channels": channels, "data": 1}}
+
+    response = await http.handle(node, "application/json", json.dumps(command).encode())
+
+    assert response.status == 200
+    assert json.loads(response.body)["error"]["code"] == code
