@@ -58,12 +58,13 @@ class _Stream:
 
     __slots__ = ("epoch", "expiry", "forget", "publications", "top")
 
-    def __init__(self, epoch: str, expiry: Timer) -> None:
+    def __init__(self, epoch: str) -> None:
         self.epoch = epoch
         self.top = 0
-        self.publications: deque[Publication] = deque()
-        self.expiry = expiry
-        """Removes the publications at the end of their lifetime."""
+        self.publications: deque[Publication] | tuple[()] = ()
+        """A deque while there are any: an empty one is larger than all the rest."""
+        self.expiry: Timer | None = None
+        """Removes the publications at the end of their lifetime; None where there are none."""
         self.forget: Timer | None = None
         """Forgets the stream when it was not used for `meta_lifetime`."""
 
@@ -75,6 +76,21 @@ class _Stream:
     def top_uid(self) -> str:
         """The UID of the last publication; "" when it is not kept any more."""
         return self.publications[-1].uid if self.publications else ""
+
+    def keep(self, publication: Publication, size: int) -> None:
+        """Add a publication, and drop the oldest ones above this number."""
+        publications = self.publications or deque()
+        publications.append(publication)
+        while len(publications) > size:
+            publications.popleft()
+        self.publications = publications
+
+    def clear(self) -> None:
+        """Remove the publications, and what only they need."""
+        self.publications = ()
+        if self.expiry is not None:
+            self.expiry.cancel()
+            self.expiry = None
 
 
 class MemoryBroker:
@@ -164,7 +180,7 @@ class MemoryBroker:
     async def remove_history(self, channel: ChannelName) -> None:
         stream = self._streams.get(channel)
         if stream is not None:
-            stream.publications.clear()
+            stream.clear()
             self._note_idle(channel, stream)
 
     async def renew_epoch(self, channel: ChannelName, epoch: str) -> None:
@@ -177,21 +193,18 @@ class MemoryBroker:
     ) -> tuple[Publication, StreamPosition]:
         stream = self._streams.get(channel)
         if stream is None:
-            stream = self._streams[channel] = self._new_stream(channel)
+            stream = _Stream(self._first_position(channel).epoch)
+            self._streams[channel] = stream
         self._idle.pop(channel, None)
         stream.top += 1
         publication = msgspec.structs.replace(publication, offset=stream.top)
-        stream.publications.append(publication)
-        while len(stream.publications) > options.history_size:
-            stream.publications.popleft()
+        stream.keep(publication, options.history_size)
+        if stream.expiry is None:
+            stream.expiry = self._timers.timer(lambda: self._expire(channel))
         # every publication restarts the lifetime of all that are kept
         stream.expiry.set(self._timers.now() + options.history_lifetime)
         self._touch(channel, stream)
         return publication, stream.position
-
-    def _new_stream(self, channel: ChannelName) -> _Stream:
-        expiry = self._timers.timer(lambda: self._expire(channel))
-        return _Stream(self._first_position(channel).epoch, expiry)
 
     def _first_position(self, channel: ChannelName) -> StreamPosition:
         """Return the position of a channel without a stream."""
@@ -199,7 +212,7 @@ class MemoryBroker:
 
     def _expire(self, channel: ChannelName) -> None:
         stream = self._streams[channel]
-        stream.publications.clear()
+        stream.clear()
         self._note_idle(channel, stream)
 
     def _note_idle(self, channel: ChannelName, stream: _Stream) -> None:
@@ -230,7 +243,7 @@ class MemoryBroker:
     def _drop(self, channel: ChannelName) -> None:
         self._idle.pop(channel, None)
         stream = self._streams.pop(channel)
-        stream.expiry.cancel()
+        stream.clear()
         if stream.forget is not None:
             stream.forget.cancel()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import tracemalloc
 from collections.abc import AsyncIterator, Iterable
 from types import ModuleType
 
@@ -276,6 +277,24 @@ async def test_channels_that_were_subscribed_and_left_are_not_kept(memory: Memor
         await memory.broker.unsubscribe(f"a{number}")
 
     assert objects_held(memory) < before + 1000, "less than one object a channel"
+
+
+async def test_position_of_an_expired_stream_costs_little_more_than_its_name(
+    memory: MemoryEngine, clock: Clock
+) -> None:
+    number = 1000
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for each in range(number):
+            await memory.broker.publish(f"a{each}", Publication(data("1")), KEPT)
+        await clock.advance(KEPT.history_lifetime + 1)
+        cost = (tracemalloc.get_traced_memory()[0] - before) / number
+    finally:
+        tracemalloc.stop()
+
+    assert cost < 1200  # bytes; an empty deque and a timer are 1500 more
+    assert (await memory.broker.position("a7")).offset == 1
 
 
 @pytest.mark.parametrize("meta_lifetime", [0, 100], ids=["kept forever", "kept for a time"])

@@ -108,8 +108,10 @@ class SuspendedBroker(ListedBroker):
         """Come back with an older data set, which lacks the last publications."""
         stream = self._streams[channel]
         stream.top -= number
-        for _ in range(min(number, len(stream.publications))):
-            stream.publications.pop()
+        kept = list(stream.publications)[:-number]
+        stream.publications = ()
+        for publication in kept:
+            stream.keep(publication, len(kept))
 
     def lose_everything(self) -> None:
         """Come back empty: every stream begins anew, in another epoch."""
