@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import template
 from django.core.paginator import Page
 from django.template.context import Context
 
 from .. import paging, words
-from ..operators import Operator
-from ..panel import Panel
+
+if TYPE_CHECKING:  # they need Django's admin, and Django loads this module where it is missing
+    from ..operators import Operator
+    from ..panel import Panel
 
 register = template.Library()
 

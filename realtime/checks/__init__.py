@@ -34,10 +34,16 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     options.check_json_encoder,
     options.check_unused,
     options.check_environment,
+    options.check_history,
+    options.check_namespaces,
+    access.check_ways_in,
     access.check_publish_permission,
     access.check_insecure,
     server.check_daphne,
     server.check_error_reports,
+    server.check_asgi_application,
+    server.check_runserver,
+    server.check_api_urls,
     engine.check_channel_layer,
     engine.check_memory_engine,
     engine.check_sentinel,
@@ -63,6 +69,15 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
 """All checks, in the order of their messages."""
 
 
+OF_SOURCES = (
+    options.check_options,
+    tokens.check_token_keys,
+    options.check_unused,
+    options.check_environment,
+)
+"""Those that are run after mistakes in the options."""
+
+
 def register() -> None:
     """Register all of them as one check, which reads the configuration once."""
     checks.register(run, TAG)
@@ -71,4 +86,6 @@ def register() -> None:
 def run(app_configs: Sequence[AppConfig] | None = None, **_: Any) -> list[CheckMessage]:
     """Return every message about the configuration as it is now."""
     report = sources.examine()
-    return [message for check in CHECKS for message in check(report)]
+    # what is wrong has no value, so the others would report what follows from that
+    to_run = OF_SOURCES if report.problems else CHECKS
+    return [message for check in to_run for message in check(report)]

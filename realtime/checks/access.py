@@ -15,7 +15,7 @@ from django.core.checks import CheckMessage
 from django.db import models
 
 from realtime.config import origins
-from realtime.config.options import Config
+from realtime.config.options import ChannelOptions, Config
 from realtime.config.sources import Report
 from realtime.hooks.registry import registry
 
@@ -23,19 +23,53 @@ _SOME_ORIGIN = "https://somewhere.invalid"
 """An origin that no site has."""
 
 
-def check_publish_permission(report: Report) -> list[CheckMessage]:
-    """W003: clients may publish into channels that they cannot subscribe to."""
-    config = report.config
-    places = {"the top level": config.channel} | {
+def places(config: Config) -> dict[str, ChannelOptions]:
+    """Return where channel options are set: its name for people → the options."""
+    return {"the top level": config.channel} | {
         f"namespace {name!r}": options for name, options in config.namespaces.items()
     }
+
+
+def ways_in(config: Config) -> list[str]:
+    """Return with what clients can connect; empty if none can."""
+    ways = {
+        "a token": (
+            config.token_hmac_secret_key
+            or config.token_rsa_public_key
+            or config.token_ecdsa_public_key
+            or config.token_jwks_public_endpoint
+        ),
+        "the login session": config.session_authentication,
+        "proxy_connect_endpoint": config.proxy_connect_endpoint,
+        "a connect hook": "connect" in registry.single,
+        "nothing at all": config.client_anonymous or config.client_insecure,
+    }
+    return [way for way, is_open in ways.items() if is_open]
+
+
+def check_ways_in(report: Report) -> list[CheckMessage]:
+    """W029: no client can connect."""
+    if ways_in(report.config):
+        return []
+    return [
+        checks.Warning(
+            "No client can connect: there are no tokens, no login sessions and no connect hook.",
+            hint="Turn session_authentication on, or set token_hmac_secret_key. To make one:"
+            " manage.py realtime genconfig.",
+            id="realtime.W029",
+        )
+    ]
+
+
+def check_publish_permission(report: Report) -> list[CheckMessage]:
+    """W003: clients may publish into channels that they cannot subscribe to."""
     return [
         checks.Warning(
             f"Any client may publish into any channel of {place}, private ones included.",
             hint="Set subscribe_to_publish, or silence realtime.W003 if you intend that.",
             id="realtime.W003",
         )
-        for place, options in places.items()
+        for place, options in places(report.config).items()
         if options.publish and not options.subscribe_to_publish
     ]
 
@@ -75,11 +109,11 @@ def check_origins(report: Report) -> list[CheckMessage]:
     return [
         checks.Warning(
             f"The pattern {pattern!r} in allowed_origins never matches.",
-            hint="Write the pattern in lower case, as origins are compared.",
+            hint=hint,
             id="realtime.W006",
         )
         for pattern in report.config.allowed_origins or ()
-        if pattern != pattern.lower()
+        if (hint := _never_matches(pattern))
     ]
 
 
@@ -88,6 +122,25 @@ def _any_page_may_connect(config: Config) -> bool:
     if patterns is not None:
         patterns = tuple(filter(origins.is_pattern, patterns))  # E011 reports the others
     return origins.is_allowed(_SOME_ORIGIN, patterns)
+
+
+def _never_matches(pattern: str) -> str:
+    """Return what to write instead of a pattern that matches no origin; "" if it may match."""
+    if pattern != pattern.lower():
+        return "Write the pattern in lower case, as origins are compared."
+    scheme, found, rest = pattern.partition("://")
+    if not found:
+        if pattern == "null" or any(sign in pattern for sign in "*?[{"):
+            return ""
+        return f"An origin begins with a scheme: write https://{pattern}."
+    if "/" in rest:
+        return (
+            f"An origin has no path and no slash at its end: write {scheme}://{rest.split('/')[0]}."
+        )
+    port = {"https": ":443", "http": ":80"}.get(scheme, "")
+    if port and rest.endswith(port):
+        return f"Browsers leave the usual port out: write {pattern.removesuffix(port)}."
+    return ""
 
 
 def check_origins_of_sessions(report: Report) -> list[CheckMessage]:

@@ -8,6 +8,7 @@ from django.core import checks
 from django.core.checks import CheckMessage
 
 from realtime import site_values
+from realtime.checks import access
 from realtime.config.options import NOT_USED
 from realtime.config.sources import Report
 
@@ -33,6 +34,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "proxy_endpoint": "realtime.E020",
     "personal_boundary": "realtime.E023",
     "sockjs_iframe": "realtime.E025",
+    "path": "realtime.E026",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -61,6 +63,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E020: a `proxy_*_endpoint` is not an http or https URL.
     E023: `user_subscribe_to_personal` without `channel_user_boundary`.
     E025: `sockjs_iframe` without origins, or with a script that cannot be trusted.
+    E026: `websocket_handler_prefix` or `sockjs_handler_prefix` does not begin with a slash.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])
@@ -85,6 +88,37 @@ def check_json_encoder(report: Report) -> list[CheckMessage]:
             )
         ]
     return []
+
+
+def check_history(report: Report) -> list[CheckMessage]:
+    """W028: one of `history_size` and `history_lifetime` without the other keeps nothing."""
+    return [
+        checks.Warning(
+            f"{place} has {there} without {missing}, so its channels keep no publications.",
+            hint=f"Set {missing} too, or remove {there}.",
+            id="realtime.W028",
+        )
+        for place, options in access.places(report.config).items()
+        for there, missing in (
+            ("history_size", "history_lifetime"),
+            ("history_lifetime", "history_size"),
+        )
+        if getattr(options, there) and not getattr(options, missing)
+    ]
+
+
+def check_namespaces(report: Report) -> list[CheckMessage]:
+    """W030: with an empty `channel_namespace_boundary`, no channel is in a namespace."""
+    if not report.config.namespaces or report.config.channel_namespace_boundary:
+        return []
+    return [
+        checks.Warning(
+            "channel_namespace_boundary is empty, so no channel belongs to any of the namespaces.",
+            hint="Set it to the character that ends a namespace, such as a colon, or remove the"
+            " namespaces.",
+            id="realtime.W030",
+        )
+    ]
 
 
 def check_unused(report: Report) -> list[CheckMessage]:

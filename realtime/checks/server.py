@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
+from django.apps import apps
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
+from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from realtime.config.sources import Report
@@ -24,6 +28,73 @@ def check_daphne(report: Report) -> list[CheckMessage]:
             id="realtime.W005",
         )
     ]
+
+
+def check_asgi_application(report: Report) -> list[CheckMessage]:
+    """W031: `ASGI_APPLICATION` is missing, or names a module without the service."""
+    path = getattr(settings, "ASGI_APPLICATION", None)
+    mistake = _mistake_in_path(path) if path else "is not set"
+    if not mistake:
+        return []
+    return [
+        checks.Warning(
+            f"The setting ASGI_APPLICATION {mistake}: runserver does not serve the service.",
+            hint='Set it to the application of your asgi.py, as "mysite.asgi.application", and wrap'
+            " that one: application = realtime.asgi.application(application).",
+            id="realtime.W031",
+        )
+    ]
+
+
+def _mistake_in_path(path: str) -> str:
+    """Return what is wrong with ASGI_APPLICATION; "" if nothing is.
+
+    The module is read and not imported: checks run in every command, and it may do anything.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        spec = find_spec(module) if module and name else None
+    except Exception:  # the packages above it are imported
+        spec = None
+    if spec is None:
+        return f"{path!r} cannot be found"
+    source = getattr(spec.loader, "get_source", lambda _: None)(module)
+    if source is not None and "realtime" not in source:
+        return f"{path!r} has an application without the service"
+    return ""
+
+
+def check_runserver(report: Report) -> list[CheckMessage]:
+    """W032: with DEBUG, `daphne` is not in INSTALLED_APPS: runserver serves no WebSockets."""
+    if not settings.DEBUG or apps.is_installed("daphne"):
+        return []
+    return [
+        checks.Warning(
+            "daphne is not in INSTALLED_APPS, so runserver serves no WebSockets.",
+            hint="Put it first in INSTALLED_APPS, or silence realtime.W032 if you start another"
+            " ASGI server.",
+            id="realtime.W032",
+        )
+    ]
+
+
+def check_api_urls(report: Report) -> list[CheckMessage]:
+    """W033: `api_key` is set, but the site does not include the URL of the server API."""
+    config = report.config
+    if not config.api_key or config.api_disable or not getattr(settings, "ROOT_URLCONF", None):
+        return []
+    try:
+        reverse("realtime_api:commands")
+    except NoReverseMatch:
+        return [
+            checks.Warning(
+                "api_key is set, but the site does not include the URL of the server API.",
+                hint='Include it: path("api", include("realtime.api.urls")), and add realtime.api'
+                " and rest_framework to INSTALLED_APPS. Or remove api_key.",
+                id="realtime.W033",
+            )
+        ]
+    return []
 
 
 def check_error_reports(report: Report) -> list[CheckMessage]:

@@ -85,6 +85,7 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
         _check_personal_channel,
         _check_presence_intervals,
         _check_origins,
+        _check_paths,
         _check_sockjs_iframe,
         _check_endpoints,
         redis_options.problems,
@@ -290,6 +291,15 @@ def _check_origins(config: Config) -> Iterator[Problem]:
                 "origin_pattern",
                 f"allowed_origins: {error}.",
                 "Use *, ?, [..] and {a,b}; for example https://*.example.org.",
+            )
+
+
+def _check_paths(config: Config) -> Iterator[Problem]:
+    for name in ("websocket_handler_prefix", "sockjs_handler_prefix"):
+        path = getattr(config, name)
+        if not path.startswith("/"):
+            yield Problem(
+                "path", f"{name} {path!r} does not begin with a slash.", f"Write /{path}."
             )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from django.conf import settings
 
+from realtime.checks import access
 from realtime.config import origins as origin_patterns
 from realtime.config.options import Config
 from realtime.console.base import count
@@ -37,19 +38,7 @@ def checks(config: Config) -> Iterator[Check]:
 
 def ways_in(config: Config) -> Finding:
     """Check that clients can connect at all."""
-    ways = {
-        "a token": (
-            config.token_hmac_secret_key
-            or config.token_rsa_public_key
-            or config.token_ecdsa_public_key
-            or config.token_jwks_public_endpoint
-        ),
-        "the login session": config.session_authentication,
-        "proxy_connect_endpoint": config.proxy_connect_endpoint,
-        "a connect hook": "connect" in registry.single,
-        "nothing at all": config.client_anonymous or config.client_insecure,
-    }
-    open_ways = [way for way, is_open in ways.items() if is_open]
+    open_ways = access.ways_in(config)
     if not open_ways:
         return fail(
             "no client can connect",

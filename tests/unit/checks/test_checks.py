@@ -76,6 +76,18 @@ RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": Tr
         ),
         pytest.param({"channel_layer": "nope"}, "realtime.E019", id="layer that is not there"),
         pytest.param({"proxy_rpc_endpoint": "app/rpc"}, "realtime.E020", id="endpoint"),
+        pytest.param({"websocket_handler_prefix": "ws"}, "realtime.E026", id="path"),
+        pytest.param({"history_size": 10}, "realtime.W028", id="history without lifetime"),
+        pytest.param(
+            {"namespaces": [{"name": "ab", "history_lifetime": 10}]},
+            "realtime.W028",
+            id="history without size",
+        ),
+        pytest.param(
+            {"namespaces": [{"name": "ab"}], "channel_namespace_boundary": ""},
+            "realtime.W030",
+            id="no boundary",
+        ),
         pytest.param({"redis_cluster_addrs": ["h:1"]}, "realtime.W001", id="not used"),
         pytest.param({"publish": True}, "realtime.W003", id="publish at the top level"),
         pytest.param(
@@ -257,7 +269,7 @@ def test_daphne_of_another_shape_is_found(tmp_path: Path, content: str) -> None:
         timeout=60,
     ).stdout
 
-    assert json.loads(output) == ["realtime.W005"]
+    assert "realtime.W005" in json.loads(output)
 
 
 @pytest.mark.parametrize(
@@ -274,6 +286,87 @@ def test_password_that_error_pages_would_show(
     settings.DEFAULT_EXCEPTION_REPORTER_FILTER = "django.views.debug.SafeExceptionReporterFilter"
 
     assert ids(found(**SECURE, redis_url=url)) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "instead"),
+    [
+        ("example.org", "https://example.org"),
+        ("https://example.org/", "https://example.org"),
+        ("https://example.org/shop", "https://example.org"),
+        ("https://example.org:443", "https://example.org"),
+        ("http://example.org:80", "http://example.org"),
+        ("https://Example.org", "lower case"),
+        ("https://example.org:8443", None),
+        ("*.example.org", None),
+        ("null", None),
+    ],
+)
+def test_pattern_that_matches_no_origin_is_found(pattern: str, instead: str | None) -> None:
+    messages = found(**SECURE, allowed_origins=[pattern])
+
+    assert ids(messages) == (["realtime.W006"] if instead else [])
+    assert all(instead and instead in str(message.hint) for message in messages)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [{}, {"session_authentication": True}, {"proxy_connect_endpoint": "http://127.0.0.1/"}],
+    ids=["tokens", "sessions", "endpoint"],
+)
+def test_pattern_that_cannot_be_read_is_found_and_breaks_nothing(others: dict[str, Any]) -> None:
+    messages = found(**SECURE, **others, allowed_origins=["https://[example.org"])
+
+    assert ids(messages) == ["realtime.E011"]
+
+
+def test_one_mistake_has_one_message() -> None:
+    namespaces = [{"name": "chat", "publish": True}, {"nam": "news"}]
+
+    messages = found(namespaces=namespaces, api_insecure=True, client_insecure=True)
+
+    assert {str(message.id)[:10] for message in messages} == {"realtime.E"}
+
+
+def test_site_that_nobody_can_connect_to_is_found() -> None:
+    assert ids(found(api_key="k")) == ["realtime.W029"]
+    assert found(client_anonymous=True) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (None, "is not set"),
+        ("nowhere.asgi.application", "cannot be found"),
+        ("asgi", "cannot be found"),
+        ("json.application", "without the service"),
+        ("messaging_project.asgi.application", None),
+    ],
+)
+def test_application_without_the_service_is_found(
+    settings: Settings, path: str | None, expected: str | None
+) -> None:
+    settings.ASGI_APPLICATION = path
+    messages = found(**SECURE)
+
+    assert ids(messages) == (["realtime.W031"] if expected else [])
+    assert all(expected and expected in message.msg for message in messages)
+
+
+def test_runserver_without_websockets_is_found(settings: Settings) -> None:
+    settings.DEBUG = True
+    assert "realtime.W032" not in ids(found(**SECURE))
+
+    settings.INSTALLED_APPS = [name for name in settings.INSTALLED_APPS if name != "daphne"]
+
+    assert "realtime.W032" in ids(found(**SECURE))
+
+
+def test_key_of_an_api_without_a_url_is_found(settings: Settings) -> None:
+    settings.ROOT_URLCONF = "realtime.urls"
+
+    assert "realtime.W033" in ids(found(**SECURE))
+    assert "realtime.W033" not in ids(found(token_hmac_secret_key="k" * 32))
 
 
 # the table of ids
@@ -306,8 +399,8 @@ def test_every_id_is_given_by_one_check() -> None:
 
     assert set(given.values()) == {1}
     assert sorted(given) == [
-        *(f"realtime.E{number:03}" for number in range(1, 26)),
+        *(f"realtime.E{number:03}" for number in range(1, 27)),
         *("realtime.E030", "realtime.E031"),
         *(f"realtime.W{number:03}" for number in range(1, 18)),
-        *(f"realtime.W{number:03}" for number in range(20, 28)),
+        *(f"realtime.W{number:03}" for number in range(20, 34)),
     ]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 from django.test import override_settings
 
+from tests.server import ROOT
 from tests.unit.checks.system_checks import SECURE, found, ids
 
 ON = {
@@ -13,6 +18,21 @@ ON = {
     "admin_password": "p" * 12,
     "admin_secret": "s" * 32,
 }
+WITHOUT_ADMIN = """
+import json
+import django
+from django.conf import settings
+from django.core.checks import run_checks
+settings.configure(
+    INSTALLED_APPS=[
+        "django.contrib.auth", "django.contrib.contenttypes", "realtime", "admin_panel"
+    ],
+    TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True}],
+)
+django.setup()
+print(json.dumps([message.id for message in run_checks()]))
+"""
+
 WITH_PANEL = override_settings(ROOT_URLCONF="messaging_project.urls")
 
 
@@ -90,3 +110,16 @@ def test_urls_that_are_missing_are_told() -> None:
 
     assert message.id == "realtime.W016"
     assert "realtime.admin_panel.standalone.urls" in str(message.hint)
+
+
+def test_panel_without_the_admin_is_found() -> None:
+    finished = subprocess.run(
+        [sys.executable, "-c", WITHOUT_ADMIN],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert finished.returncode == 0, finished.stderr
+    assert "realtime_admin.E002" in json.loads(finished.stdout)

@@ -45,7 +45,7 @@ def test_site_with_views_key_and_login_is_right() -> None:
 
 
 def test_views_without_a_key_are_found() -> None:
-    assert ids(found(options={})) == ["realtime.E030"]
+    assert ids(found(options={"client_anonymous": True})) == ["realtime.E030"]
 
 
 def test_key_for_verification_is_none_to_sign_with() -> None:
@@ -81,7 +81,7 @@ def test_middleware_that_cannot_be_imported_is_no_login() -> None:
 
 
 def test_site_without_the_views_needs_none_of_that() -> None:
-    assert found("tests.site.urls", {}, MIDDLEWARE=without_login()) == []
+    assert found("tests.site.urls", {"client_anonymous": True}, MIDDLEWARE=without_login()) == []
 
 
 def test_every_function_for_private_channels_that_nobody_asks_is_found() -> None:
