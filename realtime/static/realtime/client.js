@@ -1,7 +1,7 @@
 // @ts-check
 // A client of the service for browsers: one connection, any number of channels.
 //
-//   import { Client } from "/static/realtime/client.js";
+//   import { Client } from "realtime/client.js"; // with an import map, or the URL of this file
 //
 //   const client = new Client();
 //   const lobby = client.subscribe("chat:lobby");

@@ -24,7 +24,7 @@ def ids(value: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_right_configuration_is_said(settings: Settings) -> None:
-    settings.REALTIME = {"presence": True}
+    settings.REALTIME = {"client_anonymous": True}
 
     assert call("checkconfig") == "The configuration is valid."
     assert call_json("checkconfig") == {"ok": True, "messages": []}
@@ -47,12 +47,12 @@ def test_mistakes_are_told_as_json(tmp_path: Path) -> None:
     value = json.loads(finished.stdout)
     assert finished.returncode == 1
     assert value["ok"] is False
-    assert ids(value) == [("realtime.E002", "error"), ("realtime.W003", "warning")]
+    assert ids(value) == [("realtime.E002", "error")]
     assert all(message["message"] and message["hint"] for message in value["messages"])
 
 
 def test_warnings_alone_do_not_fail(settings: Settings) -> None:
-    settings.REALTIME = {"publish": True}
+    settings.REALTIME = {"publish": True, "client_anonymous": True}
 
     value = call_json("checkconfig")
 
@@ -61,7 +61,7 @@ def test_warnings_alone_do_not_fail(settings: Settings) -> None:
 
 
 def test_silenced_warnings_are_not_told(settings: Settings) -> None:
-    settings.REALTIME = {"publish": True}
+    settings.REALTIME = {"publish": True, "client_anonymous": True}
     settings.SILENCED_SYSTEM_CHECKS = ["realtime.W003"]
 
     assert call_json("checkconfig") == {"ok": True, "messages": []}
@@ -69,7 +69,7 @@ def test_silenced_warnings_are_not_told(settings: Settings) -> None:
 
 def test_checks_of_other_apps_are_not_told(settings: Settings) -> None:
     settings.STATICFILES_DIRS = "not a list"
-    settings.REALTIME = {}
+    settings.REALTIME = {"client_anonymous": True}
     with pytest.raises(SystemCheckError, match=r"staticfiles\.E001"):
         call_command("check")
 
