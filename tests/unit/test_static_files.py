@@ -25,7 +25,8 @@ def test_modules_are_stored_with_hashes_in_their_imports(tmp_path: Path) -> None
     }
     assert "realtime/client.js" in paths
     for path, (found, _) in paths.items():
-        storage.save(path, found.open(path))
+        with found.open(path) as file:
+            storage.save(path, file)
 
     failures = [
         (name, hashed)
