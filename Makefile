@@ -6,6 +6,8 @@ PORT ?= 8000
 # Most of a test's time is waiting, so there are more workers than cores.
 WORKERS ?= 4
 BIN = $(VENV)/bin
+# The pinned versions without their hashes.
+CONSTRAINTS = $(VENV)/constraints.txt
 
 .PHONY: run test test-fast test-redis check lint bench docs-tables pictures schema requirements clean
 
@@ -51,11 +53,12 @@ schema:  ## Generate the Protobuf module; the generator's version bounds the run
 	$(VENV)-schema/bin/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. \
 		realtime/protocol/v1/client.proto
 
-requirements:  ## Pin what the server needs in its newest versions.
+requirements:  ## Pin what the server needs in its newest versions, with hashes, for every platform.
 	$(PYTHON) -m venv --clear $(VENV)-requirements
-	$(VENV)-requirements/bin/pip install --quiet .
-	( echo "# What the server needs, pinned. \`make requirements\` writes this file anew."; \
-	  $(VENV)-requirements/bin/pip freeze | grep -v '^django-realtime-messaging' ) > requirements.txt
+	$(VENV)-requirements/bin/pip install --quiet uv==0.13.9
+	UV_CUSTOM_COMPILE_COMMAND="make requirements" $(VENV)-requirements/bin/uv pip compile --quiet \
+		--upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--output-file requirements.txt pyproject.toml
 
 clean:  ## Remove what the other targets made, the site's data excepted.
 	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements tests/js/node_modules benchmarks/peers/node_modules
@@ -64,15 +67,17 @@ $(VENV)/.installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12")'
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@# pip takes no hashes together with the project itself
+	@sed -n 's/^\([a-z].*[^ ]\) *\\$$/\1/p' requirements.txt > $(CONSTRAINTS)
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed pyproject.toml
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[dev]'
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed pyproject.toml
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt -e '.[bench]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[bench]'
 	@touch $@
 
 tests/js/node_modules: tests/js/package-lock.json

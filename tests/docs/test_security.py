@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 
@@ -60,6 +61,17 @@ def test_limits_of_clients_are_all_there() -> None:
 )
 def test_number_in_the_threat_model_is_that_of_the_code(words: str) -> None:
     assert words in TEXT
+
+
+def test_every_pinned_requirement_has_a_hash() -> None:
+    text = (ROOT / "requirements.txt").read_text().replace("\\\n", " ")
+    pinned = [line for line in text.splitlines() if line and not line.startswith("#")]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[^a-z0-9-]", needed)[0] for needed in project["dependencies"]}
+
+    for line in pinned:
+        assert re.match(r"[a-z0-9.-]+==[^ ]+ .*--hash=sha256:[0-9a-f]{64}", line), line
+    assert names <= {line.partition("==")[0] for line in pinned}
 
 
 def test_checks_in_the_threat_model_exist() -> None:
