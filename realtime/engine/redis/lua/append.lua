@@ -37,14 +37,14 @@ if not epoch then
     end
   end
 end
-local id = string.format('%.0f-0', offset)
+local top = string.format('%.0f', offset)
+local id = top .. '-0'
 local before, previous = string.match(meta[3] or '', '^(%d+):(.+)$')
 if tonumber(before) == offset - 1 then
   redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[1], 'p', previous)
 else
   redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[1])
 end
-local top = string.format('%.0f', offset)
 redis.call('HSET', KEYS[2], 's', top, 'e', epoch, 'u', top .. ':' .. ARGV[8])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 if ARGV[4] ~= '0' then
@@ -57,6 +57,6 @@ if ARGV[6] == '1' then
   epoch = epoch .. '-' .. string.match(redis.call('INFO', 'server'), 'run_id:(%x%x%x%x%x%x%x%x)')
 end
 if ARGV[7] ~= '' then
-  redis.call('PUBLISH', ARGV[7], string.format('\193%.0f:%s:', offset, epoch) .. ARGV[1])
+  redis.call('PUBLISH', ARGV[7], string.format('\193%s:%s:', top, epoch) .. ARGV[1])
 end
 return {offset, epoch}
