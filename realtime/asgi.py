@@ -26,6 +26,7 @@ from realtime.server_api import http
 from realtime.serving import serving
 from realtime.transports.asgi import (
     ASGIApplication,
+    Event,
     Exchange,
     Headers,
     Receive,
@@ -52,6 +53,9 @@ API_URL_NAME = "realtime_api:commands"
 _SOCKJS_SOCKET = re.compile(r"/[^/.]+/[^/.]+/websocket")
 """Below the prefix of SockJS."""
 
+_SERVES_NO_SUCH = ("Django can only handle ASGI/HTTP", "No application configured for scope type")
+"""How the failures of Django and of a `ProtocolTypeRouter` begin that serve no WebSockets."""
+
 _UPGRADE_EXPECTED = http.Response(400, b"Bad Request\n", "text/plain; charset=utf-8")
 
 _UNAVAILABLE = http.Response(503, b"Service Unavailable\n", "text/plain; charset=utf-8")
@@ -67,10 +71,10 @@ def application(
     """Return the site's ASGI application with the service in front of it.
 
     Args:
-        django_application: the result of `get_asgi_application()`, or the site's router of
-            Channels (`ProtocolTypeRouter`).
-        websocket: the site's own WebSocket routes, for every path that is not ours. Default: those
-            of the router.
+        django_application: the result of `get_asgi_application()`, the site's router of Channels
+            (`ProtocolTypeRouter`), or middleware around either. It gets lifespan events, too.
+        websocket: the site's own WebSocket routes, for every path that is not ours. Default:
+            `django_application`.
         api: answer the server API here instead of in the REST framework view. Turn it off if
             middleware of the site must see those requests.
         settle_heap: call `garbage_collector.freeze_gc` when serving begins; for processes that only
@@ -84,16 +88,14 @@ def application(
         raise ImproperlyConfigured(
             'Add "realtime" to INSTALLED_APPS: it loads the hooks of the site.'
         )
-    if websocket is None:
-        websocket = getattr(django_application, "application_mapping", {}).get("websocket")
-    return _Application(django_application, websocket, api, settle_heap)
+    return _Application(django_application, websocket or django_application, api, settle_heap)
 
 
 class _Application:
     def __init__(
         self,
         django: ASGIApplication,
-        websocket: ASGIApplication | None,
+        websocket: ASGIApplication,
         api: bool,
         settle_heap: bool,
     ) -> None:
@@ -118,7 +120,7 @@ class _Application:
             case "websocket":
                 await self._socket(scope, receive, send)
             case "lifespan":
-                await self._lifespan(receive, send)
+                await self._lifespan(scope, receive, send)
             case _:
                 await self._django(scope, receive, send)
 
@@ -165,14 +167,22 @@ class _Application:
             await consumer(scope, receive, send)
         elif consumer is not None and config is not None:
             await consumer.turn_away(config, scope, receive, send)
-        elif self._websocket is not None:
+        elif not await self._serves_socket(scope, receive, send):
+            await receive()
+            if node is None:
+                await deny(scope, send, 503, b"Service Unavailable\n")
+            else:
+                await deny(scope, send, 404, b"Not Found\n")
+
+    async def _serves_socket(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Give a WebSocket to the site. Return False if the site serves none."""
+        try:
             await self._websocket(scope, receive, send)
-        elif node is None:
-            await receive()
-            await deny(scope, send, 503, b"Service Unavailable\n")
-        else:
-            await receive()
-            await deny(scope, send, 404, b"Not Found\n")
+        except ValueError as error:
+            if not str(error).startswith(_SERVES_NO_SUCH):
+                raise
+            return False
+        return True
 
     def _find_consumer(self, path: str, config: Config) -> WebSocketConsumer | None:
         """Return our consumer for a WebSocket with this path; None if the path is not ours."""
@@ -220,18 +230,36 @@ class _Application:
         self._failed = False
         return node
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
+    async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Start and stop the service, and let the site answer the events if it serves them."""
+        site_serves = ended = False
+
+        async def serve_and_receive() -> Event:
+            nonlocal ended
             event = await receive()
             if event["type"] == "lifespan.startup":
                 signals.close_clients_on_signal(receive)
                 uvicorn_heads.limit_heads(send)
                 await self._start()
-                await send({"type": "lifespan.startup.complete"})
             elif event["type"] == "lifespan.shutdown":
+                ended = True
                 await serving.stop()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
+            return event
+
+        async def receive_for_site() -> Event:
+            nonlocal site_serves
+            site_serves = True
+            return await serve_and_receive()
+
+        try:
+            await self._django(scope, receive_for_site, send)
+        except Exception:
+            if site_serves:
+                raise
+            # it serves no lifespan: most applications have a failure for that
+        while not ended:
+            event = await serve_and_receive()
+            await send({"type": f"{event['type']}.complete"})
 
     def _find_api(self) -> str | None:
         """Return the path of the server API in the site's URLconf; None if it is not there."""
