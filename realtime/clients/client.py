@@ -299,7 +299,8 @@ class Client:
 
     async def _close(self, disconnect: Disconnect | None) -> None:
         """Leave every channel, flush the outbox, close the transport."""
-        leaving = asyncio.create_task(self._leave_all())
+        # at the same time: an engine that hangs costs its timeout once, and not for each channel
+        leaving = asyncio.gather(*map(self._leave_safely, list(self.session.subscriptions)))
         try:
             # where the engine answers at once, others know before the client does; where it
             # hangs, the client does not wait for it
@@ -320,10 +321,6 @@ class Client:
             self.node.hub.remove(self)
             self.node.closed(self)
             self.outbox.close()
-
-    async def _leave_all(self) -> None:
-        # at the same time: an engine that hangs costs its timeout once, and not for each channel
-        await asyncio.gather(*map(self._leave_safely, self.session.subscriptions))
 
     async def _leave_safely(self, channel: ChannelName) -> None:
         """End a subscription at this node even if the engine fails."""

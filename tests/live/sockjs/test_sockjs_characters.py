@@ -41,7 +41,9 @@ WORDS = {
 
 @pytest.fixture(params=SERVERS)
 def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
-    return serve(server=request.param, **OPTIONS)
+    # for half of the plane
+    options = {**OPTIONS, "websocket_message_size_limit": 256 * 1024}
+    return serve(server=request.param, **options)
 
 
 @pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)
