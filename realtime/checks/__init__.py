@@ -40,6 +40,7 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     access.check_publish_permission,
     access.check_insecure,
     server.check_daphne,
+    server.check_other_package,
     server.check_error_reports,
     server.check_asgi_application,
     server.check_runserver,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import distributions
 from importlib.util import find_spec
 
 from django.apps import apps
@@ -95,6 +96,20 @@ def check_api_urls(report: Report) -> list[CheckMessage]:
             )
         ]
     return []
+
+
+def check_other_package(report: Report) -> list[CheckMessage]:
+    """E027: the package `realtime` from PyPI is installed into the same place."""
+    if not any(distributions(name="realtime")):
+        return []
+    return [
+        checks.Error(
+            "Another package with the import name realtime is installed: files of both are mixed.",
+            hint="pip uninstall realtime, then pip install --force-reinstall --no-deps this package"
+            " (django-realtime-messaging). One environment can hold only one of them.",
+            id="realtime.E027",
+        )
+    ]
 
 
 def check_error_reports(report: Report) -> list[CheckMessage]:

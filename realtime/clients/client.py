@@ -291,7 +291,9 @@ class Client:
         self._closing = True
         self._timer.cancel()
         if disconnect is not None:
-            logger.info("Disconnecting client %s: %s", self.id, disconnect)
+            logger.info(
+                "Disconnecting client %s of user %r: %s", self.id, self.session.user, disconnect
+            )
         self.node.spawn(self._close(disconnect))
 
     def _slow(self) -> None:

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field
+from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -74,7 +75,7 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
                 Problem(
                     "unknown",
                     f"Unknown option {name!r}.",
-                    "See docs/options.md for the names; they are lower case.",
+                    _did_you_mean(name, (*CONFIG_FIELDS, *CHANNEL_OPTION_FIELDS)),
                 )
             )
     channel = ChannelOptions(**channel_values)
@@ -228,12 +229,19 @@ def _read_namespace(
                 Problem(
                     "unknown",
                     f"Unknown option {key!r} in namespace {name!r}.",
-                    "A namespace takes channel options only; see docs/options.md.",
+                    _did_you_mean(key, CHANNEL_OPTION_FIELDS)
+                    + f" A namespace takes a name and {', '.join(CHANNEL_OPTION_FIELDS)}.",
                 )
             )
     options = ChannelOptions(**values)
     problems.extend(_check_recovery(f"namespace {name!r}", options))
     return options
+
+
+def _did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return a hint for the name of an option that is unknown."""
+    similar = get_close_matches(str(name).lower(), known, n=1)
+    return f"Did you mean {similar[0]}?" if similar else "Names are in lower case, as publish."
 
 
 # rules between options

@@ -70,6 +70,17 @@ def test_token_of_a_function_is_made_anew_for_every_connect(service: TestService
     assert len(made) == 2
 
 
+def test_log_says_why_a_visitor_was_refused(
+    service: TestService, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "realtime.client")
+    with pytest.raises(DisconnectBadRequest):
+        service.client().connect()
+
+    assert "it sent no token, and no login session and no hook identifies it" in caplog.text
+    assert "of user '': 3003: bad request" in caplog.text
+
+
 def test_invalid_token_is_a_disconnect(service: TestService) -> None:
     with pytest.raises(DisconnectInvalidToken):
         service.client(token="nonsense").connect()

@@ -6,6 +6,7 @@ Beyond the spec: the order of checks follows Centrifugo 2.8.
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import AsyncExitStack
 
@@ -49,6 +50,8 @@ UNLISTABLE_USER = (
     "no channel name can list the user: the ID contains channel_user_boundary or"
     " channel_user_separator, or there is no boundary"
 )
+
+logger = logging.getLogger("realtime.client")
 
 
 async def connect(client: Client, command: Command) -> None:
@@ -105,6 +108,10 @@ async def _identify(client: Client, request: ConnectRequest) -> Identity:
         return identity
     if config.client_anonymous or config.client_insecure:
         return Identity("")
+    logger.info(
+        "Refused client %s: it sent no token, and no login session and no hook identifies it",
+        client.id,
+    )
     raise DisconnectBadRequest
 
 

@@ -369,6 +369,33 @@ def test_key_of_an_api_without_a_url_is_found(settings: Settings) -> None:
     assert "realtime.W033" not in ids(found(token_hmac_secret_key="k" * 32))
 
 
+def test_other_package_in_the_same_place_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = tmp_path / "realtime-2.0.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: realtime\nVersion: 2.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert ids(found(**SECURE)) == ["realtime.E027"]
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ({"presense": True}, "Did you mean presence?"),
+        ({"API_KEY": "k"}, "Did you mean api_key?"),
+        ({"namespaces": [{"name": "ab", "anonymus": True}]}, "Did you mean anonymous?"),
+        ({"zzzz": 1}, "lower case"),
+    ],
+)
+def test_unknown_option_has_a_suggestion(options: dict[str, Any], hint: str) -> None:
+    [message] = found(**options)
+
+    assert message.id == "realtime.E002"
+    assert hint in str(message.hint)
+
+
 # the table of ids
 
 
@@ -399,7 +426,7 @@ def test_every_id_is_given_by_one_check() -> None:
 
     assert set(given.values()) == {1}
     assert sorted(given) == [
-        *(f"realtime.E{number:03}" for number in range(1, 27)),
+        *(f"realtime.E{number:03}" for number in range(1, 28)),
         *("realtime.E030", "realtime.E031"),
         *(f"realtime.W{number:03}" for number in range(1, 18)),
         *(f"realtime.W{number:03}" for number in range(20, 34)),
