@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
 import os
-import re
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +13,6 @@ import pytest
 from django.test import override_settings
 from pytest_django import Settings
 
-from realtime import checks
-from realtime.checks.options import OPTION_ERRORS
-from realtime.config import reader, redis_options, sources
 from tests.server import ROOT
 from tests.unit.checks.system_checks import SECURE, found, ids
 
@@ -394,40 +387,3 @@ def test_unknown_option_has_a_suggestion(options: dict[str, Any], hint: str) -> 
 
     assert message.id == "realtime.E002"
     assert hint in str(message.hint)
-
-
-# the table of ids
-
-
-def test_every_rule_has_an_id_of_its_own() -> None:
-    assert len(set(OPTION_ERRORS.values())) == len(OPTION_ERRORS)
-
-
-@pytest.mark.parametrize("module", [reader, redis_options, sources])
-def test_every_rule_that_is_reported_has_an_id(module: Any) -> None:
-    tree = ast.parse(inspect.getsource(module))
-    reported = {
-        call.args[0].value
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Name)
-        and call.func.id == "Problem"
-        and isinstance(call.args[0], ast.Constant)
-    }
-
-    assert reported
-    assert reported <= set(OPTION_ERRORS)
-
-
-def test_every_id_is_given_by_one_check() -> None:
-    given = Counter(OPTION_ERRORS.values())
-    for function in checks.CHECKS:
-        given.update(set(re.findall(r'"(realtime\.[EW][0-9]{3})"', inspect.getsource(function))))
-
-    assert set(given.values()) == {1}
-    assert sorted(given) == [
-        *(f"realtime.E{number:03}" for number in range(1, 28)),
-        *("realtime.E030", "realtime.E031"),
-        *(f"realtime.W{number:03}" for number in range(1, 18)),
-        *(f"realtime.W{number:03}" for number in range(20, 34)),
-    ]

@@ -94,3 +94,8 @@ async def open_line() -> Line:
     await line.engine.start(line)
     await line.engine.broker.subscribe("a")
     return line
+
+
+async def resume(line: Line) -> None:
+    """End the last interruption."""
+    await line.follower.resume(line.follower.interruptions)

@@ -1,0 +1,7 @@
+"""What the runners of these tests are made with."""
+
+TIMEOUT = 10.0
+"""Seconds that a function has; far more than any needs."""
+
+WORKERS = 2
+"""Threads."""
