@@ -26,7 +26,7 @@ SKEW_WARN = 5.0
 SKEW_FAIL = 60.0
 """Seconds between two clocks."""
 
-SERVERS = ("daphne", "uvicorn", "granian", "hypercorn")
+SERVERS = ("daphne", "uvicorn", "gunicorn", "granian", "hypercorn")
 
 PROXY_HEADERS = (
     "The reverse proxy does not forward the upgrade. nginx: proxy_http_version 1.1;"
