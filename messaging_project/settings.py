@@ -131,7 +131,7 @@ CACHES: dict[str, dict[str, object]] = {
 }
 
 # Error pages and error e-mails hide the secrets of the service.
-DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.error_reports.SecretsFilter"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.config.error_reports.SecretsFilter"
 
 LOGGING = {
     "version": 1,

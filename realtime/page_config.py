@@ -13,7 +13,7 @@ from realtime.errors import Disconnect, Error, InternalError
 from realtime.hooks.answers import optional
 from realtime.hooks.registry import registry
 from realtime.hooks.runner import call
-from realtime.site_values import user_id
+from realtime.hooks.site_values import user_id
 from realtime.tokens import connection_token
 
 

@@ -13,8 +13,8 @@ from realtime.auth import issue
 from realtime.auth.claims import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken
 from realtime.auth.verifier import Verifier
 from realtime.config import sources
+from realtime.hooks.site_values import to_payload, user_id
 from realtime.payload import Payload
-from realtime.site_values import to_payload, user_id
 
 DEFAULT_TTL = 3600.0
 """Seconds. A token cannot be revoked: a user who lost a permission keeps it until this expiry."""

@@ -31,8 +31,8 @@ from realtime.hooks.login import is_trusted
 from realtime.hooks.registry import registry
 from realtime.hooks.requests import SubscribeRequest
 from realtime.hooks.runner import call
+from realtime.hooks.site_values import user_id
 from realtime.node.hooks import Handshake, forwarded_headers
-from realtime.site_values import user_id
 from realtime.tokens import connection_token, subscription_token
 
 MAX_BODY_BYTES = 256 * 1024

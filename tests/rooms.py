@@ -45,12 +45,14 @@ CORE = (
 """The service itself. It runs where Django is not installed."""
 
 NOT_CORE = (
+    "realtime.config.error_reports",
     "realtime.config.sources",
     "realtime.engine.factory",
     "realtime.engine.redis.foreign",
     "realtime.engine.redis.layer",
 )
-"""Modules in these rooms that read the configuration in force, or are what Channels asks for."""
+"""Modules in these rooms that read the configuration in force, or are what Django or Channels asks
+for."""
 
 SITE_LIBRARIES = ("django", "asgiref", "rest_framework", "channels", "channels_redis", "daphne")
 """What a site brings. The core needs none of it."""

@@ -54,7 +54,7 @@ DATABASES: dict[str, dict[str, Any]] = {
         "NAME": os.environ.get("TEST_DATABASE", ":memory:"),
     }
 }
-DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.error_reports.SecretsFilter"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.config.error_reports.SecretsFilter"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

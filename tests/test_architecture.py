@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.imports import (
+    ROOT,
     circles,
     files,
     graph_of,
@@ -30,7 +31,6 @@ ROOMS = (
     "realtime.urls",
     "realtime.views",
     "realtime.page_config",
-    "realtime.error_reports",
     # the doors, and what stands behind them
     "realtime.asgi",
     "realtime.layer",
@@ -53,13 +53,13 @@ ROOMS = (
     "realtime.hooks",
     "realtime.proxy",
     "realtime.signals",
-    "realtime.site_values",
     "realtime.node",
     "realtime.cluster",
     "realtime.streams",
     "realtime.engine.factory",
     "realtime.engine.redis",
     "realtime.engine",
+    "realtime.config.error_reports",
     "realtime.config.sources",
     "realtime.redis",
     "realtime.auth",
@@ -82,6 +82,9 @@ A module belongs to the longest of these names that it begins with.
 
 LAYER = "realtime.engine.redis.layer"
 
+MODULES_AT_THE_ROOT = 17
+LINES = 400
+
 APPS = ("api", "admin_panel")
 PACKAGES = ("realtime", *APPS, "messaging_project")
 
@@ -100,13 +103,12 @@ DJANGO_SIDE = (
     "realtime.asgi",
     "realtime.server_api.transactions",
     "realtime.console",
-    "realtime.error_reports",
+    "realtime.config.error_reports",
     "realtime.hooks",
     "realtime.logout",
     "realtime.management",
     "realtime.page_config",
     "realtime.signals",
-    "realtime.site_values",
     "realtime.templatetags",
     "realtime.testing",
     "realtime.tokens",
@@ -285,3 +287,19 @@ def test_files_import_each_other_in_no_circle() -> None:
     graph = graph_of([*imports("realtime"), *imports(*APPS)])
 
     assert circles(graph) == []
+
+
+def test_root_of_the_package_stays_small() -> None:
+    modules = [path.name for path in (ROOT / "realtime").glob("*.py")]
+
+    assert len(modules) <= MODULES_AT_THE_ROOT, sorted(modules)
+
+
+def test_files_stay_short_enough_to_read() -> None:
+    lengths = {
+        path.relative_to(ROOT): len(path.read_text().splitlines())
+        for path in files(*PACKAGES, "benchmarks", "docs", "tests")
+        if not path.name.endswith("_pb2.py")
+    }
+
+    assert {path: length for path, length in lengths.items() if length > LINES} == {}

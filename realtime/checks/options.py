@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from django.core import checks
 from django.core.checks import CheckMessage
 
-from realtime import site_values
 from realtime.checks import access
 from realtime.config.options import NOT_USED
 from realtime.config.sources import Report
+from realtime.hooks import site_values
 
 OPTION_ERRORS: Mapping[str, str] = {
     "source": "realtime.E001",

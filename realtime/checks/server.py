@@ -12,8 +12,8 @@ from django.core.checks import CheckMessage
 from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
+from realtime.config.error_reports import SecretsFilter, has_password
 from realtime.config.sources import Report
-from realtime.error_reports import SecretsFilter, has_password
 from realtime.transports.servers import daphne
 
 
@@ -127,8 +127,8 @@ def check_error_reports(report: Report) -> list[CheckMessage]:
         checks.Warning(
             "Django's error pages and error e-mails show the password in redis_url.",
             hint=(
-                'Set DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.error_reports.SecretsFilter", or'
-                " a subclass of it."
+                "Set DEFAULT_EXCEPTION_REPORTER_FILTER ="
+                ' "realtime.config.error_reports.SecretsFilter", or a subclass of it.'
             ),
             id="realtime.W024",
         )

@@ -11,10 +11,10 @@ from typing import Any
 
 from realtime import channel_rules
 from realtime.errors import PermissionDenied
+from realtime.hooks.site_values import to_payload, user_id
 from realtime.node.hooks import Identity, Refresh
 from realtime.payload import Payload
 from realtime.protocol.messages import UserID
-from realtime.site_values import to_payload, user_id
 
 logger = logging.getLogger("realtime.hooks")
 

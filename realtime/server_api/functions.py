@@ -23,12 +23,12 @@ from typing import Any, NotRequired, TypedDict
 from realtime import payload
 from realtime.channel_rules import name, names
 from realtime.engine import base as nodes_
+from realtime.hooks.site_values import to_payload, user_id
 from realtime.payload import Payload
 from realtime.protocol import messages
 from realtime.server_api import operations, transactions
 from realtime.server_api.transactions import AfterCommit, Forgiving, Publications, Publisher
 from realtime.serving import refuse_on_loop, serving
-from realtime.site_values import to_payload, user_id
 
 
 class ClientInfo(TypedDict):

@@ -21,9 +21,9 @@ from realtime.cluster.survey import (
     SurveyResult,
 )
 from realtime.engine.base import NodeStatus
+from realtime.hooks.site_values import user_id
 from realtime.server_api import operations
 from realtime.serving import serving
-from realtime.site_values import user_id
 
 
 class Connection(msgspec.Struct, frozen=True):

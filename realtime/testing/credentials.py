@@ -9,7 +9,7 @@ from typing import Any
 from realtime import channel_rules
 from realtime.auth import issue
 from realtime.config.options import Config
-from realtime.site_values import to_payload, user_id
+from realtime.hooks.site_values import to_payload, user_id
 
 
 class Credentials:

@@ -20,7 +20,7 @@ from msgspec import Raw
 from realtime.checks import options as options_checks
 from realtime.config import sources
 from realtime.hooks.answers import Connected, Data
-from realtime.site_values import to_payload, user_id
+from realtime.hooks.site_values import to_payload, user_id
 
 
 class Colour(TextChoices):

@@ -12,7 +12,7 @@ from django.views.debug import ExceptionReporter
 from pytest_django import Settings
 
 from realtime.config import sources
-from realtime.error_reports import SecretsFilter
+from realtime.config.error_reports import SecretsFilter
 
 SECRET = "hush-hush-hush"
 URL = f"redis://me:{SECRET}%40@redis.example.org:6379/0"

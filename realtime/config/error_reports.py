@@ -1,6 +1,6 @@
 """Django's error pages and error e-mails without the secrets of the service.
 
-    DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.error_reports.SecretsFilter"
+    DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.config.error_reports.SecretsFilter"
 
 Django hides settings by their names, and `redis_url`, `hosts` and `LOCATION` do not sound secret.
 With DEBUG it shows every local variable, too.
