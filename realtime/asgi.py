@@ -17,6 +17,7 @@ import time
 from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.core.handlers.asgi import ASGIHandler
 from django.urls import NoReverseMatch, reverse
 
 from realtime.config.options import Config
@@ -88,19 +89,22 @@ def application(
         raise ImproperlyConfigured(
             'Add "realtime" to INSTALLED_APPS: it loads the hooks of the site.'
         )
-    return _Application(django_application, websocket or django_application, api, settle_heap)
+    return _Application(django_application, websocket, api, settle_heap)
 
 
 class _Application:
     def __init__(
         self,
         django: ASGIApplication,
-        websocket: ASGIApplication,
+        websocket: ASGIApplication | None,
         api: bool,
         settle_heap: bool,
     ) -> None:
         self._django = django
-        self._websocket = websocket
+        # Django raises for what is not HTTP, and tools that report errors patch it: a stranger who
+        # opens WebSockets would fill their quota
+        self._serves_only_http = isinstance(django, ASGIHandler)
+        self._websocket = websocket or (None if self._serves_only_http else django)
         self._sockjs = SockJS(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         self._api = api
         self._freeze_gc = settle_heap
@@ -176,6 +180,8 @@ class _Application:
 
     async def _serves_socket(self, scope: Scope, receive: Receive, send: Send) -> bool:
         """Give a WebSocket to the site. Return False if the site serves none."""
+        if self._websocket is None:
+            return False
         try:
             await self._websocket(scope, receive, send)
         except ValueError as error:
@@ -232,7 +238,7 @@ class _Application:
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Start and stop the service, and let the site answer the events if it serves them."""
-        site_serves = ended = False
+        site_serves = site_answered = ended = False
 
         async def serve_and_receive() -> Event:
             nonlocal ended
@@ -251,12 +257,21 @@ class _Application:
             site_serves = True
             return await serve_and_receive()
 
+        async def send_for_site(event: Event) -> None:
+            nonlocal site_answered
+            site_answered = True
+            await send(event)
+
         try:
-            await self._django(scope, receive_for_site, send)
+            if not self._serves_only_http:
+                await self._django(scope, receive_for_site, send_for_site)
         except Exception:
-            if site_serves:
+            if site_answered:
                 raise
-            # it serves no lifespan: most applications have a failure for that
+            # most applications that serve no lifespan have a failure for that
+            if site_serves:
+                logger.exception("The site failed at the start of the server, which goes on")
+                await send({"type": "lifespan.startup.complete"})
         while not ended:
             event = await serve_and_receive()
             await send({"type": f"{event['type']}.complete"})

@@ -221,10 +221,6 @@ def _names_of(code: CodeType | None) -> set[str]:
 
 def check_recovered_history(report: Report) -> list[CheckMessage]:
     """W027: clients may not read history, but can recover all of it."""
-    config = report.config
-    places = {"the top level": config.channel} | {
-        f"namespace {name!r}": options for name, options in config.namespaces.items()
-    }
     return [
         checks.Warning(
             f"history_disable_for_client does not hide the history in {place}: a client that may"
@@ -233,7 +229,7 @@ def check_recovered_history(report: Report) -> list[CheckMessage]:
             " see what is kept.",
             id="realtime.W027",
         )
-        for place, options in places.items()
+        for place, options in places(report.config).items()
         if options.history_disable_for_client and options.history_recover
     ]
 

@@ -23,7 +23,6 @@ from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.streams.follower import StreamFollower
-from realtime.streams.retries import Retries
 from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
@@ -47,7 +46,6 @@ class Peers:
         describe: Callable[[], NodeInfo],
         on_control: Callable[[ControlMessage], None],
         answer: Callable[[Question], Answer],
-        retries: Retries,
     ) -> None:
         """
         Args:
@@ -56,7 +54,6 @@ class Peers:
             on_control: is called with every control message, those of this node included, in the
                 order that is the same at every node.
             answer: answers the question of a survey, for this node.
-            retries: of all streams that this node follows.
         """
         self._uid = uid
         self._broker = broker
@@ -66,9 +63,7 @@ class Peers:
         self._describe = describe
         self._on_control = on_control
         self._answer = answer
-        self.control = StreamFollower(
-            broker, CONTROL, self._on_control_publication, self._on_lost, retries
-        )
+        self.control = StreamFollower(broker, CONTROL, self._on_control_publication, self._on_lost)
         """Follows the stream of control messages."""
         self._heartbeat_timer = timers.timer(lambda: spawn(self.heartbeat()))
         self._is_stopping = False

@@ -211,6 +211,13 @@ class Broker(Streams, Protocol):
         """
         ...
 
+    def shard(self, channel: ChannelName) -> int:
+        """Return the number of the server that keeps a channel, 0 if there is only one.
+
+        While a server cannot be reached, none of its streams can be read.
+        """
+        ...
+
     async def subscribe(self, channel: ChannelName) -> None:
         """Deliver what is published in a channel to the receiver, until `unsubscribe`.
 

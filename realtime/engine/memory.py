@@ -114,6 +114,9 @@ class MemoryBroker:
 
     # delivery
 
+    def shard(self, channel: ChannelName) -> int:
+        return 0
+
     async def subscribe(self, channel: ChannelName) -> None:
         is_first = channel not in self._subscribed
         self._subscribed[channel] = self._epoch

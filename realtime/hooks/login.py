@@ -242,7 +242,9 @@ def is_secure(handshake: Handshake) -> bool | None:
     value = handshake.site_headers.get(_header_name(variable))
     if value is None:
         return None
-    return value.split(",", 1)[0].strip() == secure  # Django reads the first one, too
+    scheme = value.split(",", 1)[0].strip()  # Django reads the first one, too
+    # what Traefik says of a WebSocket
+    return {"wss": "https", "ws": "http"}.get(scheme, scheme) == secure
 
 
 def is_trusted(

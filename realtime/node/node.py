@@ -33,6 +33,7 @@ from realtime.errors import (
     Disconnect,
     DisconnectShutdown,
     EngineUnavailable,
+    NoReply,
 )
 from realtime.node import maintenance
 from realtime.node.control import ControlHandler
@@ -53,7 +54,6 @@ from realtime.protocol.messages import (
 )
 from realtime.protocol.negotiation import Codecs
 from realtime.streams.follower import StreamFollower
-from realtime.streams.retries import Retries
 from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
@@ -135,7 +135,6 @@ class Node(Member):
         )
         self._survey_answers = SurveyAnswers(self.hub, uid=self.uid, name=self.describe().name)
         self._peers: Peers | None = None
-        retries = Retries()
         if self.cluster is not None:
             self._peers = Peers(
                 self.uid,
@@ -146,11 +145,10 @@ class Node(Member):
                 describe=self.status,
                 on_control=self._control.on_message,
                 answer=self._answer,
-                retries=retries,
             )
         self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn)
         self.subscriptions = Subscriptions(
-            config, self.broker, self.presence, self.hub, self._maintenance, retries
+            config, self.broker, self.presence, self.hub, self._maintenance
         )
 
     # life
@@ -293,11 +291,22 @@ class Node(Member):
         return list(self.hub.feeds) if self.cluster is None else await super().channels()
 
     async def _send_control(self, message: ControlMessage) -> None:
-        """Apply a control message here, and send it to the other nodes."""
-        if self.cluster is None or not is_ordered(message):
+        """Apply a control message here, and send it to the other nodes.
+
+        Raises:
+            NoReply: it has taken effect at this node, and perhaps at others.
+        """
+        applied = self.cluster is None or not is_ordered(message)
+        if applied:
             await self._control.apply(message)
-        if self.cluster is not None:
+        if self.cluster is None:
+            return
+        try:
             await super()._send_control(message)
+        except EngineUnavailable as error:
+            if applied:
+                raise NoReply(f"done at this node: {error}") from None
+            raise
 
     # from the engine: see `engine.base.Receiver`
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Broker, Presence
@@ -43,19 +44,18 @@ class Subscriptions:
         presence: Presence,
         hub: Hub,
         maintenance: Maintenance,
-        retries: Retries,
     ) -> None:
         """
         Args:
             maintenance: maintains the feeds.
-            retries: of all streams that this node follows.
         """
         self._config = config
         self._broker = broker
         self._presence = presence
         self._hub = hub
         self._maintenance = maintenance
-        self._retries = retries
+        self._retries: dict[int, Retries] = defaultdict(Retries)
+        """Shard → what its streams share: another shard that is away does not hold them up."""
 
     # coming
 
@@ -103,7 +103,7 @@ class Subscriptions:
                 feed.channel,
                 feed.publish,
                 lambda: _insufficient_state(feed),
-                self._retries,
+                self._retries[self._broker.shard(feed.channel)],
             )
         feed.open(follower)
         try:

@@ -37,6 +37,8 @@ from realtime.redis.commands import Argument, Command, Reply, Request, Script, S
 from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
 from realtime.redis.link import MASTER_CHECK_INTERVAL, NoScript, master_is_elsewhere
 
+MASTER_CHECK_SHARE = 20
+"""Between two questions there is so many times the time that the last one took."""
 MASTER_RECHECK_DELAY = 30.0
 """Seconds until the Sentinels are asked again when none of them answered: a call waits for them."""
 
@@ -159,12 +161,17 @@ class BlockingRedis:
         In a planned failover the old master goes on to accept commands for ten seconds, and drops
         them in the end.
         """
-        self._check_at = time.monotonic() + MASTER_CHECK_INTERVAL  # other threads do not wait
+        began = time.monotonic()
+        self._check_at = began + MASTER_CHECK_INTERVAL  # other threads do not wait
         try:
             master = _find_master(self._host, self._timeouts.connect)
         except redis.ConnectionError:
             self._check_at = time.monotonic() + MASTER_RECHECK_DELAY
             return
+        # a Sentinel that does not answer costs its time-out each time
+        took = time.monotonic() - began
+        pause = max(MASTER_CHECK_INTERVAL, min(took * MASTER_CHECK_SHARE, MASTER_RECHECK_DELAY))
+        self._check_at = began + took + pause
         if self._master not in (None, master):
             self._replace(self._pool)
         self._master = master
@@ -281,8 +288,9 @@ def _find_master(host: Host, timeout: float) -> tuple[str, int]:
 
 def _read(connection: AbstractConnection) -> Reply:
     try:
-        return connection.read_response()
-    except redis.ResponseError as error:
+        # the next replies of a batch can still be read; who calls closes what is left unread
+        return connection.read_response(disconnect_on_error=False)
+    except (redis.ResponseError, BusyLoadingError) as error:
         return error
 
 

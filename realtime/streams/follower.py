@@ -47,7 +47,7 @@ class StreamFollower:
             channel: whose stream it is.
             deliver: called with each publication, in order.
             lost: called when the stream does not continue; it is followed anew then.
-            retries: shared by all followers of the engine; None: this is the only one.
+            retries: shared with the other streams of the shard; None: this one waits for no other.
         """
         self._streams = streams
         self._channel = channel

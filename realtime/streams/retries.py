@@ -1,4 +1,4 @@
-"""Retries: reads of streams that failed are tried again one at a time, for all streams together.
+"""Retries: reads of streams that failed are tried again one at a time, for all streams of a shard.
 
 While Redis is away or loads its data, the read of every stream fails, and each failure may cost the
 connection that all of them share. So only the first attempt of a follower is free. Further ones
@@ -31,7 +31,7 @@ stream, or of those that queued."""
 
 
 class Retries:
-    """See the module. The streams of one engine share it; it belongs to an event loop."""
+    """See the module. The streams of one shard share it; it belongs to an event loop."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()

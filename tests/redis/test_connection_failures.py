@@ -11,6 +11,7 @@ import pytest
 
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.redis import link
+from realtime.redis.blocking import BlockingRedis
 from realtime.redis.commands import Script
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Timeouts
@@ -199,7 +200,7 @@ async def test_reply_without_a_command_breaks_the_connection(
 # not the master
 
 
-@pytest.mark.parametrize(
+NOT_THE_MASTER = pytest.mark.parametrize(
     ("error", "leaves"),
     [
         pytest.param("LOADING Redis is loading the dataset in memory", True, id="loading"),
@@ -215,6 +216,9 @@ async def test_reply_without_a_command_breaks_the_connection(
         pytest.param("NOPERM this user has no permissions", False, id="noperm"),
     ],
 )
+
+
+@NOT_THE_MASTER
 async def test_redis_that_is_not_the_master_is_left(
     script_server: Scripting, open_connection: Opening, error: str, leaves: bool
 ) -> None:
@@ -229,6 +233,28 @@ async def test_redis_that_is_not_the_master_is_left(
 
     assert error in str(caught.value)
     assert server.connections == (2 if leaves else 1)
+
+
+@NOT_THE_MASTER
+async def test_refusal_is_known_in_threads_too(
+    script_server: Scripting,
+    open_blocking: Callable[..., BlockingRedis],
+    error: str,
+    leaves: bool,
+) -> None:
+    """The publisher may repeat the command: it was not executed."""
+    server = await script_server(
+        lambda command: f"-{error}\r\n".encode() if command[0] == b"GET" else OK
+    )
+    blocking = open_blocking(server.url)
+
+    with pytest.raises(EngineUnavailable) as caught:
+        await asyncio.to_thread(blocking.execute, "GET", "x")
+    first, second = await asyncio.to_thread(blocking.run_many, [(b"GET", b"x"), (b"ECHO", b"1")])
+
+    assert not isinstance(caught.value, NoReply)
+    assert isinstance(first, EngineUnavailable)
+    assert second == b"OK"
 
 
 @pytest.mark.parametrize(

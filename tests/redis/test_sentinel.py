@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from realtime.errors import EngineUnavailable
+from realtime.redis import blocking as blocking_module
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
@@ -128,6 +130,34 @@ async def test_threads_go_to_the_new_master_with_the_calls_after_a_timeout(
         await asyncio.to_thread(blocking.execute, "PING")
 
     await wait_side_by_side(new)
+
+
+async def test_sentinels_that_answer_slowly_are_asked_less_often(
+    script_server: Callable[..., Awaitable[ScriptedServer]],
+    open_blocking: Callable[..., BlockingRedis],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that does not answer costs its time-out before each command that asks."""
+    server = await script_server(lambda command: OK)
+    now, took = 1000.0, 0.25
+
+    def find(*_: object) -> tuple[str, int]:
+        nonlocal now
+        now += took
+        return server.place
+
+    monkeypatch.setattr(blocking_module, "_find_master", find)
+    monkeypatch.setattr(blocking_module, "time", SimpleNamespace(monotonic=lambda: now))
+    blocking = open_blocking({"sentinels": [server.place], "master_name": "m"})
+    began = now
+    waited = 0.0
+    for _ in range(600):  # a minute, a command each 100 ms
+        before = now
+        await asyncio.to_thread(blocking.execute, "PING")
+        waited += now - before
+        now += 0.1
+
+    assert 0 < waited < 0.1 * (now - began)
 
 
 @pytest.mark.parametrize("way", ["loop", "thread"])

@@ -145,3 +145,40 @@ async def test_lifespan_of_service_and_site_go_together(site: ASGIApplication) -
     assert serving.node() is None
     assert seen in ([], ["lifespan.startup: served", "lifespan.shutdown: not served"])
     assert bool(seen) == (site in (LIFESPANS["router"], LIFESPANS["middleware"]))
+
+
+@pytest.mark.usefixtures("served")
+async def test_service_stops_although_the_site_failed_at_the_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        raise OSError("no database")
+
+    communicator = ApplicationCommunicator(application(fail), {"type": "lifespan"})
+    for step in ("startup", "shutdown"):
+        await communicator.send_input({"type": f"lifespan.{step}"})
+        assert await communicator.receive_output() == {"type": f"lifespan.{step}.complete"}
+        assert (serving.node() is not None) == (step == "startup")
+    await communicator.wait()
+
+    assert "no database" in caplog.text
+
+
+@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize(
+    ("kind", "event"), [("websocket", "websocket.connect"), ("lifespan", "lifespan.startup")]
+)
+async def test_django_itself_is_asked_for_http_only(
+    monkeypatch: pytest.MonkeyPatch, kind: str, event: str
+) -> None:
+    """Tools that report errors patch its handler, and would report each WebSocket of a stranger."""
+    asked = AsyncMock()
+    monkeypatch.setattr(ASGIHandler, "__call__", asked)
+    scope = {"type": kind, "path": "/elsewhere", "headers": [], "extensions": {}}
+
+    communicator = ApplicationCommunicator(application(ASGIHandler()), scope)
+    await communicator.send_input({"type": event})
+    await communicator.receive_output()
+
+    assert not asked.called

@@ -208,6 +208,9 @@ class RedisBroker(RedisStreams):
         self._node_bus = bus
         self._channel_list = channel_list
 
+    def shard(self, channel: ChannelName) -> int:
+        return self._shards.shard(channel)
+
     async def subscribe(self, channel: ChannelName) -> None:
         listed = None if channel.startswith(INTERNAL) else self._channel_list.add(channel)
         with ExitStack() as undo:

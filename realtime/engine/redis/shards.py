@@ -47,7 +47,7 @@ class Shards:
         """Return a function that returns whether a channel belongs to a shard."""
         if len(self._redis.hosts) == 1:
             return lambda channel: True
-        return lambda channel: self._shard(channel) == shard
+        return lambda channel: self.shard(channel) == shard
 
     async def run(
         self,
@@ -64,7 +64,7 @@ class Shards:
             keys: the keys that the script names KEYS.
             arguments: what the script names ARGV.
         """
-        return await self._bus.run(self._shard(channel), script, keys, arguments)
+        return await self._bus.run(self.shard(channel), script, keys, arguments)
 
     async def command(self, channel: ChannelName, *command: Argument) -> Reply:
         """Run a command on the shard of a channel and return the reply of Redis.
@@ -73,7 +73,7 @@ class Shards:
             channel: decides about the shard.
             command: the name of the command and its arguments.
         """
-        return await self._bus.execute(self._shard(channel), *command)
+        return await self._bus.execute(self.shard(channel), *command)
 
     async def round_trip(self) -> float:
         """Return the seconds that a round trip to the slowest shard takes."""
@@ -87,7 +87,8 @@ class Shards:
             times.append(time.perf_counter() - begun)
         return statistics.median(times)
 
-    def _shard(self, channel: ChannelName) -> int:
+    def shard(self, channel: ChannelName) -> int:
+        """Return the number of the shard that keeps a channel."""
         return self._redis.shard(self.keys.group(channel))
 
     # entries that expire by themselves

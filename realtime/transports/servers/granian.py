@@ -112,8 +112,10 @@ class GranianTransport(WebSocketTransport):
 
     async def _send_close(self, disconnect: Disconnect) -> None:
         self._stop_waiting()
-        await super()._send_close(disconnect)
-        self._close_sent.set()
+        try:
+            await super()._send_close(disconnect)
+        finally:
+            self._close_sent.set()
 
     def _stop_waiting(self) -> None:
         self._closing.set()

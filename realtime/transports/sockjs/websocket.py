@@ -17,8 +17,9 @@ from realtime.transports.sockjs.framing import SOCKJS
 from realtime.transports.websocket import WebSocketConsumer
 from realtime.transports.websocket_transport import WebSocketTransport
 
-ESCAPED = 2
-"""In a string of JSON, a frame of JSON takes at most so many times its bytes: for its quotes."""
+ESCAPED = 3
+"""In a string of JSON, a frame takes so many times its bytes: 2 for quotes and backslashes, 3 for
+characters of 2 or 4 bytes that the client writes as `\\uXXXX`."""
 BRACKETS = 4
 """Bytes around one frame: `["` and `"]`."""
 

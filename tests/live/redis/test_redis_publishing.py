@@ -127,6 +127,25 @@ async def test_publish_reaches_the_clients_of_every_server(
         await client.quiet()
 
 
+def test_broadcasts_and_publications_of_one_request_keep_their_order(
+    servers: list[Server], unique: str
+) -> None:
+    channel = f"kept:{unique}"
+    commands = [
+        command
+        for number in range(0, 40, 2)
+        for command in (
+            line("broadcast", {"channels": [f"{channel}-too", channel], "data": number}),
+            line("publish", {"channel": channel, "data": number + 1}),
+        )
+    ]
+
+    post(servers[0], b"".join(commands))
+
+    kept = servers[1].api("history", channel=channel)["result"]["publications"]
+    assert [publication["data"] for publication in kept] == [35, 36, 37, 38, 39]
+
+
 async def test_publications_that_are_kept_arrive_numbered_and_in_order(
     clients: list[Any], call: Call, unique: str
 ) -> None:

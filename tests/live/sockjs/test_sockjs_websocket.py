@@ -219,7 +219,7 @@ async def test_frame_of_the_largest_size_is_taken(server: Server, dial: Open) ->
 
 @pytest.mark.parametrize(
     "message",
-    [json.dumps([" " * (FRAME_LIMIT + 1)]), " " * (2 * FRAME_LIMIT + 5)],
+    [json.dumps([" " * (FRAME_LIMIT + 1)]), " " * (3 * FRAME_LIMIT + 5)],
     ids=["frame", "message"],
 )
 async def test_larger_message_closes(server: Server, dial: Open, message: str) -> None:

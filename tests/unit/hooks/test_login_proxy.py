@@ -51,7 +51,16 @@ def test_host_that_the_proxy_replaced_counts_only_if_django_believes_it(
 
 
 @pytest.mark.parametrize(
-    ("scheme", "expected"), [("https", True), ("https, http", True), ("http", False), ("", False)]
+    ("scheme", "expected"),
+    [
+        ("https", True),
+        ("wss", True),
+        ("https, http", True),
+        ("http", False),
+        ("ws", False),
+        ("", False),
+    ],
+    ids=repr,
 )
 def test_scheme_is_that_of_the_header_which_django_believes(
     settings: Settings, scheme: str, expected: bool

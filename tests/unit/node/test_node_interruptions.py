@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
+from realtime.engine.base import History
+from realtime.errors import EngineUnavailable, NoReply
 from realtime.node.maintenance import CATCH_UP_AT_ONCE
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
@@ -241,3 +244,45 @@ async def test_subscribers_are_present_again_where_the_engine_forgot(
     await node.idle()
 
     assert set(await engine.presence.get("a")) == {"C1"}
+
+
+async def test_disconnect_that_no_other_node_hears_of_has_taken_effect_here(
+    node: Node, engine: SuspendedEngine
+) -> None:
+    """The caller may not take it for a command that was not run."""
+    client = RecordingClient("C1", user="17")
+    node.hub.add(client)
+    engine.failing.add("publish")
+
+    with pytest.raises(NoReply):
+        await node.disconnect_user("17")
+
+    assert len(client.closes) == 1
+
+
+async def test_streams_do_not_wait_for_those_of_a_shard_that_is_away(
+    node: Node, engine: SuspendedEngine, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    monkeypatch.setattr(engine.broker, "shard", lambda channel: int(channel == "there"))
+    client = RecordingClient()
+    away = [f"away{number}" for number in range(50)]
+    for channel in away:
+        await subscribe(node, RecordingClient(), RECOVERABLE, channel)
+    await subscribe(node, client, RECOVERABLE, "there")
+    node.on_interrupted(everything)
+    for channel in (*away, "there"):
+        await lose(node, RECOVERABLE, 1, channel)
+    history, attempts = engine.broker.history, Counter[str]()
+
+    async def history_of_one_shard(channel: str, since: int = 0) -> History:
+        attempts[channel] += 1
+        if channel != "there" or attempts[channel] < 3:
+            raise EngineUnavailable("it loads its data")
+        return await history(channel, since)
+
+    monkeypatch.setattr(engine.broker, "history", history_of_one_shard)
+    node.on_resumed(everything)
+    for _ in range(20):
+        await clock.advance(0.5)
+
+    assert published(client) == [1]
