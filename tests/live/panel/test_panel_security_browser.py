@@ -264,6 +264,7 @@ def test_namespaces_show_the_name_of_the_node_as_text(page: Watched) -> None:
     "query", [f"next=/{MARKUP}", "next=javascript:hit(4)", "next=//evil.example/"]
 )
 def test_sign_in_page_takes_nothing_from_its_address(page: Watched, query: str) -> None:
+    page.open("/namespaces/")  # it asks for nothing more, as the overview does
     page.run("document.getElementById('logout-form').submit()")
     page.until(lambda: page.browser.find_elements(By.ID, "sign-in-form"), "the sign-in page")
     page.open(f"/sign-in/?{query}")
