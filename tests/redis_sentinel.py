@@ -70,7 +70,7 @@ class Sentinel:
 
     def _in_sync(self) -> bool:
         with self.replica.client() as client:
-            return bool(client.info("replication")["master_link_status"] == "up")
+            return bool(client.info("replication").get("master_link_status") == "up")
 
     def _knows_replica(self) -> bool:
         with self._sentinel.client() as client:
