@@ -16,7 +16,7 @@ run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@DJANGO_DEMO=$${DJANGO_DEMO-true} $(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/.installed-dev tests/js/node_modules  ## Run every test.
-	@# or each of hundreds of processes would compile them, where Python is told not to write
+	@# with PYTHONDONTWRITEBYTECODE each of hundreds of processes would compile them again
 	@$(BIN)/python -m compileall -q realtime api admin_panel messaging_project tests/site
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 

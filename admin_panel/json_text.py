@@ -67,11 +67,11 @@ def _format(data: Payload, indent: int) -> str:
         text = msgspec.json.format(data.json, indent=indent).decode()
     except RecursionError:  # it was accepted with a shallower call stack
         text = data.raw.decode()
-    return _ESCAPE.sub(_letter, text)
+    return _ESCAPE.sub(_character, text)
 
 
-def _letter(escape: re.Match[str]) -> str:
-    """Return the letter of an escape. Invisible characters and most of ASCII stay escapes."""
-    letter: str = json.loads(f'"{escape[0]}"')
-    is_shown = letter in "<>&" or (letter.isprintable() and not letter.isascii())
-    return letter if is_shown else escape[0]
+def _character(escape: re.Match[str]) -> str:
+    """Return the character of an escape. Invisible characters and most of ASCII stay escapes."""
+    character: str = json.loads(f'"{escape[0]}"')
+    is_shown = character in "<>&" or (character.isprintable() and not character.isascii())
+    return character if is_shown else escape[0]

@@ -56,7 +56,7 @@ class SharedOperator(Operator):
 def placeholder() -> AbstractBaseUser:
     """Return the placeholder user, which is created when it is first needed.
 
-    It is inactive and has an unusable password, so nobody can log in as this user.
+    It is inactive and has an unusable password, so no one can log in as this user.
     """
     model = get_user_model()
     # the base manager, because the site's own may hide inactive users

@@ -38,7 +38,7 @@ COMMANDS_PER_TURN = 64
 """Commands of one client that run before others get a turn, in however many frames they came."""
 
 BYTES_PER_COMMAND = 1024
-"""A frame counts as one more command for each of so many bytes, which take time to read."""
+"""Each 1024 bytes of a frame count as one more command, because reading them takes time."""
 
 
 class Dispatcher:

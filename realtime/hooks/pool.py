@@ -41,7 +41,7 @@ class Work:
         self.executing = 0
         """Threads that execute a call of it."""
         self.overdue = False
-        """Whether its time is over, so that nobody waits for its calls."""
+        """Whether its time is over: its caller no longer waits for it."""
 
 
 current_work: ContextVar[Work | None] = ContextVar("current_work", default=None)

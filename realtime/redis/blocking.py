@@ -38,7 +38,7 @@ from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
 from realtime.redis.link import MASTER_CHECK_INTERVAL, NoScript, master_is_elsewhere
 
 MASTER_CHECK_SHARE = 20
-"""Between two questions there is so many times the time that the last one took."""
+"""After a question that took 0.1 s, the next one comes 2 s later: 20 times as long."""
 MASTER_RECHECK_DELAY = 30.0
 """Seconds until the Sentinels are asked again when none of them answered: a call waits for them."""
 

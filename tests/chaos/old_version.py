@@ -63,7 +63,7 @@ def unpack(tree: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
         files.extractall(tree, filter="data")
     (tree / "tests" / "old_settings.py").write_text(SETTINGS)
-    # or each process would compile it, where Python is told not to write
+    # with PYTHONDONTWRITEBYTECODE each process would compile it again
     compileall.compile_dir(tree, quiet=1)
 
 

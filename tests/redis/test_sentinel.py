@@ -59,7 +59,7 @@ async def test_sentinel_that_does_not_know_the_name(
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(array(b"127.0.0.1", b"master"), id="port-of-letters"),
+        pytest.param(array(b"127.0.0.1", b"master"), id="port-is-no-number"),
         pytest.param(array(b"127.0.0.1", b"65536"), id="port-too-large"),
         pytest.param(array(b"127.0.0.1", b"0"), id="port-zero"),
         pytest.param(array(b"\xff", b"6379"), id="host-of-bytes"),

@@ -46,7 +46,7 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Twisted's own, which nobody reads: it would take a whole form into memory
+        # Twisted would read a whole form into memory; Django reads forms itself
         self._parsePOSTFormSubmission = False
 
     # from Twisted, in this order

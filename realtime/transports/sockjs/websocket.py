@@ -18,7 +18,7 @@ from realtime.transports.websocket import WebSocketConsumer
 from realtime.transports.websocket_transport import WebSocketTransport
 
 ESCAPED = 3
-"""In a string of JSON, a frame takes so many times its bytes: 2 for quotes and backslashes, 3 for
+"""A frame inside a JSON string takes up to 3 times its bytes: 2 for quotes and backslashes, 3 for
 characters of 2 or 4 bytes that the client writes as `\\uXXXX`."""
 BRACKETS = 4
 """Bytes around one frame: `["` and `"]`."""

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tests.live.api_client import BOTH, start
+from tests.live.configurations import FORCED
 from tests.server import Server
-
-FORCED = (3012, '{"reason":"force disconnect","reconnect":false}')
 
 
 @pytest.fixture(params=BOTH)

@@ -25,7 +25,7 @@ def look(made: Mapping[str, str], url: str, user: str) -> Findings:
 
 
 def replace_host(head: bytes) -> bytes:
-    """What nginx does unless it is told to pass the header on."""
+    """nginx replaces the header Host by default."""
     return re.sub(rb"(?i)\r\nhost: [^\r]+", rb"\r\nHost: inner.example", head)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.live.configurations import FORCED
 from tests.live.hooks_site import OPTIONS, Visitor, create_user, do, environment
 from tests.server import Server, wait_until
 
-FORCED = (3012, '{"reason":"force disconnect","reconnect":false}')
 EXPIRED = (3005, '{"reason":"expired","reconnect":true}')
 REFUSED = (3003, '{"reason":"bad request","reconnect":false}')
 CHECK_INTERVAL = 0.5

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.live.configurations import FORCED
 from tests.live.hooks_site import OPTIONS, PASSWORD, Visitor, create_user, do, environment
 from tests.server import Server
 
-FORCED = (3012, '{"reason":"force disconnect","reconnect":false}')
 EXPIRED = (3005, '{"reason":"expired","reconnect":true}')
 
 

@@ -19,13 +19,13 @@ from tests.live.configurations import (
     FORCED,
     MAIN,
     NAMESPACE_NOT_FOUND,
+    SHUTDOWN,
     Connect,
     Serve,
     info_of,
 )
 from tests.server import Server, wait_until
 
-SHUTDOWN = (3001, '{"reason":"shutdown","reconnect":true}')
 SLOW = (3008, '{"reason":"slow","reconnect":true}')
 
 SERVERS = pytest.mark.parametrize("server_name", ["daphne", "uvicorn"])

@@ -23,11 +23,10 @@ from tests.live.clusters import (
     nodes,
     presence,
 )
-from tests.live.configurations import Connect
+from tests.live.configurations import SHUTDOWN, Connect
 from tests.protocol_client import ProtocolClient
 from tests.server import Server, wait_until
 
-SHUTDOWN = (3001, '{"reason":"shutdown","reconnect":true}')
 CLIENTS = 300
 SLACK = 2.0
 """Seconds that a busy machine may add."""

@@ -19,12 +19,12 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from realtime.auth import issue
 from realtime.config.reader import load
 from tests.live.api_client import connection, line, post, send
+from tests.live.configurations import SHUTDOWN
 from tests.live.site_process import COMMANDS, LISTENING, SiteProcess, site
 from tests.protocol_client import open_client
 from tests.server import API_KEY, ROOT, SECRET, Server
 
 BOTH_SERVERS = ["daphne", "uvicorn"]
-SHUTDOWN = (3001, '{"reason":"shutdown","reconnect":true}')
 
 
 async def refusal(address: str, origin: str | None = None) -> int:

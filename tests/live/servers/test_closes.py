@@ -10,11 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.live.configurations import BAD_REQUEST, FORCED, SHUTDOWN
 from tests.server import Server
-
-BAD_REQUEST = (3003, '{"reason":"bad request","reconnect":false}')
-FORCED = (3012, '{"reason":"force disconnect","reconnect":false}')
-SHUTDOWN = (3001, '{"reason":"shutdown","reconnect":true}')
 
 WAYS = {
     "granian": {"server": "granian"},
