@@ -142,7 +142,7 @@ async def handle(member: Member, content_type: str, body: bytes) -> Response:
     try:
         for command in decode_stream(body, _decode):
             method = method_number(command.method, methods.METHOD_NUMBERS)
-            pipelined = member.pipelines_publishes and method in methods.PUBLISHING
+            pipelined = member.pipelines_publishes and method == methods.PUBLISH
             if publishing and (not pipelined or len(publishing) == COMMANDS_PER_TURN):
                 replies += await asyncio.gather(*publishing)
                 publishing.clear()

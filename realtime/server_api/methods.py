@@ -161,8 +161,8 @@ METHODS: tuple[Row[Any], ...] = (
 
 METHOD_NUMBERS = {row.name: number for number, row in enumerate(METHODS)}
 
-PUBLISHING = frozenset((METHOD_NUMBERS["publish"],))
-"""Methods that can be pipelined: the engine keeps the order of single publications."""
+PUBLISH = METHOD_NUMBERS["publish"]
+"""The one method that can be pipelined: the engine keeps the order of single publications."""
 
 
 async def run(member: Member, method: int, params: bytes) -> bytes:
