@@ -239,14 +239,25 @@ async def test_keyboard_is_enough_and_shows_where_it_is(
     screen.until(lambda: "The Tab key now leaves" in screen.state, "the way out")
     screen.press(Keys.TAB)
     seen.append(screen.outline)
-    if screen.focused == "Channels it reaches":  # it scrolls, so it can be reached
-        screen.press(Keys.TAB)
     assert screen.focused == "Publish"
     seen.append(screen.outline)
     screen.press(Keys.ENTER)
 
     assert await published(client) == {"a": 1}
     assert all(seen), seen
+
+
+async def test_buttons_stay_under_the_pointer_when_the_reach_appears(
+    screen: PublishScreen, guests: Guests, unique: str
+) -> None:
+    await guests.open("17", unique)
+    buttons = [screen.button("default"), screen.button("check")]
+    before = [button.rect for button in buttons]
+
+    screen.fill(unique, "1")
+    screen.until(lambda: "1 subscriber" in screen.reach, "what it reaches")
+
+    assert [button.rect for button in buttons] == before
 
 
 async def test_control_and_enter_publish_from_the_editor(
