@@ -62,6 +62,11 @@ class TcpProxy:
         self._refusing = True
         self.cut()
 
+    def forbid(self, forbidden: bytes) -> None:
+        """Reset every connection, and from now on those that send these bytes; b"": none."""
+        self._forbidden = forbidden
+        self.cut()
+
     def allow(self) -> None:
         """Serve new connections again."""
         self._refusing = False

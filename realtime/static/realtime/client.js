@@ -70,11 +70,13 @@ const DEFAULTS = {
   privateChannelPrefix: "$",
 };
 const LONGEST_TIMER = 2 ** 31 - 1;
-/** Milliseconds for which a fallback that works is preferred to WebSocket. */
+/** Milliseconds for which a fallback that works is preferred to a WebSocket that never did. */
 const FALLBACK_KEPT = 300_000;
 
 /** Failed attempts in a row to open a WebSocket, after which the fallback is tried. */
 const FALLBACK_AFTER = 2;
+/** The same for a client whose WebSocket has worked: the server may be restarting. */
+const FALLBACK_AFTER_WORKING = 4;
 /** The server refuses frames above 65536 bytes; a character has three bytes at most. */
 const FRAME_CHARACTERS = 20_000;
 /** Largest number of publications that wait for a slow loop. */
@@ -318,6 +320,9 @@ export class Client extends Emitter {
   /** @type {TransportName} */
   #using = "websocket";
   #worked = false;
+  /** Whether a WebSocket of this client has worked. */
+  #socketWorked = false;
+  /** Failed attempts in a row to open a WebSocket. */
   #blocked = 0;
   #keepFallbackUntil = 0;
 
@@ -539,9 +544,13 @@ export class Client extends Emitter {
     }
     if (this.#using === "eventsource") {
       this.#keepFallbackUntil = 0;
+      // the server is down: that says nothing about WebSocket
+      if (this.#socketWorked) this.#blocked = 0;
     } else {
-      this.#blocked = hung ? FALLBACK_AFTER : this.#blocked + 1;
-      if (this.#fallback && this.#blocked >= FALLBACK_AFTER) {
+      // an attempt that hung took long, so it counts as several
+      this.#blocked += hung ? FALLBACK_AFTER : 1;
+      const limit = this.#socketWorked ? FALLBACK_AFTER_WORKING : FALLBACK_AFTER;
+      if (this.#fallback && this.#blocked >= limit) {
         this.#drop();
         this.#open("eventsource");
         return;
@@ -577,7 +586,8 @@ export class Client extends Emitter {
     this.#id = result.client;
     this.#reconnecting = false;
     this.#backOff.reset();
-    if (this.#using === "eventsource" && Date.now() >= this.#keepFallbackUntil) {
+    const keep = this.#using === "eventsource" && !this.#socketWorked;
+    if (keep && Date.now() >= this.#keepFallbackUntil) {
       this.#keepFallbackUntil = Date.now() + FALLBACK_KEPT;
     }
     this.#refreshLater(result);
@@ -790,7 +800,11 @@ export class Client extends Emitter {
   /** @param {string} frame */
   #receive(frame) {
     this.#worked = true;
-    if (this.#using === "websocket") this.#blocked = 0;
+    if (this.#using === "websocket") {
+      this.#socketWorked = true;
+      this.#keepFallbackUntil = 0;
+      this.#blocked = 0;
+    }
     if (this.#state === "connected") this.#pingLater();
     for (const line of frame.split("\n")) if (line) this.#inbox.push(line);
     if (!this.#paused) this.#handle();

@@ -18,6 +18,14 @@ from tests.tcp_proxy import TcpProxy
 
 ONLY = {"transports": ["eventsource"]}
 
+COUNT_SOCKETS = """
+    window.opened = [];
+    window.WebSocket = class extends WebSocket {
+      constructor(url) { super(url); opened.push(url); }
+    };
+"""
+"""Has the page note each attempt to open a WebSocket."""
+
 
 @pytest.fixture
 def blocked(serve: Callable[..., Server], site: dict[str, str]) -> Server:
@@ -143,18 +151,55 @@ async def test_websocket_is_tried_first_again_when_http_fails(
     fallback = proxy.url.replace("ws://", "http://").replace("websocket", "sockjs")
     context = await page.connected(silent, fallback=fallback, timeouts={"open": 100})
     assert context["transport"] == "eventsource"
-    script = """
-        window.opened = [];
-        window.WebSocket = class extends WebSocket {
-          constructor(url) { super(url); opened.push(url); }
-        };
-    """
-    await page.run(script)
+    await page.run(COUNT_SOCKETS)
 
     async with page.away(proxy):
         await page.run("while (!opened.length) await new Promise((go) => setTimeout(go, 5))")
 
     assert (await page.event("connect"))["transport"] == "eventsource"
+
+
+async def test_client_whose_websocket_has_worked_returns_to_it(
+    server: Server, page: ClientPage, new_proxy: NewProxy
+) -> None:
+    """A reverse proxy may answer over HTTP alone while the server behind it restarts."""
+    proxy = await new_proxy(server)
+    assert (await page.connected(proxy.url))["transport"] == "websocket"
+    await page.run(COUNT_SOCKETS)
+
+    proxy.forbid(b"upgrade: websocket")
+    by_http = await page.event("connect")
+    failures = await page.run("return opened.length")
+    proxy.forbid(b"")
+    after = await page.event("connect")
+
+    assert (by_http["transport"], failures) == ("eventsource", 4)
+    assert after["transport"] == "websocket"
+    assert await page.run("return opened.length") == 5
+
+
+async def test_client_whose_websocket_has_worked_asks_a_server_that_is_down_by_websocket(
+    server: Server, page: ClientPage, new_proxy: NewProxy
+) -> None:
+    """HTTP failed as well, so WebSocket is not blocked: counting begins anew."""
+    proxy = await new_proxy(server)
+    await page.connected(proxy.url)
+    await page.run(COUNT_SOCKETS)
+    await page.run("""
+        window.EventSource = class extends EventSource {
+          constructor(url, options) { super(url, options); opened.push(url); }
+        };
+    """)
+
+    async with page.away(proxy):
+        script = "while (opened.length < 10) await new Promise((go) => setTimeout(go, 5))"
+        await page.run(f"{script}; client.disconnect()")
+
+    urls = await page.run("return opened.slice(0, 10)")
+    assert ["ws" if url.startswith("ws") else "http" for url in urls] == [
+        *("ws", "ws", "ws", "ws", "http"),
+        *("ws", "ws", "ws", "ws", "http"),
+    ]
 
 
 class Switch(TcpProxy):
