@@ -209,7 +209,7 @@ class Config:
         "", "Prefix of every key in Redis; empty: made from Django's SECRET_KEY."
     )
     redis_history_meta_ttl: int = _option(
-        0, "Seconds the offset of an unused channel is remembered; 0: for ever."
+        2_592_000, "Seconds the offset of an unused channel is remembered; 0: for ever."
     )
     redis_connect_timeout: int = _option(1, "Seconds that connecting to Redis may take.", least=1)
     redis_read_timeout: int = _option(5, "Seconds that a reply of Redis may take.", least=1)

@@ -187,21 +187,11 @@ def _sentinel_problems(config: Config) -> Iterator[Problem]:
 
 
 def _meta_ttl_problems(config: Config) -> Iterator[Problem]:
-    ttl = config.redis_history_meta_ttl
-    longest = max(
-        (
-            options.history_lifetime
-            for options in (config.channel, *config.namespaces.values())
-            if options.keeps_history
-        ),
-        default=0,
-    )
-    if ttl and (ttl < META_TTL_MIN or ttl <= longest):
+    if 0 < config.redis_history_meta_ttl < META_TTL_MIN:
         yield Problem(
             "redis_meta_ttl",
-            f"redis_history_meta_ttl must be at least {META_TTL_MIN} and more than every"
-            " history_lifetime, or 0.",
-            "Otherwise the service forgets the offset of a channel before its publications expire.",
+            f"redis_history_meta_ttl must be at least {META_TTL_MIN}, or 0.",
+            "Otherwise the service forgets the offset of a channel before clients are back.",
         )
 
 

@@ -53,7 +53,8 @@ class MetaSettings(NamedTuple):
     """What applies to the metas of all streams."""
 
     lifetime: int = 0
-    """Seconds for which the position of an unused channel is kept; 0: forever."""
+    """Seconds for which the position of an unused channel is kept, if not its publications are kept
+    longer; 0: forever."""
     epoch_per_run: bool = False
     """Begin new epochs when Redis was restarted."""
 

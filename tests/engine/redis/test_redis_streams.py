@@ -17,6 +17,8 @@ from tests.redis_server import RedisServer
 PER_RUN = MetaSettings(epoch_per_run=True)
 NEVER = -1
 """The TTL of a key that stays forever."""
+HOUR = 3600
+LONG_META_LIFETIME = 10 * HOUR
 
 
 @pytest.fixture
@@ -141,6 +143,57 @@ async def test_every_use_renews_the_lifetime_of_the_meta(
                 await engine.broker.position(unique)
 
         assert META_LIFETIME - 10 < client.ttl(names(engine, unique)[1]) <= META_LIFETIME
+
+
+async def test_epoch_of_a_stream_that_was_only_read_is_kept_for_an_hour(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    """Clients choose the names that are read."""
+    engine = await open_redis(meta=MetaSettings(LONG_META_LIFETIME))
+    meta = names(engine, unique)[1]
+    with engine.client() as client:
+        read = await engine.broker.position(unique)
+        assert HOUR - 10 < client.ttl(meta) <= HOUR
+        client.expire(meta, 20)
+
+        again = await engine.broker.position(unique)
+        assert HOUR - 10 < client.ttl(meta) <= HOUR, "a node that checks its position renews it"
+
+        published = await engine.publish(unique, 1)
+        assert LONG_META_LIFETIME - 10 < client.ttl(meta) <= LONG_META_LIFETIME
+        assert [read.epoch, published and published.epoch] == [again.epoch] * 2
+
+
+async def test_meta_lives_twice_as_long_as_the_publications(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    engine = await open_redis(meta=MetaSettings(META_LIFETIME))
+    options = ChannelOptions(history_size=5, history_lifetime=META_LIFETIME)
+
+    await engine.publish(unique, 1, options=options)
+    await engine.broker.history(unique)  # it only knows the shorter lifetime
+    await engine.broker.position(unique)
+
+    with engine.client() as client:
+        stream, meta, _ = names(engine, unique)
+        assert META_LIFETIME - 10 < client.ttl(stream) <= META_LIFETIME
+        assert 2 * META_LIFETIME - 10 < client.ttl(meta) <= 2 * META_LIFETIME
+
+
+async def test_meta_that_stayed_forever_is_bounded_by_the_next_publication(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    before = await open_redis(prefix=unique)
+    await before.publish(unique, 1)
+    after = await open_redis(prefix=unique, meta=MetaSettings(META_LIFETIME))
+    meta = names(after, unique)[1]
+
+    with after.client() as client:
+        await after.broker.position(unique)
+        assert client.ttl(meta) == NEVER
+
+        await after.publish(unique, 2)
+        assert META_LIFETIME - 10 < client.ttl(meta) <= META_LIFETIME
 
 
 @pytest.mark.parametrize("use", ["publish", "history", "position"])

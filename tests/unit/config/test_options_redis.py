@@ -25,7 +25,7 @@ DEFAULTS: Mapping[str, object] = {
     "redis_sentinels": "",
     "redis_sentinel_password": "",
     "redis_prefix": "",
-    "redis_history_meta_ttl": 0,
+    "redis_history_meta_ttl": 30 * 24 * 3600,
     "redis_connect_timeout": 1,
     "redis_read_timeout": 5,
     "redis_epoch_per_run": False,

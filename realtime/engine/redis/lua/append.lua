@@ -11,7 +11,7 @@
 -- ARGV[1]  message
 -- ARGV[2]  number of publications to keep
 -- ARGV[3]  seconds to keep them after the last one
--- ARGV[4]  seconds to keep the meta after its last use; 0: forever
+-- ARGV[4]  seconds to keep the meta after its last use, at least twice ARGV[3]; 0: forever
 -- ARGV[5]  epoch of a stream that has none
 -- ARGV[6]  "1": epochs end when Redis restarts
 -- ARGV[7]  Redis channel to publish to; "": do not send
@@ -48,7 +48,8 @@ end
 redis.call('HSET', KEYS[2], 's', top, 'e', epoch, 'u', top .. ':' .. ARGV[8])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 if ARGV[4] ~= '0' then
-  redis.call('EXPIRE', KEYS[2], ARGV[4])
+  -- a meta that expired before the publications would end their epoch
+  redis.call('EXPIRE', KEYS[2], math.max(tonumber(ARGV[4]), 2 * tonumber(ARGV[3])))
 else
   -- metas expired before the option was changed
   redis.call('PERSIST', KEYS[2])

@@ -4,19 +4,23 @@
 --
 -- KEYS[1]  stream, KEYS[2] meta, KEYS[3] epoch of new streams: as in append.lua
 -- ARGV[1]  first offset to return; "": return no entries
--- ARGV[2]  seconds to keep the meta after its last use; 0: forever
+-- ARGV[2]  seconds to keep the meta after its last use, or longer if append.lua said so; 0: forever
 -- ARGV[3]  epoch of a stream that has none
 -- ARGV[4]  "1": epochs end when Redis restarts
 -- returns  {offset, epoch, entries, UID}: the top position, the entries as XRANGE gives them, and the
 --          UID of the publication at the top, "" where it is unknown
 --
 -- Clients may read any channel name, so reading a stream without publications writes nothing.
--- Where metas expire it must write the epoch, for it has to expire with the meta.
+-- Where metas expire it must write the epoch, for it has to expire with the meta. Such a meta lives
+-- an hour at most: nodes that follow the stream read it more often.
+local UNPUBLISHED_LIFETIME = 3600
+local lifetime = tonumber(ARGV[2])
+local left = redis.call('TTL', KEYS[2])
 local meta = redis.call('HMGET', KEYS[2], 's', 'e', 'u')
 local offset = tonumber(meta[1]) or 0
 local epoch = meta[2]
 if not epoch then
-  if ARGV[2] ~= '0' or redis.call('EXISTS', KEYS[1]) == 1 then
+  if lifetime ~= 0 or redis.call('EXISTS', KEYS[1]) == 1 then
     -- also if only the meta was lost: such a stream does not continue
     epoch = ARGV[3]
     redis.call('HSET', KEYS[2], 'e', epoch)
@@ -29,11 +33,19 @@ if not epoch then
     end
   end
 end
-if ARGV[2] ~= '0' then
-  redis.call('EXPIRE', KEYS[2], ARGV[2])
-elseif redis.call('PTTL', KEYS[2]) >= 0 then
+if lifetime == 0 then
   -- metas expired before the option was changed
-  redis.call('PERSIST', KEYS[2])
+  if left >= 0 then
+    redis.call('PERSIST', KEYS[2])
+  end
+else
+  if offset == 0 then
+    lifetime = math.min(lifetime, UNPUBLISHED_LIFETIME)
+  end
+  -- -1 is forever, from before the option was changed: the next publication ends that
+  if left ~= -1 and left < lifetime then
+    redis.call('EXPIRE', KEYS[2], lifetime)
+  end
 end
 if ARGV[4] == '1' then
   epoch = epoch .. '-' .. string.match(redis.call('INFO', 'server'), 'run_id:(%x%x%x%x%x%x%x%x)')
