@@ -6,6 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from selenium.common.exceptions import (
+    JavascriptException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+)
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -15,6 +20,9 @@ from tests.conftest import require
 
 TIMEOUT = 20.0
 """Seconds; a page has this long to show what it should."""
+
+NOT_YET = (JavascriptException, NoSuchElementException, StaleElementReferenceException)
+"""What a look at a page gives while the next page takes its place."""
 
 FLAGS = (
     "--headless=new",
@@ -58,7 +66,8 @@ def wait_for(browser: Chrome, condition: Callable[[], object], what: str) -> Non
         return browser.find_element(By.TAG_NAME, "body").text
 
     try:
-        WebDriverWait(browser, TIMEOUT, poll_frequency=0.05).until(lambda _: condition())
+        wait = WebDriverWait(browser, TIMEOUT, poll_frequency=0.05, ignored_exceptions=NOT_YET)
+        wait.until(lambda _: condition())
     except Exception as error:
         raise AssertionError(f"not seen in {TIMEOUT} s: {what}\n{text()}") from error
 
