@@ -44,14 +44,15 @@ class PublishScreen:
 
     def publish(self) -> None:
         """Press the button and wait for the page that follows."""
-        self._leave(lambda: self.button("default").click())
+        self.leave(lambda: self.button("default").click())
 
     def submit_without_script(self) -> None:
         """Send the form past the page's script, and wait for the page that follows."""
         form = self.browser.find_element(By.ID, "publish-form")
-        self._leave(lambda: self.browser.execute_script("arguments[0].submit()", form))
+        self.leave(lambda: self.browser.execute_script("arguments[0].submit()", form))
 
-    def _leave(self, act: Callable[[], object]) -> None:
+    def leave(self, act: Callable[[], object]) -> None:
+        """Do what leads to the next page, and wait until its script runs."""
         self.browser.execute_script("window.isOld = true")
         act()
         script = "return window.isOld !== true && document.readyState === 'complete'"

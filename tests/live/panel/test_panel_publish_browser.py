@@ -245,6 +245,7 @@ async def test_keyboard_is_enough_and_shows_where_it_is(
 
     assert await published(client) == {"a": 1}
     assert all(seen), seen
+    screen.until(lambda: screen.messages, "the page after it")
 
 
 async def test_buttons_stay_under_the_pointer_when_the_reach_appears(
@@ -271,6 +272,7 @@ async def test_control_and_enter_publish_from_the_editor(
     chain.key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
 
     assert await published(client) == "hi"
+    screen.until(lambda: screen.messages, "the page after it")
 
 
 def test_user_of_the_form_is_led_to_the_first_mistake(screen: PublishScreen) -> None:
@@ -287,7 +289,7 @@ def test_publication_is_used_again_by_its_link(screen: PublishScreen, unique: st
 
     link = screen.browser.find_element(By.LINK_TEXT, "Use again")
     assert link.accessible_name.startswith(f"Use again {unique} {unique}-b ")
-    link.click()
+    screen.leave(link.click)
 
     assert screen.texts == (f"{unique}\n{unique}-b", '{"again": 1.0}')
     assert page_path("publication") in screen.browser.current_url
