@@ -189,13 +189,14 @@ def proxied(application: Application) -> dict[str, Any]:
 def refreshing(application: Application) -> dict[str, Any]:
     """Options of a server that asks the application about refresh too.
 
-    Its rpc endpoint has credentials and a query, and no limit of time.
+    Its rpc endpoint has credentials and a query, and no limit of time. A connection that waited
+    for the window of clients that refresh by themselves would outlast a test.
     """
     url = application.url("/rpc?key=in-the-query")
     return {
         "namespaces": NAMESPACES,
         "client_anonymous": True,
-        "client_expired_close_delay": 1,
+        "client_expired_close_delay": 300,
         "proxy_connect_endpoint": application.url("/connect"),
         "proxy_refresh_endpoint": application.url("/refresh"),
         "proxy_rpc_endpoint": url.replace("://", "://operator:in-the-url@"),
