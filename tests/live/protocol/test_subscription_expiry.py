@@ -30,10 +30,16 @@ SOON = 0.5
 
 
 async def subscribe_privately(
-    serve: Serve, connect: Connect, channel: str, **claims: Any
+    serve: Serve, connect: Connect, channel: str, ttl: float | None = None, **claims: Any
 ) -> ProtocolClient:
-    """Connect a client and subscribe it to a private channel by a token with more claims."""
+    """Connect a client and subscribe it to a private channel by a token with more claims.
+
+    Args:
+        ttl: seconds until the token expires, counted from when the client is connected.
+    """
     client: ProtocolClient = await connect(serve(**MAIN))
+    if ttl is not None:
+        claims["exp"] = time.time() + ttl
     token = sign({"client": client.client, "channel": channel} | claims)
     await client.result("subscribe", {"channel": channel, "token": token})
     return client
@@ -55,20 +61,20 @@ async def test_reply_holds_expires_and_ttl_when_the_token_expires(
 async def test_expired_subscription_closes_the_whole_connection_after_the_window(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
-    expires_at = time.time() + SOON
-    client = await subscribe_privately(serve, connect, f"${unique}", exp=expires_at)
+    earliest = time.time() + SOON + CLOSE_DELAY
+    client = await subscribe_privately(serve, connect, f"${unique}", ttl=SOON)
 
     assert await client.closed() == SUBSCRIPTION_EXPIRED
 
-    assert time.time() >= expires_at + CLOSE_DELAY - 0.05
+    assert time.time() >= earliest - 0.05
 
 
 async def test_subscription_whose_token_says_eto_does_not_expire(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
-    channel, expires_at = f"${unique}", time.time() + SOON
-    client = await subscribe_privately(serve, connect, channel, exp=expires_at, eto=True)
-    witness = await subscribe_privately(serve, connect, channel, exp=expires_at)
+    channel = f"${unique}"
+    client = await subscribe_privately(serve, connect, channel, ttl=SOON, eto=True)
+    witness = await subscribe_privately(serve, connect, channel, ttl=SOON)
 
     assert await witness.closed() == SUBSCRIPTION_EXPIRED
 
@@ -78,9 +84,9 @@ async def test_subscription_whose_token_says_eto_does_not_expire(
 async def test_expired_subscription_that_was_ended_closes_nothing(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
-    channel, expires_at = f"${unique}", time.time() + SOON
-    client = await subscribe_privately(serve, connect, channel, exp=expires_at)
-    witness = await subscribe_privately(serve, connect, channel, exp=expires_at)
+    channel = f"${unique}"
+    client = await subscribe_privately(serve, connect, channel, ttl=SOON)
+    witness = await subscribe_privately(serve, connect, channel, ttl=SOON)
     await client.result("unsubscribe", {"channel": channel})
 
     assert await witness.closed() == SUBSCRIPTION_EXPIRED
@@ -91,9 +97,9 @@ async def test_expired_subscription_that_was_ended_closes_nothing(
 async def test_refreshed_subscription_outlives_its_first_expiry(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
-    channel, expires_at = f"${unique}", time.time() + SOON
-    client = await subscribe_privately(serve, connect, channel, exp=expires_at)
-    witness = await subscribe_privately(serve, connect, channel, exp=expires_at)
+    channel = f"${unique}"
+    client = await subscribe_privately(serve, connect, channel, ttl=SOON)
+    witness = await subscribe_privately(serve, connect, channel, ttl=SOON)
     token = subscription_token(client.client, channel, ttl=300)
 
     result = await client.result("sub_refresh", {"channel": channel, "token": token})
@@ -108,9 +114,9 @@ async def test_refreshed_subscription_outlives_its_first_expiry(
 async def test_sub_refresh_by_a_token_without_exp_lifts_the_expiry(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
-    channel, expires_at = f"${unique}", time.time() + SOON
-    client = await subscribe_privately(serve, connect, channel, exp=expires_at)
-    witness = await subscribe_privately(serve, connect, channel, exp=expires_at)
+    channel = f"${unique}"
+    client = await subscribe_privately(serve, connect, channel, ttl=SOON)
+    witness = await subscribe_privately(serve, connect, channel, ttl=SOON)
     token = subscription_token(client.client, channel)
 
     assert await client.result("sub_refresh", {"channel": channel, "token": token}) == {}
@@ -207,7 +213,7 @@ async def test_sub_refresh_by_an_expired_token_is_error_109_and_keeps_the_expiry
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
     channel = f"${unique}"
-    client = await subscribe_privately(serve, connect, channel, exp=time.time() + SOON)
+    client = await subscribe_privately(serve, connect, channel, ttl=SOON)
     expired = subscription_token(client.client, channel, ttl=-10)
 
     error = await client.error("sub_refresh", {"channel": channel, "token": expired})
