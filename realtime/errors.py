@@ -26,6 +26,9 @@ import json
 FIRST_SITE_CODE = 1000
 """Codes below it belong to the protocol, and clients know what they mean."""
 
+TEMPORARY_CODES = frozenset((100, 111, 113))
+"""Errors of the protocol that may be gone when the client tries again."""
+
 CLOSE_REASON_MAX_BYTES = 123
 """Bytes a reason may have in a WebSocket close frame (RFC 6455, 5.5)."""
 
@@ -39,8 +42,12 @@ class Error(Exception):
 
     code: int = 100
     message: str = "internal server error"
+    temporary: bool
+    """Whether clients of the second generation try again by themselves."""
 
-    def __init__(self, code: int | None = None, message: str | None = None) -> None:
+    def __init__(
+        self, code: int | None = None, message: str | None = None, temporary: bool = False
+    ) -> None:
         """
         Raises:
             TypeError: the code is not an integer, or the message is not a string.
@@ -56,13 +63,15 @@ class Error(Exception):
             if not isinstance(message, str):
                 raise TypeError(f"error message must be a string, not {message!r}")
             self.message = message
+        self.temporary = temporary or self.code in TEMPORARY_CODES
         super().__init__(self.code, self.message)
 
     @classmethod
-    def received(cls, code: int, message: str) -> Error:
+    def received(cls, code: int, message: str, temporary: bool = False) -> Error:
         """Return an error that another process answered with, whatever its code."""
         error = cls(message=message)
         error.code, error.args = code, (code, message)
+        error.temporary = temporary or code in TEMPORARY_CODES
         return error
 
     def __str__(self) -> str:
@@ -129,6 +138,24 @@ class Expired(Error):
     code, message = 110, "expired"
 
 
+class TooManyRequests(Error):
+    """The client sends more commands than it may."""
+
+    code, message = 111, "too many requests"
+
+
+class UnrecoverablePosition(Error):
+    """The position is of another epoch, so nothing can be read from there."""
+
+    code, message = 112, "unrecoverable position"
+
+
+class ConcurrentPagination(Error):
+    """What the client reads in pages has changed meanwhile."""
+
+    code, message = 113, "concurrent pagination"
+
+
 ERRORS: tuple[type[Error], ...] = (
     InternalError,
     NamespaceNotFound,
@@ -140,6 +167,9 @@ ERRORS: tuple[type[Error], ...] = (
     NotAvailable,
     TokenExpired,
     Expired,
+    TooManyRequests,
+    UnrecoverablePosition,
+    ConcurrentPagination,
 )
 
 
@@ -286,6 +316,33 @@ class DisconnectShutdown(Disconnect):
     code, reason, reconnect = 3001, "shutdown", True
 
 
+# only clients of the second generation get these; the codes are the nearest of the first
+
+
+class DisconnectNoPong(Disconnect):
+    """The client did not answer a ping within `pong_timeout`."""
+
+    code, reason, reconnect = 3009, "no pong", True
+
+
+class DisconnectTooManyRequests(Disconnect):
+    """The client sends more than it may."""
+
+    code, reason, reconnect = 3008, "too many requests", True
+
+
+class DisconnectChannelLimit(Disconnect):
+    """The client would have more server-side subscriptions than `client_channel_limit`."""
+
+    code, reason, reconnect = 3013, "channel limit", False
+
+
+class DisconnectPermissionDenied(Disconnect):
+    """The client may not connect."""
+
+    code, reason, reconnect = 3003, "permission denied", False
+
+
 DISCONNECTS: tuple[type[Disconnect], ...] = (
     DisconnectShutdown,
     DisconnectInvalidToken,
@@ -300,6 +357,7 @@ DISCONNECTS: tuple[type[Disconnect], ...] = (
     DisconnectConnectionLimit,
     DisconnectMessageTooBig,
 )
+"""One per code of the first generation. `protocol.v2.codes` has the table of the second."""
 
 
 class NotServing(RuntimeError):

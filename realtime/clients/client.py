@@ -33,6 +33,7 @@ from realtime.node.outbox import Outbox, Transport
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
+    SERVER_UNSUBSCRIBE,
     ChannelName,
     ClientID,
     ClientInfo,
@@ -85,6 +86,7 @@ class Client:
             transport,
             node.flusher,
             binary=codec.binary,
+            separator=codec.separator,
             limit_bytes=node.config.client_queue_max_size,
             overflow=self._slow,
         )
@@ -185,7 +187,7 @@ class Client:
     async def _unsubscribe(self, channel: ChannelName) -> None:
         await self._leave_safely(channel)
         if not self._closing:
-            self.push(self.codec.unsub(channel))
+            self.push(self.codec.unsubscribe(channel, *SERVER_UNSUBSCRIBE))
 
     async def leave(self, channel: ChannelName) -> None:
         """End a subscription. Do nothing if there is none, or if it is ending already.
@@ -309,7 +311,7 @@ class Client:
             await asyncio.sleep(0)
             if disconnect is not None:
                 self.outbox.flush()
-                await self.transport.close(disconnect)
+                await self.transport.close(*self.codec.closing(disconnect))
             # publications still come while the client leaves, and no one is there to read them
             self.outbox.close()
             await asyncio.wait([leaving])

@@ -26,7 +26,6 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
-from realtime.errors import Disconnect
 from realtime.protocol.frames import Frame
 
 logger = logging.getLogger("realtime.outbox")
@@ -49,7 +48,7 @@ class Batch:
         The flusher clears it after each turn, because it closes a reference cycle.
         """
 
-    def frame(self, binary: bool) -> Frame:
+    def frame(self, binary: bool, separator: bytes) -> Frame:
         """Return all messages in one frame; built once."""
         if self._frame is None:
             messages: list[bytes] = []
@@ -58,7 +57,7 @@ class Batch:
                 messages.append(batch.message)
                 batch = batch._before
             messages.reverse()
-            self._frame = Frame(b"".join(messages), binary)
+            self._frame = Frame(separator.join(messages), binary)
         return self._frame
 
 
@@ -86,8 +85,8 @@ class Transport(Protocol):
         """Bytes that the server buffers because the peer has not read them; 0 if unknown."""
         ...
 
-    async def close(self, disconnect: Disconnect) -> None:
-        """Close the connection with this code and advice. Returns in bounded time."""
+    async def close(self, code: int, reason: str) -> None:
+        """Close the connection with this code and reason. Returns in bounded time."""
         ...
 
     def closed(self) -> None:
@@ -109,6 +108,7 @@ class Outbox:
         "_overflow",
         "_queued",
         "_reserved",
+        "_separator",
         "_transport",
     )
 
@@ -118,18 +118,21 @@ class Outbox:
         flusher: Flusher,
         *,
         binary: bool,
+        separator: bytes = b"",
         limit_bytes: int,
         overflow: Callable[[], None],
     ) -> None:
         """
         Args:
             binary: whether frames are binary.
+            separator: stands between two messages of a frame.
             limit_bytes: unsent bytes after which the client is slow; 0 for no limit.
             overflow: called once, when the limit is exceeded.
         """
         self._transport = transport
         self._flusher = flusher
         self._binary = binary
+        self._separator = separator
         self._most = self._limit = limit_bytes or sys.maxsize
         self._reserved = 0
         self._coming = 0
@@ -165,7 +168,7 @@ class Outbox:
         batch = self._batch
         if batch.size and self._transport.ready:
             self._batch = self._flusher.empty
-            backlog = self._transport.send(batch.frame(self._binary))
+            backlog = self._transport.send(batch.frame(self._binary, self._separator))
             if backlog or self._is_limit_moved:
                 self._coming = 0
                 self._move_limit(backlog)

@@ -1,8 +1,8 @@
 """The contract of a codec: one format (JSON or Protobuf) of one generation of the protocol.
 
 A codec turns frames into commands, and replies and pushes into encoded messages. An encoded message
-has its own framing (a line break behind it, or its length in front), so joining messages into a
-frame is joining bytes.
+has its own framing (a line break behind it, or its length in front), or the codec has a separator.
+So joining messages into a frame is joining bytes.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from realtime.errors import Error
+from realtime.errors import Disconnect, Error
 from realtime.protocol.messages import (
     ChannelName,
     ClientInfo,
     Command,
     Publication,
     Result,
+    SubscribeResult,
 )
 
 R = TypeVar("R", bound=Struct)
@@ -28,13 +29,15 @@ class Codec(Protocol):
     """One format of one generation. Shared by all clients that speak it."""
 
     generation: int
-    """1: the protocol of docs/protocol.md."""
+    """1 or 2."""
     format: str
     """"json" or "protobuf"."""
     binary: bool
     """Whether outgoing frames are binary ones."""
     server_pings: bool
     """Whether the server sends pings, and not the client."""
+    separator: bytes
+    """Stands between two messages of a frame."""
 
     def decode(self, frame: bytes) -> Iterator[Command]:
         """Yield the commands of a frame in order. Lazy, as `json_stream.decode_stream`.
@@ -77,6 +80,46 @@ class Codec(Protocol):
         """Encode the push that tells that a client unsubscribed."""
         ...
 
-    def unsub(self, channel: ChannelName) -> bytes:
-        """Encode the push that tells this client that the server unsubscribed it."""
+    def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
+        """Encode the push that tells this client that the server subscribed it."""
+        ...
+
+    def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> bytes:
+        """Encode the push that tells this client that the server unsubscribed it.
+
+        Args:
+            channel: the name of the channel.
+            code: see `messages.UnsubscribeReason`; the first generation has none.
+            reason: a short English text.
+        """
+        ...
+
+    def refreshed(self, expires: bool, ttl: int) -> bytes | None:
+        """Encode the push that tells this client its new expiry.
+
+        Args:
+            expires: whether the connection still expires.
+            ttl: after so many seconds.
+
+        Returns:
+            None if the generation has no such push.
+        """
+        ...
+
+    def ping(self) -> bytes:
+        """Encode a ping; for codecs with `server_pings` only."""
+        ...
+
+    # closing
+
+    def disconnect(self, disconnect: Disconnect) -> bytes | None:
+        """Encode the last push of a connection that has no close frame.
+
+        Returns:
+            None if the generation has no such push.
+        """
+        ...
+
+    def closing(self, disconnect: Disconnect) -> tuple[int, str]:
+        """Return code and reason of a WebSocket close frame. The reason fits one."""
         ...

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 from msgspec import Meta, Raw, Struct
 
@@ -45,6 +45,8 @@ class Method(StrEnum):
     RPC = "rpc"
     REFRESH = "refresh"
     SUB_REFRESH = "sub_refresh"
+    PONG = "pong"
+    """An empty command, the answer to a ping of the server. It has no ID, and no reply."""
 
 
 class Command(Struct, frozen=True, gc=False):
@@ -61,13 +63,36 @@ class Command(Struct, frozen=True, gc=False):
 # --- requests: the decoded params of a command ---
 
 
-class SubscribeRequest(Struct, gc=False):
+class FilterNode(Struct, frozen=True):
+    """One node of a filter by tags: a comparison, or an operator over other nodes."""
+
+    op: str = ""
+    """The operator; "" for a comparison."""
+    key: str = ""
+    cmp: str = ""
+    val: str = ""
+    vals: tuple[str, ...] = ()
+    nodes: tuple[FilterNode, ...] = ()
+
+
+class SubscribeRequest(Struct):
     """params of subscribe; also each value of `subs` in connect."""
 
     channel: str | None = None
     token: str | None = None
     since: StreamPosition | None = None
     """Where the client wants to continue; None: it does not ask for recovery."""
+    data: Raw = ABSENT
+    positioned: bool = False
+    """Whether the client wants to learn that it missed a publication."""
+    recoverable: bool = False
+    join_leave: bool = False
+    """Whether the client wants the joins and leaves of others."""
+    tags_filter: FilterNode | None = None
+    flag: int = 0
+    """Bits. 2: the client wants error 112 where its position cannot be recovered."""
+    type: int = 0
+    """The kind of subscription; this service has 0 only, a stream."""
 
 
 class ConnectRequest(Struct):
@@ -78,6 +103,8 @@ class ConnectRequest(Struct):
     subs: dict[str, SubscribeRequest | None] | None = None
     name: str | None = None
     version: str | None = None
+    headers: dict[str, str] | None = None
+    """What stands in for HTTP headers, which browsers cannot set."""
 
 
 class RefreshRequest(Struct, forbid_unknown_fields=True, gc=False):
@@ -94,9 +121,21 @@ class SubRefreshRequest(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class ChannelRequest(Struct, forbid_unknown_fields=True, gc=False):
-    """params of unsubscribe, presence, presence_stats and history."""
+    """params of unsubscribe, presence and presence_stats."""
 
     channel: str | None = None
+
+
+class HistoryRequest(Struct, gc=False):
+    """params of history."""
+
+    channel: str | None = None
+    limit: int = 0
+    """How many publications; 0: the position alone, negative: all."""
+    since: StreamPosition | None = None
+    """None: from the oldest one, or with `reverse` from the newest one."""
+    reverse: bool = False
+    """Whether the newest one comes first."""
 
 
 class PublishRequest(Struct, forbid_unknown_fields=True, gc=False):
@@ -127,6 +166,7 @@ Request: TypeAlias = (
     ConnectRequest
     | SubscribeRequest
     | ChannelRequest
+    | HistoryRequest
     | PublishRequest
     | RPCRequest
     | SendRequest
@@ -166,6 +206,25 @@ class Publication(Struct, frozen=True, gc=False):
     info: ClientInfo | None = None
     offset: int = 0
     uid: str = ""
+    tags: Mapping[str, str] | None = None
+
+
+class UnsubscribeReason(NamedTuple):
+    """Why the server ended a subscription. Clients of the second generation decide by the code.
+
+    Below 2500 they stay unsubscribed; from 2500 on they subscribe again.
+    """
+
+    code: int
+    reason: str
+
+
+SERVER_UNSUBSCRIBE = UnsubscribeReason(2000, "server unsubscribe")
+"""The server API, or the site."""
+INSUFFICIENT_STATE = UnsubscribeReason(2500, "insufficient state")
+"""A publication is missing that history cannot give. The client recovers."""
+SUBSCRIPTION_EXPIRED = UnsubscribeReason(2501, "subscription expired")
+"""The subscription was not refreshed in time. The client asks for a new token."""
 
 
 # --- results: what a reply carries ---
@@ -184,6 +243,12 @@ class SubscribeResult(Struct, frozen=True):
     position: StreamPosition | None = None
     publications: tuple[Publication, ...] = ()
     recovered: bool = False
+    positioned: bool = False
+    """Whether the client learns that it missed a publication."""
+    was_recovering: bool = False
+    """Whether the client asked for recovery."""
+    data: Payload | None = None
+    """For the client."""
 
 
 class ConnectResult(Struct, frozen=True):
@@ -197,6 +262,14 @@ class ConnectResult(Struct, frozen=True):
     """The results of server-side subscriptions, by channel."""
     data: Payload | None = None
     """From the connect hook or proxy, for the client."""
+    ping: int = 0
+    """Seconds between two pings of the server; 0: it sends none."""
+    pong: bool = False
+    """Whether the server wants an answer to its pings."""
+    session: str = ""
+    """Secret name of the connection, for requests beside it; "" where there are none."""
+    node: str = ""
+    """ID of the node that has the session."""
 
 
 class RefreshResult(Struct, frozen=True, gc=False):
@@ -234,9 +307,10 @@ class PresenceStatsResult(Struct, frozen=True, gc=False):
 
 
 class HistoryResult(Struct, frozen=True):
-    """result of history: publications, oldest first."""
+    """result of history: publications in the order asked for, and the top of the stream."""
 
     publications: tuple[Publication, ...]
+    position: StreamPosition | None = None
 
 
 class RPCResult(Struct, frozen=True, gc=False):

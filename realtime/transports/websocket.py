@@ -104,12 +104,12 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         """Close a connection with code and advice where there is no node yet: Redis is away."""
         if not await self._admit(config, scope, receive, send):
             return
-        _, subprotocol = self.negotiate(scope, Codecs(config.v3_use_offset))
+        codec, subprotocol = self.negotiate(scope, Codecs(config.v3_use_offset))
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
-        disconnect = DisconnectServerError()
-        for frame in self.last_frames(disconnect):
+        code, reason = codec.closing(DisconnectServerError())
+        for frame in self.last_frames(code, reason):
             await send(send_event(frame))
-        await send(close_event(disconnect))
+        await send(close_event(code, reason))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 while (await receive())["type"] != "websocket.disconnect":
@@ -128,7 +128,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             return False
         return True
 
-    def last_frames(self, disconnect: Disconnect) -> Sequence[Frame]:
+    def last_frames(self, code: int, reason: str) -> Sequence[Frame]:
         """Return the frames to send before the close frame where no client was made."""
         return ()
 

@@ -16,7 +16,6 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import Any
 
-from realtime.errors import Disconnect
 from realtime.protocol.frames import Frame
 from realtime.transports.asgi import Send
 
@@ -33,9 +32,9 @@ def send_event(frame: Frame) -> dict[str, Any]:
     return {"type": "websocket.send", "text": frame.data.decode()}
 
 
-def close_event(disconnect: Disconnect) -> dict[str, Any]:
-    """Return the ASGI event that closes a connection with code and advice."""
-    return {"type": "websocket.close", "code": disconnect.code, "reason": disconnect.advice}
+def close_event(code: int, reason: str) -> dict[str, Any]:
+    """Return the ASGI event that closes a connection."""
+    return {"type": "websocket.close", "code": code, "reason": reason}
 
 
 class WebSocketTransport:
@@ -92,10 +91,12 @@ class WebSocketTransport:
         if self._on_ready is not None:
             self._on_ready()
 
-    async def close(self, disconnect: Disconnect, last: Frame | None = None) -> None:
-        """Close the connection with this code and advice. Returns in bounded time.
+    async def close(self, code: int, reason: str, last: Frame | None = None) -> None:
+        """Close the connection. Returns in bounded time.
 
         Args:
+            code: of the close frame.
+            reason: of the close frame.
             last: a frame to send before.
         """
         try:
@@ -107,7 +108,7 @@ class WebSocketTransport:
                 self.ready = False  # nothing follows a close frame (RFC 6455, 5.5.1)
                 if last is not None:
                     await self._send(send_event(last))
-                await self._send_close(disconnect)
+                await self._send_close(code, reason)
                 await self._closed.wait()
         except TimeoutError:
             self.abandon()  # the peer neither reads nor answers
@@ -117,8 +118,8 @@ class WebSocketTransport:
             if self._sending is not None:
                 self._sending.cancel()
 
-    async def _send_close(self, disconnect: Disconnect) -> None:
-        await self._send(close_event(disconnect))
+    async def _send_close(self, code: int, reason: str) -> None:
+        await self._send(close_event(code, reason))
 
     def abandon(self) -> None:
         """End the application, so that the server drops the connection."""

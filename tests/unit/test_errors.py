@@ -17,8 +17,11 @@ ERROR_TABLE = {
     108: "not available",
     109: "token expired",
     110: "expired",
+    111: "too many requests",
+    112: "unrecoverable position",
+    113: "concurrent pagination",
 }
-"""Every error this service gives. 101 and 111 are defined and given by nobody."""
+"""Every error this service gives. 101 is defined and given by nobody."""
 
 DISCONNECT_TABLE = {
     3001: '{"reason":"shutdown","reconnect":true}',
@@ -54,6 +57,19 @@ def test_error_of_the_application_has_code_and_message_of_its_own() -> None:
 
     assert (error.code, error.message, str(error)) == (1001, "no credit", "1001: no credit")
     assert (Error().code, Error().message) == (100, "internal server error")
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_temporary_errors_are_those_of_the_table(kind: type[Error]) -> None:
+    assert kind().temporary is (kind.code in (100, 111, 113))
+    assert Error.received(kind.code, "theirs").temporary is (kind.code in (100, 111, 113))
+
+
+def test_application_says_whether_its_error_is_temporary() -> None:
+    assert not Error(1001, "no credit").temporary
+    assert Error(1001, "busy", temporary=True).temporary
+    assert not Error.received(400, "theirs").temporary
+    assert Error.received(400, "theirs", temporary=True).temporary
 
 
 @pytest.mark.parametrize("code", [0, 17, 100, 103, 999, 2**32])

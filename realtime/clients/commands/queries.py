@@ -13,6 +13,7 @@ from realtime.protocol.messages import (
     ChannelName,
     ChannelRequest,
     Command,
+    HistoryRequest,
     HistoryResult,
     PresenceResult,
     PresenceStatsResult,
@@ -37,15 +38,19 @@ async def presence_stats(client: Client, command: Command) -> None:
 
 async def history(client: Client, command: Command) -> None:
     """Reply with the history of a channel, oldest publication first."""
-    channel, options = _channel(client, command)
+    channel, options = _channel(client, command, HistoryRequest)
     channel_rules.check_history(options, channel in client.session.subscriptions)
     stream = await client.node.broker.history(channel)
     client.reply(command, HistoryResult(stream.publications))
 
 
-def _channel(client: Client, command: Command) -> tuple[ChannelName, ChannelOptions]:
+def _channel(
+    client: Client,
+    command: Command,
+    shape: type[ChannelRequest] | type[HistoryRequest] = ChannelRequest,
+) -> tuple[ChannelName, ChannelOptions]:
     """Return the channel a command names, and its options."""
-    request = client.codec.params(command, ChannelRequest)
+    request = client.codec.params(command, shape)
     if not request.channel:
         raise DisconnectBadRequest
     channel_rules.check_characters(request.channel)

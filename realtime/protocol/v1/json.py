@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar, cast
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from realtime.errors import DisconnectBadRequest, Error
+from realtime.errors import Disconnect, DisconnectBadRequest, Error
 from realtime.payload import escape
 from realtime.protocol.json_shapes import ClientInfoShape, client_info, quote, raw
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
@@ -22,12 +22,14 @@ from realtime.protocol.messages import (
     ABSENT,
     UINT64_MAX,
     ChannelName,
+    ChannelRequest,
     ClientInfo,
     Command,
     ConnectRequest,
     ConnectResult,
     EmptyRequest,
     EmptyResult,
+    HistoryRequest,
     HistoryResult,
     NoResult,
     PresenceResult,
@@ -43,8 +45,10 @@ from realtime.protocol.messages import (
     UInt32,
 )
 from realtime.protocol.v1.numbers import (
+    ALL,
     METHODS,
     PushType,
+    empty_request,
     split_offset,
     to_command,
     to_since,
@@ -118,6 +122,14 @@ class _ConnectResult(Struct, omit_defaults=True, kw_only=True, gc=False):
     subs: dict[str, _SubscribeResult] = {}
 
 
+class _Sub(Struct, omit_defaults=True, kw_only=True, gc=False):
+    recoverable: bool = False
+    seq: int = 0
+    gen: int = 0
+    epoch: str = ""
+    offset: int = 0
+
+
 class _RPCResult(Struct, omit_defaults=True, gc=False):
     data: Raw | None = None
 
@@ -135,6 +147,7 @@ class _Error(Struct, gc=False):
 _decode_command = ObjectDecoder(_Command)
 _decode_connect = ObjectDecoder(_ConnectRequest)
 _decode_subscribe = ObjectDecoder(_SubscribeRequest)
+_decode_channel = ObjectDecoder(ChannelRequest)
 
 
 def _connect_request(params: bytes) -> ConnectRequest:
@@ -156,11 +169,16 @@ def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
     return SubscribeRequest(sub.channel, sub.token, since)
 
 
-_LOOK_DIFFERENT = (EmptyRequest, ConnectRequest, SubscribeRequest)
+def _history_request(params: bytes) -> HistoryRequest:
+    return HistoryRequest(_decode_channel(params).channel, limit=ALL)
+
+
+_LOOK_DIFFERENT = (EmptyRequest, ConnectRequest, SubscribeRequest, HistoryRequest)
 _REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
     **{shape: ObjectDecoder(shape) for shape in Request.__args__ if shape not in _LOOK_DIFFERENT},
     ConnectRequest: _connect_request,
     SubscribeRequest: _subscribe_request,
+    HistoryRequest: _history_request,
 }
 """Request → decoder of its params."""
 
@@ -172,6 +190,7 @@ class JSONCodec:
     format = "json"
     binary = False
     server_pings = False
+    separator = b""
 
     def __init__(self, use_offset: bool) -> None:
         """
@@ -198,7 +217,7 @@ class JSONCodec:
 
     def params(self, command: Command, shape: type[R]) -> R:
         if command.params is None:
-            return shape()
+            return empty_request(shape)
         if shape is EmptyRequest:
             if not command.params.startswith(b"{"):
                 raise DisconnectBadRequest
@@ -302,16 +321,36 @@ class JSONCodec:
     def leave(self, channel: ChannelName, info: ClientInfo) -> bytes:
         return self._presence_push(PushType.LEAVE, channel, info)
 
-    def unsub(self, channel: ChannelName) -> bytes:
-        return b'{"result":{"type":%d,"channel":%b,"data":{}}}\n' % (
-            PushType.UNSUB,
-            quote(channel),
-        )
+    def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
+        shape = _Sub(recoverable=result.recoverable)
+        if result.position is not None:
+            shape.epoch = result.position.epoch
+            if self._use_offset:
+                shape.offset = result.position.offset
+            else:
+                shape.seq, shape.gen = split_offset(result.position.offset)
+        return _push(PushType.SUB, channel, escape(_encode(shape)))
+
+    def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> bytes:
+        return _push(PushType.UNSUB, channel, _EMPTY)
+
+    def refreshed(self, expires: bool, ttl: int) -> None:
+        return None
+
+    def ping(self) -> bytes:
+        raise NotImplementedError("clients of the first generation send the pings")
 
     def _presence_push(self, kind: PushType, channel: ChannelName, info: ClientInfo) -> bytes:
-        body = escape(_encode(client_info(info)))
-        return b'{"result":{"type":%d,"channel":%b,"data":{"info":%b}}}\n' % (
-            kind,
-            quote(channel),
-            body,
-        )
+        return _push(kind, channel, b'{"info":%b}' % escape(_encode(client_info(info))))
+
+    # closing
+
+    def disconnect(self, disconnect: Disconnect) -> None:
+        return None
+
+    def closing(self, disconnect: Disconnect) -> tuple[int, str]:
+        return disconnect.code, disconnect.advice
+
+
+def _push(kind: PushType, channel: ChannelName, data: bytes) -> bytes:
+    return b'{"result":{"type":%d,"channel":%b,"data":%b}}\n' % (kind, quote(channel), data)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import TypeVar
+
+from msgspec import Struct
 
 from realtime.errors import DisconnectBadRequest
-from realtime.protocol.messages import Command, Method, StreamPosition
+from realtime.protocol.messages import Command, HistoryRequest, Method, StreamPosition
 
 METHODS: Mapping[int, Method] = {
     0: Method.CONNECT,
@@ -30,6 +33,11 @@ METHODS: Mapping[int, Method] = {
 METHOD_NUMBERS: Mapping[Method, int] = {method: number for number, method in METHODS.items()}
 """Method → number on the wire."""
 
+ALL = -1
+"""The limit of every history request: clients of this generation get all of it."""
+
+R = TypeVar("R", bound=Struct)
+
 _SEND = Method.SEND
 
 SEQ_BITS = 32
@@ -43,6 +51,7 @@ class PushType(IntEnum):
     JOIN = 1
     LEAVE = 2
     UNSUB = 3
+    SUB = 5
 
 
 def to_command(command_id: int, method: int, params: bytes | None) -> Command:
@@ -55,6 +64,14 @@ def to_command(command_id: int, method: int, params: bytes | None) -> Command:
     if command_id == 0 and known is not _SEND:
         raise DisconnectBadRequest
     return Command(command_id, known, params)
+
+
+def empty_request(shape: type[R]) -> R:
+    """Return the request of a command without params."""
+    request = shape()
+    if isinstance(request, HistoryRequest):
+        request.limit = ALL
+    return request
 
 
 def split_offset(offset: int) -> tuple[int, int]:

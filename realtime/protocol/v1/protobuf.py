@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 from google.protobuf.message import DecodeError, Message
 from msgspec import Raw, Struct
 
-from realtime.errors import DisconnectBadRequest, Error
+from realtime.errors import Disconnect, DisconnectBadRequest, Error
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
@@ -22,6 +22,7 @@ from realtime.protocol.messages import (
     ConnectResult,
     EmptyRequest,
     EmptyResult,
+    HistoryRequest,
     HistoryResult,
     NoResult,
     PresenceResult,
@@ -40,7 +41,14 @@ from realtime.protocol.messages import (
     SubscribeResult,
 )
 from realtime.protocol.v1 import client_pb2
-from realtime.protocol.v1.numbers import PushType, split_offset, to_command, to_since
+from realtime.protocol.v1.numbers import (
+    ALL,
+    PushType,
+    empty_request,
+    split_offset,
+    to_command,
+    to_since,
+)
 
 R = TypeVar("R", bound=Struct)
 
@@ -91,6 +99,7 @@ class ProtobufCodec:
     format = "protobuf"
     binary = True
     server_pings = False
+    separator = b""
 
     def __init__(self, use_offset: bool) -> None:
         """
@@ -113,7 +122,7 @@ class ProtobufCodec:
 
     def params(self, command: Command, shape: type[R]) -> R:
         if command.params is None:
-            return shape()
+            return empty_request(shape)
         try:
             request = _decode_request(command.params, shape)
         except DecodeError:
@@ -212,8 +221,32 @@ class ProtobufCodec:
     def leave(self, channel: ChannelName, info: ClientInfo) -> bytes:
         return _push(PushType.LEAVE, channel, client_pb2.Leave(info=_client_info(info)))
 
-    def unsub(self, channel: ChannelName) -> bytes:
+    def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
+        message = client_pb2.Sub(recoverable=result.recoverable)
+        if result.position is not None:
+            message.epoch = result.position.epoch
+            if self._use_offset:
+                message.offset = result.position.offset
+            else:
+                message.seq, message.gen = split_offset(result.position.offset)
+        return _push(PushType.SUB, channel, message)
+
+    def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> bytes:
         return _push(PushType.UNSUB, channel, client_pb2.Unsub())
+
+    def refreshed(self, expires: bool, ttl: int) -> None:
+        return None
+
+    def ping(self) -> bytes:
+        raise NotImplementedError("clients of the first generation send the pings")
+
+    # closing
+
+    def disconnect(self, disconnect: Disconnect) -> None:
+        return None
+
+    def closing(self, disconnect: Disconnect) -> tuple[int, str]:
+        return disconnect.code, disconnect.advice
 
 
 def _push(kind: PushType, channel: ChannelName, message: Message) -> bytes:
@@ -244,6 +277,8 @@ def _decode_request(params: bytes, shape: type[Struct]) -> Struct:
     """
     if shape is ChannelRequest:
         return ChannelRequest(client_pb2.UnsubscribeRequest.FromString(params).channel)
+    if shape is HistoryRequest:
+        return HistoryRequest(client_pb2.HistoryRequest.FromString(params).channel, limit=ALL)
     if shape is PublishRequest:
         publish = client_pb2.PublishRequest.FromString(params)
         return PublishRequest(publish.channel, Raw(publish.data))

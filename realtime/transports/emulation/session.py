@@ -50,7 +50,6 @@ from typing import Protocol
 
 from realtime.clients.client import Client
 from realtime.clients.dispatch import Dispatcher
-from realtime.errors import Disconnect
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.protocol.frames import Frame
@@ -211,8 +210,8 @@ class Session:
         self._write(frame.form(self._form))
         return 0
 
-    async def close(self, disconnect: Disconnect) -> None:
-        self._end(self._framing.close(disconnect.code, disconnect.advice))
+    async def close(self, code: int, reason: str) -> None:
+        self._end(self._framing.close(code, reason))
         # a client that polls is between two requests most of the time
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT):

@@ -14,7 +14,6 @@ import signal
 import sys
 from typing import Any
 
-from realtime.errors import Disconnect
 from realtime.serving import serving
 from realtime.transports.asgi import Event, Receive, Send
 from realtime.transports.websocket_transport import WebSocketTransport
@@ -110,10 +109,10 @@ class GranianTransport(WebSocketTransport):
         await self._close_sent.wait()
         return {"type": "websocket.disconnect", "code": 1006}
 
-    async def _send_close(self, disconnect: Disconnect) -> None:
+    async def _send_close(self, code: int, reason: str) -> None:
         self._stop_waiting()
         try:
-            await super()._send_close(disconnect)
+            await super()._send_close(code, reason)
         finally:
             self._close_sent.set()
 

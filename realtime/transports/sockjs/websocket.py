@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from realtime.errors import Disconnect, DisconnectBadRequest, DisconnectMessageTooBig
+from realtime.errors import DisconnectBadRequest, DisconnectMessageTooBig
 from realtime.node.node import Node
 from realtime.protocol.frames import Frame
 from realtime.protocol.negotiation import Agreement, Codecs
@@ -32,8 +32,8 @@ def _wrapped(frame: Frame) -> Frame:
     return Frame(frame.form(SOCKJS.messages), binary=False)
 
 
-def _closing(disconnect: Disconnect) -> Frame:
-    return Frame(SOCKJS.close(disconnect.code, disconnect.advice), binary=False)
+def _closing(code: int, reason: str) -> Frame:
+    return Frame(SOCKJS.close(code, reason), binary=False)
 
 
 class SockJSTransport:
@@ -66,9 +66,9 @@ class SockJSTransport:
         # the outbox counts bytes of messages
         return backlog and backlog * len(frame.data) // len(wrapped.data)
 
-    async def close(self, disconnect: Disconnect) -> None:
+    async def close(self, code: int, reason: str) -> None:
         self._heartbeat.cancel()
-        await self._websocket.close(disconnect, _closing(disconnect))
+        await self._websocket.close(code, reason, _closing(code, reason))
 
     def closed(self) -> None:
         """Send nothing more: the connection is lost."""
@@ -90,8 +90,8 @@ class SockJSConsumer(WebSocketConsumer):
 
     refusal = 200, b""  # as the reference server
 
-    def last_frames(self, disconnect: Disconnect) -> Sequence[Frame]:
-        return _OPEN, _closing(disconnect)
+    def last_frames(self, code: int, reason: str) -> Sequence[Frame]:
+        return _OPEN, _closing(code, reason)
 
     def size_limit(self, node: Node) -> int | None:
         limit = node.config.message_size_limit_bytes

@@ -107,8 +107,8 @@ class Connection:
         self.messages.extend(json.loads(line) for line in frame.data.splitlines())
         return self.backlog
 
-    async def close(self, disconnect: Disconnect) -> None:
-        self.closes.append(disconnect.code)
+    async def close(self, code: int, reason: str) -> None:
+        self.closes.append(code)
 
     def closed(self) -> None:
         pass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from realtime.errors import Disconnect
 from realtime.node.outbox import Flusher, Outbox
 from realtime.protocol.frames import Frame
 
@@ -28,7 +27,7 @@ class RecordingTransport:
         self.ready = len(self.frames) != self.takes
         return self.buffered
 
-    async def close(self, disconnect: Disconnect) -> None:
+    async def close(self, code: int, reason: str) -> None:
         pass
 
     def closed(self) -> None:
@@ -42,13 +41,21 @@ class RecordingTransport:
 class Peer:
     """A transport with its outbox."""
 
-    def __init__(self, flusher: Flusher, *, binary: bool = False, limit_bytes: int = 100) -> None:
+    def __init__(
+        self,
+        flusher: Flusher,
+        *,
+        binary: bool = False,
+        separator: bytes = b"",
+        limit_bytes: int = 100,
+    ) -> None:
         self.transport = RecordingTransport()
         self.overflows = 0
         self.outbox = Outbox(
             self.transport,
             flusher,
             binary=binary,
+            separator=separator,
             limit_bytes=limit_bytes,
             overflow=self._overflow,
         )

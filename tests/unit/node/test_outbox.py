@@ -42,6 +42,17 @@ async def test_messages_of_one_turn_leave_in_one_frame_in_order(flusher: Flusher
     assert peer.transport.data == [b"a\nb\nc\n"]
 
 
+async def test_separator_stands_between_messages_and_nowhere_else(flusher: Flusher) -> None:
+    peer = Peer(flusher, separator=b"\n")
+
+    for messages in ([b"a"], [b"b", b"c", b"d"]):
+        for message in messages:
+            peer.outbox.append(message)
+        await turns()
+
+    assert peer.transport.data == [b"a", b"b\nc\nd"]
+
+
 async def test_messages_of_two_turns_leave_in_two_frames(flusher: Flusher) -> None:
     peer = Peer(flusher)
 

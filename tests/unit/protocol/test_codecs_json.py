@@ -88,6 +88,17 @@ RESULTS = {
     "subscribe that expires": both(
         SubscribeResult(expires=True, ttl=60), '{"id":9,"result":{"expires":true,"ttl":60}}'
     ),
+    "subscribe with what this generation does not have": both(
+        SubscribeResult(positioned=True, was_recovering=True, data=data("1")),
+        '{"id":9,"result":{}}',
+    ),
+    "connect with what this generation does not have": both(
+        ConnectResult("C", "1", ping=25, pong=True, session="s", node="n"),
+        '{"id":9,"result":{"client":"C","version":"1"}}',
+    ),
+    "history with a position": both(
+        HistoryResult((), StreamPosition(3, "qKzD")), '{"id":9,"result":{"publications":[]}}'
+    ),
     "subscribe with nothing published": both(
         SubscribeResult(recoverable=True, position=StreamPosition(0, "qKzD")),
         '{"id":9,"result":{"recoverable":true,"epoch":"qKzD"}}',
@@ -161,6 +172,9 @@ def test_error_reply_has_code_and_message_and_no_result(kind: type[Error]) -> No
     ("publication", "in_offset", "in_seq"),
     [
         pytest.param(Publication(data("1")), '{"data":1}', '{"data":1}', id="without history"),
+        pytest.param(
+            Publication(data("1"), tags={"k": "v"}), '{"data":1}', '{"data":1}', id="with tags"
+        ),
         pytest.param(Publication(data("null")), '{"data":null}', '{"data":null}', id="null"),
         pytest.param(
             Publication(data("1"), PERSON),
@@ -204,14 +218,29 @@ def test_publication_push_has_the_position_of_its_variant(
             f'{{"result":{{"type":2,"channel":"ns:a","data":{{"info":{FULL_TEXT}}}}}}}',
         ),
         (
-            lambda codec: codec.unsub("ns:a"),
+            lambda codec: codec.unsubscribe("ns:a", 2500, "insufficient state"),
             '{"result":{"type":3,"channel":"ns:a","data":{}}}',
         ),
+        (
+            lambda codec: codec.subscribed("ns:a", SubscribeResult(was_recovering=True)),
+            '{"result":{"type":5,"channel":"ns:a","data":{}}}',
+        ),
     ],
-    ids=["join", "leave", "unsub"],
+    ids=["join", "leave", "unsub", "sub"],
 )
 def test_push_is_a_reply_without_id(codec: JSONCodec, push: object, text: str) -> None:
     assert push(codec).decode() == f"{text}\n"  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("codec", "position"),
+    [(OFFSET, '"epoch":"qKzD","offset":6'), (SEQ, '"seq":6,"epoch":"qKzD"')],
+    ids=["offset", "seq"],
+)
+def test_sub_push_has_the_position_of_its_variant(codec: JSONCodec, position: str) -> None:
+    text = f'{{"result":{{"type":5,"channel":"ns:a","data":{{"recoverable":true,{position}}}}}}}\n'
+
+    assert codec.subscribed("ns:a", subscribed(5, 6)).decode() == text
 
 
 DANGEROUS = "<&>\u2028\u2029é"
@@ -227,7 +256,7 @@ EVIL = ClientInfo(DANGEROUS, "C", data(f'"{DANGEROUS}"'))
         OFFSET.publication(DANGEROUS, Publication(data("1"), None, 1)),
         OFFSET.join("a", EVIL),
         OFFSET.leave(DANGEROUS, PERSON),
-        OFFSET.unsub(DANGEROUS),
+        OFFSET.unsubscribe(DANGEROUS, 2000, ""),
         OFFSET.result(COMMAND, PresenceResult({"C": EVIL})),
         OFFSET.result(COMMAND, HistoryResult((Publication(data("1"), EVIL, 1),))),
         OFFSET.result(COMMAND, ConnectResult("C", "1", subs={DANGEROUS: SubscribeResult()})),

@@ -16,6 +16,7 @@ from realtime.protocol.messages import (
     Command,
     ConnectRequest,
     EmptyRequest,
+    HistoryRequest,
     Method,
     PublishRequest,
     RPCRequest,
@@ -44,7 +45,7 @@ def test_commands_of_a_frame_come_in_order() -> None:
     ]
 
 
-@pytest.mark.parametrize("method", Method)
+@pytest.mark.parametrize("method", METHODS.values())
 def test_method_is_known_by_number_and_by_name(method: Method) -> None:
     number = METHOD_NUMBERS[method]
     frame = b'{"id":1,"method":%d}{"id":1,"method":"%b"}' % (number, method.encode())
@@ -146,6 +147,8 @@ def params(text: bytes | None, shape: type) -> object:
             ),
         ),
         (b'{"anything":1}', EmptyRequest()),
+        (b'{"channel":"a","limit":2,"reverse":true}', HistoryRequest("a", -1)),
+        (None, HistoryRequest(None, -1)),
         (None, ConnectRequest()),
         (None, ChannelRequest()),
     ],
@@ -162,6 +165,7 @@ def test_params_become_the_request_of_the_method(text: bytes | None, request_: o
         (b"[]", EmptyRequest),
         (b"5", ChannelRequest),
         (b'{"channel":5}', ChannelRequest),
+        (b'{"channel":5}', HistoryRequest),
         (b'{"token":5}', ConnectRequest),
         (b'{"subs":[]}', ConnectRequest),
         (b'{"subs":{"a":{"offset":18446744073709551616}}}', ConnectRequest),
@@ -184,7 +188,8 @@ def test_null_params_are_as_absent() -> None:
 @quickly
 @given(
     st.lists(
-        st.tuples(st.integers(1, 2**32 - 1), st.sampled_from(list(Method)), json_values), max_size=5
+        st.tuples(st.integers(1, 2**32 - 1), st.sampled_from([*METHODS.values()]), json_values),
+        max_size=5,
     ),
     white_space,
 )

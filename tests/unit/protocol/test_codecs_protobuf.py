@@ -170,6 +170,9 @@ def test_error_reply_has_code_and_message_and_no_result(kind: type[Error]) -> No
     assert reply == client_pb2.Reply(id=2**32 - 1, error=error)
 
 
+SUBSCRIBED = SubscribeResult(recoverable=True, position=StreamPosition(BEYOND_32_BITS, "qKzD"))
+
+
 def push_of(message: bytes) -> client_pb2.Push:
     reply = reply_of(message)
     assert reply.id == 0
@@ -214,9 +217,20 @@ def test_publication_push_is_wrapped_twice_and_keeps_the_original_bytes(
     [
         (OFFSET.join("ns:a", PERSON), client_pb2.JOIN, client_pb2.Join(info=PB_PERSON)),
         (OFFSET.leave("ns:a", FULL), client_pb2.LEAVE, client_pb2.Leave(info=PB_FULL)),
-        (OFFSET.unsub("ns:a"), client_pb2.UNSUB, client_pb2.Unsub()),
+        (OFFSET.unsubscribe("ns:a", 2000, "x"), client_pb2.UNSUB, client_pb2.Unsub()),
+        (
+            OFFSET.subscribed("ns:a", SUBSCRIBED),
+            client_pb2.SUB,
+            client_pb2.Sub(recoverable=True, epoch="qKzD", offset=BEYOND_32_BITS),
+        ),
+        (
+            SEQ.subscribed("ns:a", SUBSCRIBED),
+            client_pb2.SUB,
+            client_pb2.Sub(recoverable=True, epoch="qKzD", seq=7, gen=2),
+        ),
+        (OFFSET.subscribed("ns:a", SubscribeResult()), client_pb2.SUB, client_pb2.Sub()),
     ],
-    ids=["join", "leave", "unsub"],
+    ids=["join", "leave", "unsub", "sub by offset", "sub by seq", "sub"],
 )
 def test_push_has_its_type_and_inner_message(message: bytes, kind: Any, inner: Message) -> None:
     push = push_of(message)

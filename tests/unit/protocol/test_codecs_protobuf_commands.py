@@ -18,6 +18,7 @@ from realtime.protocol.messages import (
     Command,
     ConnectRequest,
     EmptyRequest,
+    HistoryRequest,
     Method,
     PublishRequest,
     RefreshRequest,
@@ -126,6 +127,7 @@ def test_message_of_no_bytes_is_a_command_without_id() -> None:
     ("message", "request_"),
     [
         (client_pb2.UnsubscribeRequest(channel="a"), ChannelRequest("a")),
+        (client_pb2.HistoryRequest(channel="a"), HistoryRequest("a", -1)),
         (client_pb2.PublishRequest(channel="a", data=RAW), PublishRequest("a", Raw(RAW))),
         (client_pb2.PublishRequest(channel="a"), PublishRequest("a", ABSENT)),
         (client_pb2.RefreshRequest(token="t"), RefreshRequest("t")),
@@ -160,7 +162,8 @@ def test_params_become_the_request_of_the_method(message: Message, request_: obj
     assert OFFSET.params(command, type(request_)) == request_  # type: ignore[type-var]
 
 
-SHAPES = [
+SHAPES: list[type[Any]] = [
+    HistoryRequest,
     ConnectRequest,
     SubscribeRequest,
     ChannelRequest,
@@ -174,7 +177,9 @@ SHAPES = [
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_absent_params_are_the_zero_request(shape: type) -> None:
-    assert OFFSET.params(Command(1, None, None), shape) == shape()
+    zero = HistoryRequest(limit=-1) if shape is HistoryRequest else shape()
+
+    assert OFFSET.params(Command(1, None, None), shape) == zero
 
 
 @pytest.mark.parametrize("shape", SHAPES[:-1])
