@@ -22,6 +22,7 @@ from django.urls import NoReverseMatch, reverse
 
 from realtime.config.options import Config
 from realtime.config.reader import InvalidOptions
+from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.server_api import http
 from realtime.serving import serving
@@ -227,11 +228,11 @@ class _Application:
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 node = await serving.start()
-        except Exception:
+        except Exception as error:
             self._retry_at = time.monotonic() + START_RETRY_DELAY
             if not self._failed:
                 self._failed = True
-                logger.exception("Could not start the real-time service")
+                _log_failed_start(error)
             return None
         self._failed = False
         return node
@@ -284,6 +285,17 @@ class _Application:
             except NoReverseMatch:
                 self._api = False
         return self._api_path
+
+
+def _log_failed_start(error: Exception) -> None:
+    """Log why the service could not start: a sentence where that says all, or the traceback."""
+    reason = str(error)
+    if isinstance(error, TimeoutError) and (hosts := serving.redis_hosts()):
+        reason = f"no answer within {START_TIMEOUT:g} s from Redis at {', '.join(hosts)}"
+    elif not isinstance(error, EngineUnavailable | InvalidOptions):
+        logger.error("Could not start the real-time service", exc_info=error)
+        return
+    logger.error("Could not start the real-time service: %s", reason)
 
 
 def _config() -> Config | None:

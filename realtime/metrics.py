@@ -1,6 +1,9 @@
-"""Counters of one process, since its start."""
+"""Counters of one process since its start, and outages, which get one log line each."""
 
 from __future__ import annotations
+
+import math
+import time
 
 
 class Counters:
@@ -17,3 +20,21 @@ class Counters:
         """Publications made in this process."""
         self.delivered = 0
         """Publications pushed to clients, counted once for each client."""
+
+
+class Outage:
+    """A time in which something fails again and again. Its first failure is worth a log line."""
+
+    QUIET = 60.0
+    """Seconds without a failure after which an outage is over."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last = -math.inf
+
+    def begins(self) -> bool:
+        """Note a failure. Return whether it is the first of an outage."""
+        now = time.monotonic()
+        last, self._last = self._last, now
+        return now - last >= self.QUIET

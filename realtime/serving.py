@@ -295,6 +295,13 @@ class Serving:
         with self._lock:
             return self._engines.redis_bus(config)
 
+    def redis_hosts(self) -> list[str]:
+        """Return the addresses of the Redis servers, without passwords; empty without Redis."""
+        config = self.config()
+        if not factory.is_shared(config):
+            return []
+        return [host.label for host in self.redis_bus(config).hosts]
+
 
 def refuse_on_loop(async_name: str = "") -> None:
     """Refuse to be called on an event loop. `async_name` as for `Serving.call`.

@@ -14,24 +14,34 @@ by an `unsubscribed`. A node that is killed sends none of them.
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.dispatch import Signal
 
-connected = Signal()
+
+class ClientSignal(Signal):
+    """A signal of which the service logs failed receivers, so that Django does not log them too."""
+
+    def _log_robust_failure(self, receiver: Any, err: Exception) -> None:
+        """Do nothing. Django's lines go to a logger that only sends e-mails by default."""
+
+
+connected = ClientSignal()
 """A client connected. `user`: user ID, "" if it is anonymous; `client`: client ID."""
 
-disconnected = Signal()
+disconnected = ClientSignal()
 """A client that was connected has gone. `user`, `client`, and `code`: of the disconnect, 0 if the
 client closed the connection."""
 
-subscribed = Signal()
+subscribed = ClientSignal()
 """A client subscribed. `user`, `client`, `channel`."""
 
-unsubscribed = Signal()
+unsubscribed = ClientSignal()
 """A subscription ended, for any reason. `user`, `client`, `channel`."""
 
-channel_occupied = Signal()
+channel_occupied = ClientSignal()
 """A channel got its first subscriber, over all nodes; sent by the node of it. `channel`."""
 
-channel_vacated = Signal()
+channel_vacated = ClientSignal()
 """A channel lost its last subscriber, over all nodes; sent by the node of it. `channel`. Not sent
 for the channels of a node that was killed."""

@@ -254,8 +254,11 @@ def test_panel_reaches_the_service_through_one_module() -> None:
         and not within(found.name, *PANEL_MAY_IMPORT)
     }
 
-    # /admin/api answers as /api does, in its words
-    assert past_it == {("admin_panel.standalone.api", "realtime.server_api.http")}
+    # /admin/api answers as /api does, and clients have one address everywhere
+    assert past_it == {
+        ("admin_panel.standalone.api", "realtime.server_api.http"),
+        ("admin_panel.standalone.limiter", "realtime.transports.handshake"),
+    }
 
 
 @pytest.mark.parametrize("package", APPS)

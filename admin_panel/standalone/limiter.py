@@ -8,11 +8,12 @@ password is taken back.
 from __future__ import annotations
 
 import math
-from ipaddress import IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv6Network
 
 from django.http import HttpRequest
 
 from realtime.config.options import Config
+from realtime.transports.handshake import client_address
 
 from . import counters
 
@@ -69,39 +70,18 @@ def take_back(address: str, now: float) -> None:
 def address_of(request: HttpRequest, config: Config) -> str:
     """Return the address or IPv6 network of a client; "" if it is not known.
 
-    Some servers put an entry of X-Forwarded-For in place of the address: uvicorn does for every
-    peer on the same host. A client may have written it, so such clients count as one.
-
-    Of X-Forwarded-For only the entries of our own proxies are trusted: each appends the
-    address of its client, and everything before can be written by that client.
+    Clients whose address is not known count as one; see `client_address`.
     """
-    address: str = request.META.get("REMOTE_ADDR", "")
-    forwarded = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",")]
-    proxies = config.admin_trusted_proxies
-    if proxies and len(forwarded) >= proxies and (trusted := _network_of(forwarded[-proxies])):
-        return trusted
-    if any(_names(part, address) for part in forwarded):
-        return ""
-    return _network_of(address) or address
-
-
-def _names(part: str, address: str) -> bool:
-    """Return whether a part of X-Forwarded-For is this address, with or without a port."""
-    return address in (part, part.strip("[]"), part.rpartition(":")[0].strip("[]"))
-
-
-def _network_of(text: str) -> str:
-    """Return an IPv4 address, or the network of an IPv6 address; "" for other text."""
+    address = client_address(
+        request.META.get("REMOTE_ADDR", ""),
+        request.headers.get("X-Forwarded-For", ""),
+        config.admin_trusted_proxies,
+    )
     try:
-        address = ip_address(text)
-    except ValueError:
-        return ""
-    if isinstance(address, IPv6Address):
-        if address.ipv4_mapped is not None:
-            return str(address.ipv4_mapped)
-        # the network drops a scope, which is not part of the address
-        return str(IPv6Network((int(address), IPV6_PREFIX), strict=False).network_address)
-    return str(address)
+        network = IPv6Network((address, IPV6_PREFIX), strict=False)
+    except ValueError:  # IPv4, or not an address
+        return address
+    return str(network.network_address)
 
 
 def _keys(address: str, now: float) -> tuple[str, str]:

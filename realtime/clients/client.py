@@ -294,7 +294,11 @@ class Client:
         self._timer.cancel()
         if disconnect is not None:
             logger.info(
-                "Disconnecting client %s of user %r: %s", self.id, self.session.user, disconnect
+                "Disconnecting client %s of user %r at %s: %s",
+                self.id,
+                self.session.user,
+                self.handshake.address or "an unknown address",
+                disconnect,
             )
         self.node.spawn(self._close(disconnect))
 
@@ -331,4 +335,5 @@ class Client:
         try:
             await self.leave(channel)
         except EngineUnavailable as error:
-            logger.error("Could not end a subscription cleanly: %s", error)
+            if self.node.outage.begins():
+                logger.error("Could not end a subscription cleanly: %s", error)

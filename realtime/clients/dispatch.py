@@ -126,18 +126,21 @@ class Dispatcher:
         except Disconnect:
             raise
         except Exception as error:  # raised by the engine, a hook, or a defect of this service
-            # an engine or a key set that is away fails every command: a line each is enough
-            logger.error(
-                "Command %s failed: %s",
-                command.method,
-                error,
-                exc_info=not isinstance(error, EngineUnavailable | KeysUnavailable),
-            )
+            self._log_failure(command, error)
             # no variable holds what is raised: its traceback would hold this frame
             if issubclass(failure, Disconnect):
                 raise failure from None
             self.client.reply_error(command, failure())
         return None
+
+    def _log_failure(self, command: Command, error: Exception) -> None:
+        """Log why a command failed; not for each command while the engine is away."""
+        if isinstance(error, KeysUnavailable):  # why is logged, and any token can ask for a key
+            logger.info("Client %s: %s failed: %s", self.client.id, command.method, error)
+        elif not isinstance(error, EngineUnavailable):
+            logger.error("Command %s failed: %s", command.method, error, exc_info=error)
+        elif self.client.node.outage.begins():
+            logger.error("Command %s failed, as others may for now: %s", command.method, error)
 
     async def _pipeline(self, command: Command, publish: Continuation) -> None:
         """Start to publish, and return as soon as the next publication may start.

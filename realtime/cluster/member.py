@@ -35,7 +35,7 @@ from realtime.cluster.survey import (
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Cluster, NodeInfo, NodeStatus, Store
 from realtime.errors import Disconnect, DisconnectForced, EngineUnavailable
-from realtime.metrics import Counters
+from realtime.metrics import Counters, Outage
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, UserID
 
@@ -68,6 +68,8 @@ class Member:
         self.cluster = store.cluster
         self.uid = str(uuid.uuid4())
         self.counters = Counters()
+        self.outage = Outage()
+        """Failures of commands and subscriptions because the engine is away."""
         self._publications = count(1)
         self._uid_prefix = self.uid.replace("-", "")[:20]
 

@@ -179,7 +179,9 @@ class Config:
     admin_insecure: bool = _option(False, "Development: no password needed; with DEBUG only.")
     admin_insecure_in_production: bool = _option(False, "Let admin_insecure work without DEBUG.")
     admin_trusted_proxies: int = _option(
-        0, "Reverse proxies that append to X-Forwarded-For; 0: that header is not trusted."
+        0,
+        "Reverse proxies that append to X-Forwarded-For; 0: that header is not trusted. For the"
+        " panel's limits, and for addresses of clients in the log.",
     )
 
     # engine

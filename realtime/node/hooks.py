@@ -37,6 +37,8 @@ class Handshake(Struct, frozen=True, gc=False):
     """Lower-case name → value, of `Hooks.site_headers` only. Neither hooks nor proxies see them."""
     is_secure: bool = False
     """Whether the ASGI server says that it came by TLS."""
+    address: str = ""
+    """The address of the client, for logs; "" if it is not known. There without hooks, too."""
 
     def __repr__(self) -> str:
         """For logs and error reports: headers hold cookies and other credentials."""
@@ -44,7 +46,7 @@ class Handshake(Struct, frozen=True, gc=False):
 
 
 NO_HANDSHAKE = Handshake()
-"""For connections of which no hook sees the handshake."""
+"""For clients that were not opened by a request."""
 
 FORWARDED_HEADERS = (
     "origin",

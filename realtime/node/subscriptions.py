@@ -19,6 +19,7 @@ from collections import defaultdict
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Broker, Presence
 from realtime.errors import DisconnectInsufficientState, EngineUnavailable
+from realtime.metrics import Outage
 from realtime.node.feed import Feed, State, Subscriber
 from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
@@ -56,6 +57,8 @@ class Subscriptions:
         self._maintenance = maintenance
         self._retries: dict[int, Retries] = defaultdict(Retries)
         """Shard → what its streams share: another shard that is away does not hold them up."""
+        self._outage = Outage()
+        """Joins that could not be published."""
 
     # coming
 
@@ -167,7 +170,8 @@ class Subscriptions:
         try:
             await self._broker.join(channel, info)
         except EngineUnavailable as error:  # the client has its reply
-            logger.error("Could not publish a join: %s", error)
+            if self._outage.begins():
+                logger.error("Could not publish a join, as others for now: %s", error)
 
     # leaving
 

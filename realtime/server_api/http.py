@@ -183,7 +183,8 @@ class _Run:
             return _line(command, b"error", _error(error))
         except EngineUnavailable as error:
             self._away = True
-            logger.error("API command failed: %s", error)
+            if self._member.outage.begins():
+                logger.error("API command failed, as others may for now: %s", error)
             unknown = isinstance(error, NoReply)
             return _line(command, b"error", _error(OutcomeUnknown() if unknown else EngineAway()))
         except Exception:

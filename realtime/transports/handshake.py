@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ipaddress import IPv6Address, ip_address
 from urllib.parse import parse_qs, urlsplit
 
 from realtime.node.hooks import Handshake, forwarded_headers
@@ -28,6 +29,57 @@ def header(scope: Scope, name: bytes) -> str | None:
         if key == name:
             return str(value.decode("latin-1"))
     return None
+
+
+def address_of(scope: Scope, proxies: int) -> str:
+    """Return the address of the client that sent a request; "" if it is not known.
+
+    Args:
+        proxies: see `client_address`.
+    """
+    peer = scope.get("client")
+    forwarded = (value for name, value in scope["headers"] if name == b"x-forwarded-for")
+    return client_address(
+        str(peer[0]) if peer else "", b",".join(forwarded).decode("latin-1"), proxies
+    )
+
+
+def client_address(peer: str, forwarded: str, proxies: int) -> str:
+    """Return the address of a client; "" if it is not known.
+
+    Some servers put an entry of X-Forwarded-For in place of the peer's address: uvicorn does for
+    every peer on the same host. A client may have written it, so such an address is not known.
+
+    Of X-Forwarded-For only the entries of our own proxies are trusted: each appends the address of
+    its client, and everything before can be written by that client.
+
+    Args:
+        peer: what the server says is the address of the peer.
+        forwarded: the header X-Forwarded-For, "" if it is missing.
+        proxies: reverse proxies that append to that header; 0: it is not trusted.
+    """
+    entries = [entry.strip() for entry in forwarded.split(",")]
+    if proxies and len(entries) >= proxies and (trusted := _ip_address(entries[-proxies])):
+        return trusted
+    if any(_names(entry, peer) for entry in entries):
+        return ""
+    return _ip_address(peer) or peer
+
+
+def _names(entry: str, address: str) -> bool:
+    """Return whether an entry of X-Forwarded-For is this address, with or without a port."""
+    return address in (entry, entry.strip("[]"), entry.rpartition(":")[0].strip("[]"))
+
+
+def _ip_address(text: str) -> str:
+    """Return an IP address without a scope; "" for other text."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return ""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(address).partition("%")[0]
 
 
 def implied_origin(scope: Scope) -> str | None:
@@ -60,6 +112,7 @@ def handshake(
     *,
     transport: str = "websocket",
     site_headers: Sequence[str] = (),
+    address: str = "",
 ) -> Handshake:
     """Return what hooks and proxies get of a handshake.
 
@@ -68,6 +121,7 @@ def handshake(
         extra: see `forwarded_headers`.
         transport: see `outbox.Transport.name`.
         site_headers: see `node.hooks.Hooks`.
+        address: of the client, see `address_of`.
     """
     forwarded = forwarded_headers(extra)
     headers: dict[str, str] = {}
@@ -89,4 +143,5 @@ def handshake(
         transport,
         {name: value for name, value in for_site.items() if value is not None},
         scope.get("scheme") in ("https", "wss"),
+        address,
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,14 +29,14 @@ from realtime.errors import (
     DisconnectShutdown,
     EngineUnavailable,
 )
-from realtime.node.hooks import NO_HANDSHAKE
+from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.node.outbox import Transport
 from realtime.protocol.frames import Frame
 from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.serving import serving
 from realtime.transports.asgi import ASGIApplication, Receive, Scope, Send
-from realtime.transports.handshake import handshake, has_too_many_headers, header
+from realtime.transports.handshake import address_of, handshake, has_too_many_headers, header
 from realtime.transports.servers import daphne, granian, uvicorn
 from realtime.transports.servers.daphne import TOO_LARGE
 from realtime.transports.websocket_transport import (
@@ -44,6 +45,8 @@ from realtime.transports.websocket_transport import (
     close_event,
     send_event,
 )
+
+logger = logging.getLogger("realtime.client")
 
 
 class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no types
@@ -76,7 +79,8 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         if isinstance(websocket, granian.GranianTransport):
             receive = websocket.receive
         transport = self.transport(websocket, node)
-        opening = NO_HANDSHAKE
+        address = address_of(scope, node.config.admin_trusted_proxies)
+        opening = Handshake(address=address)
         if node.hooks.wants_handshake:
             extra = node.config.proxy_extra_http_headers
             opening = handshake(
@@ -85,6 +89,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
                 extra,
                 transport=transport.name,
                 site_headers=node.hooks.site_headers,
+                address=address,
             )
         client = Client(node, transport, codec, opening)
         dispatcher = Dispatcher(client)
@@ -120,7 +125,13 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         event = await receive()
         if event["type"] != "websocket.connect":
             return False
-        if not origins.is_allowed(header(scope, b"origin"), config.allowed_origins):
+        origin = header(scope, b"origin")
+        if not origins.is_allowed(origin, config.allowed_origins):
+            logger.info(
+                "Refused a handshake from %s: allowed_origins does not have the origin %r",
+                address_of(scope, config.admin_trusted_proxies) or "an unknown address",
+                origin,
+            )
             await deny(scope, send, *self.refusal)
             return False
         if has_too_many_headers(scope):

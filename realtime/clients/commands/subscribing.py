@@ -185,7 +185,8 @@ class Subscribing:
                 visible=self._subscription.visible,
             )
         except EngineUnavailable as error:
-            logger.error("Could not undo a subscription cleanly: %s", error)
+            if self._client.node.outage.begins():
+                logger.error("Could not undo a subscription cleanly: %s", error)
 
 
 def ttl_of(expires_at: float | None) -> int:

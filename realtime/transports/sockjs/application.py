@@ -25,7 +25,7 @@ import msgspec
 
 from realtime.config import origins
 from realtime.errors import EngineUnavailable
-from realtime.node.hooks import NO_HANDSHAKE, Handshake
+from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.transports.asgi import Exchange, Headers, Receive, Scope, Send, path_of
 from realtime.transports.emulation.response import Response, ResponseFormat
@@ -33,6 +33,7 @@ from realtime.transports.emulation.session import NotOwnerError
 from realtime.transports.emulation.sessions import Sessions
 from realtime.transports.emulation.shared_sessions import open_sessions
 from realtime.transports.handshake import (
+    address_of,
     handshake,
     has_too_many_headers,
     header,
@@ -153,14 +154,16 @@ class Request:
         origin sent it.
         """
         node, scope = self.node, self.exchange.scope
+        address = address_of(scope, node.config.admin_trusted_proxies)
         if not node.hooks.wants_handshake:
-            return NO_HANDSHAKE
+            return Handshake(transport="sockjs", address=address)
         result = handshake(
             scope,
             "json",
             node.config.proxy_extra_http_headers,
             transport="sockjs",
             site_headers=node.hooks.site_headers,
+            address=address,
         )
         if "origin" in result.headers or (origin := implied_origin(scope)) is None:
             return result

@@ -70,7 +70,7 @@ async def test_client_that_does_not_read_is_disconnected_and_holds_up_nobody(
     slow = await connect(server, user=unique, sock=small, max_queue=1)
     for client in (reader, slow):
         await client.result("subscribe", {"channel": unique})
-    line = f"Disconnecting client {slow.client} of user {unique!r}: 3008: slow"
+    line = f"Disconnecting client {slow.client} of user {unique!r} at 127.0.0.1: 3008: slow"
 
     published = 0
     while line not in server.log:

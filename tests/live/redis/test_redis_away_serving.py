@@ -106,6 +106,8 @@ class Began(NamedTuple):
     """A server that was started while Redis was lost, and what it did as long as it was."""
 
     server: Server
+    redis: str
+    """The address that its options name."""
     mend: Callable[[], object]
     first: Page
     sockjs: int
@@ -139,9 +141,8 @@ def began(
             body = line("publish", {"channel": "kept:a", "data": 1})
             answers = threads.submit(timed, 2, lambda: post(server, body))
             fetched = fetching.result(), clients.result(), answers.result()
-        yield Began(
-            server, redis.start if lost == "away" else redis.resume, first, sockjs, *fetched
-        )
+        mend = redis.start if lost == "away" else redis.resume
+        yield Began(server, redis.url, mend, first, sockjs, *fetched)
     finally:
         for server in servers:
             server.discard()
@@ -170,6 +171,14 @@ def test_api_of_a_server_that_began_without_redis_says_so_in_time(began: Began) 
     for answer, seconds in began.answers:
         assert (answer.status, answer.replies) == (200, [{"error": ENGINE_AWAY}])
         assert seconds < START_PATIENCE + CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
+
+
+def test_log_names_the_redis_that_a_server_began_without(began: Began) -> None:
+    lines = [line for line in began.server.log.splitlines() if "Could not start the re" in line]
+
+    assert len(lines) == 1
+    assert began.redis in lines[0]
+    assert "Traceback" not in began.server.log
 
 
 async def test_server_that_began_without_redis_serves_when_it_is_there(began: Began) -> None:
@@ -235,6 +244,11 @@ def test_api_says_in_time_that_redis_is_frozen(serving: Serving) -> None:
         assert (answer.status, len(answer.replies)) == (200, commands)
         assert all(reply["error"] in (ENGINE_AWAY, UNKNOWN) for reply in answer.replies)
         assert seconds < CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
+
+
+def test_commands_that_fail_in_one_outage_are_one_line_in_the_log(serving: Serving) -> None:
+    assert serving.server.log.count("API command failed") == 1
+    assert "Traceback" not in serving.server.log
 
 
 def test_pages_are_quick_while_redis_is_frozen_and_others_publish(serving: Serving) -> None:

@@ -112,6 +112,29 @@ async def test_receivers_hear_in_the_order_of_what_happened(
     assert receiver.clients() == [client for client in range(100) for _ in range(2)]
 
 
+async def test_failure_of_a_receiver_is_logged_once(
+    events: Events, listen: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail_as_well(**details: Any) -> None:
+        raise LookupError("async")
+
+    def fail(**details: Any) -> None:
+        raise LookupError("sync")
+
+    listen(signals.connected, fail)
+    listen(signals.connected, fail_as_well)
+
+    connect(events, 1)
+    assert await events.drained(PATIENCE)
+
+    assert [
+        (record.name, str(record.exc_info[1])) for record in caplog.records if record.exc_info
+    ] == [
+        ("realtime.hooks", "sync"),
+        ("realtime.hooks", "async"),
+    ]
+
+
 async def test_receivers_run_on_one_thread_that_is_not_the_loops(
     events: Events, receiver: Receiver
 ) -> None:

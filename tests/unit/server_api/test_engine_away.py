@@ -82,3 +82,16 @@ async def test_http_api_answers_with_codes_of_its_own(
 
     assert response.status == 200
     assert json.loads(response.body)["error"]["code"] == code
+
+
+async def test_commands_that_fail_in_one_outage_are_one_line_in_the_log(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    command = {"method": "publish", "params": {"channel": "away", "data": 1}}
+
+    for _ in range(2):
+        await http.handle(node, "application/json", json.dumps(command).encode() * 3)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "API command failed, as others may for now: away"
+    ]

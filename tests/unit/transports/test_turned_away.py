@@ -15,6 +15,7 @@ from realtime.transports.websocket import WebSocketConsumer
 ADVICE = '{"reason":"internal server error","reconnect":true}'
 SCOPE = {
     "type": "websocket",
+    "client": ("192.0.2.1", 50000),
     "query_string": b"",
     "headers": [(b"origin", b"https://example.org")],
     "subprotocols": ["centrifuge-protobuf"],
@@ -57,8 +58,15 @@ async def test_client_of_sockjs_gets_its_frames() -> None:
 
 
 @pytest.mark.parametrize("origin", ["https://example.com"])
-async def test_origin_that_is_not_allowed_is_refused_as_ever(origin: str) -> None:
+async def test_origin_that_is_not_allowed_is_refused_as_ever(
+    origin: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     events = await turn_away(WebSocketConsumer(), origin)
 
     assert [event["type"] for event in events] == ["websocket.close"]
     assert events[0]["code"] == 1000
+    assert [record.getMessage() for record in caplog.records] == [
+        "Refused a handshake from 192.0.2.1: allowed_origins does not have the origin"
+        " 'https://example.org'"
+    ]

@@ -1,0 +1,39 @@
+"""The addresses of clients that stand in the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from realtime.transports.handshake import address_of
+
+PEER = ("192.0.2.1", 50000)
+SPOOFED = "203.0.113.9"
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "proxies", "expected"),
+    [
+        (PEER, [], 0, "192.0.2.1"),
+        (PEER, [SPOOFED], 0, "192.0.2.1"),
+        (PEER, ["198.51.100.7"], 1, "198.51.100.7"),
+        (PEER, [SPOOFED, "198.51.100.7"], 1, "198.51.100.7"),
+        (PEER, [f"{SPOOFED}, 198.51.100.7", "10.0.0.1"], 2, "198.51.100.7"),
+        (PEER, [SPOOFED], 2, "192.0.2.1"),
+        (PEER, ["fe80::1%any text"], 1, "fe80::1"),
+        (PEER, ["no address"], 1, "192.0.2.1"),
+        (("::ffff:192.0.2.1", 1), [], 0, "192.0.2.1"),
+        # the server has put it in place of the peer's address
+        ((SPOOFED, 0), [SPOOFED], 0, ""),
+        (("any text", 0), ["any text"], 0, ""),
+        (None, [], 0, ""),
+    ],
+)
+def test_address(
+    peer: tuple[str, int] | None, forwarded: list[str], proxies: int, expected: str
+) -> None:
+    headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
+    scope: dict[str, Any] = {"type": "websocket", "client": peer, "headers": headers}
+
+    assert address_of(scope, proxies) == expected
