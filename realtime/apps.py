@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig, apps
+from django.core.exceptions import ImproperlyConfigured
 
 
 class RealtimeConfig(AppConfig):
@@ -13,12 +14,22 @@ class RealtimeConfig(AppConfig):
     verbose_name = "Realtime"
 
     def ready(self) -> None:
-        """Register checks and signals, and import the modules `realtime` of the site's apps."""
+        """Register checks and signals, and import the modules `realtime` of the site's apps.
+
+        Raises:
+            ImproperlyConfigured: a dependency is not installed.
+        """
         from django.utils.module_loading import autodiscover_modules
 
-        from realtime import checks, logout
-        from realtime.config import sources
-        from realtime.hooks.registry import registry
+        try:
+            from realtime import checks, logout
+            from realtime.config import sources
+            from realtime.hooks.registry import registry
+        except ModuleNotFoundError as error:
+            raise ImproperlyConfigured(
+                f"The package {error.name} is missing, which the app realtime needs. Install"
+                " django-realtime-messaging again, with its dependencies."
+            ) from error
 
         checks.register()
         sources.connect_signals()

@@ -61,3 +61,19 @@ def test_pure_modules_load_in_a_bare_interpreter() -> None:
 
     assert "realtime" in loaded
     assert not loaded & {"django", "channels", "rest_framework", "daphne", "twisted", "asyncio"}
+
+
+def test_site_without_a_dependency_is_told_which_one_is_missing() -> None:
+    script = """
+import sys
+sys.modules["msgspec"] = None
+from django.conf import settings
+settings.configure(INSTALLED_APPS=["realtime"])
+import django
+django.setup()
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+
+    assert "ImproperlyConfigured: The package msgspec is missing" in run.stderr

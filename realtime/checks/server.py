@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.metadata import distributions
-from importlib.util import find_spec
 
 from django.apps import apps
 from django.conf import settings
@@ -12,6 +11,7 @@ from django.core.checks import CheckMessage
 from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
+from realtime.checks import asgi_source
 from realtime.config.error_reports import SecretsFilter, has_password
 from realtime.config.sources import Report
 from realtime.transports.servers import daphne
@@ -32,9 +32,9 @@ def check_daphne(report: Report) -> list[CheckMessage]:
 
 
 def check_asgi_application(report: Report) -> list[CheckMessage]:
-    """W031: `ASGI_APPLICATION` is missing, or names a module without the service."""
+    """W031: `ASGI_APPLICATION` is missing, or names an application without the service."""
     path = getattr(settings, "ASGI_APPLICATION", None)
-    mistake = _mistake_in_path(path) if path else "is not set"
+    mistake = asgi_source.mistake_in(path) if path else "is not set"
     if not mistake:
         return []
     return [
@@ -45,24 +45,6 @@ def check_asgi_application(report: Report) -> list[CheckMessage]:
             id="realtime.W031",
         )
     ]
-
-
-def _mistake_in_path(path: str) -> str:
-    """Return what is wrong with ASGI_APPLICATION; "" if nothing is.
-
-    The module is read and not imported: checks run in every command, and it may do anything.
-    """
-    module, _, name = path.rpartition(".")
-    try:
-        spec = find_spec(module) if module and name else None
-    except Exception:  # the packages above it are imported
-        spec = None
-    if spec is None:
-        return f"{path!r} cannot be found"
-    source = getattr(spec.loader, "get_source", lambda _: None)(module)
-    if source is not None and "realtime" not in source:
-        return f"{path!r} has an application without the service"
-    return ""
 
 
 def check_runserver(report: Report) -> list[CheckMessage]:

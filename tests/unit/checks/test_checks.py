@@ -326,26 +326,6 @@ def test_site_that_nobody_can_connect_to_is_found() -> None:
     assert found(client_anonymous=True) == []
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        (None, "is not set"),
-        ("nowhere.asgi.application", "cannot be found"),
-        ("asgi", "cannot be found"),
-        ("json.application", "without the service"),
-        ("messaging_project.asgi.application", None),
-    ],
-)
-def test_application_without_the_service_is_found(
-    settings: Settings, path: str | None, expected: str | None
-) -> None:
-    settings.ASGI_APPLICATION = path
-    messages = found(**SECURE)
-
-    assert ids(messages) == (["realtime.W031"] if expected else [])
-    assert all(expected and expected in message.msg for message in messages)
-
-
 def test_runserver_without_websockets_is_found(settings: Settings) -> None:
     settings.DEBUG = True
     assert "realtime.W032" not in ids(found(**SECURE))

@@ -1,0 +1,150 @@
+"""Whether the module that ASGI_APPLICATION names has the service, as its source says.
+
+Modules are read and not imported: checks run in every command, and an asgi.py may do anything. The
+application may be imported from another module of the site, wrapped, or built by a function there.
+So the modules that it imports are read as well, and those that they import.
+
+    asgi.py ─imports─► site modules ─import─► ... `realtime.asgi`: it has the service
+                                              end of the search: it has not
+                                              something that cannot be read: nobody knows
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import resolve_name
+from typing import NamedTuple
+
+MAX_MODULES = 100
+"""Modules that are read. In a larger search nobody knows."""
+
+_SERVICE = ("realtime.asgi", "realtime.transports")
+_FRAMEWORKS = {*sys.stdlib_module_names, "realtime", "django", "channels", "asgiref", "daphne"}
+"""Packages that import no application of a site."""
+_HIDES_IMPORTS = {"__import__", "exec", "eval", "import_module", "import_string", "run_path"}
+_HIDES_NAMES = {"globals", "setattr", "exec", "__getattr__"}
+
+
+class _Module(NamedTuple):
+    imports: set[str]
+    """Absolute names of what it imports: modules, or names in them."""
+    names: set[str]
+    """Names that it assigns, defines or imports, and those that it calls."""
+    hides_imports: bool
+    hides_names: bool
+
+
+def mistake_in(path: str) -> str:
+    """Return what is wrong with ASGI_APPLICATION; "" if nothing is, or nobody knows.
+
+    Args:
+        path: the dotted path of the application.
+    """
+    name, _, attribute = path.rpartition(".")
+    spec = _find(name) if name and attribute else None
+    if spec is None:
+        return f"{path!r} cannot be found"
+    module = _read(spec)
+    if module is None:
+        return ""
+    if attribute not in module.names and not module.hides_names:
+        return f"{path!r} cannot be found: its module has no {attribute!r}"
+    return "" if _may_have_service(module) else f"{path!r} has an application without the service"
+
+
+def _may_have_service(first: _Module) -> bool:
+    waiting, seen = deque([first]), set[str]()
+    while waiting:
+        module = waiting.popleft()
+        if module.hides_imports or any(_is_of(name, *_SERVICE) for name in module.imports):
+            return True
+        for name in sorted(module.imports - seen):
+            seen.add(name)
+            if name.partition(".")[0] in _FRAMEWORKS:
+                continue
+            spec = _find(name)
+            if spec is None:
+                continue  # a name in a module, or a module that an `except` goes without
+            read = _read(spec)
+            if read is None or len(seen) > MAX_MODULES:
+                return True
+            waiting.append(read)
+    return False
+
+
+def _is_of(name: str, *packages: str) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+def _find(name: str) -> ModuleSpec | None:
+    """Return where a module is, without an import of the packages above it; None if nowhere."""
+    spec, path = None, None
+    parts = name.split(".")
+    for number in range(1, len(parts) + 1):
+        if number > 1 and path is None:  # what is above is no package
+            return None
+        spec = _find_in(path, ".".join(parts[:number]))
+        if spec is None:
+            return None
+        path = spec.submodule_search_locations
+    return spec
+
+
+def _find_in(path: Sequence[str] | None, name: str) -> ModuleSpec | None:
+    """Return where a module is in these directories; None: where Python looks for it."""
+    for finder in sys.meta_path:
+        try:
+            spec = finder.find_spec(name, path)
+        except Exception:  # finders of other packages may raise anything
+            continue
+        if spec is not None:
+            return spec
+    return None
+
+
+def _read(spec: ModuleSpec) -> _Module | None:
+    """Return what the source of a module says; None if it cannot be read."""
+    try:
+        source = getattr(spec.loader, "get_source", lambda _: None)(spec.name)
+        tree = None if source is None else ast.parse(source)
+    except (ImportError, OSError, SyntaxError, ValueError, RecursionError):
+        return None
+    if tree is None:
+        return None
+    package = spec.name if spec.submodule_search_locations is not None else spec.parent
+    imports, names, is_open = set[str](), set[str](), False
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                imports |= {alias.name for alias in node.names}
+                names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+            case ast.ImportFrom():
+                imports |= set(_imported(node, package))
+                names |= {alias.asname or alias.name for alias in node.names}
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Name():
+                names.add(node.id if isinstance(node, ast.Name) else node.name)
+            case ast.Attribute(value=ast.Name(id="realtime"), attr="asgi"):
+                imports.add("realtime.asgi")
+            case ast.Attribute():
+                is_open = is_open or node.attr in _HIDES_IMPORTS
+            case ast.Constant(value=str(text)) if _is_of(text, *_SERVICE):
+                imports.add(text)
+            case _:
+                pass
+    hides_imports = is_open or bool(names & _HIDES_IMPORTS)
+    return _Module(imports, names, hides_imports, bool(names & {*_HIDES_NAMES, "*"}))
+
+
+def _imported(node: ast.ImportFrom, package: str | None) -> Iterator[str]:
+    """Yield the module of `from module import names`, and each name, which may be a module."""
+    try:
+        module = resolve_name("." * node.level + (node.module or ""), package)
+    except ImportError:  # above the top package
+        return
+    yield module
+    for alias in node.names:
+        yield f"{module}.{alias.name}"
