@@ -75,12 +75,12 @@ def words_of(options: ChannelOptions) -> list[Word]:
     return words
 
 
-def kinds_of(channel: str, config: Config) -> list[Word]:
+def kinds_of(channel: str, options: ChannelOptions, config: Config) -> list[Word]:
     """Return what the name of a channel says about its subscribers."""
     words = []
     if is_private(channel, config):
         words.append(Word(_("private"), _("A subscription needs a token from the site.")))
-    if is_user_limited(channel, config):
+    if is_user_limited(channel, options, config):
         words.append(Word(_("for certain users"), _("Only the users in its name may subscribe.")))
     return words
 

@@ -27,7 +27,8 @@ if __name__ == "__main__":
     django.setup()
 
 from realtime import checks
-from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, kind_of
+from realtime.config.fields import kind_of
+from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.console import SUB_COMMANDS
 from realtime.engine.redis.keys import Keys
 from realtime.errors import DISCONNECTS

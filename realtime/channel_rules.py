@@ -3,12 +3,18 @@
 Names are never changed: no trimming, no case folding. The markers (private prefix, namespace
 boundary, user boundary, user separator) are options; an empty marker turns its feature off.
 
+Clients of both generations have the same rights: those of the newer names of the options, which the
+older names stand for (`realtime.config.channel_rights`). What differs is the order of the checks,
+which is that of their handlers, and the error for what clients may never do.
+
 docs/protocol.md, 1.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
@@ -18,6 +24,7 @@ from realtime.errors import (
     NotAvailable,
     PermissionDenied,
 )
+from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName
 
 INTERNAL = "§"
@@ -51,14 +58,46 @@ def check_characters(channel: str) -> None:
         raise BadRequest
 
 
-def check_length(channel: str, config: Config) -> None:
-    """Refuse a name longer than `channel_max_length`.
+def check_length(
+    channel: str, config: Config, too_long: type[LimitExceeded | BadRequest] = LimitExceeded
+) -> None:
+    """Refuse a name longer than `channel_max_length` bytes.
+
+    Args:
+        channel: the name.
+        config: the options.
+        too_long: the error; for the second generation `BadRequest`.
 
     Raises:
-        LimitExceeded: it is longer.
+        too_long: it is longer.
     """
-    if config.channel_max_length > 0 and len(channel) > config.channel_max_length:
-        raise LimitExceeded
+    longest = config.channel_max_length
+    if longest > 0 and (
+        len(channel) > longest
+        or (not channel.isascii() and len(channel.encode("utf-8", "surrogatepass")) > longest)
+    ):
+        raise too_long
+
+
+def check_pattern(channel: str, options: ChannelOptions, config: Config) -> None:
+    """Refuse a name that `channel_regex` does not match, or without one a name that is not ASCII.
+
+    The expression is for what follows the namespace; in a channel of the top level, for all of the
+    name.
+
+    Raises:
+        BadRequest: the name does not match, or is not ASCII.
+    """
+    if not options.channel_regex:
+        check_characters(channel)
+        return
+    if _compiled(options.channel_regex).search(_split(channel, config)[1]) is None:
+        raise BadRequest
+
+
+@lru_cache(maxsize=256)
+def _compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)
 
 
 def namespace_of(channel: str, config: Config) -> str:
@@ -66,12 +105,18 @@ def namespace_of(channel: str, config: Config) -> str:
 
     ":a" names the empty namespace, so it belongs to the top level too.
     """
+    return _split(channel, config)[0]
+
+
+def _split(channel: str, config: Config) -> tuple[str, str]:
+    """Return the namespace a channel names, and what follows it."""
     boundary = config.channel_namespace_boundary
     if not boundary or boundary not in channel:
-        return ""
+        return "", channel
     # the prefix may contain the boundary: with the prefix "p:", "p:chat" is of the top level
-    namespace, found, _ = channel.removeprefix(config.channel_private_prefix).partition(boundary)
-    return namespace if found else ""
+    without_prefix = channel.removeprefix(config.channel_private_prefix)
+    namespace, found, rest = without_prefix.partition(boundary)
+    return (namespace, rest) if namespace and found else ("", channel)
 
 
 def options_of(channel: str, config: Config) -> ChannelOptions:
@@ -92,10 +137,10 @@ def is_private(channel: str, config: Config) -> bool:
     return bool(prefix) and channel.startswith(prefix)
 
 
-def is_user_limited(channel: str, config: Config) -> bool:
+def is_user_limited(channel: str, options: ChannelOptions, config: Config) -> bool:
     """Return whether only the users that the name lists may subscribe."""
     boundary = config.channel_user_boundary
-    return bool(boundary) and boundary in channel
+    return bool(boundary) and boundary in channel and options.allow_user_limited_channels
 
 
 def listed_users(channel: str, config: Config) -> list[str]:
@@ -125,9 +170,9 @@ def can_be_listed(user: str, config: Config) -> bool:
     return listed_users(boundary + separator.join(names), config) == names
 
 
-def allows_user(channel: str, user: str, config: Config) -> bool:
+def allows_user(channel: str, options: ChannelOptions, user: str, config: Config) -> bool:
     """Return whether the name of a channel lets this user in."""
-    return not is_user_limited(channel, config) or user in listed_users(channel, config)
+    return not is_user_limited(channel, options, config) or user in listed_users(channel, config)
 
 
 def personal_channel(user: str, config: Config) -> str:
@@ -178,54 +223,169 @@ def check_channel(channel: ChannelName, config: Config) -> ChannelOptions:
 
 
 def check_subscribe(channel: str, options: ChannelOptions, user: str, config: Config) -> None:
-    """Check that options and name let a user subscribe. Tokens and hooks are checked after this.
+    """Check that options and name let a user subscribe.
+
+    Hooks are asked after this, and `check_unasked` is for channels where none is. Tokens: in the
+    first generation the token of a private channel is checked after this, too. In the second a
+    subscription token decides alone, and without one a private channel is refused before this.
 
     Raises:
         PermissionDenied: the channel is for server-side subscriptions, or not for this user.
     """
     if options.server_side:
         raise PermissionDenied
-    if user == "" and not (options.anonymous or config.client_insecure):
+    if user == "" and not (options.allow_subscribe_for_anonymous or config.client_insecure):
         raise PermissionDenied
-    if not allows_user(channel, user, config):
+    if not allows_user(channel, options, user, config):
         raise PermissionDenied
 
 
-def check_publish(options: ChannelOptions, subscribed: bool, config: Config) -> None:
+def check_unasked(channel: str, options: ChannelOptions, config: Config) -> None:
+    """Check that a client may subscribe where neither a token nor a hook decides.
+
+    `check_subscribe` has passed, so a user-limited channel lists the user.
+
+    Raises:
+        PermissionDenied: clients need a token or a hook here.
+    """
+    if not (
+        options.allow_subscribe_for_client
+        or config.client_insecure
+        or is_user_limited(channel, options, config)
+    ):
+        raise PermissionDenied
+
+
+def check_publish(options: ChannelOptions, user: str, subscribed: bool, config: Config) -> None:
     """Check that a client may publish into a channel.
 
     Beyond the spec: private and user-limited names do not restrict publishing.
 
     Raises:
-        PermissionDenied: clients may not publish, or only subscribers may.
+        PermissionDenied: clients may not publish, or only subscribers or users may.
     """
-    if not (options.publish or config.client_insecure):
-        raise PermissionDenied
-    if options.subscribe_to_publish and not subscribed:
+    if may_publish(options, user, subscribed):
+        return
+    if not config.client_insecure or (options.subscribe_to_publish and not subscribed):
         raise PermissionDenied
 
 
-def check_presence(options: ChannelOptions, subscribed: bool) -> None:
+def check_data(options: ChannelOptions, data: Payload) -> None:
+    """Check that a payload may be published into a channel.
+
+    Raises:
+        BadRequest: `publication_data_format` wants an object, and it is another value.
+    """
+    if options.publication_data_format == "json_object" and not data.json.startswith(b"{"):
+        raise BadRequest
+
+
+def check_presence(
+    options: ChannelOptions,
+    user: str,
+    subscribed: bool,
+    hidden: type[NotAvailable | PermissionDenied] = NotAvailable,
+) -> None:
     """Check that a client may read presence and presence_stats.
 
+    Args:
+        options: the options of the channel.
+        user: the user ID of the client.
+        subscribed: whether the client is subscribed to the channel.
+        hidden: the error where no client may read; for the second generation `PermissionDenied`.
+
     Raises:
-        NotAvailable: presence is off, or off for clients.
-        PermissionDenied: the client is not subscribed.
+        NotAvailable: presence is off.
+        hidden: no client may read it.
+        PermissionDenied: this client may not, for example because it is not subscribed.
     """
-    if not options.presence or options.presence_disable_for_client:
+    if not options.presence:
         raise NotAvailable
-    if not subscribed:
+    if options.presence_disable_for_client:
+        raise hidden
+    if not may_read_presence(options, user, subscribed):
         raise PermissionDenied
 
 
-def check_history(options: ChannelOptions, subscribed: bool) -> None:
-    """Check that a client may read history.
+def check_history(
+    options: ChannelOptions,
+    user: str,
+    subscribed: bool,
+    hidden: type[NotAvailable | PermissionDenied] = NotAvailable,
+) -> None:
+    """Check that a client may read history. The arguments are those of `check_presence`.
 
     Raises:
-        NotAvailable: the channel has no history, or none for clients.
-        PermissionDenied: the client is not subscribed.
+        NotAvailable: the channel has no history.
+        hidden: no client may read it.
+        PermissionDenied: this client may not, for example because it is not subscribed.
     """
-    if not options.keeps_history or options.history_disable_for_client:
+    if not options.keeps_history:
         raise NotAvailable
-    if not subscribed:
+    if options.history_disable_for_client:
+        raise hidden
+    if not may_read_history(options, user, subscribed):
         raise PermissionDenied
+
+
+# rights
+
+
+def may_publish(options: ChannelOptions, user: str, subscribed: bool) -> bool:
+    """Return whether the options let a client publish."""
+    return (user != "" or options.allow_publish_for_anonymous) and (
+        options.allow_publish_for_client or (options.allow_publish_for_subscriber and subscribed)
+    )
+
+
+def may_read_presence(options: ChannelOptions, user: str, subscribed: bool) -> bool:
+    """Return whether the options let a client read presence, where there is any."""
+    return (user != "" or options.allow_presence_for_anonymous) and (
+        options.allow_presence_for_client or (options.allow_presence_for_subscriber and subscribed)
+    )
+
+
+def may_read_history(options: ChannelOptions, user: str, subscribed: bool) -> bool:
+    """Return whether the options let a client read history, where there is any."""
+    return (user != "" or options.allow_history_for_anonymous) and (
+        options.allow_history_for_client or (options.allow_history_for_subscriber and subscribed)
+    )
+
+
+# what a subscription of the second generation has
+
+
+def is_recoverable(options: ChannelOptions, user: str, asked: bool) -> bool:
+    """Return whether a subscription recovers: every one does, or the client may ask for it.
+
+    Args:
+        options: the options of the channel.
+        user: the user ID of the client.
+        asked: whether the client asks for it.
+    """
+    return options.keeps_history and (
+        options.force_recovery
+        or (asked and (options.allow_recovery or may_read_history(options, user, True)))
+    )
+
+
+def is_positioned(options: ChannelOptions, user: str, asked: bool) -> bool:
+    """Return whether the position of a subscription is checked, without regard to recovery.
+
+    A recoverable subscription has a position, too. The arguments are those of `is_recoverable`.
+    """
+    return options.keeps_history and (
+        options.force_positioning
+        or options.force_recovery
+        or (asked and (options.allow_positioning or may_read_history(options, user, True)))
+    )
+
+
+def receives_joins(options: ChannelOptions, user: str, asked: bool) -> bool:
+    """Return whether a subscriber gets joins and leaves.
+
+    The arguments are those of `is_recoverable`.
+    """
+    return options.join_leave and (
+        options.force_push_join_leave or (asked and may_read_presence(options, user, True))
+    )

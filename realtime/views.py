@@ -149,6 +149,7 @@ class _Subscriber:
         channel_rules.check_characters(channel)
         channel_rules.check_length(channel, config)
         options = channel_rules.options_of(channel, config)
+        channel_rules.check_pattern(channel, options, config)
         channel_rules.check_subscribe(channel, options, self._user, config)
         entry = registry.find_private(channel, config.channel_private_prefix)
         if entry is None:

@@ -101,7 +101,7 @@ def show(request: PageRequest) -> HttpResponse:
         "channel": channel,
         "namespace": namespace_of(channel, config),
         "options": options,
-        "kinds": kinds_of(channel, config),
+        "kinds": kinds_of(channel, options, config),
         "words": words_of(options),
         "endpoint": service.endpoint(request.http),
     }

@@ -164,25 +164,29 @@ def _without_password(text: str) -> str:
 def _channel_options(origins: Mapping[str, config_sources.Origin]) -> list[ChannelOption]:
     config = config_sources.current()
     places: dict[str, ChannelOptions] = {"": config.channel, **config.namespaces}
-    return [
-        ChannelOption(
-            name,
-            _meaning(option),
-            value_of(option, option.default),
-            [
-                (
-                    place,
-                    value_of(
-                        option,
-                        getattr(options, name),
-                        "" if place else ORIGINS.get(origins.get(name, ""), ""),
-                    ),
-                )
-                for place, options in places.items()
-            ],
-        )
+    found: list[ChannelOption] = []
+    for name, option in CHANNEL_OPTION_FIELDS.items():
+        values: list[tuple[str, Value]] = []
+        for place, options in places.items():
+            origin = "" if place else ORIGINS.get(origins.get(name, ""), "")
+            value = value_of(option, getattr(options, name), origin)
+            if option.default is None:
+                follows = getattr(_by_older_names(options), name)
+                value = value._replace(is_default=getattr(options, name) == follows)
+            values.append((place, value))
+        default = value_of(option, getattr(ChannelOptions(), name))
+        found.append(ChannelOption(name, _meaning(option), default, values))
+    return found
+
+
+def _by_older_names(options: ChannelOptions) -> ChannelOptions:
+    """Return what the options would be if the newer names that have no default were not given."""
+    given = {
+        name: getattr(options, name)
         for name, option in CHANNEL_OPTION_FIELDS.items()
-    ]
+        if option.default is not None
+    }
+    return ChannelOptions(**given)
 
 
 def _groups(origins: Mapping[str, config_sources.Origin]) -> list[Group]:

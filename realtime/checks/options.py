@@ -8,7 +8,7 @@ from django.core import checks
 from django.core.checks import CheckMessage
 
 from realtime.checks import access
-from realtime.config.options import NOT_USED
+from realtime.config.names import NOT_USED
 from realtime.config.sources import Report
 from realtime.hooks import site_values
 
@@ -35,6 +35,8 @@ OPTION_ERRORS: Mapping[str, str] = {
     "personal_boundary": "realtime.E023",
     "sockjs_iframe": "realtime.E025",
     "path": "realtime.E026",
+    "ping_intervals": "realtime.E040",
+    "channel_regex": "realtime.E041",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -61,9 +63,12 @@ def check_options(report: Report) -> list[CheckMessage]:
     E018: `channel_layer` without Redis.
     E019: `channel_layer` is not in `CHANNEL_LAYERS`, or is in memory.
     E020: a `proxy_*_endpoint` is not an http or https URL.
-    E023: `user_subscribe_to_personal` without `channel_user_boundary`.
+    E023: `user_subscribe_to_personal` without `channel_user_boundary` or
+        `allow_user_limited_channels`.
     E025: `sockjs_iframe` without origins, or with a script that cannot be trusted.
     E026: `websocket_handler_prefix` or `sockjs_handler_prefix` does not begin with a slash.
+    E040: `pong_timeout` is not less than `ping_interval`.
+    E041: a `channel_regex` is not a regular expression.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])

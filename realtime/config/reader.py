@@ -9,29 +9,24 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field
 from difflib import get_close_matches
 from typing import Any
-from urllib.parse import urlsplit
 
-from realtime.config import origins, redis_options
+from realtime.config import rules
+from realtime.config.fields import KIND_WORDS, kind_of
+from realtime.config.names import NOT_USED, options_in
 from realtime.config.options import (
-    ALIASES,
     CHANNEL_OPTION_FIELDS,
     CONFIG_FIELDS,
-    KIND_WORDS,
-    NOT_USED,
     ChannelOptions,
     Config,
     Problem,
     find_option,
-    kind_of,
 )
 
 NAMESPACE_NAME = re.compile(r"[-a-zA-Z0-9_]{2,}")
-_SCRIPT_URL = re.compile(r"(?:https?://[^\s;,'\"/@\\]+)?/(?!/)[^\s;,'\"\\]*")
-"""A script of another host, or of this site; it can be named in a content security policy."""
 MAXIMUM = 2**53
 """The largest value of any number. As seconds it still fits into Redis' integers when counted in
 milliseconds, and Lua, whose numbers are floating point, is exact up to here."""
@@ -62,9 +57,8 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
     problems: list[Problem] = []
     values: dict[str, Any] = {}
     channel_values: dict[str, Any] = {}
-    for name, value in options.items():
-        known = ALIASES.get(name, name)
-        if name == "namespaces" or name in NOT_USED or (known != name and known in options):
+    for known, name, value in options_in(options):
+        if name == "namespaces" or name in NOT_USED:
             continue
         if option := CHANNEL_OPTION_FIELDS.get(known):
             _read_value(option, name, value, channel_values, problems)
@@ -79,19 +73,10 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
                 )
             )
     channel = ChannelOptions(**channel_values)
-    problems.extend(_check_recovery("the top level", channel))
+    problems.extend(rules.check_channel("the top level", channel))
     namespaces = _read_namespaces(options.get("namespaces"), problems)
     config = Config(channel=channel, namespaces=namespaces, **values)
-    for check in (
-        _check_personal_channel,
-        _check_presence_intervals,
-        _check_origins,
-        _check_paths,
-        _check_sockjs_iframe,
-        _check_endpoints,
-        redis_options.problems,
-    ):
-        problems.extend(check(config))
+    problems.extend(rules.check(config))
     return config, problems
 
 
@@ -161,7 +146,9 @@ def _is_of_kind(kind: str, value: object) -> bool:
 
 
 def _broken_bound(option: Field[Any], value: object) -> str | None:
-    """Return the bound that a number breaks, in words."""
+    """Return the bound that a number breaks, or the choices that a string is none of, in words."""
+    if choices := option.metadata["choices"]:
+        return None if value in choices else f"one of {', '.join(filter(None, choices))}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     least: float = option.metadata["least"]
@@ -221,8 +208,8 @@ def _read_namespace(
     name: str, item: Mapping[str, object], problems: list[Problem]
 ) -> ChannelOptions:
     values: dict[str, Any] = {}
-    for key, value in item.items():
-        if option := CHANNEL_OPTION_FIELDS.get(key):
+    for known, key, value in options_in(item):
+        if option := CHANNEL_OPTION_FIELDS.get(known):
             _read_value(option, f"{key} of namespace {name}", value, values, problems)
         elif key != "name":
             problems.append(
@@ -234,7 +221,7 @@ def _read_namespace(
                 )
             )
     options = ChannelOptions(**values)
-    problems.extend(_check_recovery(f"namespace {name!r}", options))
+    problems.extend(rules.check_channel(f"namespace {name!r}", options))
     return options
 
 
@@ -242,125 +229,3 @@ def _did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return a hint for the name of an option that is unknown."""
     similar = get_close_matches(str(name).lower(), known, n=1)
     return f"Did you mean {similar[0]}?" if similar else "Names are in lower case, as publish."
-
-
-# rules between options
-
-
-def _check_recovery(where: str, options: ChannelOptions) -> Iterator[Problem]:
-    if options.history_recover and not options.keeps_history:
-        yield Problem(
-            "recover_without_history",
-            f"history_recover of {where} needs history_size and history_lifetime.",
-            "Set both to more than 0, or turn history_recover off.",
-        )
-
-
-def _check_personal_channel(config: Config) -> Iterator[Problem]:
-    if not config.user_subscribe_to_personal:
-        return
-    if not config.channel_user_boundary:
-        yield Problem(
-            "personal_boundary",
-            "user_subscribe_to_personal needs channel_user_boundary.",
-            "Without a boundary, every client may subscribe to every personal channel.",
-        )
-    options = config.options_of_namespace(config.user_personal_channel_namespace)
-    if options is None:
-        yield Problem(
-            "personal_namespace",
-            f"user_personal_channel_namespace {config.user_personal_channel_namespace!r}"
-            " is not configured.",
-            "Add it to namespaces.",
-        )
-    elif config.user_personal_single_connection and not options.presence:
-        yield Problem(
-            "personal_presence",
-            "user_personal_single_connection needs presence in the personal channels.",
-            "Turn presence on at the top level or in user_personal_channel_namespace.",
-        )
-
-
-def _check_presence_intervals(config: Config) -> Iterator[Problem]:
-    if config.client_presence_expire_interval <= config.client_presence_ping_interval:
-        yield Problem(
-            "presence_intervals",
-            "client_presence_expire_interval must be more than client_presence_ping_interval.",
-            "Otherwise presence expires before the service refreshes it.",
-        )
-
-
-def _check_origins(config: Config) -> Iterator[Problem]:
-    for pattern in config.allowed_origins or ():
-        try:
-            origins.check_pattern(pattern)
-        except ValueError as error:
-            yield Problem(
-                "origin_pattern",
-                f"allowed_origins: {error}.",
-                "Use *, ?, [..] and {a,b}; for example https://*.example.org.",
-            )
-
-
-def _check_paths(config: Config) -> Iterator[Problem]:
-    for name in ("websocket_handler_prefix", "sockjs_handler_prefix"):
-        path = getattr(config, name)
-        if not path.startswith("/"):
-            yield Problem(
-                "path", f"{name} {path!r} does not begin with a slash.", f"Write /{path}."
-            )
-
-
-def _check_sockjs_iframe(config: Config) -> Iterator[Problem]:
-    if not config.sockjs_iframe or config.sockjs_disable:
-        return
-    try:
-        if config.allowed_origins is None:
-            raise ValueError("allowed_origins is not set")
-        for pattern in filter(origins.is_pattern, config.allowed_origins):
-            origins.frame_ancestors(pattern)
-    except ValueError as error:
-        yield Problem(
-            "sockjs_iframe",
-            f"sockjs_iframe needs to know which origins may frame its page: {error}.",
-            "Set allowed_origins to origins such as https://example.org or https://*.example.org.",
-        )
-    if not _SCRIPT_URL.fullmatch(config.sockjs_url):
-        yield Problem(
-            "sockjs_iframe",
-            "sockjs_url is not the URL of a script.",
-            "Use an https URL, or a path of this site such as /static/sockjs.min.js.",
-        )
-    elif not config.sockjs_url.startswith("/") and not config.sockjs_script[1]:
-        yield Problem(
-            "sockjs_iframe",
-            "sockjs_url names another host, and sockjs_integrity is not set.",
-            "Set sockjs_integrity, or serve the file on this site: /static/sockjs.min.js.",
-        )
-
-
-def _check_endpoints(config: Config) -> Iterator[Problem]:
-    for kind in ("connect", "refresh", "subscribe", "publish", "rpc"):
-        name = f"proxy_{kind}_endpoint"
-        url: str = getattr(config, name)
-        if url and not _is_http_url(url):
-            # the URL itself stays out of the message: it may hold a password
-            yield Problem(
-                "proxy_endpoint",
-                f"{name} is not an http or https URL.",
-                f"For example https://app.example.org/realtime/{kind}.",
-            )
-
-
-def _is_http_url(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.port != 0
-            and url.isprintable()
-            and " " not in url
-        )
-    except ValueError:
-        return False

@@ -23,14 +23,8 @@ from django.conf import settings
 from django.core.signals import setting_changed
 from django.utils.crypto import salted_hmac
 
-from realtime.config.options import (
-    ALIASES,
-    NOT_USED,
-    SERVER_DECIDES,
-    Config,
-    Problem,
-    find_option,
-)
+from realtime.config.names import NOT_USED, SERVER_DECIDES, options_in
+from realtime.config.options import Config, Problem, find_option
 from realtime.config.reader import InvalidOptions, from_strings, read
 from realtime.config.redis_options import DUMMY, hosts, names_redis, uses_redis
 
@@ -135,10 +129,7 @@ def _gather(overrides: Mapping[str, object]) -> Sources:
         ("environment", from_strings(strings)),
     )
     for origin, source in by_strength:
-        for name, value in source.items():
-            known = ALIASES.get(name, name)
-            if known != name and known in source:
-                continue
+        for known, _name, value in options_in(source):
             merged[known] = value
             origins[known] = origin
     merged.update(overrides)

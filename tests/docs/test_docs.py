@@ -16,7 +16,8 @@ from django.core.management import call_command
 
 from realtime.cluster import peers
 from realtime.config import redis_options, sources
-from realtime.config.options import CONFIG_FIELDS, NOT_USED
+from realtime.config.names import NOT_USED
+from realtime.config.options import CONFIG_FIELDS
 from realtime.config.reader import from_strings, load
 from realtime.errors import ERRORS
 from realtime.node import node

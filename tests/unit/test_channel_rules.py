@@ -14,12 +14,13 @@ from realtime.channel_rules import (
     options_of,
     personal_channel,
 )
-from realtime.config.options import Config
+from realtime.config.options import ChannelOptions, Config
 from realtime.config.reader import load
 from realtime.errors import BadRequest, LimitExceeded, NamespaceNotFound
 
 CONFIG = load({"presence": True, "namespaces": [{"name": "ns"}, {"name": "an", "anonymous": True}]})
 TOP, NS = CONFIG.channel, CONFIG.namespaces["ns"]
+ANY = ChannelOptions()
 
 
 @pytest.mark.parametrize(
@@ -84,14 +85,14 @@ def test_private_names_start_with_the_prefix(channel: str, private: bool) -> Non
 def test_user_limited_name_lets_in_the_users_after_its_only_boundary(
     channel: str, user: str, allowed: bool
 ) -> None:
-    assert allows_user(channel, user, CONFIG) is allowed
+    assert allows_user(channel, ANY, user, CONFIG) is allowed
 
 
 @pytest.mark.parametrize(
     ("channel", "limited"), [("a#17", True), ("ns#:a", True), ("#", True), ("a", False)]
 )
 def test_user_boundary_anywhere_limits_a_name(channel: str, limited: bool) -> None:
-    assert is_user_limited(channel, CONFIG) is limited
+    assert is_user_limited(channel, ANY, CONFIG) is limited
 
 
 @pytest.mark.parametrize("channel", ["é", "日本", "a\u2028", "a\x80", "\ud800"])
@@ -131,9 +132,9 @@ def test_markers_are_options() -> None:
     assert options_of("ns:a", config) is config.channel
     assert is_private("private-a", config)
     assert not is_private("$a", config)
-    assert allows_user("a@16|17", "17", config)
-    assert allows_user("a#16", "17", config)
-    assert not allows_user("a@16,17", "17", config)
+    assert allows_user("a@16|17", ANY, "17", config)
+    assert allows_user("a#16", ANY, "17", config)
+    assert not allows_user("a@16,17", ANY, "17", config)
 
 
 def test_empty_markers_turn_their_features_off() -> None:
@@ -148,15 +149,15 @@ def test_empty_markers_turn_their_features_off() -> None:
 
     assert options_of("nope:a", config) is config.channel
     assert not is_private("$a", config)
-    assert not is_user_limited("a#18", config)
-    assert allows_user("a#18", "17", config)
+    assert not is_user_limited("a#18", ANY, config)
+    assert allows_user("a#18", ANY, "17", config)
 
 
 def test_without_a_separator_one_user_is_named() -> None:
     config = Config(channel_user_separator="")
 
-    assert allows_user("a#17,18", "17,18", config)
-    assert not allows_user("a#17,18", "17", config)
+    assert allows_user("a#17,18", ANY, "17,18", config)
+    assert not allows_user("a#17,18", ANY, "17", config)
 
 
 @pytest.mark.parametrize(("namespace", "name"), [("", "#17"), ("pp", "pp:#17")])
@@ -164,8 +165,8 @@ def test_personal_channel_belongs_to_one_user(namespace: str, name: str) -> None
     config = Config(user_personal_channel_namespace=namespace)
 
     assert personal_channel("17", config) == name
-    assert allows_user(name, "17", config)
-    assert not allows_user(name, "18", config)
+    assert allows_user(name, ANY, "17", config)
+    assert not allows_user(name, ANY, "18", config)
 
 
 @pytest.mark.parametrize("user", ["18#17", "#17", "17#", "18,17", ",17", "17,", "#", ","])

@@ -39,18 +39,20 @@ async def publish(client: Client, command: Command) -> Callable[[], Awaitable[No
     channel_rules.check_characters(channel)
     channel_rules.check_length(channel, client.node.config)
     options = channel_rules.options_of(channel, client.node.config)
+    channel_rules.check_pattern(channel, options, client.node.config)
     subscribed = channel in client.session.subscriptions
-    channel_rules.check_publish(options, subscribed, client.node.config)
+    channel_rules.check_publish(options, client.user, subscribed, client.node.config)
     try:
         data = payload.check(raw)
     except ValueError:
         raise BadRequest from None
+    channel_rules.check_data(options, data)
     data = await client.node.hooks.publish(client.caller(), channel, options, data)
     # the site may have taken the right away while its hook ran
     if client.is_closing():
         return None
     if subscribed and channel not in client.session.subscriptions:
-        channel_rules.check_publish(options, False, client.node.config)
+        channel_rules.check_publish(options, client.user, False, client.node.config)
     return partial(_publish, client, command, channel, data, options, client.info_in(channel))
 
 

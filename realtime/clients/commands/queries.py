@@ -23,7 +23,7 @@ from realtime.protocol.messages import (
 async def presence(client: Client, command: Command) -> None:
     """Reply with the clients that are present in a channel."""
     channel, options = _channel(client, command)
-    channel_rules.check_presence(options, channel in client.session.subscriptions)
+    channel_rules.check_presence(options, client.user, channel in client.session.subscriptions)
     present = await client.node.presence.get(channel)
     client.reply(command, PresenceResult(dict(present)))
 
@@ -31,7 +31,7 @@ async def presence(client: Client, command: Command) -> None:
 async def presence_stats(client: Client, command: Command) -> None:
     """Reply with the numbers of clients and users that are present in a channel."""
     channel, options = _channel(client, command)
-    channel_rules.check_presence(options, channel in client.session.subscriptions)
+    channel_rules.check_presence(options, client.user, channel in client.session.subscriptions)
     present = await client.node.presence.get(channel)
     client.reply(command, PresenceStatsResult.of(present))
 
@@ -39,7 +39,7 @@ async def presence_stats(client: Client, command: Command) -> None:
 async def history(client: Client, command: Command) -> None:
     """Reply with the history of a channel, oldest publication first."""
     channel, options = _channel(client, command, HistoryRequest)
-    channel_rules.check_history(options, channel in client.session.subscriptions)
+    channel_rules.check_history(options, client.user, channel in client.session.subscriptions)
     stream = await client.node.broker.history(channel)
     client.reply(command, HistoryResult(stream.publications))
 
@@ -55,4 +55,6 @@ def _channel(
         raise DisconnectBadRequest
     channel_rules.check_characters(request.channel)
     channel_rules.check_length(request.channel, client.node.config)
-    return request.channel, channel_rules.options_of(request.channel, client.node.config)
+    options = channel_rules.options_of(request.channel, client.node.config)
+    channel_rules.check_pattern(request.channel, options, client.node.config)
+    return request.channel, options

@@ -50,10 +50,11 @@ async def subscribe(client: Client, command: Command) -> None:
     channel_rules.check_length(channel, config)
     client.session.check_subscribe(channel)
     options = channel_rules.options_of(channel, config)
+    channel_rules.check_pattern(channel, options, config)
     try:
         channel_rules.check_subscribe(channel, options, client.user, config)
     except PermissionDenied:
-        if channel_rules.is_user_limited(channel, config) and not (
+        if channel_rules.is_user_limited(channel, options, config) and not (
             channel_rules.listed_users(channel, config)
             and channel_rules.can_be_listed(client.user, config)
         ):
@@ -100,10 +101,12 @@ async def _permit(
         subscription.info = verified.info
         subscription.expiry_deadline = client.expiry_deadline(verified.expires_at)
         return verified.expires_at
-    if not channel_rules.is_user_limited(channel, config) and hooks.decides(
-        channel, subscription.options
-    ):
+    options = subscription.options
+    limited = channel_rules.is_user_limited(channel, options, config)
+    if not limited and hooks.decides(channel, options):
         subscription.info = await hooks.subscribe(client.caller(), channel, token)
+    else:
+        channel_rules.check_unasked(channel, options, config)
     return None
 
 

@@ -8,13 +8,8 @@ from typing import Any
 
 import pytest
 
-from realtime.config.options import (
-    ALIASES,
-    CHANNEL_OPTION_FIELDS,
-    CONFIG_FIELDS,
-    NOT_USED,
-    Config,
-)
+from realtime.config.names import NEWER_NAMES, NOT_USED, OLDER_NAMES
+from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, Config
 from realtime.config.reader import InvalidOptions, load, read
 from tests.unit.config.option_rules import rules
 
@@ -34,6 +29,30 @@ CHANNEL_DEFAULTS: Mapping[str, object] = {
     "proxy_publish": False,
 }
 """Every channel option of the specification, with its default."""
+
+NEWER_CHANNEL_DEFAULTS: Mapping[str, object] = {
+    "allow_subscribe_for_client": True,
+    "allow_subscribe_for_anonymous": False,
+    "allow_user_limited_channels": True,
+    "allow_publish_for_client": False,
+    "allow_publish_for_subscriber": False,
+    "allow_publish_for_anonymous": False,
+    "allow_presence_for_client": False,
+    "allow_presence_for_subscriber": False,
+    "allow_presence_for_anonymous": False,
+    "allow_history_for_client": False,
+    "allow_history_for_subscriber": False,
+    "allow_history_for_anonymous": False,
+    "force_push_join_leave": False,
+    "force_positioning": False,
+    "allow_positioning": False,
+    "force_recovery": False,
+    "allow_recovery": False,
+    "force_recovery_mode": "stream",
+    "channel_regex": "",
+    "publication_data_format": "",
+}
+"""Channel options of later generations, with what they are where no option is set."""
 
 DEFAULTS: Mapping[str, object] = {
     "channel_max_length": 255,
@@ -55,6 +74,9 @@ DEFAULTS: Mapping[str, object] = {
     "client_expired_sub_close_delay": 25,
     "client_stale_close_delay": 25,
     "client_channel_position_check_delay": 40,
+    "client_history_max_publication_limit": 300,
+    "ping_interval": 25,
+    "pong_timeout": 8.0,
     "v3_use_offset": False,
     "token_hmac_secret_key": "",
     "token_rsa_public_key": "",
@@ -80,7 +102,7 @@ DEFAULTS: Mapping[str, object] = {
 """Documented defaults of the options this service uses; those of Redis have a test file."""
 
 DOCUMENTED = f"""
-{" ".join(CHANNEL_DEFAULTS)} {" ".join(DEFAULTS)}
+{" ".join(CHANNEL_DEFAULTS)} {" ".join(NEWER_CHANNEL_DEFAULTS)} {" ".join(DEFAULTS)}
 client_concurrency client_ping_interval client_message_write_timeout client_request_max_size
 secret api_handler_prefix grpc_api grpc_api_port grpc_api_key grpc_api_tls grpc_api_tls_disable
 grpc_api_tls_cert grpc_api_tls_key admin_external admin_web_path
@@ -106,9 +128,11 @@ graphite_prefix graphite_interval
 """Every option of the reference server's configuration files, but `namespaces`."""
 
 
-@pytest.mark.parametrize("name", CHANNEL_DEFAULTS)
+@pytest.mark.parametrize("name", [*CHANNEL_DEFAULTS, *NEWER_CHANNEL_DEFAULTS])
 def test_channel_option_has_its_documented_default(name: str) -> None:
-    assert getattr(load({}).channel, name) == CHANNEL_DEFAULTS[name]
+    defaults = {**CHANNEL_DEFAULTS, **NEWER_CHANNEL_DEFAULTS}
+
+    assert getattr(load({}).channel, name) == defaults[name]
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
@@ -117,18 +141,18 @@ def test_option_has_its_documented_default(name: str) -> None:
 
 
 def test_channel_options_are_those_of_the_specification() -> None:
-    assert set(CHANNEL_OPTION_FIELDS) == set(CHANNEL_DEFAULTS)
+    assert set(CHANNEL_OPTION_FIELDS) == {*CHANNEL_DEFAULTS, *NEWER_CHANNEL_DEFAULTS}
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_option_of_an_existing_config_file_is_known(name: str) -> None:
-    known = (*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS, *ALIASES, *NOT_USED)
+    known = (*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS, *OLDER_NAMES, *NOT_USED)
 
     assert name in known
 
 
 def test_option_is_either_used_or_not() -> None:
-    assert not set(NOT_USED) & {*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS, *ALIASES}
+    assert not set(NOT_USED) & {*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS, *OLDER_NAMES, *NEWER_NAMES}
 
 
 @pytest.mark.parametrize("name", [*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS])

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 from channels_redis.utils import create_pool
 
-from realtime.config.options import CONFIG_FIELDS, NOT_USED
+from realtime.config.names import NOT_USED
+from realtime.config.options import CONFIG_FIELDS
 from realtime.config.reader import load
 from realtime.config.redis_options import hosts, uses_redis
 from tests.unit.config.option_rules import rules

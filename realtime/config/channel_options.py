@@ -1,0 +1,147 @@
+"""Channel options: those of the top level, or those of one namespace.
+
+Older names, such as `publish`, are those of Centrifugo 2; newer names, such as
+`allow_publish_for_client`, those of later versions. An object has both, and they agree: who reads
+an option need not know under which name it was given.
+
+docs/options.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields
+from typing import Any
+
+from realtime.config.channel_rights import resolve
+from realtime.config.fields import option, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelOptions:
+    """The options of one channel: those of the top level, or those of its namespace."""
+
+    publish: bool = option(False, "Clients may publish into the channel directly.")
+    subscribe_to_publish: bool = option(
+        False, "With publish: only clients subscribed to the channel may publish into it."
+    )
+    anonymous: bool = option(False, "Clients without a user ID may subscribe.")
+    presence: bool = option(False, "Keep the clients that are subscribed now.")
+    presence_disable_for_client: bool = option(False, "Only the server API may read presence.")
+    join_leave: bool = option(
+        False, "Tell subscribers when another client subscribes or unsubscribes."
+    )
+    history_size: int = option(0, "Publications kept per channel; 0: none.")
+    history_lifetime: int = seconds(0, "Seconds for which publications are kept; 0: none.")
+    history_recover: bool = option(
+        False, "Give clients that reconnect the publications they missed. Needs history."
+    )
+    history_disable_for_client: bool = option(
+        False, "Clients may not ask for history; by recovering they still get what is kept."
+    )
+    server_side: bool = option(
+        False, "Only the server subscribes clients; a client's own subscribe is refused."
+    )
+    proxy_subscribe: bool = option(False, "Ask the application whether a client may subscribe.")
+    proxy_publish: bool = option(False, "Ask the application whether a client may publish.")
+
+    # newer names; `__post_init__` gives those whose default is None their value
+    allow_subscribe_for_client: bool = option(
+        None, "Clients may subscribe without a token. Not set: on, unless server_side is on."
+    )
+    allow_subscribe_for_anonymous: bool = option(
+        None, "Clients without a user ID may subscribe, too. Not set: as anonymous."
+    )
+    allow_user_limited_channels: bool = option(
+        None,
+        "Names may list the users who may subscribe. Not set: as allow_subscribe_for_client.",
+    )
+    allow_publish_for_client: bool = option(
+        None, "Clients may publish. Not set: as publish without subscribe_to_publish."
+    )
+    allow_publish_for_subscriber: bool = option(
+        None, "Subscribers may publish. Not set: as publish with subscribe_to_publish."
+    )
+    allow_publish_for_anonymous: bool = option(
+        None, "Clients without a user ID have the same right to publish. Not set: as publish."
+    )
+    allow_presence_for_client: bool = option(
+        None, "Clients may read presence without a subscription. Not set: off."
+    )
+    allow_presence_for_subscriber: bool = option(
+        None,
+        "Subscribers may read presence. Not set: on, unless presence_disable_for_client is on.",
+    )
+    allow_presence_for_anonymous: bool = option(
+        None,
+        "Clients without a user ID have the same right to presence. Not set: on, unless"
+        " presence_disable_for_client is on.",
+    )
+    allow_history_for_client: bool = option(
+        None, "Clients may read history without a subscription. Not set: off."
+    )
+    allow_history_for_subscriber: bool = option(
+        None, "Subscribers may read history. Not set: on, unless history_disable_for_client is on."
+    )
+    allow_history_for_anonymous: bool = option(
+        None,
+        "Clients without a user ID have the same right to history. Not set: on, unless"
+        " history_disable_for_client is on.",
+    )
+    force_push_join_leave: bool = option(
+        None,
+        "Send joins and leaves to every subscriber; off: only to subscribers that ask. Needs"
+        " join_leave. Not set: as join_leave.",
+    )
+    force_positioning: bool = option(
+        False, "Check the position of every subscriber. Needs history."
+    )
+    allow_positioning: bool = option(
+        False, "Check the position of subscribers that ask for it. Needs history."
+    )
+    force_recovery: bool = option(
+        None, "Newer name of history_recover: every subscriber recovers. Needs history."
+    )
+    allow_recovery: bool = option(False, "Subscribers that ask for it recover. Needs history.")
+    force_recovery_mode: str = option(
+        "stream",
+        "stream: recover all missed publications; cache: only the newest one.",
+        choices=("stream", "cache"),
+        convert=lambda mode: mode or "stream",
+    )
+    channel_regex: str = option(
+        "",
+        "Regular expression for the part of a channel name after the namespace; empty: any ASCII"
+        " characters.",
+    )
+    publication_data_format: str = option(
+        "",
+        "What may be published: json_object for JSON objects; empty or json for any JSON.",
+        choices=("", "json", "json_object"),
+    )
+
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in CHANNEL_OPTION_FIELDS}
+        for name, value in resolve(given).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether publications are numbered and kept: both size and lifetime are set."""
+        return self.history_size > 0 and self.history_lifetime > 0
+
+    @property
+    def positioned(self) -> bool:
+        """Whether some subscriber may have a position, so that nodes follow the stream."""
+        return self.keeps_history and (
+            self.force_recovery
+            or self.allow_recovery
+            or self.force_positioning
+            or self.allow_positioning
+            # who may read history may ask for a position
+            or self.allow_history_for_client
+            or self.allow_history_for_subscriber
+        )
+
+
+CHANNEL_OPTION_FIELDS: Mapping[str, Field[Any]] = {f.name: f for f in fields(ChannelOptions)}

@@ -1,0 +1,113 @@
+"""Channel options under their older and their newer names: what they are together.
+
+Older names, such as `publish`, are those of Centrifugo 2; newer names, such as
+`allow_publish_for_client`, those of later versions. Every `ChannelOptions` has all of them, with
+values that mean the same, so nobody else computes one from the other.
+
+- An option that is given under its newer name decides, for clients of both generations.
+- `.._for_client` and `.._for_subscriber` are one right: where one of them is given, the other is
+  off unless it is given too, and the older names of this right do not count.
+- `.._for_anonymous` follows the older names where no newer name of the right is given.
+
+docs/options.md, "Older and newer names".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class _Right(NamedTuple):
+    """Who may do something in a channel."""
+
+    client: bool
+    subscriber: bool
+    anonymous: bool
+
+
+def resolve(given: Mapping[str, Any]) -> dict[str, bool]:
+    """Return the channel options whose values follow from others.
+
+    Args:
+        given: every channel option. A newer name that is not given has the value None.
+    """
+    older = _Older(given)
+    publish = _right("publish", given, older.publish)
+    presence = _right("presence", given, older.presence)
+    history = _right("history", given, older.history)
+    subscribe = _or(given["allow_subscribe_for_client"], not given["server_side"])
+    anonymous = _or(given["allow_subscribe_for_anonymous"], given["anonymous"])
+    recover = _or(given["force_recovery"], given["history_recover"])
+    return {
+        "allow_subscribe_for_client": subscribe,
+        "allow_subscribe_for_anonymous": anonymous,
+        # without them, # would be an ordinary character in a name that any client may use
+        "allow_user_limited_channels": _or(given["allow_user_limited_channels"], subscribe),
+        **_options("publish", publish),
+        **_options("presence", presence),
+        **_options("history", history),
+        "force_recovery": recover,
+        "force_push_join_leave": _or(given["force_push_join_leave"], given["join_leave"]),
+        # and back
+        "server_side": given["server_side"] and not subscribe,
+        "anonymous": anonymous,
+        "publish": publish.client or publish.subscriber,
+        "subscribe_to_publish": (
+            publish.subscriber and not publish.client
+            if _is_given("publish", given)
+            else given["subscribe_to_publish"]
+        ),
+        "presence_disable_for_client": (
+            not (presence.client or presence.subscriber)
+            if _is_given("presence", given)
+            else given["presence_disable_for_client"]
+        ),
+        "history_disable_for_client": (
+            not (history.client or history.subscriber)
+            if _is_given("history", given)
+            else given["history_disable_for_client"]
+        ),
+        "history_recover": recover,
+    }
+
+
+class _Older:
+    """The rights that the older names give."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        publish, subscribed = given["publish"], given["subscribe_to_publish"]
+        self.publish = _Right(
+            client=publish and not subscribed,
+            subscriber=publish and subscribed,
+            anonymous=publish,
+        )
+        presence = given["presence"] and not given["presence_disable_for_client"]
+        self.presence = _Right(client=False, subscriber=presence, anonymous=presence)
+        kept = given["history_size"] > 0 and given["history_lifetime"] > 0
+        history = kept and not given["history_disable_for_client"]
+        self.history = _Right(client=False, subscriber=history, anonymous=history)
+
+
+def _right(right: str, given: Mapping[str, Any], older: _Right) -> _Right:
+    anonymous = given[f"allow_{right}_for_anonymous"]
+    if not _is_given(right, given):
+        return older._replace(anonymous=_or(anonymous, older.anonymous))
+    return _Right(
+        client=bool(given[f"allow_{right}_for_client"]),
+        subscriber=bool(given[f"allow_{right}_for_subscriber"]),
+        anonymous=bool(anonymous),
+    )
+
+
+def _is_given(right: str, given: Mapping[str, Any]) -> bool:
+    names = (f"allow_{right}_for_client", f"allow_{right}_for_subscriber")
+    return any(given[name] is not None for name in names)
+
+
+def _options(right: str, who: _Right) -> dict[str, bool]:
+    return {f"allow_{right}_for_{name}": value for name, value in who._asdict().items()}
+
+
+def _or(given: bool | None, older: bool) -> bool:
+    return older if given is None else given

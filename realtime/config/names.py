@@ -1,0 +1,82 @@
+"""Names of options: the older and the newer names of one option, and names without effect here.
+
+Each major version of the reference server renamed options. All of these names are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+OLDER_NAMES: Mapping[str, str] = {"secret": "token_hmac_secret_key"}
+"""Older name → option. The older name counts where the option's own name is not given."""
+
+NEWER_NAMES: Mapping[str, str] = {
+    "history_ttl": "history_lifetime",
+    "subscribe_proxy_enabled": "proxy_subscribe",
+    "publish_proxy_enabled": "proxy_publish",
+    "allow_anonymous_connect_without_token": "client_anonymous",
+}
+"""Newer name → option. The newer name counts where both are given."""
+
+
+def option_of(name: str) -> str:
+    """Return the name that an option has here, for any of its names; others as they are."""
+    return NEWER_NAMES.get(name) or OLDER_NAMES.get(name, name)
+
+
+def options_in(source: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
+    """Yield each option of a source once, with the newest of its names that the source has.
+
+    Yields:
+        The option's name, its name in the source, and its value.
+    """
+    for name, value in source.items():
+        known = option_of(name)
+        newer = [other for other, option in NEWER_NAMES.items() if option == known]
+        if name not in newer and any(other in source for other in newer):
+            continue
+        if name in OLDER_NAMES and known in source:
+            continue
+        yield known, name, value
+
+
+SERVER_DECIDES = "the ASGI server decides"
+
+_ELSEWHERE: Mapping[str, str] = {
+    "Django's URLconf decides paths": (
+        "api_handler_prefix admin_handler_prefix health_handler_prefix"
+        " prometheus_handler_prefix admin_web_path"
+    ),
+    SERVER_DECIDES: (
+        "address port internal_address internal_port tls tls_cert tls_key tls_external"
+        " tls_autocert tls_autocert_host_whitelist tls_autocert_cache_dir tls_autocert_email"
+        " tls_autocert_server_name tls_autocert_force_rsa tls_autocert_http"
+        " tls_autocert_http_addr websocket_ping_interval websocket_write_timeout"
+        " websocket_compression websocket_compression_level websocket_compression_min_size"
+        " websocket_read_buffer_size websocket_write_buffer_size"
+        " websocket_use_write_buffer_pool pid_file gomaxprocs shutdown_timeout"
+        " shutdown_termination_delay"
+    ),
+    "Django's LOGGING decides": "log_level log_file",
+    "commands of one connection always run in order": "client_concurrency",
+    "it had no effect in the reference server either": (
+        "client_ping_interval client_message_write_timeout client_request_max_size"
+        " redis_sequence_ttl"
+    ),
+    "this service does not offer it": (
+        "grpc_api grpc_api_port grpc_api_key grpc_api_tls grpc_api_tls_disable"
+        " grpc_api_tls_cert grpc_api_tls_key graphite graphite_tags graphite_host"
+        " graphite_port graphite_prefix graphite_interval broker nats_url nats_prefix"
+        " nats_dial_timeout nats_write_timeout debug health prometheus"
+        " node_info_metrics_aggregate_interval admin_external"
+    ),
+    "streams are always used": "redis_streams",
+    "Redis Cluster is not supported, name shards in redis_url": "redis_cluster_addrs",
+    "redis_read_timeout bounds writing too": "redis_write_timeout",
+    "connections to Redis are few and long-lived": "redis_idle_timeout redis_pubsub_num_workers",
+}
+
+NOT_USED: Mapping[str, str] = {
+    name: reason for reason, names in _ELSEWHERE.items() for name in names.split()
+}
+"""Options of the reference server that have no effect → why. They are not mistakes."""

@@ -1,0 +1,176 @@
+"""Rules between options: what does not fit together, and values that cannot be used.
+
+Pure. Types and ranges of single values are checked in `reader`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from realtime.config import origins, redis_options
+from realtime.config.options import ChannelOptions, Config, Problem
+
+_SCRIPT_URL = re.compile(r"(?:https?://[^\s;,'\"/@\\]+)?/(?!/)[^\s;,'\"\\]*")
+"""A script of another host, or of this site; it can be named in a content security policy."""
+
+
+def check(config: Config) -> Iterator[Problem]:
+    """Yield the mistakes in the options of the whole service."""
+    yield from _check_personal_channel(config)
+    yield from _check_presence_intervals(config)
+    yield from _check_ping_intervals(config)
+    yield from _check_origins(config)
+    yield from _check_paths(config)
+    yield from _check_sockjs_iframe(config)
+    yield from _check_endpoints(config)
+    yield from redis_options.problems(config)
+
+
+def check_channel(where: str, options: ChannelOptions) -> Iterator[Problem]:
+    """Yield the mistakes in the options of the top level, or of one namespace.
+
+    Args:
+        where: the place of the options, for people.
+        options: the options.
+    """
+    if options.force_recovery and not options.keeps_history:
+        yield Problem(
+            "recover_without_history",
+            f"history_recover of {where} needs history_size and history_lifetime.",
+            "Set both to more than 0, or turn history_recover off.",
+        )
+    try:
+        re.compile(options.channel_regex)
+    except (re.error, RecursionError, OverflowError) as error:
+        yield Problem(
+            "channel_regex",
+            f"channel_regex of {where} is not a regular expression: {error}.",
+            "It has the syntax of Python's module re; for example ^[a-z0-9-]+$.",
+        )
+
+
+def _check_personal_channel(config: Config) -> Iterator[Problem]:
+    if not config.user_subscribe_to_personal:
+        return
+    if not config.channel_user_boundary:
+        yield Problem(
+            "personal_boundary",
+            "user_subscribe_to_personal needs channel_user_boundary.",
+            "Without a boundary, every client may subscribe to every personal channel.",
+        )
+    options = config.options_of_namespace(config.user_personal_channel_namespace)
+    if options and options.allow_subscribe_for_client and not options.allow_user_limited_channels:
+        yield Problem(
+            "personal_boundary",
+            "The namespace of the personal channels needs allow_user_limited_channels.",
+            "Without it, every client may subscribe to every personal channel.",
+        )
+    if options is None:
+        yield Problem(
+            "personal_namespace",
+            f"user_personal_channel_namespace {config.user_personal_channel_namespace!r}"
+            " is not configured.",
+            "Add it to namespaces.",
+        )
+    elif config.user_personal_single_connection and not options.presence:
+        yield Problem(
+            "personal_presence",
+            "user_personal_single_connection needs presence in the personal channels.",
+            "Turn presence on at the top level or in user_personal_channel_namespace.",
+        )
+
+
+def _check_presence_intervals(config: Config) -> Iterator[Problem]:
+    if config.client_presence_expire_interval <= config.client_presence_ping_interval:
+        yield Problem(
+            "presence_intervals",
+            "client_presence_expire_interval must be more than client_presence_ping_interval.",
+            "Otherwise presence expires before the service refreshes it.",
+        )
+
+
+def _check_ping_intervals(config: Config) -> Iterator[Problem]:
+    if config.pong_timeout >= config.ping_interval:
+        yield Problem(
+            "ping_intervals",
+            "pong_timeout must be less than ping_interval.",
+            "Otherwise the next ping is sent before the answer to the last one is due.",
+        )
+
+
+def _check_origins(config: Config) -> Iterator[Problem]:
+    for pattern in config.allowed_origins or ():
+        try:
+            origins.check_pattern(pattern)
+        except ValueError as error:
+            yield Problem(
+                "origin_pattern",
+                f"allowed_origins: {error}.",
+                "Use *, ?, [..] and {a,b}; for example https://*.example.org.",
+            )
+
+
+def _check_paths(config: Config) -> Iterator[Problem]:
+    for name in ("websocket_handler_prefix", "sockjs_handler_prefix"):
+        path = getattr(config, name)
+        if not path.startswith("/"):
+            yield Problem(
+                "path", f"{name} {path!r} does not begin with a slash.", f"Write /{path}."
+            )
+
+
+def _check_sockjs_iframe(config: Config) -> Iterator[Problem]:
+    if not config.sockjs_iframe or config.sockjs_disable:
+        return
+    try:
+        if config.allowed_origins is None:
+            raise ValueError("allowed_origins is not set")
+        for pattern in filter(origins.is_pattern, config.allowed_origins):
+            origins.frame_ancestors(pattern)
+    except ValueError as error:
+        yield Problem(
+            "sockjs_iframe",
+            f"sockjs_iframe needs to know which origins may frame its page: {error}.",
+            "Set allowed_origins to origins such as https://example.org or https://*.example.org.",
+        )
+    if not _SCRIPT_URL.fullmatch(config.sockjs_url):
+        yield Problem(
+            "sockjs_iframe",
+            "sockjs_url is not the URL of a script.",
+            "Use an https URL, or a path of this site such as /static/sockjs.min.js.",
+        )
+    elif not config.sockjs_url.startswith("/") and not config.sockjs_script[1]:
+        yield Problem(
+            "sockjs_iframe",
+            "sockjs_url names another host, and sockjs_integrity is not set.",
+            "Set sockjs_integrity, or serve the file on this site: /static/sockjs.min.js.",
+        )
+
+
+def _check_endpoints(config: Config) -> Iterator[Problem]:
+    for kind in ("connect", "refresh", "subscribe", "publish", "rpc"):
+        name = f"proxy_{kind}_endpoint"
+        url: str = getattr(config, name)
+        if url and not _is_http_url(url):
+            # the URL itself stays out of the message: it may hold a password
+            yield Problem(
+                "proxy_endpoint",
+                f"{name} is not an http or https URL.",
+                f"For example https://app.example.org/realtime/{kind}.",
+            )
+
+
+def _is_http_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and url.isprintable()
+            and " " not in url
+        )
+    except ValueError:
+        return False

@@ -1,0 +1,94 @@
+"""Clients have the rights of the newer names of channel options."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from realtime.config.reader import load
+from realtime.engine.memory import MemoryEngine
+from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.timers import Timers
+from tests.conftest import connection_token, subscription_token
+from tests.server import SECRET
+from tests.unit.node.node_parts import Connection, stop
+from tests.unit.parts import Clock, turns
+
+PERMISSION_DENIED, BAD_REQUEST = 103, 107
+SUBSCRIBE, PUBLISH, PRESENCE = 1, 3, 4
+
+OPTIONS = {
+    "token_hmac_secret_key": SECRET,
+    "client_anonymous": True,
+    "namespaces": [
+        {"name": "closed", "allow_subscribe_for_client": False},
+        {"name": "named", "channel_regex": "^[a-z]+$", "anonymous": True},
+        {"name": "said", "allow_publish_for_client": True, "anonymous": True},
+        {"name": "objects", "publish": True, "publication_data_format": "json_object"},
+        {"name": "seen", "presence": True, "allow_presence_for_client": True},
+    ],
+}
+
+
+@pytest.fixture
+async def node(clock: Clock) -> AsyncIterator[Node]:
+    node = Node(load(OPTIONS), MemoryEngine(Timers(asyncio.get_running_loop())))
+    await node.start()
+    yield node
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+
+async def error(connection: Connection, method: int, **params: Any) -> int | None:
+    """The code of the error that a command is answered with, if it is one."""
+    await connection.say(2, method, **params)
+    await turns()
+    reply = connection.reply(2)
+    assert reply is not None
+    return reply["error"]["code"] if "error" in reply else None
+
+
+async def connect(node: Node, user: str = "17") -> Connection:
+    connection = Connection(node)
+    await connection.say(1, 0, **({"token": connection_token(user)} if user else {}))
+    await turns()
+    assert connection.reply(1) is not None
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("user", "method", "params", "expected"),
+    [
+        pytest.param("17", SUBSCRIBE, {"channel": "closed:a"}, PERMISSION_DENIED, id="closed"),
+        pytest.param("17", SUBSCRIBE, {"channel": "closed:#17"}, PERMISSION_DENIED, id="its own"),
+        pytest.param("17", SUBSCRIBE, {"channel": "named:a"}, None, id="regex"),
+        pytest.param("17", SUBSCRIBE, {"channel": "named:1"}, BAD_REQUEST, id="regex, other"),
+        pytest.param("17", PRESENCE, {"channel": "named:1"}, BAD_REQUEST, id="regex, presence"),
+        pytest.param(
+            "17", PUBLISH, {"channel": "named:1", "data": 1}, BAD_REQUEST, id="regex, publish"
+        ),
+        pytest.param("17", PUBLISH, {"channel": "said:a", "data": 1}, None, id="publish"),
+        pytest.param(
+            "", PUBLISH, {"channel": "said:a", "data": 1}, PERMISSION_DENIED, id="anonymous"
+        ),
+        pytest.param("17", PUBLISH, {"channel": "objects:a", "data": {}}, None, id="object"),
+        pytest.param(
+            "17", PUBLISH, {"channel": "objects:a", "data": []}, BAD_REQUEST, id="no object"
+        ),
+        pytest.param("17", PRESENCE, {"channel": "seen:a"}, None, id="presence"),
+        pytest.param("", PRESENCE, {"channel": "seen:a"}, PERMISSION_DENIED, id="anonymous reader"),
+    ],
+)
+async def test_command_is_answered_by_the_newer_names(
+    node: Node, user: str, method: int, params: dict[str, Any], expected: int | None
+) -> None:
+    assert await error(await connect(node, user), method, **params) == expected
+
+
+async def test_token_opens_a_channel_that_is_closed_to_clients(node: Node) -> None:
+    connection = await connect(node)
+    token = subscription_token(connection.client.id, "$closed:a")
+
+    assert await error(connection, SUBSCRIBE, channel="$closed:a", token=token) is None

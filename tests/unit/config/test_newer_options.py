@@ -1,0 +1,390 @@
+"""Channel options under older and newer names: each has the value that the other one means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from realtime.config.options import ChannelOptions
+from realtime.config.reader import load, read
+from tests.unit.config.option_rules import rules
+
+HISTORY = {"history_size": 10, "history_lifetime": 60}
+RIGHTS = ("publish", "presence", "history")
+
+
+def options(given: dict[str, Any]) -> ChannelOptions:
+    """The options of a namespace."""
+    return load({"namespaces": [{"name": "chat", **given}]}).namespaces["chat"]
+
+
+def right(given: dict[str, Any], name: str) -> set[str]:
+    """Who has a right."""
+    read_options = options(given)
+    return {
+        who
+        for who in ("client", "subscriber", "anonymous")
+        if getattr(read_options, f"allow_{name}_for_{who}")
+    }
+
+
+# from the older names to the newer ones
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(
+            {},
+            {"allow_subscribe_for_client": True, "allow_user_limited_channels": True},
+            id="nothing",
+        ),
+        pytest.param(
+            {"server_side": True},
+            {"allow_subscribe_for_client": False, "allow_user_limited_channels": False},
+            id="server_side",
+        ),
+        pytest.param({"anonymous": True}, {"allow_subscribe_for_anonymous": True}, id="anonymous"),
+        pytest.param({}, {"allow_subscribe_for_anonymous": False}, id="not anonymous"),
+        pytest.param(
+            {**HISTORY, "history_recover": True}, {"force_recovery": True}, id="history_recover"
+        ),
+        pytest.param({"join_leave": True}, {"force_push_join_leave": True}, id="join_leave"),
+        pytest.param({}, {"force_push_join_leave": False, "force_recovery": False}, id="all off"),
+        pytest.param(
+            {},
+            {
+                "force_positioning": False,
+                "allow_positioning": False,
+                "allow_recovery": False,
+                "force_recovery_mode": "stream",
+                "channel_regex": "",
+                "publication_data_format": "",
+            },
+            id="newer options that no older one gives",
+        ),
+    ],
+)
+def test_older_name_gives_the_newer_ones(
+    given: dict[str, Any], expected: dict[str, object]
+) -> None:
+    assert {name: getattr(options(given), name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "who"),
+    [
+        pytest.param({}, "publish", set(), id="no publish"),
+        pytest.param({"publish": True}, "publish", {"client", "anonymous"}, id="publish"),
+        pytest.param(
+            {"publish": True, "subscribe_to_publish": True},
+            "publish",
+            {"subscriber", "anonymous"},
+            id="subscribe_to_publish",
+        ),
+        pytest.param({"subscribe_to_publish": True}, "publish", set(), id="publish is off"),
+        pytest.param({}, "presence", set(), id="no presence"),
+        pytest.param({"presence": True}, "presence", {"subscriber", "anonymous"}, id="presence"),
+        pytest.param(
+            {"presence": True, "presence_disable_for_client": True},
+            "presence",
+            set(),
+            id="presence_disable_for_client",
+        ),
+        pytest.param({"history_size": 10}, "history", set(), id="size without lifetime"),
+        pytest.param(HISTORY, "history", {"subscriber", "anonymous"}, id="history"),
+        pytest.param(
+            {**HISTORY, "history_disable_for_client": True},
+            "history",
+            set(),
+            id="history_disable_for_client",
+        ),
+    ],
+)
+def test_older_names_give_a_right(given: dict[str, Any], name: str, who: set[str]) -> None:
+    assert right(given, name) == who
+
+
+# from the newer names to the older ones
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"allow_subscribe_for_anonymous": True}, {"anonymous": True}),
+        ({"allow_publish_for_client": True}, {"publish": True, "subscribe_to_publish": False}),
+        ({"allow_publish_for_subscriber": True}, {"publish": True, "subscribe_to_publish": True}),
+        (
+            {"allow_publish_for_client": True, "allow_publish_for_subscriber": True},
+            {"publish": True, "subscribe_to_publish": False},
+        ),
+        ({"allow_publish_for_anonymous": True}, {"publish": False}),
+        (
+            {"presence": True, "allow_presence_for_client": False},
+            {"presence_disable_for_client": True},
+        ),
+        (
+            {"presence": True, "allow_presence_for_client": True},
+            {"presence_disable_for_client": False},
+        ),
+        ({**HISTORY, "allow_history_for_client": False}, {"history_disable_for_client": True}),
+        (
+            {**HISTORY, "allow_history_for_subscriber": True},
+            {"history_disable_for_client": False},
+        ),
+        ({**HISTORY, "force_recovery": True}, {"history_recover": True}),
+        ({"history_size": 10, "history_ttl": 60}, {"history_lifetime": 60}),
+        ({"subscribe_proxy_enabled": True}, {"proxy_subscribe": True}),
+        ({"publish_proxy_enabled": True}, {"proxy_publish": True}),
+        ({"allow_subscribe_for_client": False}, {"server_side": False}),
+    ],
+    ids=str,
+)
+def test_newer_name_gives_the_older_ones(
+    given: dict[str, Any], expected: dict[str, object]
+) -> None:
+    assert {name: getattr(options(given), name) for name in expected} == expected
+
+
+# both
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"server_side": True, "allow_subscribe_for_client": True},
+            {"server_side": False, "allow_subscribe_for_client": True},
+        ),
+        (
+            {"server_side": True, "allow_subscribe_for_client": False},
+            {"server_side": True, "allow_subscribe_for_client": False},
+        ),
+        (
+            {"anonymous": True, "allow_subscribe_for_anonymous": False},
+            {"anonymous": False, "allow_subscribe_for_anonymous": False},
+        ),
+        (
+            {"publish": True, "allow_publish_for_client": False},
+            {"publish": False, "allow_publish_for_client": False},
+        ),
+        (
+            {"history_lifetime": 5, "history_ttl": 60},
+            {"history_lifetime": 60},
+        ),
+        (
+            {**HISTORY, "history_recover": True, "force_recovery": False},
+            {"history_recover": False, "force_recovery": False},
+        ),
+        (
+            {"join_leave": True, "force_push_join_leave": False},
+            {"join_leave": True, "force_push_join_leave": False},
+        ),
+        ({"proxy_publish": True, "publish_proxy_enabled": False}, {"proxy_publish": False}),
+    ],
+    ids=str,
+)
+def test_newer_name_wins(given: dict[str, Any], expected: dict[str, object]) -> None:
+    assert {name: getattr(options(given), name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("name", RIGHTS)
+@pytest.mark.parametrize(
+    ("given", "who"),
+    [
+        pytest.param({"client": False}, set(), id="nobody"),
+        pytest.param({"client": True}, {"client"}, id="client"),
+        pytest.param({"subscriber": True}, {"subscriber"}, id="subscriber"),
+        pytest.param(
+            {"subscriber": True, "anonymous": True}, {"subscriber", "anonymous"}, id="anonymous"
+        ),
+    ],
+)
+def test_newer_names_of_a_right_leave_no_part_of_it_to_the_older_ones(
+    name: str, given: dict[str, bool], who: set[str]
+) -> None:
+    older = {**HISTORY, "publish": True, "presence": True}
+    newer = {f"allow_{name}_for_{key}": value for key, value in given.items()}
+
+    assert right({**older, **newer}, name) == who
+
+
+def test_anonymous_clients_can_be_left_out_of_a_right_that_older_names_give() -> None:
+    given = {"publish": True, "allow_publish_for_anonymous": False}
+
+    assert right(given, "publish") == {"client"}
+    assert options(given).publish
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_names_that_list_users_are_limited_where_clients_may_subscribe(on: bool) -> None:
+    assert options({"allow_subscribe_for_client": on}).allow_user_limited_channels is on
+    given = {"allow_subscribe_for_client": on, "allow_user_limited_channels": not on}
+    assert options(given).allow_user_limited_channels is not on
+
+
+def test_options_made_in_code_are_resolved_too() -> None:
+    assert ChannelOptions(publish=True).allow_publish_for_client
+    assert ChannelOptions(allow_publish_for_client=True) == options(
+        {"allow_publish_for_client": True}
+    )
+
+
+# positions
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, False),
+        ({"force_positioning": True}, False),
+        ({**HISTORY, "history_disable_for_client": True}, False),
+        (HISTORY, True),
+        ({**HISTORY, "allow_history_for_client": True}, True),
+        *(
+            ({**HISTORY, "history_disable_for_client": True, name: True}, True)
+            for name in (
+                "history_recover",
+                "force_recovery",
+                "allow_recovery",
+                "force_positioning",
+                "allow_positioning",
+            )
+        ),
+    ],
+    ids=str,
+)
+def test_stream_is_followed_where_a_subscriber_may_have_a_position(
+    given: dict[str, Any], expected: bool
+) -> None:
+    assert options(given).positioned is expected
+
+
+# values
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("300s", 300),
+        ("720h", 2592000),
+        ("1h30m", 5400),
+        ("1m0.5s0.5s", 61),
+        ("2000ms", 2),
+        ("0", 0),
+        ("0s", 0),
+        (300, 300),
+    ],
+)
+def test_duration_is_read_with_units_or_as_a_number(value: object, seconds: int) -> None:
+    assert options({"history_size": 1, "history_ttl": value}).history_lifetime == seconds
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ("300", "type"),
+        ("", "type"),
+        ("s", "type"),
+        ("5 s", "type"),
+        ("1d", "type"),
+        ("500ms", "type"),
+        ("\N{ARABIC-INDIC DIGIT ONE}s", "type"),
+        ("-5s", "range"),
+        (3 * "999999999999h", "range"),
+        (True, "type"),
+    ],
+)
+def test_other_text_is_no_duration(value: object, rule: str) -> None:
+    assert rules({"history_ttl": value}) == [rule]
+
+
+def test_time_with_fractions_may_be_less_than_a_second() -> None:
+    assert load({"pong_timeout": "500ms"}).pong_timeout == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("force_recovery_mode", "snapshot"),
+        ("publication_data_format", "binary"),
+        ("publication_data_format", "JSON"),
+    ],
+)
+def test_value_that_is_none_of_the_choices_is_a_mistake(name: str, value: str) -> None:
+    assert rules({name: value}) == ["range"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("force_recovery_mode", "cache", "cache"),
+        ("force_recovery_mode", "", "stream"),
+        ("publication_data_format", "json_object", "json_object"),
+        ("publication_data_format", "", ""),
+    ],
+)
+def test_value_that_is_a_choice_is_taken(name: str, value: str, expected: str) -> None:
+    assert getattr(options({name: value}), name) == expected
+
+
+# rules between options
+
+
+@pytest.mark.parametrize("newer", [{}, {"history_size": 10}, {"history_ttl": "60s"}])
+def test_forced_recovery_without_history_is_a_mistake(newer: dict[str, Any]) -> None:
+    assert rules({"force_recovery": True, **newer}) == ["recover_without_history"]
+
+
+@pytest.mark.parametrize("expression", ["[", "(", "*a", "(?P<a>x)(?P<a>y)"])
+@pytest.mark.parametrize("place", ["top level", "namespace"])
+def test_expression_that_cannot_be_used_is_a_mistake(expression: str, place: str) -> None:
+    given: dict[str, Any] = {"channel_regex": expression}
+    if place == "namespace":
+        given = {"namespaces": [{"name": "chat", **given}]}
+
+    assert rules(given) == ["channel_regex"]
+
+
+@pytest.mark.parametrize(
+    ("ping", "pong", "expected"),
+    [(25, 8, []), (2, 1.9, []), (8, 8, ["ping_intervals"]), ("5s", "6s", ["ping_intervals"])],
+)
+def test_pong_is_due_before_the_next_ping(ping: object, pong: object, expected: list[str]) -> None:
+    assert rules({"ping_interval": ping, "pong_timeout": pong}) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"allow_user_limited_channels": False}, ["personal_boundary"]),
+        ({"allow_user_limited_channels": False, "allow_subscribe_for_client": False}, []),
+        ({"server_side": True}, []),
+    ],
+    ids=str,
+)
+def test_personal_channels_are_not_open_to_other_users(
+    given: dict[str, Any], expected: list[str]
+) -> None:
+    assert rules({"user_subscribe_to_personal": True, **given}) == expected
+
+
+# sources
+
+
+def test_newer_name_of_an_option_of_the_service_is_read() -> None:
+    assert load({"allow_anonymous_connect_without_token": True}).client_anonymous
+
+
+def test_newer_name_wins_over_the_own_name_of_an_option() -> None:
+    given = {"client_anonymous": True, "allow_anonymous_connect_without_token": False}
+
+    assert not load(given).client_anonymous
+    assert not load(dict(reversed(given.items()))).client_anonymous
+
+
+def test_mistake_is_reported_under_the_name_that_was_given() -> None:
+    _, problems = read({"history_ttl": "soon"})
+
+    assert "'history_ttl'" in problems[0].message
