@@ -6,9 +6,12 @@ import base64
 import hashlib
 import hmac
 import json
+import time
 from typing import Any
 
-from tests.server import SECRET
+from tests.live.configurations import Connect
+from tests.protocol_client import ProtocolClient
+from tests.server import SECRET, Server
 
 HASHES = {"HS256": hashlib.sha256, "HS384": hashlib.sha384, "HS512": hashlib.sha512}
 
@@ -31,3 +34,27 @@ def sign(
     signed = f"{base64url(json.dumps(header).encode())}.{base64url(text.encode())}"
     signature = hmac.new(key.encode(), signed.encode(), HASHES[algorithm]).digest()
     return f"{signed}.{base64url(signature)}"
+
+
+async def connect_expiring(
+    connect: Connect,
+    server: Server,
+    ttl: float,
+    user: str = "17",
+    info: Any = None,
+    **options: Any,
+) -> tuple[ProtocolClient, float]:
+    """Connect a client by a token that expires soon; it is signed when the connection is open.
+
+    Args:
+        ttl: seconds until the token expires.
+        options: those of `connect`.
+
+    Returns:
+        The client, and when its token expires, in Unix seconds.
+    """
+    client = await connect(server, connected=False, **options)
+    expires_at = time.time() + ttl
+    claims = {"sub": user, "exp": expires_at} | ({} if info is None else {"info": info})
+    client.client = (await client.result("connect", {"token": sign(claims)}))["client"]
+    return client, expires_at

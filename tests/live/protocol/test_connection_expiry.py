@@ -18,33 +18,15 @@ from tests.live.configurations import (
     Connect,
     Serve,
 )
-from tests.live.signing import sign
-from tests.protocol_client import ProtocolClient
-from tests.server import Server
+from tests.live.signing import connect_expiring, sign
 
 CLOSE_DELAY = MAIN["client_expired_close_delay"]
-
-
-async def connect_for(connect: Connect, server: Server, ttl: float) -> tuple[ProtocolClient, float]:
-    """Connect a client by a token that is signed when its connection is open.
-
-    Args:
-        ttl: seconds until the token expires.
-
-    Returns:
-        The client, and when its token expires, in Unix seconds.
-    """
-    client: ProtocolClient = await connect(server, connected=False)
-    expires_at = time.time() + ttl
-    token = sign({"sub": "17", "exp": expires_at})
-    client.client = (await client.result("connect", {"token": token}))["client"]
-    return client, expires_at
 
 
 async def test_connection_is_closed_after_expiry_and_the_window_to_refresh(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
-    client, expires_at = await connect_for(connect, serve(**MAIN), 0.5)
+    client, expires_at = await connect_expiring(connect, serve(**MAIN), 0.5)
 
     assert await client.closed() == EXPIRED
 
@@ -54,7 +36,7 @@ async def test_connection_is_closed_after_expiry_and_the_window_to_refresh(
 async def test_connection_works_within_the_window_to_refresh(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
-    client, expires_at = await connect_for(connect, serve(**MAIN), 0.3)
+    client, expires_at = await connect_expiring(connect, serve(**MAIN), 0.3)
     while time.time() < expires_at:
         await client.result("ping")
 
@@ -67,8 +49,8 @@ async def test_refreshed_connection_outlives_its_first_expiry(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     server = serve(**MAIN)
-    client, _ = await connect_for(connect, server, 0.5)
-    witness, _ = await connect_for(connect, server, 0.5)
+    client, _ = await connect_expiring(connect, server, 0.5)
+    witness, _ = await connect_expiring(connect, server, 0.5)
 
     result = await client.result("refresh", {"token": connection_token("17", ttl=300)})
 
@@ -92,7 +74,7 @@ async def test_refresh_shortens_the_life_of_a_connection_too(
 async def test_refresh_by_a_token_without_exp_leaves_the_old_expiry_running(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
-    client, _ = await connect_for(connect, serve(**MAIN), 0.5)
+    client, _ = await connect_expiring(connect, serve(**MAIN), 0.5)
 
     result = await client.result("refresh", {"token": connection_token("17")})
 

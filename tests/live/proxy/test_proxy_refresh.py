@@ -14,20 +14,18 @@ import pytest
 from tests.conftest import connection_token
 from tests.live.configurations import BAD_REQUEST, EXPIRED, Connect, Serve
 from tests.live.proxy.application import Answer, Application, Request, refreshing
-from tests.live.signing import sign
+from tests.live.signing import connect_expiring
 from tests.protocol_client import ProtocolClient
 from tests.server import Server, wait_until
+
+SOON = 0.5
+"""Seconds until a connection expires."""
 
 
 @pytest.fixture
 def server(serve: Serve, application: Application) -> Server:
     """A server that asks the application; it runs before a test makes its tokens."""
     return serve(**refreshing(application))
-
-
-def token_for(user: str, seconds: float, **claims: Any) -> str:
-    """A connection token that expires so soon."""
-    return sign({"sub": user, "exp": time.time() + seconds, **claims})
 
 
 def in_an_hour() -> int:
@@ -59,9 +57,7 @@ async def test_body_says_user_and_is_sent_when_the_connection_expires(
     server: Server, connect: Connect, application: Application, format_name: str, unique: str
 ) -> None:
     application.answer("/refresh", {"result": {"expire_at": in_an_hour()}})
-    expires_at = time.time() + 0.5
-    token = sign({"sub": unique, "exp": expires_at})
-    client = await connect(server, token=token)
+    client, expires_at = await connect_expiring(connect, server, SOON, unique)
 
     (request,) = await asked(application)
 
@@ -76,11 +72,8 @@ async def test_body_says_user_and_is_sent_when_the_connection_expires(
 async def test_headers_of_the_handshake_are_passed_on(
     server: Server, connect: Connect, application: Application
 ) -> None:
-    await connect(
-        server,
-        token=token_for("17", 0.5),
-        additional_headers={"Cookie": "session=1", "X-Other": "stays here"},
-    )
+    headers = {"Cookie": "session=1", "X-Other": "stays here"}
+    await connect_expiring(connect, server, SOON, additional_headers=headers)
 
     (request,) = await asked(application)
 
@@ -94,7 +87,7 @@ async def test_connection_without_an_expiry_is_not_asked_about(
 ) -> None:
     application.answer("/refresh", {"result": {"expire_at": in_an_hour()}})
     lasting = await connect(server, token=connection_token("17"))
-    expiring = await connect(server, token=token_for("18", 0.5))
+    expiring, _ = await connect_expiring(connect, server, SOON, "18")
 
     requests = await asked(application)
 
@@ -155,7 +148,7 @@ async def test_connection_is_asked_about_again_at_its_new_expiry(
         return Answer({"result": {"expire_at": new_expiry[-1]}})
 
     application.answers["/refresh"] = refresh
-    client = await connect(server, token=token_for("17", 0.5))
+    client, _ = await connect_expiring(connect, server, SOON)
 
     await asked(application, 2)
 
@@ -187,8 +180,8 @@ async def test_info_replaces_the_connection_info(
     before_seen = threading.Event()
     body = {"result": {"expire_at": in_an_hour(), **given}}
     application.answer("/refresh", body, when=before_seen)
-    token = token_for("17", 0.5, info={"name": "old"})
-    client = await connect(server, token=token, query=query)
+    old = {"name": "old"}
+    client, _ = await connect_expiring(connect, server, SOON, info=old, query=query)
     assert await conn_info(client, f"present:{unique}before") == {"name": "old"}
     before_seen.set()
 
@@ -225,9 +218,7 @@ async def test_answer_without_a_new_expiry_closes_as_expired(
     server: Server, connect: Connect, application: Application, answer: dict[str, Any]
 ) -> None:
     application.answer("/refresh", answer)
-    expires_at = time.time() + 0.5
-    token = sign({"sub": "17", "exp": expires_at})
-    client = await connect(server, token=token)
+    client, expires_at = await connect_expiring(connect, server, SOON)
 
     # at once, without the window of clients that refresh by themselves
     assert await client.closed() == EXPIRED
@@ -253,7 +244,7 @@ async def test_error_and_disconnect_beside_a_result_are_ignored(
 ) -> None:
     result = {"expire_at": in_an_hour(), "info": "renewed"}
     application.answer("/refresh", {**refusal, "result": result})
-    client = await connect(server, token=token_for("17", 0.5))
+    client, _ = await connect_expiring(connect, server, SOON)
 
     await asked(application)
 
@@ -286,7 +277,7 @@ async def test_failed_call_leaves_the_connection_open(
     server: Server, connect: Connect, application: Application, failure: Answer
 ) -> None:
     application.answers["/refresh"] = failure
-    client = await connect(server, token=token_for("17", 0.5))
+    client, _ = await connect_expiring(connect, server, SOON)
 
     await known_to_ask_later(server, client)
 
@@ -300,7 +291,7 @@ async def test_base64_that_is_none_fails_the_call(
     server: Server, connect: Connect, application: Application
 ) -> None:
     application.answer("/refresh", {"result": {"expire_at": in_an_hour(), "b64info": "???"}})
-    client = await connect(server, token=token_for("17", 0.5), query="encoding=binary")
+    client, _ = await connect_expiring(connect, server, SOON, query="encoding=binary")
 
     await known_to_ask_later(server, client)
 
@@ -318,7 +309,8 @@ async def test_slow_endpoint_stalls_neither_the_client_nor_others(
 ) -> None:
     release = threading.Event()
     application.answer("/refresh", {"result": {"expire_at": in_an_hour()}}, when=release)
-    client, other = await connect(server, token=token_for("17", 0.5)), await connect(server)
+    other = await connect(server)
+    client, _ = await connect_expiring(connect, server, SOON)
     await asyncio.to_thread(wait_until, lambda: application.waiting == 1)
 
     try:
@@ -334,7 +326,7 @@ async def test_client_that_left_while_the_endpoint_thinks_is_gone(
 ) -> None:
     release = threading.Event()
     application.answer("/refresh", {"result": {"expire_at": in_an_hour()}}, when=release)
-    client = await connect(server, token=token_for("17", 0.5))
+    client, _ = await connect_expiring(connect, server, SOON)
     await client.result("subscribe", {"channel": f"present:{unique}"})
     await asyncio.to_thread(wait_until, lambda: application.waiting == 1)
 
