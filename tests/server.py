@@ -25,11 +25,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from tests.ports import free_port
 from tests.processes import start_python
 
 ROOT = Path(__file__).resolve().parent.parent
-START_TIMEOUT = 30.0
-STOP_TIMEOUT = 15.0
+START_TIMEOUT = 60.0
+STOP_TIMEOUT = 30.0
+TIMEOUT = 20.0
+"""Seconds after which what does not come is taken for missing; on a busy machine much takes long.
+
+It is less than what the service does by itself after 25 seconds: pings, renewals of presence.
+"""
 
 SECRET = "a secret that is long enough for HMAC SHA-256"
 API_KEY = "the-key-of-the-server-api"
@@ -235,7 +241,7 @@ class Server(ListeningProcess):
         )
         # the certificate is made anew for every server
         tls = ssl._create_unverified_context() if self._tls else None
-        with urllib.request.urlopen(request, timeout=10, context=tls) as response:
+        with urllib.request.urlopen(request, timeout=TIMEOUT, context=tls) as response:
             reply: dict[str, Any] = json.loads(response.read())
             return reply
 
@@ -245,20 +251,12 @@ class Server(ListeningProcess):
         assert reply == {"result": {}}, reply
 
 
-def wait_until(condition: Any, timeout: float = 10.0, what: str = "the condition") -> None:
+def wait_until(condition: Any, timeout: float = TIMEOUT, what: str = "the condition") -> None:
     """Poll a condition that nothing announces; fails loudly when it does not come true."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come true in {timeout} s"
         time.sleep(0.01)
-
-
-def free_port() -> int:
-    """A port nobody listens on just now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def write_certificate(directory: Path, address: str = "127.0.0.1") -> None:

@@ -8,7 +8,7 @@ from tests.engine.layered_nodes import LAYERS, OWN, SHARDS
 KINDS = [OWN, SHARDS, *(name for name in LAYERS if "drops" not in name)]
 """Layers that drop may drop direct messages: nothing is promised for those."""
 
-TIMEOUT = 10.0
+TIMEOUT = 20.0
 SHORT_TIMEOUT = 0.2
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import httpx
 
 from tests.install.site import PASSWORD, USER, Site
+from tests.ports import free_port
 from tests.protocol_client import ProtocolClient, open_client
-from tests.server import free_port, wait_until
+from tests.server import wait_until
 
 TIMEOUT = 30.0
 """Seconds; modules are compiled at the first start."""

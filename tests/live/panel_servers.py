@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 
 from tests.live.panel_site import OPERATOR, PASSWORD
+from tests.ports import free_port
 from tests.ready_site import manage
-from tests.redis_server import free_low_port
 from tests.server import API_KEY, SECRET, Server
 
 VIEWER = "viewer"
@@ -65,7 +65,7 @@ class PanelServer:
         }
         if redis_url:
             self._environment["SERVICE_REDIS_URL"] = redis_url
-        self._port = free_low_port()
+        self._port = free_port()
         self.server = self._start()
 
     def _start(self) -> Server:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.server import Server
 
-TIMEOUT = 15.0
+TIMEOUT = 20.0
 
 
 class Answer(NamedTuple):

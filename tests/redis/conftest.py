@@ -13,9 +13,10 @@ import pytest
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
+from tests.ports import refusing_port
 from tests.redis.listening import Listener
 from tests.redis.scripted_server import ScriptedServer
-from tests.redis_server import RedisServer, free_low_port
+from tests.redis_server import RedisServer
 from tests.server import write_certificate
 from tests.tcp_proxy import TcpProxy
 
@@ -110,7 +111,7 @@ async def tls_proxy(redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[
 @pytest.fixture
 def unused_url() -> str:
     """The URL of a Redis that is not there."""
-    return f"redis://127.0.0.1:{free_low_port()}/0"
+    return f"redis://127.0.0.1:{refusing_port()}/0"
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import hiredis
 
-TIMEOUT = 15.0
+TIMEOUT = 20.0
 OK = b"+OK\r\n"
 
 

@@ -48,7 +48,7 @@ async def turns(number: int = 5) -> None:
 
 async def eventually(condition: Callable[[], bool]) -> None:
     """Wait until a condition holds; works also while the loop's clock stands still."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"
         await asyncio.sleep(0)

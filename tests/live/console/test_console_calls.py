@@ -17,8 +17,9 @@ from pytest_django import Settings
 
 from tests.live.configurations import FORCED, Connect
 from tests.live.console.command import KEYS, call, run, run_here
+from tests.ports import refusing_port
 from tests.redis_server import RedisServer
-from tests.server import Server, free_port
+from tests.server import Server
 
 OPTIONS: dict[str, Any] = {
     "presence": True,
@@ -197,7 +198,7 @@ def test_memory_engine_without_a_url_leads_to_the_url(tmp_path: Path) -> None:
 
 
 def test_redis_that_is_away_is_said_without_its_password(tmp_path: Path) -> None:
-    url = f"redis://:hidden@127.0.0.1:{free_port()}/0"
+    url = f"redis://:hidden@127.0.0.1:{refusing_port()}/0"
 
     finished = run(tmp_path, {"redis_url": url}, "info")
 
@@ -242,7 +243,7 @@ def test_nothing_that_listens_is_said(settings: Settings) -> None:
     settings.REALTIME = KEYS
 
     with pytest.raises(CommandError, match="nothing listens there"):
-        call("info", "--url", f"http://127.0.0.1:{free_port()}")
+        call("info", "--url", f"http://127.0.0.1:{refusing_port()}")
 
 
 def test_certificate_that_nobody_knows_is_said(

@@ -27,7 +27,8 @@ from tests.live.console.command import (
     without_header,
 )
 from tests.live.site_process import site as site_process
-from tests.server import API_KEY, SECRET, Server, free_port
+from tests.ports import free_port, refusing_port
+from tests.server import API_KEY, SECRET, Server
 
 NETWORK = ("service", "upgrade", "origin", "connect", "close reason", "api", "server", "clock")
 
@@ -71,7 +72,7 @@ def test_proxy_that_passes_everything_on_passes(own_options: None, serve: Serve)
 
 
 def test_service_that_is_not_there_fails_and_ends_the_visit(own_options: None) -> None:
-    found = visit(f"http://127.0.0.1:{free_port()}")
+    found = visit(f"http://127.0.0.1:{refusing_port()}")
 
     assert found["service"]["status"] == "fail"
     assert "nothing listens there" in found["service"]["found"]

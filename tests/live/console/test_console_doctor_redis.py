@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.live.console.command import Findings, examine, examine_alone, front_proxy, statuses
-from tests.redis_server import RedisServer, free_low_port
+from tests.ports import refusing_port
+from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
 
 KEPT: dict[str, Any] = {"history_size": 5, "history_lifetime": 60}
@@ -49,7 +50,7 @@ def test_redis_without_a_disk_is_weighed_by_what_is_kept(
 
 
 def test_redis_that_is_away_fails_and_nothing_more_is_asked() -> None:
-    found = examine({"redis_url": f"redis://127.0.0.1:{free_low_port()}/0"})
+    found = examine({"redis_url": f"redis://127.0.0.1:{refusing_port()}/0"})
 
     assert found["redis"]["status"] == "fail"
     assert [name for name in found if name.startswith("redis ")] == []
@@ -93,7 +94,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Findings]:
         with front_proxy(servers["plain"].port, delay=0.01) as proxy:
             urls = {kind: server.url for kind, server in servers.items()}
             urls["far away"] = f"redis://127.0.0.1:{proxy.port}/0"
-            urls["away"] = f"redis://127.0.0.1:{free_low_port()}/0"
+            urls["away"] = f"redis://127.0.0.1:{refusing_port()}/0"
             found = examine_alone(
                 tmp_path_factory.mktemp("site"), {"redis_url": ",".join(urls.values())}
             )

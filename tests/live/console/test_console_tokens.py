@@ -17,7 +17,8 @@ from pytest_django import Settings
 
 from tests.live.configurations import Connect, Serve
 from tests.live.console.command import call, call_json, run
-from tests.server import SECRET, free_port
+from tests.ports import refusing_port
+from tests.server import SECRET
 
 OPTIONS: dict[str, Any] = {"presence": True}
 WEEK = 7 * 86400
@@ -277,7 +278,7 @@ def test_token_is_read_from_standard_input(tmp_path: Path) -> None:
 
 
 def test_key_set_that_cannot_be_fetched_is_no_verdict(settings: Settings) -> None:
-    settings.REALTIME = {"token_jwks_public_endpoint": f"http://127.0.0.1:{free_port()}/"}
+    settings.REALTIME = {"token_jwks_public_endpoint": f"http://127.0.0.1:{refusing_port()}/"}
     token = jwt.encode({"sub": "17"}, RSA_KEY, "RS256", headers={"kid": "1"})
 
     with pytest.raises(CommandError, match="The token cannot be checked"):

@@ -16,9 +16,9 @@ import httpx
 import pytest
 
 from tests.conftest import require
+from tests.ports import free_port
 from tests.protocol_client import open_client
 from tests.ready_site import ReadySite, manage
-from tests.server import free_port
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from tests.live.configurations import INVALID_TOKEN, MAIN, TOKEN_EXPIRED, Connect, Options, Serve
 from tests.live.signing import base64url, sign
-from tests.server import Server, free_port
+from tests.ports import refusing_port
+from tests.server import Server
 
 FAR = 4102444800  # the year 2100
 
@@ -254,7 +255,7 @@ async def test_public_key_is_no_secret_for_hmac_and_other_keys_are_refused(
 async def test_while_no_key_set_can_be_fetched_clients_come_back_and_the_log_says_why(
     own_server: Serve, connect: Connect
 ) -> None:
-    server = own_server(token_jwks_public_endpoint=f"http://127.0.0.1:{free_port()}/keys")
+    server = own_server(token_jwks_public_endpoint=f"http://127.0.0.1:{refusing_port()}/keys")
     token = jwt.encode({"sub": "17"}, RSA_KEY, "RS256", headers={"kid": "1"})
 
     for _ in range(2):

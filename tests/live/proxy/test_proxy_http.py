@@ -6,7 +6,7 @@ import pytest
 
 from tests.live.configurations import Connect, Serve
 from tests.live.proxy.application import Answer, Application, Request, ask, proxied, refreshing
-from tests.server import free_port
+from tests.ports import refusing_port
 
 # redirects, as the default of the reference server's HTTP client
 
@@ -151,7 +151,7 @@ async def test_authorization_of_the_client_wins_over_credentials_of_the_url(
 async def test_proxy_of_the_environment_is_not_used(
     own_server: Serve, connect: Connect, application: Application, unique: str
 ) -> None:
-    nowhere = f"http://127.0.0.1:{free_port()}"
+    nowhere = f"http://127.0.0.1:{refusing_port()}"
     environment = {"HTTP_PROXY": nowhere, "http_proxy": nowhere, "ALL_PROXY": nowhere}
     client = await connect(own_server(environment=environment, **proxied(application)))
 

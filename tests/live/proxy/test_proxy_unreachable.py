@@ -9,7 +9,8 @@ import pytest
 
 from tests.live.configurations import NAMESPACES, Connect, Serve
 from tests.live.proxy.application import INTERNAL_ERROR, Application, ask, client_for
-from tests.server import Server, free_port, wait_until, write_certificate
+from tests.ports import refusing_port
+from tests.server import Server, wait_until, write_certificate
 
 
 class Site(NamedTuple):
@@ -30,7 +31,7 @@ def site(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
     server = serve(
         environment={"SSL_CERT_FILE": str(directories[0] / "certificate.pem")},
         namespaces=NAMESPACES,
-        proxy_connect_endpoint=f"http://127.0.0.1:{free_port()}/connect",
+        proxy_connect_endpoint=f"http://127.0.0.1:{refusing_port()}/connect",
         proxy_subscribe_endpoint="http://nobody.invalid/subscribe",
         proxy_publish_endpoint=untrusted.url("/publish"),
         proxy_rpc_endpoint=trusted.url("/rpc"),
