@@ -77,8 +77,9 @@ def application(
             (`ProtocolTypeRouter`), or middleware around either. It gets lifespan events, too.
         websocket: the site's own WebSocket routes, for every path that is not ours. Default:
             `django_application`.
-        api: answer the server API here instead of in the REST framework view. Turn it off if
-            middleware of the site must see those requests.
+        api: answer the server API here instead of in the REST framework view, for its path at
+            every host. Turn it off if middleware of the site must see those requests, or if another
+            host of the site has a view of its own at this path.
         settle_heap: call `garbage_collector.freeze_gc` when serving begins; for processes that only
             serve. `python -m realtime` does it by itself.
 

@@ -7,6 +7,8 @@ requests that decide less.
 - daphne has no lifespan events. Its reactor has an event for its end.
 - daphne takes in the whole body of any request, and lets clients name the path at which the site is
   mounted.
+- daphne offers HTTP/2 where TLS ends at it and the package h2 is there. Twisted has other requests
+  for it, to which none of this applies, and WebSockets do not work over it. So it is not offered.
 
 `install` puts subclasses of daphne's WebSocket protocol and HTTP request into daphne, if daphne is
 loaded and has everything that they need. Otherwise plain ASGI is used, and `problem` returns the
@@ -88,11 +90,18 @@ def install(rule: BodyRule | None = None) -> bool:
         factory.protocol = ours.ProtocolOfFactory()
         http: Any = importlib.import_module("daphne.http_protocol")
         http.WebRequest = requests.GuardedRequest
+        # over HTTP/2 no limit of ours would hold
+        http.HTTPFactory.acceptableProtocols = _offer_http_1
         channels = importlib.import_module("realtime.transports.servers.daphne_channel")
         if channels.fits():
             http.HTTPFactory.protocol = channels.make_channel
         _live_with_reactor()
     return True
+
+
+def _offer_http_1(factory: Any) -> list[bytes]:
+    """Return the protocols that daphne's HTTPFactory offers to clients that come by TLS."""
+    return [b"http/1.1"]
 
 
 def _live_with_reactor() -> None:

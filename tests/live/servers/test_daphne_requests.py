@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 from collections.abc import Callable
 
 import pytest
@@ -169,3 +171,19 @@ async def test_bodies_of_the_site_have_a_limit_of_their_own(serve: Callable[...,
         statuses.append(exchange.status)
 
     assert statuses == [200, 413]
+
+
+# HTTP/2
+
+
+def test_http_2_is_not_offered(serve: Callable[..., Server]) -> None:
+    """Over HTTP/2 daphne takes in bodies whatever the head says, and serves no WebSockets."""
+    server = serve(server="daphne-tls")
+    tls = ssl._create_unverified_context()
+    tls.set_alpn_protocols(["h2", "http/1.1"])
+
+    with (
+        socket.create_connection(("127.0.0.1", server.port), 10) as connection,
+        tls.wrap_socket(connection) as secured,
+    ):
+        assert secured.selected_alpn_protocol() == "http/1.1"
