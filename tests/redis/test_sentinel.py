@@ -86,7 +86,7 @@ async def test_sentinel_that_hangs_leaves_time_to_the_next(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         entry["sentinels"].insert(0, silent.getsockname())
 
-        assert await ask(entry, "PING") == b"PONG"
+        assert await ask(entry, "PING", timeouts=Timeouts(connect=2.0)) == b"PONG"
 
 
 def naming(masters: list[RedisServer]) -> Callable[[list[bytes]], bytes]:
