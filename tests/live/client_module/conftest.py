@@ -40,6 +40,12 @@ def seq_server(serve: Callable[..., Server], site: dict[str, str]) -> Server:
 
 
 @pytest.fixture
+def hasty_server(serve: Callable[..., Server], site: dict[str, str]) -> Server:
+    """As `server`; it closes expired connections a second later."""
+    return serve(environment=site, **OPTIONS, client_expired_close_delay=1)
+
+
+@pytest.fixture
 async def page(server: Server, chromium: Chrome) -> AsyncIterator[ClientPage]:
     """The page, loaded from `server`. Errors that nobody caught fail the test."""
     page = await ClientPage(chromium).open(server.address)

@@ -27,8 +27,6 @@ KEPT = 5
 
 OPTIONS: dict[str, Any] = {
     "v3_use_offset": True,
-    "client_expired_close_delay": 1,
-    "client_expired_sub_close_delay": 1,
     "namespaces": [
         {"name": "lounge"},
         {"name": "odd"},

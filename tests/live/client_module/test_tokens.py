@@ -13,7 +13,10 @@ from tests.live.lounge import log_in
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
-TIMEOUT = 10.0
+TIMEOUT = 20.0
+
+SOON = 3
+"""Seconds in which tokens expire: up to one less is left, and a page has to connect in that."""
 
 TOKENS = """{
     getToken: async () => {
@@ -174,7 +177,7 @@ async def test_token_is_renewed_when_it_expires(
 ) -> None:
     channel = f"chat:{unique}"
     renewed = connection_token("17", ttl=300, info={"renewed": True})
-    token = connection_token("17", ttl=2)
+    token = connection_token("17", ttl=SOON)
     await page.connected(server.socket, TOKENS, token=token, answers=[renewed])
     await page.subscribe(channel)
     assert await conn_info(page, channel) is None
@@ -189,7 +192,7 @@ async def test_token_is_renewed_when_it_expires(
 
 
 async def test_renewal_that_fails_is_tried_again(server: Server, page: ClientPage) -> None:
-    token = connection_token("17", ttl=2)
+    token = connection_token("17", ttl=SOON)
     answers = ["error", connection_token("17", ttl=300)]
     await page.connected(server.socket, TOKENS, token=token, answers=answers)
 
@@ -202,11 +205,12 @@ async def test_renewal_that_fails_is_tried_again(server: Server, page: ClientPag
 
 
 async def test_client_that_was_closed_as_expired_connects_with_a_new_token(
-    server: Server, page: ClientPage
+    hasty_server: Server, page: ClientPage
 ) -> None:
     """The renewal hangs until the server has closed the connection."""
-    token = connection_token("17", ttl=2)
-    await page.connected(server.socket, HANGING, token=token, good=connection_token("17"))
+    token = connection_token("17", ttl=SOON)
+    await page.open(hasty_server.address)
+    await page.connected(hasty_server.socket, HANGING, token=token, good=connection_token("17"))
 
     lost = await page.event("disconnect")
     await page.event("connect")
