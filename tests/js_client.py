@@ -36,12 +36,15 @@ SOCKJS = {"pingInterval": 250, "sockjsTimeout": 10_000}
 notices at the next ping; and a busy machine may need more than 0.6 s for two requests."""
 
 
+SOON = 3
+"""Seconds in which tokens expire: up to one less is left, and a client has to connect in that."""
+
 KEPT = 5
 """Publications kept per channel in the namespace "rec"."""
 
 OPTIONS: dict[str, Any] = {
-    "client_expired_close_delay": 1,
-    "client_expired_sub_close_delay": 1,
+    "client_expired_close_delay": 2,
+    "client_expired_sub_close_delay": 2,
     "namespaces": [
         {
             "name": "chat",

@@ -12,7 +12,7 @@ from tests.server import SECRET, Server
 
 OPTIONS: dict[str, Any] = {
     "v3_use_offset": True,
-    "client_expired_close_delay": 1,
+    "client_expired_close_delay": 2,
     "publish": True,
     "namespaces": [
         {"name": "lounge", "presence": True, "join_leave": True},

@@ -325,7 +325,7 @@ CONNECT = """
 
 
 @pytest.mark.parametrize(
-    ("ttl", "method"), [(-10, 0), (2, 10)], ids=["expired before connect", "refreshed in time"]
+    ("ttl", "method"), [(-10, 0), (4, 10)], ids=["expired before connect", "refreshed in time"]
 )
 def test_page_renews_its_token(site: ReadySite, page: Page, ttl: int, method: int) -> None:
     config = load({"token_hmac_secret_key": site.secret("token_hmac_secret_key")})

@@ -20,7 +20,7 @@ from tests.js_builds import (
     over_every_transport,
     over_websocket,
 )
-from tests.js_client import FindNode, JsClient, NewClient, open_driver
+from tests.js_client import SOON, FindNode, JsClient, NewClient, open_driver
 from tests.live.conftest import NewProxy
 from tests.server import Server, wait_until
 from tests.tcp_proxy import TcpProxy
@@ -193,9 +193,9 @@ async def test_client_with_an_expired_token_refreshes_it_and_connects(
 async def test_expiring_connection_asks_for_a_token_each_time_it_expires(
     connect_js: NewClient, unique: str
 ) -> None:
-    client = await connect_js(token=connection_token(unique, ttl=2))
+    client = await connect_js(token=connection_token(unique, ttl=SOON))
 
-    await client.refresh_with(connection_token(unique, ttl=2))
+    await client.refresh_with(connection_token(unique, ttl=SOON))
     await client.refresh_with(connection_token(unique, ttl=300))
 
     await client.settle()
@@ -206,7 +206,7 @@ async def test_expiring_connection_asks_for_a_token_each_time_it_expires(
 async def test_refreshed_connection_outlives_one_that_is_not(
     connect_js: NewClient, unique: str
 ) -> None:
-    token = connection_token(unique, ttl=2)
+    token = connection_token(unique, ttl=SOON)
     refreshed, forgotten = await connect_js(token=token), await connect_js(token=token)
 
     await refreshed.refresh_with(connection_token(unique, ttl=300))
@@ -219,7 +219,7 @@ async def test_refreshed_connection_outlives_one_that_is_not(
 async def test_refresh_with_an_invalid_token_ends_the_connection(
     connect_js: NewClient, unique: str
 ) -> None:
-    client = await connect_js(token=connection_token(unique, ttl=2))
+    client = await connect_js(token=connection_token(unique, ttl=SOON))
 
     await client.refresh_with("not.a.token")
 

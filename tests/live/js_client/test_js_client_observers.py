@@ -6,7 +6,7 @@ from realtime.auth import issue
 from realtime.config import sources
 from tests.conftest import connection_token
 from tests.js_builds import over_both_formats
-from tests.js_client import NewClient
+from tests.js_client import SOON, NewClient
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -56,12 +56,12 @@ async def test_observer_is_not_present_and_may_not_publish(
 async def test_observer_whose_token_expires_goes_on_with_a_new_one(
     connect_js: NewClient, server: Server, unique: str
 ) -> None:
-    client = await connect_js(token=watching(unique, ttl=2))
+    client = await connect_js(token=watching(unique, ttl=SOON))
 
     await client.refresh_with(watching(unique))
 
     # the window to refresh is over when a connection that did not use it is closed
-    late = await connect_js(token=watching(unique, ttl=2))
+    late = await connect_js(token=watching(unique, ttl=SOON))
     await late.event("disconnect")
     server.publish(unique, 1)
     assert await client.publication(unique) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import connection_token, subscription_token
 from tests.js_builds import over_both_formats, over_websocket
-from tests.js_client import NewClient
+from tests.js_client import SOON, NewClient
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -119,9 +119,9 @@ async def test_expiring_subscription_asks_for_a_token_each_time_it_expires(
 ) -> None:
     channel = f"${unique}"
     client = await connect_js()
-    await client.subscribe(channel, ttl=2)
+    await client.subscribe(channel, ttl=SOON)
 
-    for ttl in (2, 300):
+    for ttl in (SOON, 300):
         question = await client.grant(ttl=ttl)
         assert question.data == {"client": client.id, "channels": [channel]}
 
@@ -135,8 +135,8 @@ async def test_refreshed_subscription_outlives_one_that_is_not(
 ) -> None:
     channel = f"${unique}"
     refreshed, forgotten = await connect_js(), await connect_js()
-    await forgotten.subscribe(channel, ttl=2)
-    await refreshed.subscribe(channel, ttl=2)
+    await forgotten.subscribe(channel, ttl=SOON)
+    await refreshed.subscribe(channel, ttl=SOON)
 
     await refreshed.grant(ttl=300)
 
@@ -154,8 +154,8 @@ async def test_kept_subscription_does_not_expire_with_its_token(
     """The claim `eto`: the other client shows that the time has passed."""
     channel = f"${unique}"
     kept, forgotten = await connect_js(), await connect_js()
-    await kept.subscribe(channel, ttl=2, keep_subscription=True)
-    await forgotten.subscribe(channel, ttl=2)
+    await kept.subscribe(channel, ttl=SOON, keep_subscription=True)
+    await forgotten.subscribe(channel, ttl=SOON)
 
     await forgotten.event("disconnect")
 

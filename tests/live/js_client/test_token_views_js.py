@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import connection_token
 from tests.js_builds import JSON, Build
-from tests.js_client import TIMEOUT, Driver, JsClient
+from tests.js_client import SOON, TIMEOUT, Driver, JsClient
 from tests.live.hooks_site import Visitor, environment
 from tests.live.lounge import ANONYMOUS, OPTIONS, log_in
 from tests.server import Server
@@ -68,7 +68,7 @@ async def test_expiring_connection_is_refreshed_by_the_view(
     server: Server, open_page: NewPage, unique: str
 ) -> None:
     visitor, pk = log_in(server)
-    client = await open_page(server, visitor, connection_token(pk, ttl=2))
+    client = await open_page(server, visitor, connection_token(pk, ttl=SOON))
     await client.connect()
     await client.subscribe(unique)
     assert await conn_info(client, unique) is None
@@ -96,7 +96,7 @@ async def test_page_with_an_expired_token_connects_with_one_of_the_view(
 
 async def test_page_of_somebody_who_logged_out_gives_up(server: Server, open_page: NewPage) -> None:
     visitor, pk = log_in(server)
-    client = await open_page(server, visitor, connection_token(pk, ttl=2))
+    client = await open_page(server, visitor, connection_token(pk, ttl=SOON))
     await client.connect()
     visitor.log_out()
 
@@ -108,7 +108,7 @@ async def test_page_of_somebody_who_logged_out_goes_on_as_nobody_where_that_is_a
     anonymous: Server, open_page: NewPage, unique: str
 ) -> None:
     visitor, pk = log_in(anonymous)
-    client = await open_page(anonymous, visitor, connection_token(pk, ttl=2))
+    client = await open_page(anonymous, visitor, connection_token(pk, ttl=SOON))
     await client.connect()
     visitor.log_out()
 

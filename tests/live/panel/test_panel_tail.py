@@ -320,7 +320,7 @@ def test_token_is_renewed_before_it_expires(page: TailPage, panel_site: Path, un
         page.until(
             lambda: page.browser.execute_script("return Boolean(window.giveToken)"), "a request"
         )
-        token = issue.observer_token(key, [channel], ttl=2)
+        token = issue.observer_token(key, [channel], ttl=4)
         page.browser.execute_script("window.giveToken(arguments[0])", token)
         refreshed = "return window.refreshed"
         page.until(lambda: page.browser.execute_script(refreshed), "the answer to a refresh")
