@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +204,15 @@ class RedisServer:
         """Every key, of all tests that share this server."""
         with self.client() as client:
             return {key.decode() for key in client.keys("*")}
+
+
+def replica_of(start: Callable[..., RedisServer], master: RedisServer) -> RedisServer:
+    """Start a replica, and return it when it is in sync. `start`: as `own_redis`."""
+    replica = start(arguments=["--replicaof", "127.0.0.1", str(master.port)])
+
+    def in_sync() -> bool:
+        with replica.client() as client:
+            return bool(client.info("replication").get("master_link_status") == "up")
+
+    wait_until(in_sync, TIMEOUT, "a replica in sync")
+    return replica

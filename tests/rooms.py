@@ -28,6 +28,7 @@ PURE = (
     "realtime.engine.redis.group_message",
     "realtime.engine.redis.keys",
     "realtime.engine.redis.records",
+    "realtime.redis.commands",
 )
 """No event loop, no I/O, no Django."""
 

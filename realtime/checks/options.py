@@ -35,6 +35,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "personal_boundary": "realtime.E023",
     "sockjs_iframe": "realtime.E025",
     "path": "realtime.E026",
+    "redis_wait_timeout": "realtime.E028",
     "ping_intervals": "realtime.E040",
     "channel_regex": "realtime.E041",
 }
@@ -67,6 +68,7 @@ def check_options(report: Report) -> list[CheckMessage]:
         `allow_user_limited_channels`.
     E025: `sockjs_iframe` without origins, or with a script that cannot be trusted.
     E026: `websocket_handler_prefix` or `sockjs_handler_prefix` does not begin with a slash.
+    E028: `redis_wait_timeout` is not less than `redis_read_timeout`.
     E040: `pong_timeout` is not less than `ping_interval`.
     E041: a `channel_regex` is not a regular expression.
     """

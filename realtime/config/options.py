@@ -177,6 +177,12 @@ class Config:
         "Begin new epochs after a restart or failover of Redis, because it may have lost the"
         " last publications.",
     )
+    redis_wait_replicas: int = option(
+        0, "Replicas that must have a publication before it counts as made; 0: off."
+    )
+    redis_wait_timeout: float = seconds(
+        0.5, "Seconds to wait for them; less than redis_read_timeout.", least=0.01
+    )
     channel_layer: str = option(
         "", "Alias in CHANNEL_LAYERS of the layer that delivers; empty: a layer of the service."
     )

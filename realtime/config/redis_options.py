@@ -92,6 +92,12 @@ def problems(config: Config) -> Iterator[Problem]:
     yield from _host_problems(config)
     yield from _sentinel_problems(config)
     yield from _meta_ttl_problems(config)
+    if config.redis_wait_replicas and config.redis_wait_timeout >= config.redis_read_timeout:
+        yield Problem(
+            "redis_wait_timeout",
+            "redis_wait_timeout is not less than redis_read_timeout.",
+            "Redis answers nothing else on that connection while it waits.",
+        )
 
 
 def _url_problems(config: Config) -> Iterator[Problem]:

@@ -14,6 +14,7 @@ from realtime.engine.redis.engine import RedisEngine, RedisStore
 from realtime.engine.redis.foreign import ForeignBlockingBus, ForeignLayer, ForeignNodeBus
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.engine.redis.redis_bus import RedisBus
+from realtime.redis.commands import Wait
 
 
 def is_shared(config: Config) -> bool:
@@ -86,4 +87,9 @@ class Engines:
 
 
 def _meta(config: Config) -> MetaSettings:
-    return MetaSettings(config.redis_history_meta_ttl, config.redis_epoch_per_run)
+    wait = Wait(config.redis_wait_replicas, int(config.redis_wait_timeout * 1000))
+    return MetaSettings(
+        config.redis_history_meta_ttl,
+        config.redis_epoch_per_run,
+        wait if wait.replicas else None,
+    )

@@ -33,9 +33,10 @@ from redis.exceptions import BusyLoadingError, MasterDownError, NoScriptError, R
 from redis.retry import Retry
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall
+from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
 from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
 from realtime.redis.link import MASTER_CHECK_INTERVAL, NoScript, master_is_elsewhere
+from realtime.redis.replicas import shortage
 
 MASTER_CHECK_SHARE = 20
 """After a question that took 0.1 s, the next one comes 2 s later: 20 times as long."""
@@ -105,11 +106,35 @@ class BlockingRedis:
             result = self.execute(*script.by_text(keys, arguments))
         return result
 
-    def run_many(self, requests: Iterable[Request]) -> list[Reply | EngineUnavailable]:
+    def run_confirmed(
+        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument], wait: Wait
+    ) -> R:
+        """Run a script, wait until replicas have what it wrote, and return its reply.
+
+        Raises:
+            EngineUnavailable, NoReply: as with `execute`.
+            TooFewReplicas: a NoReply; Redis ran the script, and may lose what it wrote.
+        """
+        reply, confirmed = self._exchange([script.by_digest(keys, arguments), wait.command()])
+        if isinstance(reply, NoScriptError):
+            reply, confirmed = self._exchange([script.by_text(keys, arguments), wait.command()])
+        result: R = self._checked(reply)
+        if (error := shortage(wait, self._host, confirmed)) is not None:
+            raise error
+        return result
+
+    def run_many(
+        self, requests: Iterable[Request], wait: Wait | None = None
+    ) -> list[Reply | EngineUnavailable]:
         """Make requests in this order in one round trip; others' commands may come in between.
 
+        Args:
+            requests: what to do.
+            wait: wait until replicas have all of it.
+
         Returns:
-            The reply to each request, or the exception that `execute` would raise for it.
+            The reply to each request, or the exception that `execute` would raise for it; or a
+            TooFewReplicas, a NoReply: Redis made the request, and may lose what it wrote.
 
         Raises:
             EngineUnavailable: Redis is away; nothing was sent.
@@ -117,10 +142,19 @@ class BlockingRedis:
         """
         known: set[str] = set()
         commands = [_command(request, known) for request in requests]
+        if not commands:
+            return []
+        error_of_all = None
+        if wait is None:
+            replies = self._exchange(commands)
+        else:
+            *replies, confirmed = self._exchange([*commands, wait.command()])
+            error_of_all = shortage(wait, self._host, confirmed)
         results = []
-        for reply in self._exchange(commands) if commands else ():
+        for reply in replies:
             try:
-                results.append(self._checked(reply))
+                result = self._checked(reply)
+                results.append(result if error_of_all is None else error_of_all)
             except EngineUnavailable as error:
                 results.append(error)
         return results

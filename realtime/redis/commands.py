@@ -61,5 +61,16 @@ class ScriptCall(NamedTuple, Generic[R]):
     arguments: Sequence[Argument]
 
 
+class Wait(NamedTuple):
+    """How many replicas must have a write before it counts as done, and for how long to wait."""
+
+    replicas: int
+    milliseconds: int
+
+    def command(self) -> Command:
+        """Return the command; its reply is the number of replicas."""
+        return b"WAIT", self.replicas, self.milliseconds
+
+
 Request = Command | ScriptCall[Any]
 """One round trip."""

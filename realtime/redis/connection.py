@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.commands import Argument, Reply, Script
+from realtime.redis.commands import Argument, Reply, Script, Wait
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.link import Link, NoScript, encode
+from realtime.redis.replicas import ReplicaWaits
 
 R = TypeVar("R")
 Send = Callable[[Link], asyncio.Future[Reply]]
@@ -28,6 +29,8 @@ class Connection:
         self._host = host
         self._timeouts = timeouts
         self._link: Link | None = None
+        self._waits: ReplicaWaits | None = None
+        """Of the last link on which a caller waited for replicas."""
         self._attempt: asyncio.Task[None] | None = None
         self._waiting: list[tuple[asyncio.Future[asyncio.Future[Reply]], Send]] = []
         """Callers that wait for a link, in order, and what each will send."""
@@ -72,6 +75,48 @@ class Connection:
                 del reply
         result: R = reply
         return result
+
+    async def run_confirmed(
+        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument], wait: Wait
+    ) -> R:
+        """Run a script, and wait until replicas have what it wrote.
+
+        Order and errors as with `run`.
+
+        Raises:
+            TooFewReplicas: a NoReply; Redis ran the script, and may lose what it wrote.
+        """
+        reply, shortage = await self._confirmed(
+            lambda link: _send(link, script, keys, arguments), wait
+        )
+        if isinstance(reply, NoScript):
+            command = script.by_text(keys, arguments)
+            reply, shortage = await self._confirmed(lambda link: link.send(encode(command)), wait)
+        error = reply if isinstance(reply, EngineUnavailable) else shortage
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error, reply, shortage
+        result: R = reply
+        return result
+
+    async def _confirmed(self, send: Send, wait: Wait) -> tuple[Reply, EngineUnavailable | None]:
+        """Return the reply of what `send` sends, and why replicas may not have it."""
+
+        def send_both(link: Link) -> asyncio.Future[Reply]:
+            reply = send(link)
+            waits = self._waits
+            if waits is None or waits.link is not link:
+                waits = self._waits = ReplicaWaits(self._host, link)
+            return asyncio.gather(reply, waits.confirmed(wait))
+
+        link = self._link
+        if link is None or link.lost is not None:
+            replies = await (await self._connect(send_both))
+        else:
+            replies = await send_both(link)
+        return (replies, None) if isinstance(replies, EngineUnavailable) else tuple(replies)
 
     async def close(self) -> None:
         """Fail the callers that wait, and close; bounded in time. Later calls fail, too."""

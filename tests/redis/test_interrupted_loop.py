@@ -14,6 +14,7 @@ from typing import Protocol
 import pytest
 
 from realtime.errors import EngineUnavailable
+from realtime.redis.commands import Script, Wait
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.pubsub import PubSub
@@ -22,6 +23,7 @@ from tests.redis_server import RedisServer
 from tests.server import wait_until
 
 TIMEOUTS = Timeouts(connect=5.0, answer=0.5)
+ECHO = Script.of("echo", "return ARGV[1]")
 FAILURES = (EngineUnavailable, TimeLimitReached)
 
 
@@ -46,6 +48,27 @@ class Commander:
         asked = [next(self._numbers) for _ in range(3)]
         replies = await asyncio.gather(
             *(self._connection.execute("ECHO", number) for number in asked),
+            return_exceptions=True,
+        )
+        for number, reply in zip(asked, replies, strict=True):
+            assert reply == b"%d" % number or isinstance(reply, FAILURES)
+        return not any(isinstance(reply, FAILURES) for reply in replies)
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+
+class Confirmer:
+    """Runs scripts and waits for replicas; there is none, and none is asked for."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self._connection = Connection(Host({"address": server.url}), TIMEOUTS)
+        self._numbers = count()
+
+    async def use(self) -> bool:
+        asked = [next(self._numbers) for _ in range(3)]
+        replies = await asyncio.gather(
+            *(self._connection.run_confirmed(ECHO, (), (n,), Wait(0, 10)) for n in asked),
             return_exceptions=True,
         )
         for number, reply in zip(asked, replies, strict=True):
@@ -96,9 +119,11 @@ class Listener:
     "ignore:coroutine .* was never awaited:RuntimeWarning",
 )
 @pytest.mark.parametrize("error", [TimeLimitReached, KeyboardInterrupt])
-@pytest.mark.parametrize("user_class", [Commander, Listener])
+@pytest.mark.parametrize("user_class", [Commander, Confirmer, Listener])
 def test_loop_may_be_interrupted_at_any_line(
-    redis_server: RedisServer, user_class: type[Commander | Listener], error: type[BaseException]
+    redis_server: RedisServer,
+    user_class: type[Commander | Confirmer | Listener],
+    error: type[BaseException],
 ) -> None:
     with asyncio.Runner() as runner:
         loop = runner.get_loop()

@@ -32,6 +32,7 @@ from realtime.protocol.messages import (
     Publication,
     StreamPosition,
 )
+from realtime.redis.commands import Wait
 
 logger = logging.getLogger("realtime.engine")
 
@@ -50,13 +51,15 @@ LOG_INTERVAL = 60.0
 
 
 class MetaSettings(NamedTuple):
-    """What applies to the metas of all streams."""
+    """What applies to all streams."""
 
     lifetime: int = 0
     """Seconds for which the position of an unused channel is kept, if not its publications are kept
     longer; 0: forever."""
     epoch_per_run: bool = False
     """Begin new epochs when Redis was restarted."""
+    wait: Wait | None = None
+    """For replicas, before a publication counts as made."""
 
 
 DEFAULT_META = MetaSettings()
@@ -109,11 +112,12 @@ class RedisStreams:
                 self._meta.epoch_per_run,
                 publication.uid,
             )
-        return GroupMessage(self._keys.group(channel), content, stream)
+        return GroupMessage(self._keys.group(channel), content, stream, wait=self._meta.wait)
 
     async def _publish_info(self, kind: str, channel: ChannelName, info: ClientInfo) -> None:
         content = {"type": kind, "channel": channel, **records.of_client(info)}
-        await self._bus.publish(GroupMessage(self._keys.group(channel), content))
+        message = GroupMessage(self._keys.group(channel), content, wait=self._meta.wait)
+        await self._bus.publish(message)
 
     # streams
 

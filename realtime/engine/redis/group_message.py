@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from realtime.protocol.messages import StreamPosition
+from realtime.redis.commands import Wait
 
 NUMBERED = b"\xc1"
 """First byte of a message with a position: no serializer begins with it. What follows is
@@ -51,6 +52,9 @@ class GroupMessage(NamedTuple):
     """Where it is numbered and kept; None: nowhere."""
     send: bool = True
     """False: only number and keep it."""
+    wait: Wait | None = None
+    """Until replicas have the stream; None: not at all. Messages to one group keep their order if
+    all of them have one, or none."""
 
 
 def decode(serializer: Serializer, data: bytes) -> Message:

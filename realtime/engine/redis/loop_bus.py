@@ -74,6 +74,8 @@ class LoopBus:
     def _connect(self) -> None:
         self.connections = [Connection(host, self._timeouts) for host in self._hosts]
         """To each shard, for commands."""
+        self.confirming = [Connection(host, self._timeouts) for host in self._hosts]
+        """To each shard, for messages that wait for replicas: other commands would wait, too."""
         self._pubsub = [
             PubSub(
                 host,
@@ -192,7 +194,7 @@ class LoopBus:
         for name in list(self._groups_of):
             self.leave_all(name)
         self._watchers.clear()
-        pubsub, connections = self._pubsub, self.connections
+        pubsub, connections = self._pubsub, [*self.connections, *self.confirming]
         self._connect()
         for subscriptions in pubsub:
             await subscriptions.close()

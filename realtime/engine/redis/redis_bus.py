@@ -15,14 +15,16 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from realtime.engine.base import new_epoch
+from realtime.engine.redis.confirmations import Confirmations
 from realtime.engine.redis.group_message import GroupMessage, Message, Serializer, decode
 from realtime.engine.redis.loop_bus import LoopBus
 from realtime.engine.redis.scripts import APPEND
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import StreamPosition
 from realtime.redis.blocking import BlockingRedis
-from realtime.redis.commands import Argument, Command, Reply, Script, ScriptCall
+from realtime.redis.commands import Argument, Command, Reply, Script, ScriptCall, Wait
 from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.replicas import TooFewReplicas
 
 RING = 4096
 """Points of the ring of shards: as in channels_redis, with which nodes may share groups."""
@@ -60,6 +62,7 @@ class RedisBus:
         self.timeouts = timeouts
         self.serialize: Callable[[Message], bytes] = serializer.serialize
         self.deserialize: Callable[[bytes], Message] = functools.partial(decode, serializer)
+        self._confirmations = Confirmations()
         self._loops: dict[asyncio.AbstractEventLoop, LoopBus] = {}
         self._blocking: dict[int, BlockingRedis] = {}
 
@@ -80,7 +83,7 @@ class RedisBus:
 
     def _request(self, message: GroupMessage) -> tuple[int, Append]:
         """Return the shard of a message, and the round trip that keeps and sends it."""
-        group, content, stream, send = message
+        group, content, stream, send, _ = message
         channel = self.group_channel(group)
         data = self.serialize(content)
         if stream is None:
@@ -125,13 +128,18 @@ class RedisBus:
             EngineUnavailable: it may have been sent although this raises, if the answer was late.
         """
         shard, request = self._request(message)
-        return await self._send(shard, request)
+        return await self._send(shard, request, message.wait)
 
-    async def _send(self, shard: int, request: Append) -> StreamPosition | None:
-        connection = self.on_loop().connections[shard]
-        if isinstance(request, ScriptCall):
+    async def _send(self, shard: int, request: Append, wait: Wait | None) -> StreamPosition | None:
+        loop_bus = self.on_loop()
+        connection = loop_bus.connections[shard] if wait is None else loop_bus.confirming[shard]
+        if not isinstance(request, ScriptCall):
+            await connection.execute(*request)
+        elif wait is None:
             return _position(await connection.run(*request))
-        await connection.execute(*request)
+        else:
+            with self._confirmations.counting(shard):
+                return _position(await connection.run_confirmed(*request, wait))
         return None
 
     async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
@@ -141,7 +149,7 @@ class RedisBus:
         size = 0
         for message in messages:
             shard, request = self._request(message)
-            batch.append(self._attempt(shard, request))
+            batch.append(self._attempt(shard, request, message.wait))
             size += _size(request)
             if size >= MAX_BATCH_BYTES:
                 results += await asyncio.gather(*batch)
@@ -149,9 +157,9 @@ class RedisBus:
         results += await asyncio.gather(*batch)
         return results
 
-    async def _attempt(self, shard: int, request: Append) -> Published:
+    async def _attempt(self, shard: int, request: Append, wait: Wait | None) -> Published:
         try:
-            return await self._send(shard, request)
+            return await self._send(shard, request, wait)
         except EngineUnavailable as error:
             return error
 
@@ -193,9 +201,14 @@ class RedisBus:
     def publish_blocking(self, message: GroupMessage) -> StreamPosition | None:
         """Keep and send a message; return its position. As `publish`; makes no event loop."""
         shard, request = self._request(message)
-        if isinstance(request, ScriptCall):
-            return _position(self.blocking(shard).run(*request))
-        self.blocking(shard).execute(*request)
+        client = self.blocking(shard)
+        if not isinstance(request, ScriptCall):
+            client.execute(*request)
+        elif message.wait is None:
+            return _position(client.run(*request))
+        else:
+            with self._confirmations.counting(shard):
+                return _position(client.run_confirmed(*request, message.wait))
         return None
 
     def publish_many_blocking(self, messages: Sequence[GroupMessage]) -> list[Published]:
@@ -204,16 +217,31 @@ class RedisBus:
         results: list[Published] = [None] * len(requests)
         for shard in sorted({shard for shard, _ in requests}):
             indexes = [index for index, request in enumerate(requests) if request[0] == shard]
+            waits = [messages[index].wait for index in indexes if messages[index].stream]
+            wait = waits[0] if waits else None
             replies: Sequence[Reply]
             try:
-                replies = self.blocking(shard).run_many([requests[index][1] for index in indexes])
+                replies = self.blocking(shard).run_many(
+                    [requests[index][1] for index in indexes], wait
+                )
             except EngineUnavailable as error:
                 replies = [error] * len(indexes)
             for index, reply in zip(indexes, replies, strict=True):
-                failed = isinstance(reply, EngineUnavailable)
-                kept = not failed and messages[index].stream is not None
-                results[index] = _position(reply) if kept else reply if failed else None
+                if messages[index].stream is not None:
+                    results[index] = self._result(shard, reply, wait)
+                elif isinstance(reply, EngineUnavailable) and type(reply) is not TooFewReplicas:
+                    results[index] = reply
         return results
+
+    def _result(self, shard: int, reply: Reply, wait: Wait | None) -> Published:
+        """Return what became of a message that was to be kept."""
+        if isinstance(reply, TooFewReplicas):
+            self._confirmations.missed(shard, reply)
+        if isinstance(reply, EngineUnavailable):
+            return reply
+        if wait is not None:
+            self._confirmations.confirmed(shard)
+        return _position(reply)
 
     def close_blocking(self) -> None:
         """Close the connections of threads; they are opened again when needed."""

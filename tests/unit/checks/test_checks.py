@@ -69,6 +69,11 @@ RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": Tr
         ),
         pytest.param({"channel_layer": "nope"}, "realtime.E019", id="layer that is not there"),
         pytest.param({"proxy_rpc_endpoint": "app/rpc"}, "realtime.E020", id="endpoint"),
+        pytest.param(
+            {"redis_wait_replicas": 1, "redis_wait_timeout": 5},
+            "realtime.E028",
+            id="waits longer for replicas than for a reply",
+        ),
         pytest.param({"websocket_handler_prefix": "ws"}, "realtime.E026", id="path"),
         pytest.param({"history_size": 10}, "realtime.W028", id="history without lifetime"),
         pytest.param(

@@ -27,6 +27,8 @@ DEFAULTS: Mapping[str, object] = {
     "redis_sentinel_password": "",
     "redis_prefix": "",
     "redis_history_meta_ttl": 30 * 24 * 3600,
+    "redis_wait_replicas": 0,
+    "redis_wait_timeout": 0.5,
     "redis_connect_timeout": 1,
     "redis_read_timeout": 5,
     "redis_epoch_per_run": False,
