@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.server import ROOT
 
-INSTALL_TIMEOUT = 240.0
+INSTALL_TIMEOUT = 500.0
 """Seconds; the first time everything is downloaded."""
 
 INHERITED = ("DJANGO_", "SERVICE_", "PYTHON", "VIRTUAL_ENV")

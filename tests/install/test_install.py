@@ -17,7 +17,7 @@ from tests.install.running import Running, Visitor
 from tests.install.site import Site
 from tests.protocol_client import open_client
 
-pytestmark = pytest.mark.timeout(300)  # the first test waits for both installations
+pytestmark = pytest.mark.timeout(600)  # the first test waits for both installations
 
 QUICK_START = (
     "install settings asgi urls prepare run page curl view view-url form shell servers production"

@@ -16,7 +16,7 @@ from tests.install.pages import steps
 from tests.install.running import Running, Visitor
 from tests.server import ROOT, wait_until
 
-pytestmark = pytest.mark.timeout(300)  # the first test waits for both installations
+pytestmark = pytest.mark.timeout(600)  # the first test waits for both installations
 
 JS = ROOT / "tests" / "js"
 LIBRARY = r"https://cdn\.jsdelivr\.net/npm/centrifuge@([\d.]+)/dist/centrifuge\.min\.js"

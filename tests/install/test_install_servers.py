@@ -14,7 +14,7 @@ from tests.install.running import TIMEOUT, Visitor, accepts
 from tests.install.site import Site
 from tests.server import wait_until
 
-pytestmark = pytest.mark.timeout(300)  # the first test waits for both installations
+pytestmark = pytest.mark.timeout(600)  # the first test waits for both installations
 
 COMMANDS = [shlex.split(line) for line in steps("quickstart.md")["production"].splitlines()]
 

@@ -72,7 +72,7 @@ async def test_change_that_nothing_announces_is_seen_within_the_interval(
 
     assert await client.closed() == EXPIRED
     # the rest is for a busy machine
-    assert time.monotonic() - began < CHECK_INTERVAL + 3
+    assert time.monotonic() - began < CHECK_INTERVAL + 10
 
 
 async def test_logout_is_heard_at_once(server: Server, join: Join) -> None:

@@ -33,7 +33,7 @@ CALLERS = [
 ]
 """A process, and where in it: a view of `tests.site.views` or a way of `tests.site.worker`."""
 
-SLACK = 4.0
+SLACK = 10.0
 """Seconds that a busy machine may add."""
 
 Call = Callable[..., Outcome]

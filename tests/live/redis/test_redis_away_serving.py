@@ -21,7 +21,7 @@ from tests.server import Server
 
 CONNECT_TIMEOUT = 2
 READ_TIMEOUT = 2
-SLACK = 4.0
+SLACK = 10.0
 """Seconds that a busy machine may add to the timeouts."""
 START_PATIENCE = 2.0
 """Seconds the first request waits for the service to start (`realtime.asgi`)."""

