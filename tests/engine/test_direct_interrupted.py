@@ -109,7 +109,7 @@ async def test_opening_while_redis_is_away_fails_and_is_tried_again(
     own_redis: Callable[..., RedisServer], unique: str
 ) -> None:
     server = own_redis()
-    async with two_nodes(OWN, [server], unique, timeout=0.5) as (one, other):
+    async with two_nodes(OWN, [server], unique, timeout=1.5) as (one, other):
         bodies = read(other)
         server.freeze()
         opening = await asyncio.gather(

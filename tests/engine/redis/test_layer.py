@@ -189,7 +189,7 @@ async def test_group_that_has_a_member_is_joined_without_redis(
     own_redis: Callable[..., RedisServer], unique: str
 ) -> None:
     server = own_redis()
-    layer = RedisChannelLayer(hosts=[server.url], prefix=unique, timeout=0.5)
+    layer = RedisChannelLayer(hosts=[server.url], prefix=unique, timeout=1.5)
     member, late = [await layer.new_channel() for _ in range(2)]
     await layer.group_add("group", member)
     server.freeze()

@@ -193,12 +193,12 @@ async def test_publishing_fails_in_time_when_redis_hangs(
     own_redis: Callable[..., RedisServer], open_layer: OpenLayer, way: str
 ) -> None:
     server = own_redis()
-    layer = open_layer(hosts=[server.url], timeout=0.3, connect_timeout=0.3)
+    layer = open_layer(hosts=[server.url], timeout=1.5, connect_timeout=1.5)
     await PUBLISH[way](layer.bus, message(layer, "group"))
     server.freeze()
 
     with pytest.raises(EngineUnavailable):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(15):
             await PUBLISH[way](layer.bus, message(layer, "group"))
 
     server.resume()
@@ -208,7 +208,7 @@ async def test_group_that_could_not_be_joined_is_not_kept(
     own_redis: Callable[..., RedisServer], open_layer: OpenLayer
 ) -> None:
     server = own_redis()
-    layer = open_layer(hosts=[server.url], timeout=0.3, connect_timeout=0.3)
+    layer = open_layer(hosts=[server.url], timeout=1.5, connect_timeout=1.5)
     channel = await in_group(layer, "before")
     server.freeze()
 
