@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 # The pinned versions without their hashes.
 CONSTRAINTS = $(VENV)/constraints.txt
 
-.PHONY: run test test-fast test-redis check lint bench docs-tables pictures schema requirements clean
+.PHONY: run test test-fast test-redis check lint bench docs-tables pictures translations schema requirements clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -46,6 +46,12 @@ docs-tables: $(VENV)/.installed-dev  ## Write the tables of the documentation th
 
 pictures: $(VENV)/.installed-dev  ## Make the pictures of the documentation anew.
 	$(BIN)/python -m docs.pictures.make
+
+translations: $(VENV)/.installed-dev  ## Take up new texts of the panel, and compile the catalogs.
+	cd admin_panel && for language in de es fr; do \
+		../$(BIN)/python -m django makemessages --locale $$language --no-location --no-obsolete; \
+	done
+	cd admin_panel && ../$(BIN)/python -m django compilemessages
 
 schema:  ## Generate the Protobuf module; the generator's version bounds the runtime's.
 	$(PYTHON) -m venv $(VENV)-schema

@@ -54,6 +54,7 @@ def test_wheel_has_every_file_of_the_packages_and_no_other(names: list[str]) -> 
         r"realtime/api/urls\.py",
         r"realtime/admin_panel/migrations/0001_\w+\.py",
         r"realtime/admin_panel/templates/admin_panel/\w+\.html",
+        r"realtime/admin_panel/locale/de/LC_MESSAGES/django\.mo",
         r"realtime/admin_panel/static/admin_panel/\w+\.css",
         r"[^/]+\.dist-info/licenses/LICENSE",
     ],
