@@ -5,7 +5,7 @@ docs/protocol.md, 3.2 and 3.7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from realtime import channel_rules
@@ -26,6 +26,7 @@ def connection_token(
     ttl: float | None = DEFAULT_TTL,
     info: object = None,
     channels: Iterable[str] = (),
+    subs: Mapping[str, object] | None = None,
 ) -> str:
     """Sign a connection token with `token_hmac_secret_key` (HS256).
 
@@ -35,6 +36,8 @@ def connection_token(
         ttl: seconds until the token expires and the client must fetch a new one; None for never.
         info: JSON-serialisable connection info, which others see as `conn_info`.
         channels: names of server-side subscriptions.
+        subs: server-side subscriptions with more about each: channel → the claims `info`, `data`
+            and `override` of docs/tokens.md.
 
     Returns:
         The token in compact form.
@@ -46,7 +49,12 @@ def connection_token(
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
     return issue.connection_token(
-        sources.current(), user_id(user), ttl=ttl, info=_payload(info), channels=channels
+        sources.current(),
+        user_id(user),
+        ttl=ttl,
+        info=_payload(info),
+        channels=channels,
+        subs=subs,
     )
 
 
@@ -81,6 +89,49 @@ def subscription_token(
         channel_rules.name(channel),
         ttl=ttl,
         info=_payload(info),
+        keep_subscription=keep_subscription,
+    )
+
+
+def user_subscription_token(
+    user: Any,
+    channel: str,
+    *,
+    ttl: float | None = DEFAULT_TTL,
+    info: object = None,
+    data: object = None,
+    keep_subscription: bool = False,
+) -> str:
+    """Sign a token that lets every client of one user subscribe to one channel.
+
+    It needs no client ID, so it can be made before the client connects. It opens private channels
+    to all clients, and any other channel to clients of the second generation.
+
+    Args:
+        user: a Django user or a user ID, as for `connection_token`. "" and AnonymousUser are all
+            anonymous clients together.
+        channel: the name of the channel.
+        ttl: seconds until token and subscription expire; None for never.
+        info: JSON-serialisable channel info, which others see as `chan_info`.
+        data: JSON-serialisable data that clients of the second generation get when they subscribe.
+        keep_subscription: only the token expires, not the subscription (claim `expire_at`).
+
+    Returns:
+        The token in compact form.
+
+    Raises:
+        ValueError: `token_hmac_secret_key` is not set.
+        TypeError: `user` is neither a user nor an ID, `info` or `data` has no JSON form, or the
+            name is not a string.
+        InvalidOptions: the options have mistakes; the system checks list them too.
+    """
+    return issue.user_subscription_token(
+        sources.current(),
+        user_id(user),
+        channel_rules.name(channel),
+        ttl=ttl,
+        info=_payload(info),
+        data=_payload(data),
         keep_subscription=keep_subscription,
     )
 
@@ -130,4 +181,5 @@ __all__ = [
     "connection_token",
     "observer_token",
     "subscription_token",
+    "user_subscription_token",
 ]

@@ -33,7 +33,7 @@ from realtime.hooks.requests import SubscribeRequest
 from realtime.hooks.runner import call
 from realtime.hooks.site_values import user_id
 from realtime.node.hooks import Handshake, forwarded_headers
-from realtime.tokens import connection_token, subscription_token
+from realtime.tokens import connection_token, subscription_token, user_subscription_token
 
 MAX_BODY_BYTES = 256 * 1024
 MAX_CHANNELS = 1000
@@ -42,11 +42,29 @@ MAX_CHANNELS = 1000
 View = Callable[[HttpRequest, bytes], HttpResponse]
 
 
-class _SubscribeBody(Struct):
-    """A request for subscription tokens, for one client and some channels."""
+class _ChannelsBody(Struct):
+    """A request for tokens of one client, for some channels."""
 
     client: Annotated[str, Meta(min_length=1, max_length=255)]
     channels: list[str]
+
+
+class _ChannelBody(Struct):
+    """A request for a token of the visitor, for one channel."""
+
+    channel: str
+
+
+def _read_body(body: bytes) -> _ChannelsBody | _ChannelBody:
+    """Return the request that a body is; one that names a client is for its channels.
+
+    Raises:
+        MsgspecError, UnicodeDecodeError, RecursionError: it is neither of the two.
+    """
+    try:
+        return msgspec.json.decode(body, type=_ChannelsBody)
+    except msgspec.ValidationError:
+        return msgspec.json.decode(body, type=_ChannelBody)
 
 
 def _for_clients(view: View) -> Callable[[HttpRequest], HttpResponse]:
@@ -102,14 +120,18 @@ def refresh(request: HttpRequest, body: bytes) -> HttpResponse:
 def subscribe(request: HttpRequest, body: bytes) -> HttpResponse:
     """Give the visitor subscription tokens for the channels that it may subscribe to.
 
-    The response leaves out refused channels. The options of a channel decide, and then the hook
-    that is registered for it, as in `@hooks.subscribe("$room:{room}")`.
+    Two requests are known: one client with several channels, and, from newer client libraries, one
+    channel. The response leaves out refused channels; for a single one its status is 403. The
+    options of a channel decide, and then the hook that is registered for it, as in
+    `@hooks.subscribe("$room:{room}")`.
     """
     config = sources.current()
     try:
-        requested = msgspec.json.decode(body, type=_SubscribeBody)
+        requested = _read_body(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _refuse(400, "The body must name a client and a list of channels.")
+        return _refuse(400, "The body must name a client and a list of channels, or one channel.")
+    if isinstance(requested, _ChannelBody):
+        return _subscribe_user(_Subscriber(request, "", config), requested.channel)
     if len(requested.channels) > (config.client_channel_limit or MAX_CHANNELS):
         return _refuse(400, "Too many channels.")
     subscriber = _Subscriber(request, requested.client, config)
@@ -127,8 +149,21 @@ def subscribe(request: HttpRequest, body: bytes) -> HttpResponse:
     return JsonResponse({"channels": granted})
 
 
+def _subscribe_user(subscriber: _Subscriber, channel: str) -> HttpResponse:
+    """Give the visitor the token for one channel."""
+    try:
+        return JsonResponse({"token": subscriber.token(channel)})
+    except InternalError:
+        return _refuse(500, "The permission check failed.")
+    except (Error, Disconnect):
+        return _refuse(403, "The visitor may not subscribe to the channel.")
+
+
 class _Subscriber:
-    """A client that needs subscription tokens, and its visitor."""
+    """A visitor who needs subscription tokens, for one client or for all its clients.
+
+    Without a client ID, tokens are for the visitor's user ID.
+    """
 
     def __init__(self, request: HttpRequest, client: str, config: Config) -> None:
         self._client = client
@@ -163,7 +198,9 @@ class _Subscriber:
             params=params,
         )
         info = call(function, request, channel_info)
-        return subscription_token(self._client, channel, info=info)
+        if self._client:
+            return subscription_token(self._client, channel, info=info)
+        return user_subscription_token(self._user, channel, info=info)
 
 
 def _handshake(request: HttpRequest, config: Config) -> Handshake:

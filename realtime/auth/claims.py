@@ -1,6 +1,9 @@
 """The claims of the three kinds of tokens: read and checked.
 
-docs/protocol.md, 3.2 and 3.7.
+Clients of every generation may have tokens with the claims of either generation. What a claim means
+does not depend on the client that brings it.
+
+docs/tokens.md; docs/protocol.md, 3.2 and 3.7.
 Beyond the spec: claim types and the meaning of `exp` and `nbf` follow Centrifugo 2.8.
 """
 
@@ -9,13 +12,15 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from realtime import payload
+from realtime.config.channel_options import Overrides
 from realtime.payload import Payload
 
 NumericDate: TypeAlias = float | int | str | None
@@ -35,25 +40,70 @@ class ExpiredToken(ValueError):
     """`exp` has passed, or `nbf` has not come yet."""
 
 
+class Expected(NamedTuple):
+    """What the claims `aud` and `iss` must be. Empty: anything, and nothing."""
+
+    audience: str = ""
+    audience_regex: str = ""
+    """Searched for in each audience of the token; one must match."""
+    issuer: str = ""
+    issuer_regex: str = ""
+
+
+ANYBODY = Expected()
+"""Tokens of every issuer, for every audience."""
+
+
+class TokenSubscription(Struct, frozen=True, gc=False):
+    """A server-side subscription in a connection token."""
+
+    info: Payload | None = None
+    """Channel info."""
+    data: Payload | None = None
+    """Goes to the client with the result of the subscription."""
+    overrides: Overrides | None = None
+
+
 class ConnectToken(Struct, frozen=True, gc=False):
-    """The claims of a connection token. `expires_at` in Unix seconds, None for never."""
+    """The claims of a connection token."""
 
     user: str
     info: Payload | None = None
     channels: tuple[str, ...] = ()
+    """Server-side subscriptions, those in `subs` included."""
     expires_at: float | None = None
+    """When the connection expires, Unix seconds; None for never. May have passed: the token itself
+    has not expired."""
+    subs: Mapping[str, TokenSubscription] = {}
+    """Channel → what the token says about the subscription, if it says anything."""
 
 
 class SubscribeToken(Struct, frozen=True, gc=False):
-    """The claims of a subscription token."""
+    """The claims of a subscription token. Whom it is for, `is_for` knows."""
 
     client: str
     channel: str
     info: Payload | None = None
     expires_at: float | None = None
-    """When the subscription expires, Unix seconds; None for never."""
+    """When the subscription expires, Unix seconds; None for never. May have passed."""
     token_expires_at: float | None = None
-    """When the token expires, Unix seconds. With the claim `eto` the subscription does not."""
+    """When the token expires, Unix seconds."""
+    user: str | None = None
+    """None if the token does not name a user; "" for anonymous ones."""
+    data: Payload | None = None
+    """Goes to the client with the result of the subscription."""
+    overrides: Overrides | None = None
+    refreshed_until: float | None = None
+    """When a subscription expires that is refreshed with this token: `eto` has no effect then."""
+
+    def is_for(self, client: str, user: str) -> bool:
+        """Return whether it is the token of this client, or of this user.
+
+        Args:
+            client: the client ID of the connection.
+            user: the user ID of the connection; "" for an anonymous one.
+        """
+        return self.user == user or self.client == client != ""
 
 
 class ObserverToken(Struct, frozen=True, gc=False):
@@ -61,6 +111,26 @@ class ObserverToken(Struct, frozen=True, gc=False):
 
     channels: tuple[str, ...]
     expires_at: float
+
+
+class _Switch(Struct):
+    value: bool
+
+
+class _Overrides(Struct):
+    presence: _Switch | None = None
+    join_leave: _Switch | None = None
+    force_push_join_leave: _Switch | None = None
+    force_recovery: _Switch | None = None
+    force_positioning: _Switch | None = None
+
+
+class _Sub(Struct):
+    info: Raw = _ABSENT
+    b64info: str | None = None
+    data: Raw = _ABSENT
+    b64data: str | None = None
+    override: _Overrides | None = None
 
 
 class _Claims(Struct):
@@ -78,6 +148,8 @@ class _ConnectClaims(_Claims):
     sub: str | None = None
     channels: list[str] | None = None
     channel: Raw = _ABSENT
+    expire_at: NumericDate = None
+    subs: dict[str, _Sub | None] | None = None
 
 
 class _SubscribeClaims(_Claims):
@@ -85,6 +157,10 @@ class _SubscribeClaims(_Claims):
     client: str | None = None
     channel: str | None = None
     eto: bool | None = None
+    expire_at: NumericDate = None
+    data: Raw = _ABSENT
+    b64data: str | None = None
+    override: _Overrides | None = None
 
 
 class _ObserverClaims(_Claims):
@@ -98,41 +174,56 @@ _decode_observer = msgspec.json.Decoder(_ObserverClaims).decode
 _decode_subscribe = msgspec.json.Decoder(_SubscribeClaims).decode
 
 
-def read_connect(claims: bytes, now: float) -> ConnectToken:
+def read_connect(claims: bytes, now: float, expected: Expected = ANYBODY) -> ConnectToken:
     """Read the claims of a connection token. `now` is Unix seconds.
 
     Raises:
-        InvalidToken: a claim has a wrong type, or it is a subscription token. With its `sub`, or
-            without as an anonymous user, it would open more than its channel.
+        InvalidToken: a claim has a wrong type, it is for another audience or of another issuer, or
+            it is a subscription token. With its `sub`, or without as an anonymous user, it would
+            open more than its channel.
         ExpiredToken: `exp` has passed, or `nbf` has not come yet.
     """
     decoded = _decode(_decode_connect, claims)
     if bytes(decoded.channel) not in (b"", b"null"):
         raise InvalidToken("a subscription token")
-    expires_at = _check_times(decoded, now)
+    _check_parties(decoded, expected)
+    info = _payload("info", decoded.info, decoded.b64info)
+    subs = {name: _subscription(sub) for name, sub in (decoded.subs or {}).items() if name}
+    names = subs or dict.fromkeys(name for name in decoded.channels or () if name)
+    expire_at = _number(decoded.expire_at)
+    token_expires_at = _check_times(decoded, now)
     return ConnectToken(
         user=decoded.sub or "",
-        info=_info(decoded),
-        channels=tuple(decoded.channels or ()),
-        expires_at=expires_at,
+        info=info,
+        channels=tuple(names),
+        expires_at=_life(expire_at, token_expires_at),
+        subs=subs,
     )
 
 
-def read_subscribe(claims: bytes, now: float) -> SubscribeToken:
+def read_subscribe(claims: bytes, now: float, expected: Expected = ANYBODY) -> SubscribeToken:
     """Read the claims of a subscription token. `now` is Unix seconds.
 
     Raises:
-        InvalidToken: a claim has a wrong type.
+        InvalidToken: a claim has a wrong type, or it is for another audience or of another issuer.
         ExpiredToken: `exp` has passed, or `nbf` has not come yet.
     """
     decoded = _decode(_decode_subscribe, claims)
-    expires_at = _check_times(decoded, now)
+    _check_parties(decoded, expected)
+    info = _payload("info", decoded.info, decoded.b64info)
+    data = _payload("data", decoded.data, decoded.b64data)
+    expire_at = _number(decoded.expire_at)
+    token_expires_at = _check_times(decoded, now)
     return SubscribeToken(
         client=decoded.client or "",
         channel=decoded.channel or "",
-        info=_info(decoded),
-        expires_at=None if decoded.eto else expires_at,
-        token_expires_at=expires_at,
+        info=info,
+        expires_at=_life(expire_at, None if decoded.eto else token_expires_at),
+        token_expires_at=token_expires_at,
+        user=_text(decoded.sub),
+        data=data,
+        overrides=_overrides(decoded.override),
+        refreshed_until=_life(expire_at, token_expires_at),
     )
 
 
@@ -155,6 +246,38 @@ def _decode(decode: Callable[[bytes], C], claims: bytes) -> C:
         return decode(claims)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise InvalidToken("claims have the wrong types") from None
+
+
+def _check_parties(claims: _Claims, expected: Expected) -> None:
+    """Check audience and issuer of a token.
+
+    Raises:
+        InvalidToken: they are others than expected.
+    """
+    audiences = claims.aud if isinstance(claims.aud, list) else [claims.aud or ""]
+    if expected.audience and expected.audience not in audiences:
+        raise InvalidToken("for another audience")
+    if expected.audience_regex and not any(
+        re.search(expected.audience_regex, audience) for audience in audiences
+    ):
+        raise InvalidToken("for another audience")
+    issuer = claims.iss or ""
+    if expected.issuer and expected.issuer != issuer:
+        raise InvalidToken("of another issuer")
+    if expected.issuer_regex and not re.search(expected.issuer_regex, issuer):
+        raise InvalidToken("of another issuer")
+
+
+def _life(expire_at: float | None, token_expires_at: float | None) -> float | None:
+    """Return when what a token opens expires: `expire_at` counts more than the token's own expiry.
+
+    Args:
+        expire_at: the claim; 0 or less for never, None if there is none.
+        token_expires_at: the claim `exp`, None if there is none.
+    """
+    if expire_at is None:
+        return token_expires_at
+    return expire_at if expire_at > 0 else None
 
 
 def _check_times(claims: _Claims, now: float) -> float | None:
@@ -180,16 +303,47 @@ def _number(date: NumericDate) -> float | None:
     return number
 
 
-def _info(claims: _Claims) -> Payload | None:
-    raw = bytes(claims.info)
-    if claims.b64info:
+def _text(claim: Raw) -> str | None:
+    """Return a claim that others than strings do not make invalid; None if it is not a string."""
+    try:
+        return msgspec.json.decode(bytes(claim), type=str) if bytes(claim) else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _subscription(claims: _Sub | None) -> TokenSubscription:
+    if claims is None:
+        return TokenSubscription()
+    return TokenSubscription(
+        info=_payload("info", claims.info, claims.b64info),
+        data=_payload("data", claims.data, claims.b64data),
+        overrides=_overrides(claims.override),
+    )
+
+
+def _overrides(claims: _Overrides | None) -> Overrides | None:
+    if claims is None:
+        return None
+    switches: list[_Switch | None] = [getattr(claims, name) for name in Overrides._fields]
+    found = Overrides(*(None if switch is None else switch.value for switch in switches))
+    return None if found == Overrides() else found
+
+
+def _payload(name: str, text: Raw, base64_text: str | None) -> Payload | None:
+    """Return a claim that is any JSON, or its twin in base64, which counts more.
+
+    Raises:
+        InvalidToken: it is not base64, or not JSON.
+    """
+    raw = bytes(text)
+    if base64_text:
         try:
-            raw = base64.b64decode(claims.b64info, validate=True)
+            raw = base64.b64decode(base64_text, validate=True)
         except (binascii.Error, ValueError):
-            raise InvalidToken("b64info is not base64") from None
+            raise InvalidToken(f"b64{name} is not base64") from None
     if not raw:
         return None
     try:
         return payload.check(raw)
     except ValueError:
-        raise InvalidToken("info is not JSON") from None
+        raise InvalidToken(f"{name} is not JSON") from None

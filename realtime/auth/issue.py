@@ -8,7 +8,7 @@ docs/protocol.md, 3.2 and 3.7.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jwt
@@ -30,10 +30,17 @@ def connection_token(
     ttl: float | None = None,
     info: object = None,
     channels: Iterable[str] = (),
+    subs: Mapping[str, object] | None = None,
 ) -> str:
     """Sign a connection token for a user ID. See `realtime.tokens.connection_token`."""
     claims: dict[str, Any] = {"sub": user}
-    if names := channel_names(channels):
+    names = channel_names(channels)
+    if subs:
+        described = {name: {} for name in names} | {
+            name: subs[name] for name in channel_names(list(subs))
+        }
+        claims["subs"] = msgspec.Raw(payload.from_object(described).json)
+    elif names:
         claims["channels"] = names
     return _sign(config, claims, ttl, info)
 
@@ -51,6 +58,25 @@ def subscription_token(
     claims: dict[str, Any] = {"client": client, "channel": channel}
     if keep_subscription:
         claims["eto"] = True
+    return _sign(config, claims, ttl, info)
+
+
+def user_subscription_token(
+    config: Config,
+    user: str,
+    channel: str,
+    *,
+    ttl: float | None = None,
+    info: object = None,
+    data: object = None,
+    keep_subscription: bool = False,
+) -> str:
+    """Sign a subscription token for a user ID. See `realtime.tokens.user_subscription_token`."""
+    claims: dict[str, Any] = {"sub": user, "channel": channel}
+    if keep_subscription:
+        claims["expire_at"] = 0
+    if data is not None:
+        claims["data"] = _raw(data)
     return _sign(config, claims, ttl, info)
 
 
@@ -79,6 +105,14 @@ def _sign(config: Config, claims: dict[str, Any], ttl: float | None, info: objec
     if ttl is not None:
         claims["exp"] = int(time.time() + ttl)
     if info is not None:
-        checked = info if isinstance(info, Payload) else payload.from_object(info)
-        claims["info"] = msgspec.Raw(checked.json)
+        claims["info"] = _raw(info)
+    if config.token_audience:
+        claims["aud"] = config.token_audience
+    if config.token_issuer:
+        claims["iss"] = config.token_issuer
     return _encode(msgspec.json.encode(claims), config.token_hmac_secret_key, algorithm="HS256")
+
+
+def _raw(value: object) -> msgspec.Raw:
+    checked = value if isinstance(value, Payload) else payload.from_object(value)
+    return msgspec.Raw(checked.json)

@@ -73,13 +73,7 @@ def configured_keys(config: Config) -> dict[str, Key]:
         InvalidKey: an option holds something else than its kind of key.
     """
     algorithms = get_default_algorithms()
-    keys: dict[str, Key] = {}
-    if secret := config.token_hmac_secret_key:
-        try:
-            for name in HMAC_ALGORITHMS:
-                keys[name] = Key(algorithms[name], algorithms[name].prepare_key(secret))
-        except InvalidKeyError:
-            raise InvalidKey("token_hmac_secret_key holds an asymmetric key") from None
+    keys = _hmac_keys("token_hmac_secret_key", config.token_hmac_secret_key)
     if config.token_rsa_public_key:
         public = _public_key("token_rsa_public_key", config.token_rsa_public_key)
         if not isinstance(public, RSAPublicKey):
@@ -96,6 +90,28 @@ def configured_keys(config: Config) -> dict[str, Key]:
             except InvalidKeyError:
                 continue
     return keys
+
+
+def previous_keys(config: Config) -> dict[str, Key]:
+    """Return the keys that `token_hmac_secret_key` replaces, by name of algorithm.
+
+    Raises:
+        InvalidKey: the option holds an asymmetric key.
+    """
+    return _hmac_keys("token_hmac_previous_secret_key", config.token_hmac_previous_secret_key)
+
+
+def _hmac_keys(option: str, secret: str) -> dict[str, Key]:
+    if not secret:
+        return {}
+    algorithms = get_default_algorithms()
+    try:
+        return {
+            name: Key(algorithms[name], algorithms[name].prepare_key(secret))
+            for name in HMAC_ALGORITHMS
+        }
+    except InvalidKeyError:
+        raise InvalidKey(f"{option} holds an asymmetric key") from None
 
 
 def _public_key(option: str, pem: str) -> object:

@@ -7,6 +7,7 @@ docs/protocol.md, 3.2 and 3.7.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,8 +17,15 @@ from jwt.algorithms import get_default_algorithms
 from jwt.exceptions import PyJWTError
 
 from realtime.auth import claims
-from realtime.auth.claims import OBSERVER, ConnectToken, InvalidToken, ObserverToken, SubscribeToken
-from realtime.auth.keys import RSA_ALGORITHMS, Key, KeySet, configured_keys
+from realtime.auth.claims import (
+    OBSERVER,
+    ConnectToken,
+    Expected,
+    InvalidToken,
+    ObserverToken,
+    SubscribeToken,
+)
+from realtime.auth.keys import RSA_ALGORITHMS, Key, KeySet, configured_keys, previous_keys
 from realtime.config.options import Config
 
 # PyJWT takes padding too, and its older versions any character between those of the alphabet.
@@ -58,12 +66,23 @@ class Verifier:
         hs256 = get_default_algorithms()["HS256"]
         self._observer_keys = [Key(hs256, key) for key in observer_keys]
         self._keys: dict[str, Key] = {}
+        self._previous_keys: dict[str, Key] = {}
+        self._previous_keys_valid_until = (
+            config.token_hmac_previous_secret_key_valid_until or math.inf
+        )
+        self._expected = Expected(
+            config.token_audience,
+            config.token_audience_regex,
+            config.token_issuer,
+            config.token_issuer_regex,
+        )
         self._key_set: KeySet | None = None
         if config.token_jwks_public_endpoint:
             self._key_set = KeySet(config.token_jwks_public_endpoint)
             self._rsa = {name: get_default_algorithms()[name] for name in RSA_ALGORITHMS}
         else:
             self._keys = configured_keys(config)
+            self._previous_keys = previous_keys(config)
 
     async def identify(self, token: str, now: float) -> ConnectToken | ObserverToken:
         """Verify the token of a connect command.
@@ -82,21 +101,23 @@ class Verifier:
         signed = _parse(token)
         if signed.key_id == OBSERVER:
             return claims.read_observer(self._verified_for_observer(signed), now)
-        return claims.read_connect(await self._verified(signed), now)
+        return claims.read_connect(await self._verified(signed, now), now, self._expected)
 
     async def connect(self, token: str, now: float) -> ConnectToken:
         """Verify a connection token, and not one of an observer.
 
         Arguments and errors are those of `identify`.
         """
-        return claims.read_connect(await self._verified(_parse(token)), now)
+        verified = await self._verified(_parse(token), now)
+        return claims.read_connect(verified, now, self._expected)
 
     async def subscribe(self, token: str, now: float) -> SubscribeToken:
         """Verify a subscription token.
 
         Arguments and errors are those of `identify`.
         """
-        return claims.read_subscribe(await self._verified(_parse(token)), now)
+        verified = await self._verified(_parse(token), now)
+        return claims.read_subscribe(verified, now, self._expected)
 
     def close(self) -> None:
         """Release the thread that fetches keys."""
@@ -111,26 +132,29 @@ class Verifier:
             raise InvalidToken("wrong signature")
         return signed.claims
 
-    async def _verified(self, signed: _Signed) -> bytes:
+    async def _verified(self, signed: _Signed, now: float) -> bytes:
         """Return the claims of a token whose signature is right, still encoded."""
-        key = await self._key(signed)
-        if not key.verifies(signed.message, signed.signature):
-            raise InvalidToken("wrong signature")
-        return signed.claims
+        for key in await self._possible_keys(signed, now):
+            if key.verifies(signed.message, signed.signature):
+                return signed.claims
+        raise InvalidToken("wrong signature")
 
-    async def _key(self, signed: _Signed) -> Key:
+    async def _possible_keys(self, signed: _Signed, now: float) -> list[Key]:
+        """Return the keys with which a token may be signed; at least one."""
         algorithm = signed.algorithm
         if self._key_set is None:
-            try:
-                return self._keys[algorithm]
-            except KeyError:
-                raise InvalidToken("no key for this algorithm") from None
+            keys = [self._keys[algorithm]] if algorithm in self._keys else []
+            if algorithm in self._previous_keys and now < self._previous_keys_valid_until:
+                keys.append(self._previous_keys[algorithm])
+            if not keys:
+                raise InvalidToken("no key for this algorithm")
+            return keys
         if algorithm not in self._rsa or not signed.key_id:
             raise InvalidToken("not an RSA token with a key ID")
         public = await self._key_set.key(signed.key_id)
         if public is None:
             raise InvalidToken("unknown key ID")
-        return Key(self._rsa[algorithm], public)
+        return [Key(self._rsa[algorithm], public)]
 
 
 def _parse(token: str) -> _Signed:

@@ -37,7 +37,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "path": "realtime.E026",
     "redis_wait_timeout": "realtime.E028",
     "ping_intervals": "realtime.E040",
-    "channel_regex": "realtime.E041",
+    "expression": "realtime.E041",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -70,7 +70,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E026: `websocket_handler_prefix` or `sockjs_handler_prefix` does not begin with a slash.
     E028: `redis_wait_timeout` is not less than `redis_read_timeout`.
     E040: `pong_timeout` is not less than `ping_interval`.
-    E041: a `channel_regex` is not a regular expression.
+    E041: a regular expression, such as `channel_regex`, is not valid.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from django.apps import apps
 from django.conf import settings
 from django.core import checks
@@ -9,7 +11,7 @@ from django.core.checks import CheckMessage
 from django.utils.module_loading import import_string
 
 from realtime import page_config
-from realtime.auth.keys import MIN_SECRET_BYTES, InvalidKey, configured_keys
+from realtime.auth.keys import MIN_SECRET_BYTES, InvalidKey, configured_keys, previous_keys
 from realtime.config.sources import Report
 
 
@@ -17,6 +19,7 @@ def check_token_keys(report: Report) -> list[CheckMessage]:
     """E010: a token key is not valid."""
     try:
         configured_keys(report.config)
+        previous_keys(report.config)
     except InvalidKey as error:
         hint = "A secret can be any text; public keys and certificates must be in PEM form."
         return [checks.Error(f"Option {error}.", hint=hint, id="realtime.E010")]
@@ -42,6 +45,7 @@ def check_token_keys_of_views(report: Report) -> list[CheckMessage]:
 
     E030: the views of `realtime.urls` have no key to sign tokens with.
     E031: the views of `realtime.urls` sign tokens that the service rejects.
+    E042: the views of `realtime.urls` do not know the audience or the issuer to name in tokens.
     """
     config = report.config
     if page_config.find_view("refresh") is None:
@@ -63,6 +67,17 @@ def check_token_keys_of_views(report: Report) -> list[CheckMessage]:
                 id="realtime.E031",
             )
         ]
+    for name in ("audience", "issuer"):
+        wanted: str = getattr(config, f"token_{name}_regex")
+        if wanted and not re.search(wanted, getattr(config, f"token_{name}")):
+            return [
+                checks.Error(
+                    f"realtime.urls is included, but the tokens that it signs name no {name} that"
+                    f" token_{name}_regex matches.",
+                    hint=f"Set token_{name} to a value that matches, too, or remove realtime.urls.",
+                    id="realtime.E042",
+                )
+            ]
     return []
 
 

@@ -10,8 +10,9 @@ docs/options.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields
-from typing import Any
+from dataclasses import Field, dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from realtime.config.channel_rights import resolve
 from realtime.config.fields import option, seconds
@@ -145,3 +146,23 @@ class ChannelOptions:
 
 
 CHANNEL_OPTION_FIELDS: Mapping[str, Field[Any]] = {f.name: f for f in fields(ChannelOptions)}
+
+
+class Overrides(NamedTuple):
+    """Channel options that are others for one subscription. None: that of the channel."""
+
+    presence: bool | None = None
+    join_leave: bool | None = None
+    force_push_join_leave: bool | None = None
+    force_recovery: bool | None = None
+    force_positioning: bool | None = None
+
+    def apply(self, options: ChannelOptions) -> ChannelOptions:
+        """Return the options of the subscription, from those of its channel."""
+        return _overridden(options, self)
+
+
+@lru_cache(maxsize=1024)
+def _overridden(options: ChannelOptions, overrides: Overrides) -> ChannelOptions:
+    changes = {name: value for name, value in overrides._asdict().items() if value is not None}
+    return replace(options, **changes)

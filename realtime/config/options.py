@@ -123,10 +123,24 @@ class Config:
 
     # tokens, server API, panel
     token_hmac_secret_key: str = option("", "Verifies HS256/384/512 tokens.", secret=True)
+    token_hmac_previous_secret_key: str = option(
+        "", "Verifies these tokens, too, while their key changes.", secret=True
+    )
+    token_hmac_previous_secret_key_valid_until: int = option(
+        0, "Unix time at which that key stops to be valid; 0: never."
+    )
     token_rsa_public_key: str = option("", "PEM; verifies RS256/384/512 tokens.")
     token_ecdsa_public_key: str = option("", "PEM; verifies ES256/384/512 tokens.")
     token_jwks_public_endpoint: str = option(
         "", "URL of a JSON Web Key Set; when set, only its keys are accepted."
+    )
+    token_audience: str = option("", "What a token must name in aud; empty: anything.")
+    token_audience_regex: str = option(
+        "", "Regular expression that an audience of a token must match; empty: anything."
+    )
+    token_issuer: str = option("", "What a token must name in iss; empty: anything.")
+    token_issuer_regex: str = option(
+        "", "Regular expression that the issuer of a token must match; empty: anything."
     )
     api_key: str = option("", "Protects the server API.", secret=True)
     api_insecure: bool = option(False, "The server API needs no key.")

@@ -22,6 +22,7 @@ def check(config: Config) -> Iterator[Problem]:
     yield from _check_presence_intervals(config)
     yield from _check_ping_intervals(config)
     yield from _check_origins(config)
+    yield from _check_expressions_of_tokens(config)
     yield from _check_paths(config)
     yield from _check_sockjs_iframe(config)
     yield from _check_endpoints(config)
@@ -41,14 +42,23 @@ def check_channel(where: str, options: ChannelOptions) -> Iterator[Problem]:
             f"history_recover of {where} needs history_size and history_lifetime.",
             "Set both to more than 0, or turn history_recover off.",
         )
+    yield from _check_expression(f"channel_regex of {where}", options.channel_regex)
+
+
+def _check_expression(name: str, expression: str) -> Iterator[Problem]:
     try:
-        re.compile(options.channel_regex)
+        re.compile(expression)
     except (re.error, RecursionError, OverflowError) as error:
         yield Problem(
-            "channel_regex",
-            f"channel_regex of {where} is not a regular expression: {error}.",
+            "expression",
+            f"{name} is not a regular expression: {error}.",
             "It has the syntax of Python's module re; for example ^[a-z0-9-]+$.",
         )
+
+
+def _check_expressions_of_tokens(config: Config) -> Iterator[Problem]:
+    yield from _check_expression("token_audience_regex", config.token_audience_regex)
+    yield from _check_expression("token_issuer_regex", config.token_issuer_regex)
 
 
 def _check_personal_channel(config: Config) -> Iterator[Problem]:

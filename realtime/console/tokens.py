@@ -38,6 +38,8 @@ WHY: Mapping[str, str] = {
     "exp has passed": "Make a new one. If it is new, the clock where it was made is slow.",
     "nbf has not come": "Wait, or correct the clock where it was made.",
     "claims have the wrong types": "sub, client and channel must be strings, exp and nbf numbers.",
+    "for another audience": "Its aud is not what token_audience or token_audience_regex names.",
+    "of another issuer": "Its iss is not what token_issuer or token_issuer_regex names.",
 }
 """Reason for refusing a token → explanation."""
 
@@ -65,6 +67,11 @@ _ttl.__name__ = "time to live"  # argparse calls a wrong value an "invalid <name
 def _add_gentoken(parser: CommandParser) -> None:
     parser.add_argument("user", nargs="?", help='user ID; "" for an anonymous user')
     parser.add_argument("--client", help="client ID: make a subscription token for it")
+    parser.add_argument(
+        "--subscription",
+        action="store_true",
+        help="make a subscription token of the user for one --channel",
+    )
     parser.add_argument(
         "--channel",
         action="append",
@@ -96,10 +103,15 @@ def _gentoken(options: Options) -> Answer:
         if user is not None or len(channels) != 1 or not client:
             raise CommandError("A subscription token needs --client and one --channel, no user.")
         token = issue.subscription_token(config, client, channels[0], ttl=ttl, info=info)
+    elif options["subscription"]:
+        if user is None or len(channels) != 1:
+            raise CommandError("A subscription token of a user needs a user and one --channel.")
+        token = issue.user_subscription_token(config, user, channels[0], ttl=ttl, info=info)
     elif user is None:
         raise CommandError(
             'Give a user: gentoken USER ("" for an anonymous user). For a subscription token:'
-            " gentoken --client ID --channel CHANNEL."
+            " gentoken USER --channel CHANNEL --subscription, or gentoken --client ID --channel"
+            " CHANNEL."
         )
     else:
         token = issue.connection_token(config, user, ttl=ttl, info=info, channels=channels)
@@ -187,7 +199,8 @@ def _described(token: ConnectToken | SubscribeToken) -> dict[str, object]:
         }
     return {
         "kind": "subscription",
-        "client": token.client,
+        **({} if token.user is None else {"user": token.user}),
+        **({"client": token.client} if token.client else {}),
         "channel": token.channel,
         "info": info,
         "expires_at": token.token_expires_at,

@@ -129,7 +129,7 @@ async def _verified(
         raise refusal from None
     except ExpiredToken:
         raise TokenExpired from None
-    if verified.client != client.id or verified.channel != channel:
+    if verified.channel != channel or not verified.is_for(client.id, client.user):
         raise refusal
     return verified
 
@@ -162,7 +162,9 @@ async def sub_refresh(client: Client, command: Command) -> None:
     token = await _verified(client, channel, request.token, DisconnectInvalidToken)
     if not client.session.is_subscribed(channel, subscription):
         raise PermissionDenied  # unsubscribed while the keys were fetched
-    expires_at = token.token_expires_at
+    expires_at = token.refreshed_until
+    if expires_at is not None and expires_at <= time.time():
+        raise Expired
     subscription.info = token.info
     subscription.expiry_deadline = client.expiry_deadline(expires_at)
     client.set_timer()

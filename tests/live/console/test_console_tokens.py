@@ -137,6 +137,15 @@ def test_without_a_key_the_way_to_one_is_said(settings: Settings) -> None:
         call("gentoken", "17")
 
 
+def test_subscription_token_of_a_user_is_generated_and_checked() -> None:
+    token = call("gentoken", "17", "--channel", "$a", "--subscription", "--ttl", "never")
+
+    assert claims(token) == {"sub": "17", "channel": "$a"}
+    text = call("checktoken", token)
+    assert text.startswith("A valid subscription token (HS256).\nuser:       17\nchannel:")
+    assert "client" not in text
+
+
 # checktoken
 
 

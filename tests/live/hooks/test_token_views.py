@@ -278,3 +278,52 @@ def test_failure_of_all_that_could_be_decided_is_status_500_and_in_the_log(
         what="a log entry",
     )
     wait_until(lambda: "Error: " in server.log[logged:], what="its traceback")
+
+
+# subscribe, for one channel: newer client libraries name no client
+
+
+def test_token_for_one_channel_is_that_of_the_visitor(server: Server, unique: str) -> None:
+    visitor, pk = log_in(server, unique)
+    channel = f"$lounge:{unique}"
+
+    answer = post(server, "subscribe", {"channel": channel}, visitor=visitor).json()
+
+    assert answer.keys() == {"token"}
+    found = claims(answer["token"])
+    assert found.pop("exp") <= time.time() + HOUR
+    assert found == {"sub": pk, "channel": channel, "info": {"name": visitor.username}}
+
+
+async def test_token_of_the_visitor_opens_the_channel_to_each_of_its_clients_and_to_no_other(
+    server: Server, connect: Callable[..., Any], unique: str
+) -> None:
+    visitor, pk = log_in(server, unique)
+    channel = f"$lounge:{unique}"
+    token = post(server, "subscribe", {"channel": channel}, visitor=visitor).json()["token"]
+
+    for _ in range(2):
+        client = await connect(server, user=pk)
+        assert (await client.result("subscribe", {"channel": channel, "token": token}))["expires"]
+    other = await connect(server, user=f"{pk}0")
+    error = await other.error("subscribe", {"channel": channel, "token": token})
+    assert error["code"] == 103
+
+
+@pytest.mark.parametrize(
+    ("channel", "status"),
+    [
+        ("$lounge:another", 403),
+        ("lounge:free-1", 403),
+        ("$nope:a", 403),
+        ("", 403),
+        ("$odd:failure", 500),
+    ],
+)
+def test_token_for_one_channel_is_refused(server: Server, channel: str, status: int) -> None:
+    visitor, _ = log_in(server)
+
+    response = post(server, "subscribe", {"channel": channel}, visitor=visitor)
+
+    assert response.status_code == status
+    assert "ey" not in response.text

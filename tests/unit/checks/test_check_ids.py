@@ -43,7 +43,7 @@ def test_every_id_is_given_by_one_check() -> None:
     assert set(given.values()) == {1}
     assert sorted(given) == [
         *(f"realtime.E{number:03}" for number in range(1, 29)),
-        *("realtime.E030", "realtime.E031", "realtime.E040", "realtime.E041"),
+        *("realtime.E030", "realtime.E031", "realtime.E040", "realtime.E041", "realtime.E042"),
         *(f"realtime.W{number:03}" for number in range(1, 18)),
         *(f"realtime.W{number:03}" for number in range(20, 34)),
     ]

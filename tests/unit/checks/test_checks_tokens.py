@@ -61,6 +61,18 @@ def test_views_whose_tokens_nobody_accepts_are_found() -> None:
     assert ids(found(options={**KEY, **jwks})) == ["realtime.E031"]
 
 
+@pytest.mark.parametrize("name", ["audience", "issuer"])
+@pytest.mark.parametrize(
+    ("value", "expected"), [("", ["realtime.E042"]), ("b", ["realtime.E042"]), ("a1", [])]
+)
+def test_views_that_cannot_name_what_the_service_expects_are_found(
+    name: str, value: str, expected: list[str]
+) -> None:
+    options = {f"token_{name}_regex": "^a", f"token_{name}": value}
+
+    assert ids(found(options={**KEY, **options})) == expected
+
+
 def without_login() -> list[str]:
     return [name for name in settings.MIDDLEWARE if name != LOGIN]
 

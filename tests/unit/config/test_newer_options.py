@@ -344,7 +344,7 @@ def test_expression_that_cannot_be_used_is_a_mistake(expression: str, place: str
     if place == "namespace":
         given = {"namespaces": [{"name": "chat", **given}]}
 
-    assert rules(given) == ["channel_regex"]
+    assert rules(given) == ["expression"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,362 @@
+"""Claims of later generations, beside those of the first one, row by row."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from realtime.auth.claims import TokenSubscription
+from realtime.auth.issue import connection_token, subscription_token, user_subscription_token
+from realtime.config.channel_options import Overrides
+from realtime.config.options import ChannelOptions, Config
+from realtime.tokens import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken, Verifier
+from tests.unit.auth.jwt_parts import NOW, SECRET, token
+from tests.unit.parts import data
+
+CONFIG = Config(token_hmac_secret_key=SECRET)
+PREVIOUS = "the secret before, which is long enough for every HMAC algorithm as well: 64 b"
+
+
+async def connect(claims: object, config: Config = CONFIG) -> ConnectToken:
+    return await Verifier(config).connect(token(claims), NOW)
+
+
+async def subscribe(claims: object, config: Config = CONFIG) -> SubscribeToken:
+    return await Verifier(config).subscribe(token(claims), NOW)
+
+
+def base64_of(text: bytes) -> str:
+    return base64.b64encode(text).decode()
+
+
+# connection tokens
+
+
+@pytest.mark.parametrize(
+    ("claims", "expires_at"),
+    [
+        ({"expire_at": NOW + 9}, NOW + 9),
+        ({"expire_at": NOW + 9, "exp": NOW + 5}, NOW + 9),
+        ({"expire_at": NOW + 5, "exp": NOW + 9}, NOW + 5),
+        ({"expire_at": str(NOW + 9)}, NOW + 9),
+        ({"expire_at": 0, "exp": NOW + 5}, None),
+        ({"expire_at": -1, "exp": NOW + 5}, None),
+        ({"expire_at": None, "exp": NOW + 5}, NOW + 5),
+        # the token is valid, and what it opens has expired: error 110, not 109
+        ({"expire_at": NOW - 5, "exp": NOW + 5}, NOW - 5),
+    ],
+    ids=str,
+)
+async def test_expire_at_is_the_expiry_of_the_connection(
+    claims: object, expires_at: float | None
+) -> None:
+    assert (await connect(claims)).expires_at == expires_at
+
+
+async def test_exp_expires_the_token_whatever_expire_at_says() -> None:
+    with pytest.raises(ExpiredToken):
+        await connect({"exp": NOW - 1, "expire_at": NOW + 9})
+
+
+async def test_channels_without_a_name_are_left_out() -> None:
+    assert (await connect({"channels": ["a", "", "b", "a"]})).channels == ("a", "b")
+
+
+async def test_subs_are_server_side_subscriptions() -> None:
+    verified = await connect(
+        {
+            "subs": {
+                "a": {"info": {"i": 1}, "data": [1]},
+                "b": {
+                    "b64info": base64_of(b'"i"'),
+                    "info": 5,
+                    "b64data": base64_of(b'"d"'),
+                    "data": 5,
+                    "override": {
+                        "presence": {"value": True},
+                        "join_leave": {"value": False},
+                        "force_push_join_leave": {"value": True},
+                        "force_recovery": {"value": False},
+                        "force_positioning": {"value": True},
+                    },
+                },
+                "c": {"override": {"presence": None}},
+                "d": None,
+                "": {},
+            }
+        }
+    )
+
+    assert verified.channels == ("a", "b", "c", "d")
+    assert verified.subs == {
+        "a": TokenSubscription(data('{"i": 1}'), data("[1]")),
+        "b": TokenSubscription(data('"i"'), data('"d"'), Overrides(True, False, True, False, True)),
+        "c": TokenSubscription(),
+        "d": TokenSubscription(),
+    }
+
+
+@pytest.mark.parametrize("subs", [{}, None])
+async def test_channels_count_where_subs_are_empty(subs: object) -> None:
+    assert (await connect({"subs": subs, "channels": ["a"]})).channels == ("a",)
+
+
+async def test_channels_do_not_count_beside_subs() -> None:
+    assert (await connect({"subs": {"b": {}}, "channels": ["a"]})).channels == ("b",)
+
+
+@pytest.mark.parametrize("meta", [{"a": 1}, 5, None, "text"])
+async def test_meta_is_not_looked_at(meta: object) -> None:
+    assert await connect({"meta": meta}) == ConnectToken("")
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"expire_at": "soon"},
+        {"expire_at": []},
+        {"subs": ["a"]},
+        {"subs": {"a": 5}},
+        {"subs": {"a": {"b64info": "!"}}},
+        {"subs": {"a": {"b64data": base64_of(b"hello")}}},
+        {"subs": {"a": {"override": {"presence": True}}}},
+        {"subs": {"a": {"override": {"presence": {"value": 1}}}}},
+        {"subs": {"a": {"override": {"presence": {}}}}},
+        {"subs": {}, "channel": "a"},
+    ],
+    ids=str,
+)
+async def test_claims_of_the_wrong_type_are_an_invalid_token(claims: object) -> None:
+    with pytest.raises(InvalidToken):
+        await connect(claims)
+
+
+# subscription tokens
+
+
+@pytest.mark.parametrize(
+    ("claims", "client", "user", "expected"),
+    [
+        pytest.param({"sub": "17"}, "C", "17", True, id="user"),
+        pytest.param({"sub": "17"}, "C", "18", False, id="another user"),
+        pytest.param({"sub": "17"}, "C", "", False, id="anonymous"),
+        pytest.param({"sub": ""}, "C", "", True, id="for anonymous"),
+        pytest.param({"sub": ""}, "C", "17", False, id="for anonymous, user"),
+        pytest.param({"client": "C"}, "C", "17", True, id="client"),
+        pytest.param({"client": "C"}, "D", "17", False, id="another client"),
+        pytest.param({"client": "C", "sub": "17"}, "C", "17", True, id="both"),
+        pytest.param({"client": "C", "sub": "17"}, "D", "17", True, id="only the user"),
+        pytest.param({"client": "C", "sub": "17"}, "C", "18", True, id="only the client"),
+        pytest.param({"client": "C", "sub": "17"}, "D", "18", False, id="neither"),
+        pytest.param({}, "C", "17", False, id="for nobody"),
+        pytest.param({}, "C", "", False, id="for nobody, anonymous"),
+        pytest.param({"sub": None, "client": None}, "C", "", False, id="null"),
+        pytest.param({"client": ""}, "", "17", False, id="no client ID"),
+        pytest.param({"sub": 17}, "C", "17", False, id="number"),
+        pytest.param({"sub": 17, "client": "C"}, "C", "17", True, id="number beside the client"),
+    ],
+)
+async def test_token_is_for_its_user_or_its_client(
+    claims: dict[str, Any], client: str, user: str, expected: bool
+) -> None:
+    verified = await subscribe({"channel": "a", **claims})
+
+    assert verified.is_for(client, user) is expected
+
+
+@pytest.mark.parametrize(
+    ("claims", "subscription", "refreshed"),
+    [
+        ({"expire_at": NOW + 9}, NOW + 9, NOW + 9),
+        ({"expire_at": NOW + 9, "exp": NOW + 5}, NOW + 9, NOW + 9),
+        ({"expire_at": 0, "exp": NOW + 5}, None, None),
+        ({"exp": NOW + 5}, NOW + 5, NOW + 5),
+        ({"exp": NOW + 5, "eto": True}, None, NOW + 5),
+        ({"exp": NOW + 5, "eto": True, "expire_at": NOW + 9}, NOW + 9, NOW + 9),
+        ({"expire_at": NOW - 5}, NOW - 5, NOW - 5),
+    ],
+    ids=str,
+)
+async def test_expire_at_is_the_expiry_of_the_subscription(
+    claims: object, subscription: float | None, refreshed: float | None
+) -> None:
+    verified = await subscribe(claims)
+
+    assert (verified.expires_at, verified.refreshed_until) == (subscription, refreshed)
+
+
+async def test_data_and_overrides_are_those_of_the_subscription() -> None:
+    verified = await subscribe(
+        {"data": {"a": 1}, "override": {"force_recovery": {"value": True}}, "info": 2}
+    )
+
+    assert verified.info == data("2")
+    assert verified.data == data('{"a": 1}')
+    assert verified.overrides == Overrides(force_recovery=True)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [{"b64data": "!"}, {"expire_at": "soon"}, {"override": 5}, {"override": {"presence": 1}}],
+    ids=str,
+)
+async def test_wrong_claims_are_an_invalid_subscription_token(claims: object) -> None:
+    with pytest.raises(InvalidToken):
+        await subscribe(claims)
+
+
+async def test_token_without_a_channel_names_none() -> None:
+    assert (await subscribe({"sub": "17"})).channel == ""
+
+
+# overrides
+
+
+HISTORY: dict[str, Any] = {"history_size": 5, "history_lifetime": 60}
+
+
+def test_overrides_change_the_options_of_one_subscription() -> None:
+    options = ChannelOptions(presence=True, **HISTORY)
+
+    changed = Overrides(presence=False, force_recovery=True, join_leave=True).apply(options)
+
+    assert (changed.presence, changed.force_recovery, changed.join_leave) == (False, True, True)
+    assert not changed.force_push_join_leave
+    assert changed.history_size == 5
+    assert options.presence
+    assert not options.force_recovery
+
+
+def test_overrides_leave_the_other_rights_as_they_are() -> None:
+    options = ChannelOptions(publish=True, presence=True, anonymous=True, **HISTORY)
+
+    assert Overrides(presence=True).apply(options) == options
+
+
+# audience and issuer
+
+
+@pytest.mark.parametrize("check", [connect, subscribe])
+@pytest.mark.parametrize(
+    ("options", "claims", "is_valid"),
+    [
+        ({"token_audience": "us"}, {"aud": "us"}, True),
+        ({"token_audience": "us"}, {"aud": ["them", "us"]}, True),
+        ({"token_audience": "us"}, {"aud": "them"}, False),
+        ({"token_audience": "us"}, {"aud": []}, False),
+        ({"token_audience": "us"}, {"aud": "us too"}, False),
+        ({"token_audience": "us"}, {}, False),
+        ({"token_audience_regex": "^app-[0-9]$"}, {"aud": ["them", "app-1"]}, True),
+        ({"token_audience_regex": "^app-[0-9]$"}, {"aud": "app-x"}, False),
+        ({"token_audience_regex": "."}, {}, False),
+        ({"token_issuer": "site"}, {"iss": "site"}, True),
+        ({"token_issuer": "site"}, {"iss": "other"}, False),
+        ({"token_issuer": "site"}, {}, False),
+        ({"token_issuer_regex": "^site"}, {"iss": "site-1"}, True),
+        ({"token_issuer_regex": "^site"}, {"iss": "a site"}, False),
+        ({"token_issuer": "site", "token_audience": "us"}, {"iss": "site"}, False),
+        ({"token_issuer": "site", "token_audience": "us"}, {"iss": "site", "aud": "us"}, True),
+    ],
+    ids=str,
+)
+async def test_token_must_have_the_audience_and_issuer_of_the_options(
+    check: Any, options: dict[str, Any], claims: dict[str, Any], is_valid: bool
+) -> None:
+    config = Config(token_hmac_secret_key=SECRET, **options)
+
+    if is_valid:
+        assert await check(claims, config)
+    else:
+        with pytest.raises(InvalidToken, match="another"):
+            await check(claims, config)
+
+
+async def test_token_of_another_issuer_is_invalid_even_when_it_has_expired() -> None:
+    config = Config(token_hmac_secret_key=SECRET, token_issuer="site")
+
+    with pytest.raises(InvalidToken):
+        await connect({"exp": 0}, config)
+
+
+# the key before
+
+
+@pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
+async def test_previous_key_is_accepted_too(algorithm: str) -> None:
+    verifier = Verifier(
+        Config(token_hmac_secret_key=SECRET, token_hmac_previous_secret_key=PREVIOUS)
+    )
+
+    for key in (SECRET, PREVIOUS):
+        text = token({"sub": "17"}, algorithm, key)
+        assert (await verifier.connect(text, NOW)).user == "17"
+    with pytest.raises(InvalidToken, match="wrong signature"):
+        await verifier.connect(token({"sub": "17"}, algorithm, SECRET[:-1]), NOW)
+
+
+@pytest.mark.parametrize(
+    ("until", "is_valid"),
+    [(0, True), (int(NOW) + 1, True), (int(NOW), False), (int(NOW) - 1, False)],
+)
+async def test_previous_key_is_accepted_until_its_end(until: int, is_valid: bool) -> None:
+    config = Config(
+        token_hmac_secret_key=SECRET,
+        token_hmac_previous_secret_key=PREVIOUS,
+        token_hmac_previous_secret_key_valid_until=until,
+    )
+    verifier = Verifier(config)
+
+    assert (await verifier.connect(token({"sub": "17"}), NOW)).user == "17"
+    if is_valid:
+        assert (await verifier.connect(token({}, key=PREVIOUS), NOW)).user == ""
+    else:
+        with pytest.raises(InvalidToken, match="wrong signature"):
+            await verifier.connect(token({}, key=PREVIOUS), NOW)
+
+
+# tokens this package makes
+
+
+async def test_subscription_token_of_a_user_made_here_is_verified_here() -> None:
+    made = user_subscription_token(CONFIG, "17", "a", ttl=60, info=1, data=[2])
+    verified = await Verifier(CONFIG).subscribe(made, NOW)
+
+    assert (verified.user, verified.client, verified.channel) == ("17", "", "a")
+    assert (verified.info, verified.data) == (data("1"), data("[2]"))
+    assert verified.expires_at == verified.token_expires_at
+    assert verified.expires_at is not None
+
+
+async def test_subscription_token_of_a_user_may_leave_the_subscription_for_ever() -> None:
+    made = user_subscription_token(CONFIG, "", "a", ttl=60, keep_subscription=True)
+    verified = await Verifier(CONFIG).subscribe(made, NOW)
+
+    assert verified.user == ""
+    assert verified.expires_at is None
+    assert verified.token_expires_at is not None
+
+
+async def test_connection_token_made_here_may_describe_its_subscriptions() -> None:
+    subs = {"a": {"info": 1, "override": {"presence": {"value": False}}}}
+
+    made = connection_token(CONFIG, "17", channels=["b"], subs=subs)
+    verified = await Verifier(CONFIG).connect(made, NOW)
+
+    assert verified.subs == {
+        "b": TokenSubscription(),
+        "a": TokenSubscription(info=data("1"), overrides=Overrides(presence=False)),
+    }
+
+
+async def test_tokens_made_here_name_audience_and_issuer() -> None:
+    config = Config(token_hmac_secret_key=SECRET, token_audience="us", token_issuer="site")
+    verifier = Verifier(config)
+
+    assert (await verifier.connect(connection_token(config, "17"), NOW)).user == "17"
+    for text in (
+        subscription_token(config, "C", "a"),
+        user_subscription_token(config, "17", "a"),
+    ):
+        assert (await verifier.subscribe(text, NOW)).channel == "a"
