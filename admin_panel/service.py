@@ -30,7 +30,7 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import NodeStatus
 from realtime.errors import EngineUnavailable, InternalError, NotServing
 from realtime.protocol.json_stream import Malformed
-from realtime.protocol.messages import ClientInfo, Publication
+from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.server_api import http, methods, operations
 from realtime.server_api.overview import Subscribers
 from realtime.serving import serving
@@ -173,7 +173,7 @@ def presence(channel: str, options: ChannelOptions) -> dict[str, ClientInfo]:
 
 
 def history(channel: str, options: ChannelOptions, newest: int) -> list[Publication]:
-    """Return the newest publications that a channel keeps, oldest first.
+    """Return the newest publications that a channel keeps, newest first.
 
     The data stay JSON, as they were published.
 
@@ -186,7 +186,9 @@ def history(channel: str, options: ChannelOptions, newest: int) -> list[Publicat
     """
     with answering():
         result = serving.call(
-            lambda member: operations.history(member, channel, limit=newest, options=options),
+            lambda member: operations.history(
+                member, channel, limit=newest, reverse=True, options=options
+            ),
             async_name="ahistory",
         )
     return list(result.publications)
@@ -199,9 +201,10 @@ def publication(channel: str, offset: int) -> Publication | None:
         Unavailable: the service does not answer.
         Error: code 102 or 107, the name is not that of a channel; 108, it keeps no history.
     """
+    before = StreamPosition(offset - 1, "")
     with answering():
         result = serving.call(
-            lambda member: operations.history(member, channel, limit=1, since=offset),
+            lambda member: operations.history(member, channel, limit=1, since=before),
             async_name="ahistory",
         )
     return next((each for each in result.publications if each.offset == offset), None)

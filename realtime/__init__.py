@@ -4,7 +4,7 @@
 
     publish("chat:lobby", {"text": "hi"})
 
-The functions are in `server_api.functions` and `server_api.overview`; they are loaded at first
+The functions are in `server_api.publishing`, `functions` and `overview`; they are loaded at first
 use, so that importing a pure module of this package needs neither Django nor settings.
 """
 
@@ -20,27 +20,25 @@ if TYPE_CHECKING:
     from realtime.engine.base import NodeStatus
     from realtime.errors import EngineUnavailable, Error, NotServing
     from realtime.server_api.functions import (
-        abroadcast,
         achannels,
         adisconnect,
         ahistory,
         ahistory_remove,
         ainfo,
+        aposition,
+        apositions,
         apresence,
         apresence_stats,
-        apublish,
-        apublish_many,
         aunsubscribe,
-        broadcast,
         channels,
         disconnect,
         history,
         history_remove,
         info,
+        position,
+        positions,
         presence,
         presence_stats,
-        publish,
-        publish_many,
         unsubscribe,
     )
     from realtime.server_api.overview import (
@@ -56,6 +54,15 @@ if TYPE_CHECKING:
         round_trip,
         subscribers,
     )
+    from realtime.server_api.publishing import (
+        Position,
+        abroadcast,
+        apublish,
+        apublish_many,
+        broadcast,
+        publish,
+        publish_many,
+    )
     from realtime.tokens import observer_token
 
 __all__ = [
@@ -65,6 +72,7 @@ __all__ = [
     "Error",
     "NodeStatus",
     "NotServing",
+    "Position",
     "Subscribers",
     "abroadcast",
     "achannels",
@@ -74,6 +82,8 @@ __all__ = [
     "ahistory_remove",
     "ainfo",
     "anodes",
+    "aposition",
+    "apositions",
     "apresence",
     "apresence_stats",
     "apublish",
@@ -90,6 +100,8 @@ __all__ = [
     "info",
     "nodes",
     "observer_token",
+    "position",
+    "positions",
     "presence",
     "presence_stats",
     "publish",
@@ -112,9 +124,19 @@ _OVERVIEW = (
     "round_trip",
     "subscribers",
 )
+_PUBLISHING = (
+    "Position",
+    "abroadcast",
+    "apublish",
+    "apublish_many",
+    "broadcast",
+    "publish",
+    "publish_many",
+)
 _MODULES = {
     **dict.fromkeys(__all__, "realtime.server_api.functions"),
     **dict.fromkeys(_OVERVIEW, "realtime.server_api.overview"),
+    **dict.fromkeys(_PUBLISHING, "realtime.server_api.publishing"),
     **dict.fromkeys(("EngineUnavailable", "Error", "NotServing"), "realtime.errors"),
     "NodeStatus": "realtime.engine.base",
     "observer_token": "realtime.tokens",

@@ -25,6 +25,7 @@ PURE = (
     "realtime.cluster.survey",
     "realtime.clients.session",
     "realtime.engine.base",
+    "realtime.engine.once",
     "realtime.engine.redis.group_message",
     "realtime.engine.redis.keys",
     "realtime.engine.redis.records",

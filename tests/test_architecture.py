@@ -47,6 +47,7 @@ ROOMS = (
     "realtime.clients.commands",
     "realtime.clients",
     "realtime.server_api.functions",
+    "realtime.server_api.publishing",
     "realtime.server_api.overview",
     "realtime.serving",
     "realtime.server_api",

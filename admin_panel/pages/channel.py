@@ -131,7 +131,7 @@ def read(request: PageRequest, channel: str, options: ChannelOptions) -> State:
         present = page_of(clients, PRESENCE_PAGE_SIZE, number)
         present.object_list = [_present(info) for info in present]
     if options.keeps_history:
-        publications = service.history(channel, options, HISTORY_READ + 1)[::-1]
+        publications = service.history(channel, options, HISTORY_READ + 1)
         is_cut = len(publications) > HISTORY_READ
         del publications[HISTORY_READ:]
         kept = page_of(publications, HISTORY_PAGE_SIZE, request.http.GET.get("kept"))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,11 +34,18 @@ from realtime.cluster.survey import (
     SurveyResult,
 )
 from realtime.config.options import ChannelOptions, Config
-from realtime.engine.base import Cluster, NodeInfo, NodeStatus, Store
+from realtime.engine.base import Cluster, NodeInfo, NodeStatus, Outgoing, Published, Store
+from realtime.engine.once import Once
 from realtime.errors import Disconnect, DisconnectForced, EngineUnavailable
 from realtime.metrics import Counters, Outage
 from realtime.payload import Payload
-from realtime.protocol.messages import ChannelName, ClientInfo, Publication, UserID
+from realtime.protocol.messages import (
+    ChannelName,
+    ClientInfo,
+    Publication,
+    StreamPosition,
+    UserID,
+)
 
 logger = logging.getLogger("realtime.node")
 
@@ -51,6 +59,22 @@ MAX_LOOK_INTERVAL = 0.05
 
 CONTROL_OPTIONS = ChannelOptions(history_size=10_000, history_lifetime=600, history_recover=True)
 """Control messages are kept, so that a node that was cut off catches up."""
+
+
+NOT_KEPT = ChannelOptions()
+"""The options of a publication that skips history."""
+
+
+class NewPublication(NamedTuple):
+    """A publication of the site or of the HTTP API, checked but not published."""
+
+    channel: ChannelName
+    data: Payload
+    tags: Mapping[str, str] | None = None
+    once: Once | None = None
+    """Its idempotency key, if it has one."""
+    skip_history: bool = False
+    """Deliver it only: it is not kept, and has no position."""
 
 
 class Member:
@@ -81,40 +105,68 @@ class Member:
         data: Payload,
         options: ChannelOptions,
         info: ClientInfo | None = None,
-    ) -> None:
+    ) -> StreamPosition | None:
         """Publish to the subscribers of a channel at every node.
 
         Args:
             info: the client that publishes, if it is one.
 
+        Returns:
+            The position of the publication; None without history.
+
         Raises:
             EngineUnavailable: Redis did not answer, or refused.
         """
-        await self.broker.publish(channel, self._publication(data, options, info), options)
+        publication = self._publication(data, options, info)
+        position = await self.broker.publish(channel, publication, options)
         self.counters.published += 1
+        return position
+
+    async def publish_new(
+        self, new: NewPublication, options: ChannelOptions
+    ) -> StreamPosition | None:
+        """As `publish`, for a publication of the site or of the HTTP API.
+
+        Returns:
+            If its idempotency key was used, the position of the publication that used it.
+        """
+        position = await self.broker.publish(*self._outgoing(new, options))
+        self.counters.published += 1
+        return position
 
     async def publish_many(
-        self, publications: Sequence[tuple[ChannelName, Payload, ChannelOptions]]
-    ) -> list[EngineUnavailable | None]:
+        self, publications: Sequence[tuple[NewPublication, ChannelOptions]]
+    ) -> list[Published]:
         """Publish several.
 
         Returns:
-            For each publication None, or why it failed.
+            What became of each.
         """
-        failures = await self.broker.publish_many(
-            [
-                (name, self._publication(data, options), options)
-                for name, data, options in publications
-            ]
+        results = await self.broker.publish_many(
+            [self._outgoing(new, options) for new, options in publications]
         )
-        self.counters.published += failures.count(None)
-        return failures
+        self.counters.published += sum(not isinstance(r, EngineUnavailable) for r in results)
+        return results
+
+    def _outgoing(self, new: NewPublication, options: ChannelOptions) -> Outgoing:
+        if new.skip_history:
+            options = NOT_KEPT
+        publication = self._publication(new.data, options, None, new.tags)
+        return Outgoing(new.channel, publication, options, new.once)
 
     def _publication(
-        self, data: Payload, options: ChannelOptions, info: ClientInfo | None = None
+        self,
+        data: Payload,
+        options: ChannelOptions,
+        info: ClientInfo | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> Publication:
         uid = f"{self._uid_prefix}{next(self._publications):x}" if options.keeps_history else ""
-        return Publication(data, info, 0, uid)
+        return Publication(data, info, 0, uid, tags)
+
+    async def positions(self, channels: Sequence[ChannelName]) -> list[StreamPosition]:
+        """Return the top position of each channel; raises EngineUnavailable."""
+        return await self.broker.positions(channels)
 
     # control messages; all raise EngineUnavailable when they cannot be sent
 

@@ -28,6 +28,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.once import Once
 from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
 from realtime.protocol.messages import (
@@ -42,10 +43,12 @@ from realtime.protocol.messages import (
 class History(NamedTuple):
     """A stream, read at one moment.
 
-    publications: those that were asked for and are still kept, oldest first, without a gap.
+    publications: those that were asked for and are still kept, without a gap: oldest first, or
+        newest first where they were read in reverse.
     position: the top of the stream; its offset is 0 before the first publication.
     top_uid: the UID of the publication at the top; "" where it is unknown.
-    previous_uid: that of the publication before the first of `publications`, the same.
+    previous_uid: that of the publication before the first of `publications`, the same. "" where
+        they were read in reverse.
 
     UIDs show whether a stream that was counted on from an older position is still the same.
     """
@@ -130,11 +133,29 @@ class Receiver(Protocol):
         ...
 
 
+class Outgoing(NamedTuple):
+    """A publication on its way into a channel. `once`: its idempotency key, if it has one."""
+
+    channel: ChannelName
+    publication: Publication
+    options: ChannelOptions
+    once: Once | None = None
+
+
+Published: TypeAlias = StreamPosition | EngineUnavailable | None
+"""What became of one of several publications: its position, None without history; or why it was
+not published."""
+
+
 class Streams(Protocol):
     """The half of a broker that needs no node: publish, and read the streams of channels."""
 
     async def publish(
-        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+        self,
+        channel: ChannelName,
+        publication: Publication,
+        options: ChannelOptions,
+        once: Once | None = None,
     ) -> StreamPosition | None:
         """Publish to every node that is subscribed to a channel.
 
@@ -142,24 +163,27 @@ class Streams(Protocol):
         is kept, and is sent. A caller that reads history afterwards finds it there, and nodes
         receive it with the offset that it has in history.
 
+        The same idempotency key in the same channel publishes once, whichever processes ask.
+        Only a third-party layer sends in a second step: what it loses, a repetition does not send.
+
         Args:
-            publication: its `offset` is ignored.
+            publication: its `offset` and `time` are ignored.
+            once: its idempotency key; None: it has none.
 
         Returns:
-            The position of the publication; None without history.
+            The position of the publication; None without history. If the key was used, that of
+            the publication that used it.
         """
         ...
 
-    async def publish_many(
-        self, publications: Sequence[tuple[ChannelName, Publication, ChannelOptions]]
-    ) -> list[EngineUnavailable | None]:
+    async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
         """Publish several, in as few round trips as possible.
 
         Publications into one channel keep their order. One that fails does not keep the others
         from being published.
 
         Returns:
-            For each publication None, or why it failed.
+            What became of each.
         """
         ...
 
@@ -171,16 +195,33 @@ class Streams(Protocol):
         """Send a leave to every node that is subscribed to a channel. It is not kept."""
         ...
 
-    async def history(self, channel: ChannelName, since: int = 0) -> History:
-        """Read the kept publications from offset `since` on, and the top position.
+    async def history(
+        self,
+        channel: ChannelName,
+        start: int | None = None,
+        limit: int | None = None,
+        *,
+        reverse: bool = False,
+    ) -> History:
+        """Read kept publications, with the times at which they were kept, and the top position.
 
-        Both are read at one moment. A channel without publications has offset 0 and the epoch
+        All are read at one moment. A channel without publications has offset 0 and the epoch
         that its first publication will have. Offset and epoch outlive the publications.
+
+        Args:
+            start: the offset to begin at, any integer; None: the oldest one, or the newest one in
+                reverse.
+            limit: publications to read at most, 0 or more; None: all.
+            reverse: begin at `start` and go back to older ones.
         """
         ...
 
     async def position(self, channel: ChannelName) -> StreamPosition:
         """Return the top position of a channel, the one that `history` would return."""
+        ...
+
+    async def positions(self, channels: Sequence[ChannelName]) -> list[StreamPosition]:
+        """Return the top position of each channel, in as few round trips as possible."""
         ...
 
     async def top(self, channel: ChannelName) -> History:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History
-from realtime.errors import EngineUnavailable
+from realtime.engine.base import History, Outgoing, Published
+from realtime.engine.once import Once
 from realtime.protocol.messages import (
     ChannelName,
     ClientID,
@@ -25,13 +25,15 @@ class DummyStreams:
     """Streams that keep nothing. See `engine.base.Streams`."""
 
     async def publish(
-        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+        self,
+        channel: ChannelName,
+        publication: Publication,
+        options: ChannelOptions,
+        once: Once | None = None,
     ) -> StreamPosition | None:
         return None
 
-    async def publish_many(
-        self, publications: Sequence[tuple[ChannelName, Publication, ChannelOptions]]
-    ) -> list[EngineUnavailable | None]:
+    async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
         return [None] * len(publications)
 
     async def join(self, channel: ChannelName, info: ClientInfo) -> None:
@@ -40,11 +42,21 @@ class DummyStreams:
     async def leave(self, channel: ChannelName, info: ClientInfo) -> None:
         pass
 
-    async def history(self, channel: ChannelName, since: int = 0) -> History:
+    async def history(
+        self,
+        channel: ChannelName,
+        start: int | None = None,
+        limit: int | None = None,
+        *,
+        reverse: bool = False,
+    ) -> History:
         return History((), NOWHERE)
 
     async def position(self, channel: ChannelName) -> StreamPosition:
         return NOWHERE
+
+    async def positions(self, channels: Sequence[ChannelName]) -> list[StreamPosition]:
+        return [NOWHERE] * len(channels)
 
     async def top(self, channel: ChannelName) -> History:
         return History((), NOWHERE)

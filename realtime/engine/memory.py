@@ -10,18 +10,22 @@ Memory is bounded, whatever clients do:
   epoch, which the first publication adopts.
 - Clients may be allowed to publish into any channel name. Of idle streams, which have neither
   publications nor subscribers, only `MAX_IDLE_STREAMS` positions are remembered.
+- Of idempotency keys only digests are remembered, and only so many (see `once_keys`).
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History, Receiver, new_epoch
-from realtime.errors import EngineUnavailable
+from realtime.engine.base import History, Outgoing, Published, Receiver, new_epoch
+from realtime.engine.once import Once
+from realtime.engine.once_keys import OnceKeys
 from realtime.protocol.messages import (
     ChannelName,
     ClientID,
@@ -85,6 +89,22 @@ class _Stream:
             publications.popleft()
         self.publications = publications
 
+    def read(
+        self, start: int | None, limit: int | None, *, reverse: bool
+    ) -> tuple[Publication, ...]:
+        """Return publications; the arguments are those of `Streams.history`."""
+        kept = len(self.publications)
+        if start is None:
+            skipped = 0
+        elif reverse:
+            skipped = self.top - start
+        else:
+            skipped = start - (self.top - kept + 1)  # the oldest: there are no gaps
+        begin = min(max(skipped, 0), kept)
+        end = kept if limit is None else min(begin + limit, kept)
+        ordered = reversed(self.publications) if reverse else self.publications
+        return tuple(islice(ordered, begin, end))
+
     def clear(self) -> None:
         """Remove the publications, and what only they need."""
         self.publications = ()
@@ -103,6 +123,7 @@ class MemoryBroker:
         self.receiver: Receiver | None = None
         self._timers = timers
         self._meta_lifetime = meta_lifetime
+        self._once_keys = OnceKeys(timers)
         self._epoch = new_epoch()
         """The epoch of the next stream that begins."""
         self._streams: dict[ChannelName, _Stream] = {}
@@ -132,6 +153,22 @@ class MemoryBroker:
             self._note_idle(channel, stream)
 
     async def publish(
+        self,
+        channel: ChannelName,
+        publication: Publication,
+        options: ChannelOptions,
+        once: Once | None = None,
+    ) -> StreamPosition | None:
+        if once is None:
+            return self._publish(channel, publication, options)
+        digest = once.digest(channel)
+        if digest in self._once_keys:
+            return self._once_keys[digest]
+        position = self._publish(channel, publication, options)
+        self._once_keys.add(digest, position, once.lifetime)
+        return position
+
+    def _publish(
         self, channel: ChannelName, publication: Publication, options: ChannelOptions
     ) -> StreamPosition | None:
         position: StreamPosition | None = None
@@ -141,12 +178,8 @@ class MemoryBroker:
             self.receiver.on_publication(channel, publication, position)
         return position
 
-    async def publish_many(
-        self, publications: Sequence[tuple[ChannelName, Publication, ChannelOptions]]
-    ) -> list[EngineUnavailable | None]:
-        for publication in publications:
-            await self.publish(*publication)
-        return [None] * len(publications)
+    async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
+        return [await self.publish(*publication) for publication in publications]
 
     async def join(self, channel: ChannelName, info: ClientInfo) -> None:
         if self.receiver is not None:
@@ -158,13 +191,23 @@ class MemoryBroker:
 
     # streams
 
-    async def history(self, channel: ChannelName, since: int = 0) -> History:
+    async def history(
+        self,
+        channel: ChannelName,
+        start: int | None = None,
+        limit: int | None = None,
+        *,
+        reverse: bool = False,
+    ) -> History:
         stream = self._streams.get(channel)
         if stream is None:
             return History((), self._first_position(channel))
         self._touch(channel, stream)
-        kept = tuple(p for p in stream.publications if p.offset >= since)
+        kept = stream.read(start, limit, reverse=reverse)
         return History(kept, stream.position, stream.top_uid)
+
+    async def positions(self, channels: Sequence[ChannelName]) -> list[StreamPosition]:
+        return [await self.position(channel) for channel in channels]
 
     async def position(self, channel: ChannelName) -> StreamPosition:
         stream = self._streams.get(channel)
@@ -200,7 +243,9 @@ class MemoryBroker:
             self._streams[channel] = stream
         self._idle.pop(channel, None)
         stream.top += 1
-        publication = msgspec.structs.replace(publication, offset=stream.top)
+        publication = msgspec.structs.replace(
+            publication, offset=stream.top, time=time.time_ns() // 1_000_000
+        )
         stream.keep(publication, options.history_size)
         if stream.expiry is None:
             stream.expiry = self._timers.timer(lambda: self._expire(channel))

@@ -199,7 +199,8 @@ class Publication(Struct, frozen=True, gc=False):
     """Data published into a channel.
 
     In a channel without history, `offset` is 0 and `uid` is "". `info` is the publisher, if that is
-    a client.
+    a client. `tags` are text of the publisher, for filters. `time` is when history kept it, by the
+    clock of Redis: Unix time in milliseconds; 0 where it is unknown, as on the way to subscribers.
     """
 
     data: Payload
@@ -207,6 +208,7 @@ class Publication(Struct, frozen=True, gc=False):
     offset: int = 0
     uid: str = ""
     tags: Mapping[str, str] | None = None
+    time: int = 0
 
 
 class UnsubscribeReason(NamedTuple):

@@ -17,18 +17,18 @@ docs/protocol.md, 6.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, NotRequired, TypedDict
 
 from realtime import payload
 from realtime.channel_rules import name, names
+from realtime.cluster.member import Member
 from realtime.engine import base as nodes_
-from realtime.hooks.site_values import to_payload, user_id
-from realtime.payload import Payload
+from realtime.hooks.site_values import user_id
 from realtime.protocol import messages
-from realtime.server_api import operations, transactions
-from realtime.server_api.transactions import AfterCommit, Forgiving, Publications, Publisher
-from realtime.serving import refuse_on_loop, serving
+from realtime.server_api import operations
+from realtime.server_api.publishing import Position
+from realtime.serving import serving
 
 
 class ClientInfo(TypedDict):
@@ -41,12 +41,18 @@ class ClientInfo(TypedDict):
 
 
 class Publication(TypedDict):
-    """A publication in history. `info` is there only if a client published it."""
+    """A publication in history. `info` is there only if a client published it.
+
+    `tags` are there only if it has any. `time`: when history kept it, by the clock of Redis: Unix
+    time in milliseconds; missing if a version published it that did not record it.
+    """
 
     data: Any
     uid: str
     offset: int
     info: NotRequired[ClientInfo]
+    tags: NotRequired[dict[str, str]]
+    time: NotRequired[int]
 
 
 class PresenceStats(TypedDict):
@@ -66,124 +72,6 @@ class NodeInfo(TypedDict):
     num_users: int
     num_channels: int
     uptime: int
-
-
-def publish(
-    channel: str, data: object, *, on_commit: bool = True, fail_silently: bool = False
-) -> None:
-    """Publish JSON-serialisable data into a channel.
-
-    Inside `transaction.atomic()`, of any database, the publication goes out after the commit, and
-    not at all when the transaction is rolled back. Channel and data are checked at the call; a
-    failure after the commit is logged and undoes nothing.
-
-    Args:
-        channel: the name of the channel.
-        data: anything that has a JSON form, or that the encoder of `json_encoder` gives one.
-        on_commit: False publishes at once, also inside a transaction.
-        fail_silently: drop what cannot be published because this process reaches no clients, or
-            because Redis is away, instead of raising NotServing or EngineUnavailable.
-
-    Raises:
-        TypeError: the data have no JSON form, or the channel is not a string.
-    """
-    _send(_encoded([(channel, data)]), on_commit, fail_silently, "apublish")
-
-
-async def apublish(channel: str, data: object, *, fail_silently: bool = False) -> None:
-    """Publish JSON-serialisable data into a channel. Async version of `publish`.
-
-    It publishes at once: Django's transactions belong to threads.
-    """
-    await _asend(_encoded([(channel, data)]), fail_silently)
-
-
-def publish_many(
-    publications: Iterable[tuple[str, object]],
-    *,
-    on_commit: bool = True,
-    fail_silently: bool = False,
-) -> None:
-    """Publish several (channel, data) pairs, with as few round trips as possible.
-
-    Publications into one channel go out in their order. If one of them is refused, none is
-    published. If Redis fails on the way, some may be published. For transactions see `publish`.
-
-    Args:
-        publications: channel and data of each.
-        on_commit: False publishes at once, also inside a transaction.
-        fail_silently: drop what cannot be published because this process reaches no clients, or
-            because Redis is away, instead of raising NotServing or EngineUnavailable.
-
-    Raises:
-        TypeError: some data have no JSON form, or a channel is not a string.
-    """
-    _send(_encoded(publications), on_commit, fail_silently, "apublish_many")
-
-
-async def apublish_many(
-    publications: Iterable[tuple[str, object]], *, fail_silently: bool = False
-) -> None:
-    """Publish several (channel, data) pairs. Async version of `publish_many`, always at once."""
-    await _asend(_encoded(publications), fail_silently)
-
-
-def broadcast(
-    channels: Iterable[str],
-    data: object,
-    *,
-    on_commit: bool = True,
-    fail_silently: bool = False,
-) -> None:
-    """Publish the same data into several channels; see `publish` and `publish_many`.
-
-    Args:
-        channels: the names of the channels. One that is named twice gets the data twice.
-        data: anything that has a JSON form.
-        on_commit: False publishes at once, also inside a transaction.
-        fail_silently: drop what cannot be published because this process reaches no clients, or
-            because Redis is away, instead of raising NotServing or EngineUnavailable.
-
-    Raises:
-        TypeError: the data have no JSON form, or `channels` is one name and not a list of names.
-    """
-    _send(_to_each(channels, data), on_commit, fail_silently, "abroadcast")
-
-
-async def abroadcast(channels: Iterable[str], data: object, *, fail_silently: bool = False) -> None:
-    """Publish the same data into several channels. Async version of `broadcast`, always at once."""
-    await _asend(_to_each(channels, data), fail_silently)
-
-
-def _to_each(channels: Iterable[str], data: object) -> list[tuple[str, Payload]]:
-    encoded = to_payload(data)
-    return [(channel, encoded) for channel in names(channels)]
-
-
-def _encoded(publications: Iterable[tuple[str, object]]) -> list[tuple[str, Payload]]:
-    return [(name(channel), to_payload(data)) for channel, data in publications]
-
-
-def _send(
-    publications: Publications, on_commit: bool, fail_silently: bool, async_name: str
-) -> None:
-    transactions.check(publications, serving.config())
-    refuse_on_loop(async_name)
-    if not fail_silently:
-        publisher = serving.after_commit if on_commit else serving.publisher
-    else:
-        publisher = AfterCommit(_forgiving) if on_commit else _forgiving()
-    publisher.send(publications)
-
-
-async def _asend(publications: Publications, fail_silently: bool) -> None:
-    transactions.check(publications, serving.config())
-    publisher = _forgiving() if fail_silently else serving.publisher
-    await publisher.asend(publications)
-
-
-def _forgiving() -> Publisher:
-    return Forgiving(lambda: serving.publisher)
 
 
 def unsubscribe(user: Any, channel: str = "") -> None:
@@ -266,18 +154,103 @@ async def apresence_stats(channel: str) -> PresenceStats:
     )
 
 
-def history(channel: str) -> list[Publication]:
-    """Return the history of a channel, oldest publication first."""
+def history(
+    channel: str,
+    *,
+    limit: int | None = None,
+    since: Position | int | None = None,
+    reverse: bool = False,
+) -> list[Publication]:
+    """Return the history of a channel, oldest publication first.
+
+    Args:
+        channel: the name of the channel.
+        limit: the number of publications at most; None: all that are kept.
+        since: a position, or an offset in whatever epoch: return publications after it, in reverse
+            those before it.
+        reverse: newest publication first.
+
+    Raises:
+        UnrecoverablePosition: code 112, `since` is of another epoch.
+        BadRequest: code 107, nothing can be before `since`.
+        TypeError: an argument has the wrong type.
+        ValueError: `limit` or the offset is less than 0.
+    """
+    read = _reading(channel, limit, since, reverse)
+    return _history(serving.call(read, async_name="ahistory"))
+
+
+async def ahistory(
+    channel: str,
+    *,
+    limit: int | None = None,
+    since: Position | int | None = None,
+    reverse: bool = False,
+) -> list[Publication]:
+    """Return the history of a channel, oldest publication first. Async version of `history`."""
+    return _history(await serving.acall(_reading(channel, limit, since, reverse)))
+
+
+def _reading(
+    channel: str, limit: int | None, since: Position | int | None, reverse: bool
+) -> Callable[[Member], Awaitable[messages.HistoryResult]]:
     channel = name(channel)
-    return _history(
-        serving.call(lambda member: operations.history(member, channel), async_name="ahistory")
+    if limit is not None and _whole("limit", limit) < 0:
+        raise ValueError(f"limit must be 0 or more, not {limit}")
+    position = None
+    if since is not None:
+        offset, epoch = since if isinstance(since, tuple) else (since, "")
+        if _whole("the offset of since", offset) < 0:
+            raise ValueError(f"an offset is 0 or more, not {offset}")
+        if not isinstance(epoch, str):
+            raise TypeError(f"an epoch is a string, not {type(epoch).__name__}")
+        position = messages.StreamPosition(offset, epoch)
+    return lambda member: operations.history(
+        member, channel, limit=limit, since=position, reverse=reverse
     )
 
 
-async def ahistory(channel: str) -> list[Publication]:
-    """Return the history of a channel, oldest publication first. Async version of `history`."""
-    channel = name(channel)
-    return _history(await serving.acall(lambda member: operations.history(member, channel)))
+def _whole(what: str, number: object) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(f"{what} must be a whole number, not {type(number).__name__}")
+    return number
+
+
+def position(channel: str) -> Position:
+    """Return the position of the last publication in a channel; its offset is 0 before the first.
+
+    Raises:
+        NotAvailable: code 108, the channel has no history.
+    """
+    return positions([channel])[channel]
+
+
+async def aposition(channel: str) -> Position:
+    """Return the position of the last publication in a channel. Async version of `position`."""
+    return (await apositions([channel]))[channel]
+
+
+def positions(channels: Iterable[str]) -> dict[str, Position]:
+    """Return the position of each channel, as `position`, in as few round trips as possible."""
+    wanted = list(dict.fromkeys(names(channels)))
+    found = serving.call(
+        lambda member: operations.positions(member, wanted), async_name="apositions"
+    )
+    return _positions(wanted, found)
+
+
+async def apositions(channels: Iterable[str]) -> dict[str, Position]:
+    """Return the position of each channel. Async version of `positions`."""
+    wanted = list(dict.fromkeys(names(channels)))
+    found = await serving.acall(lambda member: operations.positions(member, wanted))
+    return _positions(wanted, found)
+
+
+def _positions(channels: list[str], found: list[messages.StreamPosition]) -> dict[str, Position]:
+    return {
+        channel: Position(top.offset, top.epoch)
+        for channel, top in zip(channels, found, strict=True)
+    }
 
 
 def history_remove(channel: str) -> None:
@@ -344,6 +317,10 @@ def _history(result: messages.HistoryResult) -> list[Publication]:
         )
         if publication.info is not None:
             entry["info"] = _client_info(publication.info)
+        if publication.tags:
+            entry["tags"] = dict(publication.tags)
+        if publication.time:
+            entry["time"] = publication.time
         entries.append(entry)
     return entries
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from realtime import payload
-from realtime.cluster.member import Member
+from realtime.cluster.member import Member, NewPublication
 from realtime.errors import BadRequest, MethodNotFound
 from realtime.payload import Payload
 from realtime.protocol.json_shapes import client_info, raw
@@ -65,7 +65,7 @@ class Row(NamedTuple, Generic[P]):
 
 
 async def _publish(member: Member, params: _PublishParams) -> bytes:
-    await operations.publish(member, _required(params.channel), _data(params.data))
+    await operations.publish(member, NewPublication(_required(params.channel), _data(params.data)))
     return _EMPTY
 
 

@@ -16,38 +16,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from realtime.channel_rules import check_channel
-from realtime.cluster.member import Member
+from realtime.cluster.member import Member, NewPublication
 from realtime.cluster.survey import ConnectionsAnswer, SubscribersAnswer, SurveyResult
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import NodeInfo, NodeStatus
-from realtime.errors import BadRequest, Error, LimitExceeded, NoReply, NotAvailable
+from realtime.errors import (
+    BadRequest,
+    EngineUnavailable,
+    Error,
+    LimitExceeded,
+    NoReply,
+    NotAvailable,
+)
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
     HistoryResult,
     PresenceResult,
     PresenceStatsResult,
+    StreamPosition,
     UserID,
 )
+from realtime.streams import reading
 
 MAX_SURVEYED_CHANNELS = 1000
 """Channels of one survey."""
 
 
-async def publish(member: Member, channel: ChannelName, data: Payload) -> None:
-    """Publish into a channel."""
-    await member.publish(channel, data, check_channel(channel, member.config))
+async def publish(member: Member, new: NewPublication) -> StreamPosition | None:
+    """Publish into a channel.
+
+    Returns:
+        The position of the publication; None without history. If its idempotency key was used,
+        that of the publication that used it.
+    """
+    return await member.publish_new(new, check_channel(new.channel, member.config))
 
 
-async def broadcast(member: Member, channels: Sequence[ChannelName], data: Payload) -> None:
+async def broadcast(
+    member: Member, channels: Sequence[ChannelName], data: Payload
+) -> list[StreamPosition | None]:
     """Publish the same data into several channels; see `publish_many`."""
-    await publish_many(member, [(channel, data) for channel in channels])
+    return await publish_many(member, [NewPublication(channel, data) for channel in channels])
 
 
-async def publish_many(member: Member, publications: Sequence[tuple[ChannelName, Payload]]) -> None:
+async def publish_many(
+    member: Member, publications: Sequence[NewPublication]
+) -> list[StreamPosition | None]:
     """Publish into several channels.
 
     Not atomic: the channels before one that is refused get their publication.
+
+    Returns:
+        For each what `publish` returns.
 
     Raises:
         BadRequest: there are no publications, or a name is not one of a channel.
@@ -57,18 +78,23 @@ async def publish_many(member: Member, publications: Sequence[tuple[ChannelName,
     if not publications:
         raise BadRequest
     if len(publications) == 1:
-        await publish(member, *publications[0])
-        return
-    ready: list[tuple[ChannelName, Payload, ChannelOptions]] = []
+        return [await publish(member, publications[0])]
+    ready: list[tuple[NewPublication, ChannelOptions]] = []
     refused: Error | None = None
-    for channel, data in publications:
+    for new in publications:
         try:
-            ready.append((channel, data, check_channel(channel, member.config)))
+            ready.append((new, check_channel(new.channel, member.config)))
         except Error as error:
             refused = error
             break
     results = await member.publish_many(ready)
-    failures = [result for result in results if result is not None]
+    positions: list[StreamPosition | None] = []
+    failures: list[EngineUnavailable] = []
+    for result in results:
+        if isinstance(result, EngineUnavailable):
+            failures.append(result)
+        else:
+            positions.append(result)
     if failures:
         unknown = [failure for failure in failures if isinstance(failure, NoReply)]
         if not unknown and len(failures) < len(results):
@@ -76,6 +102,7 @@ async def publish_many(member: Member, publications: Sequence[tuple[ChannelName,
         raise (unknown or failures)[0]
     if refused is not None:
         raise refused
+    return positions
 
 
 async def unsubscribe(member: Member, user: UserID, channel: ChannelName) -> None:
@@ -126,31 +153,40 @@ async def history(
     channel: ChannelName,
     *,
     limit: int | None = None,
-    since: int | None = None,
+    since: StreamPosition | None = None,
+    reverse: bool = False,
     options: ChannelOptions | None = None,
 ) -> HistoryResult:
-    """Return the history of a channel, oldest publication first.
+    """Return the history of a channel, with its top position; see `streams.reading`.
 
     Args:
         member: the member of the service that this process is.
         channel: the name of the channel.
-        limit: the number of publications at most: the first ones from `since`, or the newest ones
-            without it.
-        since: the offset to begin at; without it the oldest publication comes first.
+        limit: the number of publications at most; None: all, 0: only the position.
+        since: where to begin: publications after this position, in reverse those before it.
+        reverse: the newest publication comes first.
         options: those of the channel, if the caller has looked them up already.
 
     Raises:
         NotAvailable: the channel has no history.
+        UnrecoverablePosition: `since` is of another epoch.
+        BadRequest: nothing can be before `since`.
     """
     if not (options or check_channel(channel, member.config)).keeps_history:
         raise NotAvailable
-    if limit is None or since is not None:
-        publications = (await member.broker.history(channel, since or 0)).publications
-        return HistoryResult(publications[:limit])
-    top = (await member.broker.position(channel)).offset
-    # what is published between the two reads comes on top
-    publications = (await member.broker.history(channel, max(top - limit + 1, 0))).publications
-    return HistoryResult(publications[max(len(publications) - limit, 0) :])
+    return await reading.read(member.broker, channel, limit=limit, since=since, reverse=reverse)
+
+
+async def positions(member: Member, channels: Sequence[ChannelName]) -> list[StreamPosition]:
+    """Return the top position of each channel.
+
+    Raises:
+        NotAvailable: one of the channels has no history.
+    """
+    for channel in channels:
+        if not check_channel(channel, member.config).keeps_history:
+            raise NotAvailable
+    return await member.positions(channels)
 
 
 async def history_remove(member: Member, channel: ChannelName) -> None:

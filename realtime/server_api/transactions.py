@@ -10,32 +10,34 @@ from typing import Any, Protocol, TypeVar
 from django.db import connections, transaction
 
 from realtime import channel_rules
-from realtime.cluster.member import Member
+from realtime.cluster.member import Member, NewPublication
 from realtime.config.options import Config
 from realtime.errors import BadRequest, EngineUnavailable, NotServing
-from realtime.payload import Payload
+from realtime.protocol.messages import StreamPosition
 from realtime.server_api import operations
 
 logger = logging.getLogger("realtime.api")
 
 T = TypeVar("T")
 
-Publications = Sequence[tuple[str, Payload]]
-"""Channel and data of each."""
+Publications = Sequence[NewPublication]
+
+Positions = Sequence[StreamPosition | None]
+"""The position of each publication: None without history, and where it is not known yet."""
 
 
 class Publisher(Protocol):
     """Sends publications that were checked. A later one may keep them in the site's database."""
 
-    def send(self, publications: Publications) -> None:
-        """Send them, from a thread without an event loop.
+    def send(self, publications: Publications) -> Positions:
+        """Send them, from a thread without an event loop. Return their positions.
 
         Raises:
             Exception: they could not be sent; some of them may be.
         """
         ...
 
-    async def asend(self, publications: Publications) -> None:
+    async def asend(self, publications: Publications) -> Positions:
         """Send them, from a coroutine. Async version of `send`."""
         ...
 
@@ -58,11 +60,13 @@ class Direct:
     def __init__(self, members: Members) -> None:
         self._members = members
 
-    def send(self, publications: Publications) -> None:
-        self._members.call(lambda member: operations.publish_many(member, publications))
+    def send(self, publications: Publications) -> Positions:
+        return self._members.call(lambda member: operations.publish_many(member, publications))
 
-    async def asend(self, publications: Publications) -> None:
-        await self._members.acall(lambda member: operations.publish_many(member, publications))
+    async def asend(self, publications: Publications) -> Positions:
+        return await self._members.acall(
+            lambda member: operations.publish_many(member, publications)
+        )
 
 
 class Forgiving:
@@ -72,21 +76,27 @@ class Forgiving:
         """`publisher`: returns the one that sends, asked when it does."""
         self._publisher = publisher
 
-    def send(self, publications: Publications) -> None:
+    def send(self, publications: Publications) -> Positions:
         try:
-            self._publisher().send(publications)
+            return self._publisher().send(publications)
         except (NotServing, EngineUnavailable) as error:
-            _log_dropped(publications, error)
+            return _dropped(publications, error)
 
-    async def asend(self, publications: Publications) -> None:
+    async def asend(self, publications: Publications) -> Positions:
         try:
-            await self._publisher().asend(publications)
+            return await self._publisher().asend(publications)
         except (NotServing, EngineUnavailable) as error:
-            _log_dropped(publications, error)
+            return _dropped(publications, error)
 
 
-def _log_dropped(publications: Publications, error: Exception) -> None:
+def _dropped(publications: Publications, error: Exception) -> Positions:
     logger.info("Could not publish %d publications: %s", len(publications), error)
+    return without_positions(publications)
+
+
+def without_positions(publications: Publications) -> Positions:
+    """Return the positions of publications that have none, or none yet."""
+    return [None] * len(publications)
 
 
 class AfterCommit:
@@ -100,11 +110,10 @@ class AfterCommit:
         """`publisher`: called at the time of sending; returns the publisher to use."""
         self._publisher = publisher
 
-    def send(self, publications: Publications) -> None:
+    def send(self, publications: Publications) -> Positions:
         databases = under_way()
         if not databases:
-            self._publisher().send(publications)
-            return
+            return self._publisher().send(publications)
         uncommitted = set(databases)
 
         def committed(database: str) -> None:
@@ -114,9 +123,10 @@ class AfterCommit:
 
         for database in databases:
             after_commit(partial(committed, database), "realtime.publish", database)
+        return without_positions(publications)
 
-    async def asend(self, publications: Publications) -> None:
-        await self._publisher().asend(publications)
+    async def asend(self, publications: Publications) -> Positions:
+        return await self._publisher().asend(publications)
 
 
 def check(publications: Publications, config: Config) -> None:
@@ -128,8 +138,8 @@ def check(publications: Publications, config: Config) -> None:
     """
     if not publications:
         raise BadRequest
-    for channel, _ in publications:
-        channel_rules.check_channel(channel, config)
+    for new in publications:
+        channel_rules.check_channel(new.channel, config)
 
 
 # Django's transactions

@@ -12,7 +12,7 @@ from unittest.mock import ANY
 from asgiref.sync import iscoroutinefunction
 
 from realtime import payload
-from realtime.server_api.transactions import Publications
+from realtime.server_api.transactions import Positions, Publications, without_positions
 from realtime.serving import serving
 from realtime.testing.transactions import CommitHooks
 
@@ -97,8 +97,8 @@ class Outbox(Sequence[Published]):
         """Add publications."""
         if self._hooks is not None:
             self._hooks.run()  # these were published earlier
-        for channel, data in publications:
-            self._published.append(Published(channel, payload.value(data.json)))
+        for new in publications:
+            self._published.append(Published(new.channel, payload.value(new.data.json)))
 
 
 class Recorder:
@@ -116,15 +116,17 @@ class Recorder:
 
     # see `server_api.transactions.Publisher`
 
-    def send(self, publications: Publications) -> None:
+    def send(self, publications: Publications) -> Positions:
         """Record publications, and send them to the clients of a `TestService`."""
         if self._record(publications):
-            self._publisher.send(publications)
+            return self._publisher.send(publications)
+        return without_positions(publications)
 
-    async def asend(self, publications: Publications) -> None:
+    async def asend(self, publications: Publications) -> Positions:
         """Record publications, and send them. Async version of `send`."""
         if self._record(publications):
-            await self._publisher.asend(publications)
+            return await self._publisher.asend(publications)
+        return without_positions(publications)
 
     def _record(self, publications: Publications) -> bool:
         """Record publications; return whether to send them, too."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
+import msgspec
+
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Affects, Broker, Cluster, Engine, NodeInfo, Presence
+from realtime.engine.base import Affects, Broker, Cluster, Engine, NodeInfo, Outgoing, Presence
 from realtime.engine.memory import MemoryEngine
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
@@ -132,12 +134,21 @@ class Bench:
 
 def several(
     channels: Sequence[ChannelName], values: range, options: ChannelOptions
-) -> list[tuple[ChannelName, Publication, ChannelOptions]]:
+) -> list[Outgoing]:
     """Return one publication for each value, in the channels by turns."""
     return [
-        (channels[value % len(channels)], Publication(data(str(value)), uid=f"u{value}"), options)
+        Outgoing(
+            channels[value % len(channels)],
+            Publication(data(str(value)), uid=f"u{value}"),
+            options,
+        )
         for value in values
     ]
+
+
+def untimed(publications: Iterable[Publication]) -> list[Publication]:
+    """Return publications without their times, which only history has."""
+    return [msgspec.structs.replace(publication, time=0) for publication in publications]
 
 
 async def comes_true(condition: Callable[[], Awaitable[bool]], timeout: float = 10.0) -> None:

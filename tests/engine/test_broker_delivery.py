@@ -8,7 +8,7 @@ import random
 import pytest
 
 from realtime.config.options import ChannelOptions
-from realtime.protocol.messages import ClientInfo, Publication
+from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import PLAIN, Bench, comes_true, several
 from tests.unit.parts import data, eventually
 
@@ -28,8 +28,12 @@ async def test_several_publications_arrive_in_their_order(
 
     results = await engine.broker.publish_many(several(names, range(60), options))
 
-    assert results == [None] * 60
     for number, name in enumerate(names):
+        positions = [
+            StreamPosition(offset, (await engine.broker.position(name)).epoch)
+            for offset in range(1, 21)
+        ]
+        assert results[number::3] == (positions if options.keeps_history else [None] * 20)
         await engine.received(name, 20)
         assert engine.values(name) == [*range(number, 60, 3)]
 
@@ -56,7 +60,10 @@ async def test_with_and_without_history_may_be_published_together(
     await engine.broker.subscribe(unique)
     publications = several([unique], range(3), LONG) + several([unique], range(3, 5), PLAIN)
 
-    assert await engine.broker.publish_many(publications) == [None] * 5
+    results = await engine.broker.publish_many(publications)
+
+    epoch = (await engine.broker.position(unique)).epoch
+    assert results == [StreamPosition(offset, epoch) for offset in (1, 2, 3)] + [None] * 2
 
     await engine.received(unique, 5)
     assert sorted(engine.values(unique)) == [0, 1, 2, 3, 4]

@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from realtime.config.options import ChannelOptions
-from realtime.protocol.messages import StreamPosition
-from tests.engine.bench import Bench
+from realtime.protocol.messages import Publication, StreamPosition
+from tests.engine.bench import KEPT, PLAIN, Bench, untimed
+from tests.unit.parts import data
 
 # history from an offset on
 
@@ -72,6 +73,108 @@ async def test_offsets_beyond_ten_are_in_the_order_of_numbers(engine: Bench, uni
     history = await engine.broker.history(unique, 9)
 
     assert [publication.offset for publication in history.publications] == [*range(9, 121)]
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "offsets"),
+    [
+        pytest.param(None, 3, [4, 5, 6], id="the first three"),
+        pytest.param(2, 3, [4, 5, 6], id="before what is kept"),
+        pytest.param(6, 2, [6, 7], id="in between"),
+        pytest.param(7, 100, [7, 8], id="more than there are"),
+        pytest.param(None, 10**30, [4, 5, 6, 7, 8], id="a huge number"),
+        pytest.param(None, 0, [], id="none"),
+        pytest.param(5, 0, [], id="none from an offset on"),
+    ],
+)
+async def test_history_is_read_up_to_a_number(
+    engine: Bench, unique: str, start: int | None, limit: int, offsets: list[int]
+) -> None:
+    position = await engine.publish(unique, *range(1, 9))
+
+    history = await engine.broker.history(unique, start, limit)
+
+    assert [publication.offset for publication in history.publications] == offsets
+    assert (history.position, history.top_uid) == (position, "u8")
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "offsets"),
+    [
+        pytest.param(None, None, [8, 7, 6, 5, 4], id="all"),
+        pytest.param(None, 2, [8, 7], id="the newest two"),
+        pytest.param(6, None, [6, 5, 4], id="from an offset"),
+        pytest.param(6, 2, [6, 5], id="two from an offset"),
+        pytest.param(4, 3, [4], id="the oldest"),
+        pytest.param(3, None, [], id="before what is kept"),
+        pytest.param(0, None, [], id="before the first"),
+        pytest.param(-(10**30), None, [], id="far before the first"),
+        pytest.param(100, 1, [8], id="beyond the top"),
+        pytest.param(2**64, 1, [8], id="beyond every offset"),
+        pytest.param(None, 10**30, [8, 7, 6, 5, 4], id="a huge number"),
+        pytest.param(None, 0, [], id="none"),
+    ],
+)
+async def test_history_is_read_in_reverse(
+    engine: Bench, unique: str, start: int | None, limit: int | None, offsets: list[int]
+) -> None:
+    position = await engine.publish(unique, *range(1, 9))
+
+    history = await engine.broker.history(unique, start, limit, reverse=True)
+
+    assert [publication.offset for publication in history.publications] == offsets
+    assert [int(publication.data.raw) for publication in history.publications] == offsets
+    assert history.position == position
+
+
+async def test_history_of_an_unused_channel_is_empty_in_both_directions(
+    engine: Bench, unique: str
+) -> None:
+    position = await engine.broker.position(unique)
+
+    for reverse in (False, True):
+        history = await engine.broker.history(unique, None, 5, reverse=reverse)
+        assert (history.publications, history.position) == ((), position)
+
+
+async def test_positions_of_several_channels_are_those_of_each(engine: Bench, unique: str) -> None:
+    channels = [f"{unique}-{number}" for number in range(20)]
+    for number in range(10):
+        await engine.publish(channels[number], *range(number))
+
+    positions = await engine.broker.positions(channels)
+
+    assert positions == [await engine.broker.position(channel) for channel in channels]
+    assert [position.offset for position in positions] == [*range(10), *[0] * 10]
+    assert await engine.broker.positions([]) == []
+
+
+# what a publication carries
+
+
+async def test_history_has_times_that_do_not_go_back(engine: Bench, unique: str) -> None:
+    await engine.publish(unique, *range(5))
+
+    times = [p.time for p in (await engine.broker.history(unique)).publications]
+
+    assert times == sorted(times)
+    assert times[0] > 1_700_000_000_000  # Unix time in milliseconds
+
+
+@pytest.mark.parametrize("options", [KEPT, PLAIN], ids=["with history", "without history"])
+async def test_tags_arrive_and_are_kept(
+    engine: Bench, unique: str, options: ChannelOptions
+) -> None:
+    await engine.broker.subscribe(unique)
+    tags = {"kind": "goal", "größe": "", "": "<&>"}
+
+    await engine.broker.publish(unique, Publication(data("1"), uid="u", tags=tags), options)
+    await engine.broker.publish(unique, Publication(data("2"), uid="v", tags={}), options)
+
+    received = await engine.received(unique, 2)
+    assert [dict(publication.tags or {}) for publication in received] == [tags, {}]
+    kept = (await engine.broker.history(unique)).publications
+    assert untimed(kept) == (untimed(received) if options is KEPT else [])
 
 
 # epochs

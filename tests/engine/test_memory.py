@@ -12,9 +12,11 @@ import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
+from realtime.engine import once_keys
 from realtime.engine.memory import MemoryEngine
+from realtime.engine.once import Once
 from realtime.node.node import Node
-from realtime.protocol.messages import ClientInfo, Publication
+from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
 from tests.engine.bench import RecordingReceiver
 from tests.unit.parts import Clock, data
@@ -329,3 +331,33 @@ async def test_bound_on_positions_does_not_change_the_position_of_subscribed_cha
     await clock.advance(KEPT.history_lifetime)
 
     assert await engine.broker.position("quiet") == quiet
+
+
+async def test_keys_of_idempotency_are_bounded_and_those_that_end_first_go_first(
+    memory: MemoryEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(once_keys, "MAX_KEYS", 3)
+
+    async def publish(key: str, lifetime: int) -> StreamPosition | None:
+        publication = Publication(data("1"), uid=key)
+        return await memory.broker.publish("a", publication, KEPT, Once(key, lifetime))
+
+    first = [await publish(key, lifetime) for key, lifetime in [("x", 9), ("y", 5), ("z", 7)]]
+    await publish("w", 8)  # "y" is forgotten
+
+    assert await publish("x", 9) == first[0]
+    assert await publish("z", 7) == first[2]
+    assert await publish("y", 5) != first[1]
+
+
+async def test_keys_of_idempotency_leave_nothing(memory: MemoryEngine, clock: Clock) -> None:
+    for number in range(100):
+        once = Once(str(number), 10 + number)
+        await memory.broker.publish("a", Publication(data("1")), ChannelOptions(), once)
+    await clock.advance(59.5)  # 10 to 59
+    assert len(memory.broker._once_keys._positions) == 50
+
+    await clock.advance(60)
+
+    assert memory.broker._once_keys._positions == {}
+    assert memory.broker._once_keys._ends == []

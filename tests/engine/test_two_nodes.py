@@ -9,8 +9,17 @@ import msgspec
 import pytest
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.once import Once
 from realtime.protocol.messages import ClientInfo, Publication
-from tests.engine.bench import KEPT, NODE, NODE_LIFETIME, PLAIN, SECOND_NODE, comes_true
+from tests.engine.bench import (
+    KEPT,
+    NODE,
+    NODE_LIFETIME,
+    PLAIN,
+    SECOND_NODE,
+    comes_true,
+    untimed,
+)
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import KINDS, Pair, RedisBench
 from tests.unit.parts import data, eventually
@@ -55,7 +64,43 @@ async def test_engines_number_their_publications_together(pair: Pair, unique: st
     assert [publication.offset for publication in history] == [*range(1, 61)]
     for bench in pair:
         received = await bench.received(unique, 60)
-        assert sorted(received, key=lambda publication: publication.offset) == [*history]
+        received.sort(key=lambda publication: publication.offset)
+        assert received == untimed(history)
+
+
+async def test_key_used_at_both_nodes_at_once_publishes_once(pair: Pair, unique: str) -> None:
+    for bench in pair:
+        await bench.broker.subscribe(unique)
+    publication = Publication(data("1"), uid="u")
+
+    positions = await asyncio.gather(
+        *(pair[n % 2].broker.publish(unique, publication, LONG, Once("key")) for n in range(50))
+    )
+
+    assert positions == [await pair.one.broker.position(unique)] * 50
+    assert await pair.one.kept(unique) == [1]
+    for bench in pair:
+        assert untimed(await bench.received(unique, 1)) == [Publication(data("1"), None, 1, "u")]
+
+
+async def test_key_used_at_both_nodes_at_once_publishes_once_without_history(
+    pair: Pair, unique: str
+) -> None:
+    for bench in pair:
+        await bench.broker.subscribe(unique)
+
+    await asyncio.gather(
+        *(
+            pair[n % 2].broker.publish(unique, Publication(data("1")), PLAIN, Once("key"))
+            for n in range(50)
+        )
+    )
+
+    for bench in pair:
+        await bench.publish(unique, 2, options=PLAIN)
+    for bench in pair:
+        await bench.received(unique, 3)
+        assert sorted(bench.values(unique)) == [1, 2, 2]
 
 
 async def test_unused_channel_has_the_same_epoch_everywhere(pair: Pair, unique: str) -> None:

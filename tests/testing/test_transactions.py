@@ -20,7 +20,7 @@ from tests.testing.conftest import OPTIONS
 pytestmark = pytest.mark.usefixtures("options")
 
 
-def roll_back(work: Callable[[], None]) -> None:
+def roll_back(work: Callable[[], object]) -> None:
     """Do something in a transaction that fails."""
     with suppress(ZeroDivisionError), transaction.atomic():
         work()

@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, NodeInfo, Receiver, new_epoch
 from realtime.engine.memory import MemoryPresence
+from realtime.engine.once import Once
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
@@ -101,7 +102,7 @@ class SuspendedBroker(ListedBroker):
     def __init__(self, timers: Timers, gate: Gate) -> None:
         super().__init__(timers)
         self.gate = gate
-        self.read_from: list[int] = []
+        self.read_from: list[int | None] = []
         """The offsets from which histories were read."""
 
     def lose_tail(self, channel: str, number: int) -> None:
@@ -127,9 +128,14 @@ class SuspendedBroker(ListedBroker):
         await self.gate.through("unsubscribe", super().unsubscribe, channel)
 
     async def publish(
-        self, channel: str, publication: Publication, options: ChannelOptions
+        self,
+        channel: str,
+        publication: Publication,
+        options: ChannelOptions,
+        once: Once | None = None,
     ) -> StreamPosition | None:
-        return await self.gate.through("publish", super().publish, channel, publication, options)
+        arguments = (channel, publication, options, once)
+        return await self.gate.through("publish", super().publish, *arguments)
 
     async def join(self, channel: str, info: ClientInfo) -> None:
         await self.gate.through("join", super().join, channel, info)
@@ -137,9 +143,18 @@ class SuspendedBroker(ListedBroker):
     async def leave(self, channel: str, info: ClientInfo) -> None:
         await self.gate.through("leave", super().leave, channel, info)
 
-    async def history(self, channel: str, since: int = 0) -> History:
-        self.read_from.append(since)
-        return await self.gate.through("history", super().history, channel, since)
+    async def history(
+        self,
+        channel: str,
+        start: int | None = None,
+        limit: int | None = None,
+        *,
+        reverse: bool = False,
+    ) -> History:
+        self.read_from.append(start)
+        return await self.gate.through(
+            "history", super().history, channel, start, limit, reverse=reverse
+        )
 
     async def position(self, channel: str) -> StreamPosition:
         return await self.gate.through("position", super().position, channel)

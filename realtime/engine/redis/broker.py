@@ -17,14 +17,19 @@ from typing import NamedTuple
 
 from realtime.channel_rules import INTERNAL
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History, Receiver, new_epoch
+from realtime.engine.base import History, Outgoing, Published, Receiver, new_epoch
+from realtime.engine.once import Once
 from realtime.engine.redis import records
 from realtime.engine.redis.bus import Bus, NodeBus
 from realtime.engine.redis.channel_list import ChannelList
-from realtime.engine.redis.group_message import GroupMessage, Message, StreamSettings
-from realtime.engine.redis.scripts import READ, RENEW_EPOCH, Entry
+from realtime.engine.redis.group_message import (
+    GroupMessage,
+    Message,
+    OnceSettings,
+    StreamSettings,
+)
+from realtime.engine.redis.scripts import READ, RENEW_EPOCH, Entry, ReadReply
 from realtime.engine.redis.shards import Shards, decoding
-from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import (
     UINT64_MAX,
     ChannelName,
@@ -32,7 +37,7 @@ from realtime.protocol.messages import (
     Publication,
     StreamPosition,
 )
-from realtime.redis.commands import Wait
+from realtime.redis.commands import ScriptCall, Wait
 
 logger = logging.getLogger("realtime.engine")
 
@@ -45,6 +50,9 @@ CHANNEL_LIST_TIMEOUT = 0.5
 """Seconds a subscribe waits until its channel is listed. The list is on one shard; while that is
 away, channels of the other shards must not suffer."""
 
+
+MAX_COUNT = 2**31 - 1
+"""More entries than a stream has, and a number that every Redis takes."""
 
 LOG_INTERVAL = 60.0
 """Seconds between log lines about publications that cannot be decoded: clients cause the reads."""
@@ -80,15 +88,17 @@ class RedisStreams:
     # publishing
 
     async def publish(
-        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+        self,
+        channel: ChannelName,
+        publication: Publication,
+        options: ChannelOptions,
+        once: Once | None = None,
     ) -> StreamPosition | None:
-        return await self._bus.publish(self._message(channel, publication, options))
+        message = self._message(channel, publication, options, once)
+        return (await self._bus.publish(message)).position
 
-    async def publish_many(
-        self, publications: Sequence[tuple[ChannelName, Publication, ChannelOptions]]
-    ) -> list[EngineUnavailable | None]:
-        results = await self._bus.publish_many([self._message(*p) for p in publications])
-        return [result if isinstance(result, EngineUnavailable) else None for result in results]
+    async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
+        return await self._bus.publish_many([self._message(*each) for each in publications])
 
     async def join(self, channel: ChannelName, info: ClientInfo) -> None:
         await self._publish_info(JOIN, channel, info)
@@ -97,7 +107,11 @@ class RedisStreams:
         await self._publish_info(LEAVE, channel, info)
 
     def _message(
-        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+        self,
+        channel: ChannelName,
+        publication: Publication,
+        options: ChannelOptions,
+        once: Once | None,
     ) -> GroupMessage:
         content = records.of_publication(publication)
         content["type"] = PUBLICATION
@@ -112,7 +126,11 @@ class RedisStreams:
                 self._meta.epoch_per_run,
                 publication.uid,
             )
-        return GroupMessage(self._keys.group(channel), content, stream, wait=self._meta.wait)
+        settings = None
+        if once is not None:
+            settings = OnceSettings(self._keys.once(once.digest(channel)), once.lifetime)
+        group = self._keys.group(channel)
+        return GroupMessage(group, content, stream, True, self._meta.wait, settings)
 
     async def _publish_info(self, kind: str, channel: ChannelName, info: ClientInfo) -> None:
         content = {"type": kind, "channel": channel, **records.of_client(info)}
@@ -121,19 +139,34 @@ class RedisStreams:
 
     # streams
 
-    async def history(self, channel: ChannelName, since: int = 0) -> History:
-        position, entries, top_uid = await self._read(channel, since)
+    async def history(
+        self,
+        channel: ChannelName,
+        start: int | None = None,
+        limit: int | None = None,
+        *,
+        reverse: bool = False,
+    ) -> History:
+        entries: list[Entry] = []
+        if limit == 0:
+            position, _, top_uid = await self._read(channel)
+        else:
+            position, entries, top_uid = await self._read(
+                channel, _first_entry(start, reverse), limit, reverse
+            )
         publications: list[Publication] = []
         previous_uid = ""
         for entry in entries:
             try:
-                if not publications:
+                if not publications and not reverse:
                     previous_uid = _previous_uid(entry)
                 publications.append(self._publication(entry))
             except Exception as error:  # serializers and decoders raise all kinds of them
-                # it is lost, as if it was trimmed; those after it are without a gap again
-                publications.clear()
                 self._log_undecodable(channel, error)
+                # it is lost, as if it was trimmed, and those before it with it
+                if reverse:
+                    break
+                publications.clear()
         return History(tuple(publications), position, top_uid, previous_uid)
 
     def _publication(self, entry: Entry) -> Publication:
@@ -143,8 +176,8 @@ class RedisStreams:
             Exception: no node wrote this entry, or with another encryption key.
         """
         entry_id, fields = entry
-        offset = int(entry_id.partition(b"-")[0])
-        return records.to_publication(self._shards.unpack(fields[1]), offset)
+        offset, _, time_ms = entry_id.partition(b"-")
+        return records.to_publication(self._shards.unpack(fields[1]), int(offset), int(time_ms))
 
     def _log_undecodable(self, channel: ChannelName, error: Exception) -> None:
         now = time.monotonic()
@@ -159,10 +192,16 @@ class RedisStreams:
         )
 
     async def position(self, channel: ChannelName) -> StreamPosition:
-        return (await self._read(channel, None))[0]
+        return (await self._read(channel))[0]
+
+    async def positions(self, channels: Sequence[ChannelName]) -> list[StreamPosition]:
+        replies = await self._bus.run_many(
+            [(self._shards.shard(channel), self._read_call(channel)) for channel in channels]
+        )
+        return [_read_reply(reply)[0] for reply in replies]
 
     async def top(self, channel: ChannelName) -> History:
-        position, _, top_uid = await self._read(channel, None)
+        position, _, top_uid = await self._read(channel)
         return History((), position, top_uid)
 
     async def remove_history(self, channel: ChannelName) -> None:
@@ -175,24 +214,45 @@ class RedisStreams:
         await self._shards.run(channel, RENEW_EPOCH, (meta, new), arguments)
 
     async def _read(
-        self, channel: ChannelName, since: int | None
+        self,
+        channel: ChannelName,
+        first: str | int = "",
+        limit: int | None = None,
+        reverse: bool = False,
     ) -> tuple[StreamPosition, list[Entry], str]:
-        """Read the top position, the entries from an offset on, and the UID at the top.
+        """Read the top position, entries, and the UID at the top; see `lua/read.lua`."""
+        call = self._read_call(channel, first, limit, reverse)
+        return _read_reply(await self._bus.run(self._shards.shard(channel), *call))
 
-        Args:
-            since: the offset; None: no entries.
-        """
+    def _read_call(
+        self,
+        channel: ChannelName,
+        first: str | int = "",
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> ScriptCall[ReadReply]:
         arguments = (
-            # clients choose it, and the IDs of entries end there
-            "" if since is None else min(max(since, 0), UINT64_MAX),
+            first,
             self._meta.lifetime,
             new_epoch(),
             int(self._meta.epoch_per_run),
+            "" if limit is None else min(limit, MAX_COUNT),
+            int(reverse),
         )
-        reply = await self._shards.run(channel, READ, self._keys.stream(channel), arguments)
-        with decoding("a position"):
-            offset, epoch, entries, top_uid = reply
-            return StreamPosition(int(offset), epoch.decode()), entries, top_uid.decode()
+        return ScriptCall(READ, self._keys.stream(channel), arguments)
+
+
+def _first_entry(start: int | None, reverse: bool) -> str | int:
+    """Return where a read begins, as `read.lua` takes it."""
+    if start is None:
+        return "+" if reverse else "-"
+    return min(max(start, 0), UINT64_MAX)  # clients choose it, and the IDs of entries end there
+
+
+def _read_reply(reply: ReadReply) -> tuple[StreamPosition, list[Entry], str]:
+    with decoding("a position"):
+        offset, epoch, entries, top_uid = reply
+        return StreamPosition(int(offset), epoch.decode()), entries, top_uid.decode()
 
 
 def _previous_uid(entry: Entry) -> str:

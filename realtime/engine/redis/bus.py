@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from realtime.engine.redis.group_message import GroupMessage, Message
+from realtime.engine.base import Published
+from realtime.engine.redis.group_message import GroupMessage, Message, Outcome
 from realtime.engine.redis.loop_bus import OnShard
-from realtime.engine.redis.redis_bus import Published, RedisBus
-from realtime.protocol.messages import StreamPosition
-from realtime.redis.commands import Argument, Reply, Script
+from realtime.engine.redis.redis_bus import RedisBus
+from realtime.redis.commands import Argument, Reply, Script, ScriptCall
 
 R = TypeVar("R")
 Handler = Callable[[Message], None]
@@ -44,8 +44,12 @@ class Bus(Protocol):
         """Run a script on a shard and return its reply."""
         ...
 
-    async def publish(self, message: GroupMessage) -> StreamPosition | None:
-        """Keep and send a message; return its position, None without a stream."""
+    async def run_many(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
+        """Run scripts on their shards, in as few round trips as possible."""
+        ...
+
+    async def publish(self, message: GroupMessage) -> Outcome:
+        """Keep and send a message."""
         ...
 
     async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
@@ -99,6 +103,7 @@ class RedisNodeBus:
         self.redis = redis
         self.execute = redis.execute
         self.run = redis.run
+        self.run_many = redis.run_many
         self.publish = redis.publish
         self.publish_many = redis.publish_many
         self._owned = owned
@@ -152,7 +157,10 @@ class RedisBlockingBus:
     ) -> R:
         return self.redis.blocking(shard).run(script, keys, arguments)
 
-    async def publish(self, message: GroupMessage) -> StreamPosition | None:
+    async def run_many(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
+        return self.redis.run_many_blocking(calls)
+
+    async def publish(self, message: GroupMessage) -> Outcome:
         return self.redis.publish_blocking(message)
 
     async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:

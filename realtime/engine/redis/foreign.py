@@ -18,11 +18,12 @@ from typing import Any, Protocol
 
 from asgiref.sync import async_to_sync
 
+from realtime.engine.base import Published
 from realtime.engine.redis.bus import Bus, Handler, RedisBlockingBus
-from realtime.engine.redis.group_message import GroupMessage, Message, positioned
+from realtime.engine.redis.group_message import GroupMessage, Message, Outcome, positioned
 from realtime.engine.redis.loop_bus import OnShard
 from realtime.engine.redis.records import CHECKED
-from realtime.engine.redis.redis_bus import Published, RedisBus
+from realtime.engine.redis.redis_bus import SENT, RedisBus
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.protocol.messages import StreamPosition
 
@@ -60,6 +61,7 @@ class ForeignNodeBus:
         self.redis = redis
         self.execute = redis.execute
         self.run = redis.run
+        self.run_many = redis.run_many
         self._layer = layer
         self._mailbox = ""
         self._groups: dict[str, None] = {}
@@ -68,13 +70,14 @@ class ForeignNodeBus:
         self._renewal: asyncio.Task[None] | None = None
         self._closing = False
 
-    async def publish(self, message: GroupMessage) -> StreamPosition | None:
-        position = None
-        if message.stream is not None:
-            position = await self.redis.publish(message._replace(send=False))
-        with wrapping_errors():
-            await self._layer.group_send(message.group, _outgoing(message, position))
-        return position
+    async def publish(self, message: GroupMessage) -> Outcome:
+        outcome = SENT
+        if _concerns_redis(message):
+            outcome = await self.redis.publish(message._replace(send=False))
+        if not outcome.repeated:
+            with wrapping_errors():
+                await self._layer.group_send(message.group, _outgoing(message, outcome.position))
+        return outcome
 
     async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
         return await _one_by_one(self, messages)
@@ -156,13 +159,14 @@ class ForeignBlockingBus(RedisBlockingBus):
         super().__init__(redis)
         self._send: Callable[[str, Message], None] = async_to_sync(layer.group_send)
 
-    async def publish(self, message: GroupMessage) -> StreamPosition | None:
-        position = None
-        if message.stream is not None:
-            position = self.redis.publish_blocking(message._replace(send=False))
-        with wrapping_errors():
-            self._send(message.group, _outgoing(message, position))
-        return position
+    async def publish(self, message: GroupMessage) -> Outcome:
+        outcome = SENT
+        if _concerns_redis(message):
+            outcome = self.redis.publish_blocking(message._replace(send=False))
+        if not outcome.repeated:
+            with wrapping_errors():
+                self._send(message.group, _outgoing(message, outcome.position))
+        return outcome
 
     async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
         return await _one_by_one(self, messages)
@@ -190,10 +194,15 @@ async def _one_by_one(bus: Bus, messages: Sequence[GroupMessage]) -> list[Publis
     results: list[Published] = []
     for message in messages:
         try:
-            results.append(await bus.publish(message))
+            results.append((await bus.publish(message)).position)
         except EngineUnavailable as error:
             results.append(error)
     return results
+
+
+def _concerns_redis(message: GroupMessage) -> bool:
+    """Return whether Redis numbers a message, or knows whether it is a repetition."""
+    return message.stream is not None or message.once is not None
 
 
 def _outgoing(message: GroupMessage, position: StreamPosition | None) -> Message:

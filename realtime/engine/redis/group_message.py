@@ -43,6 +43,15 @@ class StreamSettings(NamedTuple):
     """Of the publication in the message."""
 
 
+class OnceSettings(NamedTuple):
+    """An idempotency key: the message is numbered, kept and sent only if it was not used."""
+
+    key: str
+    """Where it is remembered: see `lua/append.lua`."""
+    lifetime: int
+    """Seconds to remember it."""
+
+
 class GroupMessage(NamedTuple):
     """A message to a group."""
 
@@ -55,6 +64,17 @@ class GroupMessage(NamedTuple):
     wait: Wait | None = None
     """Until replicas have the stream; None: not at all. Messages to one group keep their order if
     all of them have one, or none."""
+    once: OnceSettings | None = None
+    """Its idempotency key, if it has one."""
+
+
+class Outcome(NamedTuple):
+    """What became of a message."""
+
+    position: StreamPosition | None = None
+    """None without a stream. Of a repetition, that of the first message."""
+    repeated: bool = False
+    """Its idempotency key was used before: nothing was numbered, kept or sent."""
 
 
 def decode(serializer: Serializer, data: bytes) -> Message:

@@ -14,6 +14,7 @@ class Keys:
     | `P:stream:<channel>` | stream: offset → message | history_lifetime after the last one |
     | `P:meta:<channel>` | hash: top offset, UID, epoch | redis_history_meta_ttl, or an hour |
     | `P:epoch` | string: the epoch of channels without a meta | forever |
+    | `P:once:<digest>` | string: offset and epoch, of an idempotency key | once_lifetime |
     | `P:presence:<channel>` | hash: client ID → client info | until all entries expire |
     | `P:presence.expiry:<channel>` | sorted set: client ID → ms | the same |
     | `P:nodes`, `P:nodes.expiry` | as presence: node ID → node info | the same |
@@ -34,6 +35,10 @@ class Keys:
     def stream(self, channel: ChannelName) -> tuple[str, str, str]:
         """Return the keys of a stream, of its meta, and of the epoch of new streams."""
         return f"{self._prefix}:stream:{channel}", f"{self._prefix}:meta:{channel}", self.epoch
+
+    def once(self, digest: str) -> str:
+        """Return the key that remembers an idempotency key, by its digest."""
+        return f"{self._prefix}:once:{digest}"
 
     def presence(self, channel: ChannelName) -> tuple[str, str]:
         """Return the keys of the entries, and of their expiry."""

@@ -24,6 +24,8 @@ from realtime.payload import Payload
 from realtime.protocol.messages import ClientInfo, Publication
 
 RECORD = "record"
+MORE = "more"
+"""Key of what nodes of older versions do not know: a dict, `{"tags": {...}}`. They ignore it."""
 CHECKED = "checked"
 """Key of the mark: true when both spellings of each payload in the record are the same."""
 
@@ -40,11 +42,19 @@ def of_publication(publication: Publication) -> Message:
     else:
         record = [data.raw.decode(), publication.uid, _client(info)]
         checked = data.raw is data.json and _is_compact(info)
-    return {RECORD: record, CHECKED: True} if checked else {RECORD: record}
+    message: Message = {RECORD: record, CHECKED: True} if checked else {RECORD: record}
+    if publication.tags:
+        message[MORE] = {"tags": publication.tags}
+    return message
 
 
-def to_publication(message: Message, offset: int) -> Publication:
+def to_publication(message: Message, offset: int, time: int = 0) -> Publication:
     """Return the publication in a message.
+
+    Args:
+        message: what `of_publication` returned.
+        offset: of the publication; 0 without history.
+        time: when history kept it, Unix time in milliseconds; 0 where it is unknown.
 
     Raises:
         Exception: no node wrote this record.
@@ -52,7 +62,16 @@ def to_publication(message: Message, offset: int) -> Publication:
     record = message[RECORD]
     checked = message.get(CHECKED) is True
     info = _client_info(record[2], checked) if len(record) > 2 else None
-    return Publication(_payload(record[0], checked), info, offset, record[1])
+    tags = _tags(message[MORE]) if MORE in message else None
+    return Publication(_payload(record[0], checked), info, offset, record[1], tags, time)
+
+
+def _tags(more: dict[str, Any]) -> dict[str, str] | None:
+    """Return the tags in what newer nodes say, None without any."""
+    tags: dict[str, str] | None = more.get("tags")
+    if tags is not None and not all(type(text) is str for pair in tags.items() for text in pair):
+        raise TypeError("tags are not strings")
+    return tags or None
 
 
 def of_client(info: ClientInfo) -> Message:

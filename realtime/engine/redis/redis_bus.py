@@ -11,18 +11,24 @@ import asyncio
 import binascii
 import functools
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
-from realtime.engine.base import new_epoch
+from realtime.engine.base import Published, new_epoch
 from realtime.engine.redis.confirmations import Confirmations
-from realtime.engine.redis.group_message import GroupMessage, Message, Serializer, decode
+from realtime.engine.redis.group_message import (
+    GroupMessage,
+    Message,
+    Outcome,
+    Serializer,
+    decode,
+)
 from realtime.engine.redis.loop_bus import LoopBus
-from realtime.engine.redis.scripts import APPEND
+from realtime.engine.redis.scripts import APPEND, SEND_ONCE, Appended
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import StreamPosition
 from realtime.redis.blocking import BlockingRedis
-from realtime.redis.commands import Argument, Command, Reply, Script, ScriptCall, Wait
+from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.replicas import TooFewReplicas
 
@@ -32,11 +38,8 @@ RING = 4096
 MAX_BATCH_BYTES = 1024 * 1024
 """Bytes of messages that are sent together; far less than may wait for replies."""
 
-Append = Command | ScriptCall[tuple[int, bytes]]
+Append = Command | ScriptCall[Appended]
 """The round trip that keeps and sends a message."""
-
-Published = StreamPosition | EngineUnavailable | None
-"""What became of one of several messages; None: sent, without a stream."""
 
 R = TypeVar("R")
 
@@ -83,12 +86,15 @@ class RedisBus:
 
     def _request(self, message: GroupMessage) -> tuple[int, Append]:
         """Return the shard of a message, and the round trip that keeps and sends it."""
-        group, content, stream, send, _ = message
+        group, content, stream, send, _, once = message
         channel = self.group_channel(group)
         data = self.serialize(content)
         if stream is None:
-            return self.shard_of(channel), (b"PUBLISH", channel, data)
-        arguments = (
+            if once is None:
+                return self.shard_of(channel), (b"PUBLISH", channel, data)
+            lone = (data, channel if send else "", once.lifetime)
+            return self.shard_of(channel), ScriptCall(SEND_ONCE, (once.key,), lone)
+        arguments: tuple[Argument, ...] = (
             data,
             stream.size,
             stream.lifetime,
@@ -98,7 +104,10 @@ class RedisBus:
             channel if send else "",
             stream.uid,
         )
-        return self.shard_of(channel), ScriptCall(APPEND, stream.keys, arguments)
+        if once is None:
+            return self.shard_of(channel), ScriptCall(APPEND, stream.keys, arguments)
+        keys, arguments = (*stream.keys, once.key), (*arguments, once.lifetime)
+        return self.shard_of(channel), ScriptCall(APPEND, keys, arguments)
 
     # on an event loop
 
@@ -121,8 +130,17 @@ class RedisBus:
         """Run a script on a shard and return its reply. Errors as with `execute`."""
         return await self.on_loop().connections[shard].run(script, keys, arguments)
 
-    async def publish(self, message: GroupMessage) -> StreamPosition | None:
-        """Keep and send a message; return its position, None without a stream.
+    async def run_many(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
+        """Run scripts on their shards, in as few round trips as possible.
+
+        Raises:
+            EngineUnavailable: one of them was not answered.
+        """
+        connections = self.on_loop().connections
+        return await asyncio.gather(*(connections[shard].run(*call) for shard, call in calls))
+
+    async def publish(self, message: GroupMessage) -> Outcome:
+        """Keep and send a message.
 
         Raises:
             EngineUnavailable: it may have been sent although this raises, if the answer was late.
@@ -130,17 +148,16 @@ class RedisBus:
         shard, request = self._request(message)
         return await self._send(shard, request, message.wait)
 
-    async def _send(self, shard: int, request: Append, wait: Wait | None) -> StreamPosition | None:
+    async def _send(self, shard: int, request: Append, wait: Wait | None) -> Outcome:
         loop_bus = self.on_loop()
         connection = loop_bus.connections[shard] if wait is None else loop_bus.confirming[shard]
         if not isinstance(request, ScriptCall):
             await connection.execute(*request)
-        elif wait is None:
-            return _position(await connection.run(*request))
-        else:
-            with self._confirmations.counting(shard):
-                return _position(await connection.run_confirmed(*request, wait))
-        return None
+            return SENT
+        if wait is None or request.script is SEND_ONCE:  # which keeps nothing
+            return _outcome(await connection.run(*request))
+        with self._confirmations.counting(shard):
+            return _outcome(await connection.run_confirmed(*request, wait))
 
     async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
         """Keep and send several messages in their order, in as few round trips as possible."""
@@ -159,7 +176,7 @@ class RedisBus:
 
     async def _attempt(self, shard: int, request: Append, wait: Wait | None) -> Published:
         try:
-            return await self._send(shard, request, wait)
+            return (await self._send(shard, request, wait)).position
         except EngineUnavailable as error:
             return error
 
@@ -198,25 +215,23 @@ class RedisBus:
             client = self._blocking.setdefault(shard, client)
         return client
 
-    def publish_blocking(self, message: GroupMessage) -> StreamPosition | None:
-        """Keep and send a message; return its position. As `publish`; makes no event loop."""
+    def publish_blocking(self, message: GroupMessage) -> Outcome:
+        """Keep and send a message. As `publish`; makes no event loop."""
         shard, request = self._request(message)
         client = self.blocking(shard)
         if not isinstance(request, ScriptCall):
             client.execute(*request)
-        elif message.wait is None:
-            return _position(client.run(*request))
-        else:
-            with self._confirmations.counting(shard):
-                return _position(client.run_confirmed(*request, message.wait))
-        return None
+            return SENT
+        if message.wait is None or request.script is SEND_ONCE:  # which keeps nothing
+            return _outcome(client.run(*request))
+        with self._confirmations.counting(shard):
+            return _outcome(client.run_confirmed(*request, message.wait))
 
     def publish_many_blocking(self, messages: Sequence[GroupMessage]) -> list[Published]:
         """Keep and send several messages in their order. As `publish_many`."""
         requests = [self._request(message) for message in messages]
         results: list[Published] = [None] * len(requests)
-        for shard in sorted({shard for shard, _ in requests}):
-            indexes = [index for index, request in enumerate(requests) if request[0] == shard]
+        for shard, indexes in _by_shard(requests):
             waits = [messages[index].wait for index in indexes if messages[index].stream]
             wait = waits[0] if waits else None
             replies: Sequence[Reply]
@@ -233,6 +248,17 @@ class RedisBus:
                     results[index] = reply
         return results
 
+    def run_many_blocking(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
+        """Run scripts on their shards. As `run_many`."""
+        results: dict[int, R] = {}
+        for shard, indexes in _by_shard(calls):
+            replies = self.blocking(shard).run_many([calls[index][1] for index in indexes])
+            for index, reply in zip(indexes, replies, strict=True):
+                if isinstance(reply, EngineUnavailable):
+                    raise reply
+                results[index] = reply
+        return [results[index] for index in range(len(calls))]
+
     def _result(self, shard: int, reply: Reply, wait: Wait | None) -> Published:
         """Return what became of a message that was to be kept."""
         if isinstance(reply, TooFewReplicas):
@@ -241,7 +267,7 @@ class RedisBus:
             return reply
         if wait is not None:
             self._confirmations.confirmed(shard)
-        return _position(reply)
+        return _outcome(reply).position
 
     def close_blocking(self) -> None:
         """Close the connections of threads; they are opened again when needed."""
@@ -249,9 +275,19 @@ class RedisBus:
             self._blocking.popitem()[1].close()
 
 
-def _position(reply: tuple[int, bytes]) -> StreamPosition:
-    offset, epoch = reply
-    return StreamPosition(int(offset), epoch.decode())
+SENT = Outcome()
+
+
+def _outcome(reply: Appended) -> Outcome:
+    offset, epoch, repeated = reply
+    position = StreamPosition(int(offset), epoch.decode()) if offset else None
+    return Outcome(position, repeated == 1)
+
+
+def _by_shard(requests: Sequence[tuple[int, Request]]) -> Iterator[tuple[int, list[int]]]:
+    """Yield each shard with the indexes of its requests."""
+    for shard in sorted({shard for shard, _ in requests}):
+        yield shard, [index for index, request in enumerate(requests) if request[0] == shard]
 
 
 def _size(request: Append) -> int:

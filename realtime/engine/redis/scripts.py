@@ -15,8 +15,15 @@ _DIRECTORY = Path(__file__).parent / "lua"
 Entry: TypeAlias = tuple[bytes, list[bytes]]
 """An entry of a stream: its ID, and its fields with their values."""
 
-APPEND: Script[tuple[int, bytes]] = Script.load(_DIRECTORY / "append.lua")
-READ: Script[tuple[int, bytes, list[Entry], bytes]] = Script.load(_DIRECTORY / "read.lua")
+ReadReply: TypeAlias = tuple[int, bytes, list[Entry], bytes]
+"""Offset, epoch, entries, and the UID of the publication at the top."""
+
+Appended: TypeAlias = tuple[int, bytes, int]
+"""Offset, epoch, and 1 for a repetition."""
+
+APPEND: Script[Appended] = Script.load(_DIRECTORY / "append.lua")
+SEND_ONCE: Script[Appended] = Script.load(_DIRECTORY / "send_once.lua")
+READ: Script[ReadReply] = Script.load(_DIRECTORY / "read.lua")
 RENEW_EPOCH: Script[int] = Script.load(_DIRECTORY / "renew_epoch.lua")
 ADD_PRESENCE: Script[None] = Script.load(_DIRECTORY / "add_presence.lua")
 REMOVE_PRESENCE: Script[None] = Script.load(_DIRECTORY / "remove_presence.lua")

@@ -13,12 +13,13 @@ from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from channels.layers import channel_layers
 from channels.testing import WebsocketCommunicator
 
+from realtime.engine.base import Published
 from realtime.engine.redis.bus import RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
-from realtime.engine.redis.group_message import GroupMessage, StreamSettings
+from realtime.engine.redis.group_message import GroupMessage, Outcome, StreamSettings
 from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.layer import RedisChannelLayer
-from realtime.engine.redis.redis_bus import Published, RedisBus
+from realtime.engine.redis.redis_bus import RedisBus
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import KEPT, RecordingReceiver
@@ -71,7 +72,7 @@ async def in_group(layer: RedisChannelLayer, group: str) -> str:
     return channel
 
 
-Publish = Callable[[RedisBus, GroupMessage], Awaitable[StreamPosition | None]]
+Publish = Callable[[RedisBus, GroupMessage], Awaitable[Outcome]]
 PUBLISH: dict[str, Publish] = {
     "on a loop": lambda bus, message: bus.publish(message),
     "blocking": lambda bus, message: asyncio.to_thread(bus.publish_blocking, message),
@@ -92,7 +93,7 @@ async def test_numbered_message_arrives_with_its_position(
     channel = await in_group(layer, "group")
 
     positions = [
-        await PUBLISH[way](layer.bus, message(layer, "group", text=f"é{number}"))
+        (await PUBLISH[way](layer.bus, message(layer, "group", text=f"é{number}"))).position
         for number in range(2)
     ]
 
@@ -111,7 +112,8 @@ async def test_numbered_message_arrives_with_its_position(
 async def test_message_without_stream_arrives_as_it_is(layer: RedisChannelLayer, way: str) -> None:
     channel = await in_group(layer, "group")
 
-    assert await PUBLISH[way](layer.bus, message(layer, "group", kept=0, text="hi")) is None
+    sent = await PUBLISH[way](layer.bus, message(layer, "group", kept=0, text="hi"))
+    assert sent == Outcome(None, repeated=False)
 
     assert await receive(layer, channel) == {"type": "chat.message", "text": "hi"}
 
@@ -121,7 +123,7 @@ async def test_message_that_is_only_kept_is_not_sent(layer: RedisChannelLayer, w
     channel = await in_group(layer, "group")
     kept = message(layer, "group", text="kept")._replace(send=False)
 
-    position = await PUBLISH[way](layer.bus, kept)
+    position = (await PUBLISH[way](layer.bus, kept)).position
     await PUBLISH[way](layer.bus, message(layer, "group", text="sent"))
 
     assert position is not None
@@ -133,7 +135,7 @@ async def test_message_that_is_only_kept_is_not_sent(layer: RedisChannelLayer, w
 async def test_both_ways_number_together(layer: RedisChannelLayer) -> None:
     positions = []
     for way in [*PUBLISH, *PUBLISH]:
-        positions.append(await PUBLISH[way](layer.bus, message(layer, "group")))
+        positions.append((await PUBLISH[way](layer.bus, message(layer, "group"))).position)
 
     assert [position.offset for position in positions if position] == [1, 2, 3, 4]
     assert len({position.epoch for position in positions if position}) == 1
@@ -245,7 +247,7 @@ async def test_numbered_message_reaches_an_ordinary_consumer_in_the_group(
         socket = WebsocketCommunicator(ChatConsumer.as_asgi(), "/chat")
         assert (await socket.connect())[0]
 
-        position = await layer.bus.publish(message(layer, "chat", text="hi"))
+        position = (await layer.bus.publish(message(layer, "chat", text="hi"))).position
 
         assert position is not None
         assert await socket.receive_json_from(timeout=10) == {

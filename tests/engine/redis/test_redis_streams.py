@@ -76,12 +76,22 @@ async def test_stream_is_trimmed_exactly(engine: RedisBench, unique: str, size: 
     assert await engine.kept(unique) == [*range(151, size + 151)]
 
 
-async def test_offset_is_the_id_of_the_entry(engine: RedisBench, unique: str) -> None:
-    await engine.publish(unique, 1, 2)
-
+async def test_offset_and_time_are_the_id_of_the_entry(engine: RedisBench, unique: str) -> None:
     with engine.client() as client:
-        entries = client.xrange(names(engine, unique)[0])
-        assert [number for number, _ in entries] == [b"1-0", b"2-0"]
+        before = client.time()
+        await engine.publish(unique, 1, 2)
+        after = client.time()
+        entries = [number.decode() for number, _ in client.xrange(names(engine, unique)[0])]
+
+    times = [publication.time for publication in (await engine.broker.history(unique)).publications]
+    assert entries == [f"{offset}-{time}" for offset, time in zip((1, 2), times, strict=True)]
+    assert in_ms(before) <= times[0] <= times[1] <= in_ms(after)
+
+
+def in_ms(time: tuple[int, int]) -> int:
+    """Milliseconds of what TIME replies."""
+    seconds, microseconds = time
+    return seconds * 1000 + microseconds // 1000
 
 
 @pytest.mark.parametrize("offset", [2**31, 2**32 + 1, 10**15, 2**53 - 2])

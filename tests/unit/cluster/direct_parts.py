@@ -14,6 +14,7 @@ from realtime.channel_rules import inbox
 from realtime.cluster.direct import DirectMessage
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
+from realtime.engine.once import Once
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.timers import Timers
@@ -36,9 +37,13 @@ class BranchBroker(SuspendedBroker):
         self._branches = branches
 
     async def publish(
-        self, channel: str, publication: Publication, options: ChannelOptions
+        self,
+        channel: str,
+        publication: Publication,
+        options: ChannelOptions,
+        once: Once | None = None,
     ) -> StreamPosition | None:
-        position = await super().publish(channel, publication, options)
+        position = await super().publish(channel, publication, options, once)
         if position is None:
             for branch in self._branches:
                 if branch.broker is not self:

@@ -12,7 +12,7 @@ from django.db import transaction
 import realtime
 from realtime.errors import BadRequest, EngineUnavailable, NamespaceNotFound, NotServing
 from realtime.node.node import Node
-from realtime.server_api.transactions import Publications
+from realtime.server_api.transactions import Positions, Publications
 from realtime.serving import serving
 from realtime.testing import TestService
 
@@ -30,8 +30,8 @@ def dummy(settings: Any) -> None:
 
 READS: dict[str, tuple[Callable[[], object], object]] = {
     "publish": (lambda: realtime.publish("news", 1), None),
-    "publish_many": (lambda: realtime.publish_many([("a", 1), ("b", 2)]), None),
-    "broadcast": (lambda: realtime.broadcast(["a", "b"], 1), None),
+    "publish_many": (lambda: realtime.publish_many([("a", 1), ("b", 2)]), [None] * 2),
+    "broadcast": (lambda: realtime.broadcast(["a", "b"], 1), [None] * 2),
     "disconnect": (lambda: realtime.disconnect(17), None),
     "unsubscribe": (lambda: realtime.unsubscribe(17), None),
     "presence": (lambda: realtime.presence("news"), {}),
@@ -98,7 +98,7 @@ async def test_process_that_serves_clients_reaches_them_and_says_what_is_lost(
 
 # failing silently
 
-PUBLISH: dict[str, Callable[..., None]] = {
+PUBLISH: dict[str, Callable[..., object]] = {
     "publish": lambda **options: realtime.publish("news", 1, **options),
     "publish_many": lambda **options: realtime.publish_many([("news", 1)], **options),
     "broadcast": lambda **options: realtime.broadcast(["news"], 1, **options),
@@ -113,16 +113,16 @@ PUBLISH: dict[str, Callable[..., None]] = {
 class Failing:
     """A publisher whose Redis is away."""
 
-    def send(self, publications: Publications) -> None:
+    def send(self, publications: Publications) -> Positions:
         raise EngineUnavailable("away")
 
-    async def asend(self, publications: Publications) -> None:
+    async def asend(self, publications: Publications) -> Positions:
         raise EngineUnavailable("away")
 
 
 @pytest.mark.parametrize("publish", PUBLISH.values(), ids=PUBLISH)
 def test_publication_that_reaches_nobody_is_dropped_on_request(
-    publish: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    publish: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(NotServing):
         publish()

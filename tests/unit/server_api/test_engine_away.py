@@ -11,6 +11,8 @@ import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
+from realtime.engine.base import Outgoing, Published
+from realtime.engine.once import Once
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication, StreamPosition
@@ -28,15 +30,17 @@ class FailingBroker(SuspendedBroker):
     failures: ClassVar = {"away": AWAY, "silent": SILENT}
 
     async def publish(
-        self, channel: str, publication: Publication, options: ChannelOptions
+        self,
+        channel: str,
+        publication: Publication,
+        options: ChannelOptions,
+        once: Once | None = None,
     ) -> StreamPosition | None:
         if channel in self.failures:
             raise self.failures[channel].with_traceback(None)
-        return await super().publish(channel, publication, options)
+        return await super().publish(channel, publication, options, once)
 
-    async def publish_many(
-        self, publications: Sequence[tuple[str, Publication, ChannelOptions]]
-    ) -> list[EngineUnavailable | None]:
+    async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
         return [self.failures.get(channel) for channel, *_ in publications]
 
 

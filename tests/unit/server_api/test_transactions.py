@@ -15,7 +15,7 @@ from django.db.models.signals import post_save
 from django.test import TestCase
 
 import realtime
-from realtime.server_api.transactions import Publications
+from realtime.server_api.transactions import Positions, Publications
 from realtime.serving import serving
 from tests.unit.server_api.transaction_parts import RecordingPublisher, Sent, record, rolled_back
 
@@ -235,7 +235,7 @@ class TestInTestCase(TestCase):
 
 # mistakes and failures
 
-CALLS: dict[str, tuple[Callable[[], None], type[Exception]]] = {
+CALLS: dict[str, tuple[Callable[[], object], type[Exception]]] = {
     "no JSON form": (partial(realtime.publish, "news", object()), TypeError),
     "unknown namespace": (partial(realtime.publish, "nope:a", 1), realtime.Error),
     "no channel": (partial(realtime.publish, "", 1), realtime.Error),
@@ -267,7 +267,7 @@ each_mistake = pytest.mark.parametrize(
 
 @each_mistake
 def test_mistake_is_raised_and_nothing_is_published(
-    sent: Sent, call: Callable[[], None], error: type[Exception]
+    sent: Sent, call: Callable[[], object], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         call()
@@ -278,7 +278,7 @@ def test_mistake_is_raised_and_nothing_is_published(
 @committing
 @each_mistake
 def test_mistake_in_a_transaction_is_raised_at_once(
-    sent: Sent, call: Callable[[], None], error: type[Exception]
+    sent: Sent, call: Callable[[], object], error: type[Exception]
 ) -> None:
     with transaction.atomic(), pytest.raises(error):
         call()
@@ -296,7 +296,7 @@ def test_mistake_in_a_transaction_is_raised_at_once(
     ids=["publish", "publish_many", "broadcast"],
 )
 async def test_sync_function_on_an_event_loop_is_refused_and_names_the_async_version(
-    sent: Sent, call: Callable[[], None], async_name: str
+    sent: Sent, call: Callable[[], object], async_name: str
 ) -> None:
     with pytest.raises(RuntimeError, match=f"await realtime.{async_name}"):
         call()
@@ -309,7 +309,7 @@ def test_failure_after_the_commit_is_logged_and_hides_neither_commit_nor_later_w
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Failing(RecordingPublisher):
-        def send(self, publications: Publications) -> None:
+        def send(self, publications: Publications) -> Positions:
             raise realtime.EngineUnavailable("Redis is away")
 
     monkeypatch.setattr(serving, "publisher", Failing())

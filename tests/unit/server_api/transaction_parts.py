@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from django.db import transaction
 
-from realtime.server_api.transactions import Publications
+from realtime.server_api.transactions import Positions, Publications, without_positions
 from realtime.serving import serving
 
 Sent = list[tuple[str, bytes]]
@@ -28,11 +28,12 @@ class RecordingPublisher:
     def __init__(self) -> None:
         self.sent: Sent = []
 
-    def send(self, publications: Publications) -> None:
-        self.sent.extend((channel, data.json) for channel, data in publications)
+    def send(self, publications: Publications) -> Positions:
+        self.sent.extend((new.channel, new.data.json) for new in publications)
+        return without_positions(publications)
 
-    async def asend(self, publications: Publications) -> None:
-        self.send(publications)
+    async def asend(self, publications: Publications) -> Positions:
+        return self.send(publications)
 
 
 class Undo(Exception):

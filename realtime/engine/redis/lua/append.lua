@@ -1,13 +1,16 @@
 -- Number a publication, keep it, trim the stream, and send it to the group.
 --
 -- One step, because two publishers must not get the same offset, a publication that is sent must be
--- in the stream already, and subscribers must get the offsets in order.
+-- in the stream already, and subscribers must get the offsets in order. Of two publishers with the
+-- same idempotency key exactly one must publish.
 --
--- KEYS[1]  stream: entry ID is the offset ("7-0"), field "m" the message, field "p" the UID of the
---          publication before it, where that is known
+-- KEYS[1]  stream: entry ID is the offset and the time in Unix ms ("7-1763800000000"; "7-0" of older
+--          versions), field "m" the message, field "p" the UID of the publication before it, where
+--          that is known
 -- KEYS[2]  meta of the stream, hash: "s" the top offset, "e" the epoch, "u" the top offset again and
 --          the UID of its publication ("7:UID"); older versions do not write it
 -- KEYS[3]  epoch of streams without publications, string
+-- KEYS[4]  only with an idempotency key: remembers it, string: offset and epoch ("7:EPOCH")
 -- ARGV[1]  message
 -- ARGV[2]  number of publications to keep
 -- ARGV[3]  seconds to keep them after the last one
@@ -16,7 +19,15 @@
 -- ARGV[6]  "1": epochs end when Redis restarts
 -- ARGV[7]  Redis channel to publish to; "": do not send
 -- ARGV[8]  UID of the publication
--- returns  {offset, epoch}
+-- ARGV[9]  only with KEYS[4]: seconds to remember the idempotency key
+-- returns  {offset, epoch, 1 if the key was used before or 0}
+if KEYS[4] then
+  local first = redis.call('GET', KEYS[4])
+  if first then
+    local offset, epoch = string.match(first, '^(%d+):(.*)$')
+    return {tonumber(offset or 0), epoch or '', 1}
+  end
+end
 local meta = redis.call('HMGET', KEYS[2], 's', 'e', 'u')
 local offset = tonumber(meta[1] or 0)
 if not offset then
@@ -36,16 +47,19 @@ if not epoch then
       redis.call('SET', KEYS[3], epoch)
     end
   end
+  redis.call('HSET', KEYS[2], 'e', epoch)
 end
 local top = string.format('%.0f', offset)
-local id = top .. '-0'
+-- seconds, and the first three of six digits of microseconds; string functions are faster here
+local time = redis.call('TIME')
+local id = top .. '-' .. time[1] .. string.sub(time[2] + 1000000, 2, 4)
 local before, previous = string.match(meta[3] or '', '^(%d+):(.+)$')
 if tonumber(before) == offset - 1 then
   redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[1], 'p', previous)
 else
   redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[1])
 end
-redis.call('HSET', KEYS[2], 's', top, 'e', epoch, 'u', top .. ':' .. ARGV[8])
+redis.call('HSET', KEYS[2], 's', top, 'u', top .. ':' .. ARGV[8])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 if ARGV[4] ~= '0' then
   -- a meta that expired before the publications would end their epoch
@@ -60,4 +74,7 @@ end
 if ARGV[7] ~= '' then
   redis.call('PUBLISH', ARGV[7], string.format('\193%s:%s:', top, epoch) .. ARGV[1])
 end
-return {offset, epoch}
+if KEYS[4] then
+  redis.call('SET', KEYS[4], top .. ':' .. epoch, 'EX', ARGV[9])
+end
+return {offset, epoch, 0}

@@ -3,12 +3,14 @@
 -- One step, because a publication between two readings would be in one of them only.
 --
 -- KEYS[1]  stream, KEYS[2] meta, KEYS[3] epoch of new streams: as in append.lua
--- ARGV[1]  first offset to return; "": return no entries
+-- ARGV[1]  offset of the first entry to return, "-" the oldest or "+" the newest; "": return none
 -- ARGV[2]  seconds to keep the meta after its last use, or longer if append.lua said so; 0: forever
 -- ARGV[3]  epoch of a stream that has none
 -- ARGV[4]  "1": epochs end when Redis restarts
--- returns  {offset, epoch, entries, UID}: the top position, the entries as XRANGE gives them, and the
---          UID of the publication at the top, "" where it is unknown
+-- ARGV[5]  entries to return at most; "": all
+-- ARGV[6]  "1": go back from the first entry to older ones
+-- returns  {offset, epoch, entries, UID}: the top position, the entries as XRANGE or XREVRANGE gives
+--          them, and the UID of the publication at the top, "" where it is unknown
 --
 -- Clients may read any channel name, so reading a stream without publications writes nothing.
 -- Where metas expire it must write the epoch, for it has to expire with the meta. Such a meta lives
@@ -57,4 +59,12 @@ end
 if ARGV[1] == '' or offset == 0 then
   return {offset, epoch, {}, uid}
 end
-return {offset, epoch, redis.call('XRANGE', KEYS[1], ARGV[1] .. '-0', '+'), uid}
+-- an offset alone stands for the lowest ID of its entry in XRANGE, and for the highest in XREVRANGE
+local command, last = 'XRANGE', '+'
+if ARGV[6] == '1' then
+  command, last = 'XREVRANGE', '-'
+end
+if ARGV[5] == '' then
+  return {offset, epoch, redis.call(command, KEYS[1], ARGV[1], last), uid}
+end
+return {offset, epoch, redis.call(command, KEYS[1], ARGV[1], last, 'COUNT', ARGV[5]), uid}

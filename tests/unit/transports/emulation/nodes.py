@@ -12,6 +12,7 @@ from realtime.channel_rules import INTERNAL
 from realtime.cluster.direct import DirectMessage
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
+from realtime.engine.once import Once
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.timers import Timers
@@ -46,7 +47,11 @@ class LossyBroker(BranchBroker):
         """Messages that did not arrive."""
 
     async def publish(
-        self, channel: str, publication: Publication, options: ChannelOptions
+        self,
+        channel: str,
+        publication: Publication,
+        options: ChannelOptions,
+        once: Once | None = None,
     ) -> StreamPosition | None:
         times = 1
         if channel.startswith(f"{INTERNAL}node"):
@@ -57,7 +62,7 @@ class LossyBroker(BranchBroker):
         if times == 0:
             self.withheld.append((channel, publication))
         for _ in range(times):
-            position = await super().publish(channel, publication, options)
+            position = await super().publish(channel, publication, options, once)
         return position if times else None
 
     async def let_arrive(self) -> None:
