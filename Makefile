@@ -53,11 +53,11 @@ translations: $(VENV)/.installed-dev  ## Take up new texts of the panel, and com
 	done
 	cd admin_panel && ../$(BIN)/python -m django compilemessages
 
-schema:  ## Generate the Protobuf module; the generator's version bounds the runtime's.
+schema:  ## Generate the Protobuf modules; the generator's version bounds the runtime's.
 	$(PYTHON) -m venv $(VENV)-schema
 	$(VENV)-schema/bin/pip install --quiet grpcio-tools==1.75.1
 	$(VENV)-schema/bin/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. \
-		realtime/protocol/v1/client.proto
+		realtime/protocol/v1/client.proto realtime/protocol/v2/client.proto
 
 requirements:  ## Pin what the server needs in its newest versions, with hashes, for every platform.
 	$(PYTHON) -m venv --clear $(VENV)-requirements

@@ -31,7 +31,8 @@ from realtime.config.fields import kind_of
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.console import SUB_COMMANDS
 from realtime.engine.redis.keys import Keys
-from realtime.errors import DISCONNECTS
+from realtime.errors import DISCONNECTS, Disconnect
+from realtime.protocol.v2.codes import CLOSES
 
 DOCS = Path(__file__).resolve().parent
 PAGES = sorted(DOCS.glob("*.md"))
@@ -97,9 +98,30 @@ def disconnects() -> Iterator[Row]:
     yield "Code", "Reason", "Reconnect", "When"
     for disconnect in sorted(DISCONNECTS, key=lambda disconnect: disconnect.code):
         if disconnect.advice:
-            reconnect = "yes" if disconnect.reconnect else "no"
-            when = (inspect.getdoc(disconnect) or "").partition("\n\n")[0]
-            yield str(disconnect.code), disconnect.reason, reconnect, " ".join(when.split())
+            yield (
+                str(disconnect.code),
+                disconnect.reason,
+                _yes(disconnect.reconnect),
+                _when(disconnect),
+            )
+
+
+def newer_disconnects() -> Iterator[Row]:
+    """Yield the disconnects of the second generation, whose clients decide by the code."""
+    yield "Code", "Reason", "Comes back", "First generation", "When"
+    for disconnect, (code, reason) in sorted(CLOSES.items(), key=lambda row: row[1]):
+        if reason:
+            first = str(disconnect.code) if disconnect in DISCONNECTS else "-"
+            yield str(code), reason, _yes(disconnect.reconnect), first, _when(disconnect)
+
+
+def _when(disconnect: type[Disconnect]) -> str:
+    """Return the first paragraph of what a class says about itself."""
+    return " ".join((inspect.getdoc(disconnect) or "").partition("\n\n")[0].split())
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 TABLES: Mapping[str, Callable[..., Iterator[Row]]] = {
@@ -108,6 +130,7 @@ TABLES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "commands": commands,
     "redis-keys": redis_keys,
     "disconnects": disconnects,
+    "disconnects-2": newer_disconnects,
 }
 
 

@@ -67,6 +67,7 @@ ROOMS = (
     "realtime.channel_rules",
     "realtime.protocol.negotiation",
     "realtime.protocol.v1",
+    "realtime.protocol.v2",
     "realtime.protocol",
     # the ground
     "realtime.config",

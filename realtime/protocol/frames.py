@@ -64,3 +64,25 @@ def websocket_bytes(frame: Frame) -> bytes:
     else:
         header = bytes((first, 127)) + size.to_bytes(8, "big")
     return header + frame.data
+
+
+# Forms for streams over HTTP. They carry the second generation, whose JSON frames hold one message
+# per line, with no line break at the end; Protobuf messages carry their length.
+
+EVENTS_OPENING = b"\r\n"
+"""The first bytes of a stream of events: browsers report it as open."""
+
+
+def http_stream_bytes(frame: Frame) -> bytes:
+    """Return a frame as a part of an HTTP stream: a line per message, or Protobuf as it is."""
+    return frame.data if frame.binary else frame.data + b"\n"
+
+
+def event_bytes(frame: Frame) -> bytes:
+    """Return a JSON frame as server-sent events, one per message."""
+    return b"data: %b\n\n" % frame.data.replace(b"\n", b"\n\ndata: ")
+
+
+def single_messages(frame: Frame) -> list[bytes]:
+    """Return the messages of a JSON frame, for a transport that sends each one by itself."""
+    return frame.data.split(b"\n")

@@ -71,7 +71,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             return
         if not await self._admit(node.config, scope, receive, send):
             return
-        codec, subprotocol = self.negotiate(scope, node.codecs)
+        codec, subprotocol, _ = self.negotiate(scope, node.codecs)
         limit = self.size_limit(node)
         uvicorn.limit_messages(send, limit)
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
@@ -109,7 +109,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         """Close a connection with code and advice where there is no node yet: Redis is away."""
         if not await self._admit(config, scope, receive, send):
             return
-        codec, subprotocol = self.negotiate(scope, Codecs(config.v3_use_offset))
+        codec, subprotocol, _ = self.negotiate(scope, Codecs(config.v3_use_offset))
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
         code, reason = codec.closing(DisconnectServerError())
         for frame in self.last_frames(code, reason):

@@ -40,6 +40,7 @@ from realtime.protocol.messages import (
     SubscribeRequest,
     SubscribeResult,
 )
+from realtime.protocol.protobuf_frames import frame_message, split_frame
 from realtime.protocol.v1 import client_pb2
 from realtime.protocol.v1.numbers import (
     ALL,
@@ -51,45 +52,6 @@ from realtime.protocol.v1.numbers import (
 )
 
 R = TypeVar("R", bound=Struct)
-
-_MAX_VARINT_BYTES = 10
-
-
-def frame_message(message: bytes) -> bytes:
-    """Put its length in front of an encoded message."""
-    length = len(message)
-    prefix = bytearray()
-    while length > 0x7F:
-        prefix.append(length & 0x7F | 0x80)
-        length >>= 7
-    prefix.append(length)
-    return bytes(prefix) + message
-
-
-def split_frame(frame: bytes) -> Iterator[bytes]:
-    """Yield the messages of a frame.
-
-    Raises:
-        ValueError: a length is malformed or reaches past the end of the frame.
-    """
-    position, end = 0, len(frame)
-    while position < end:
-        length = shift = 0
-        for _ in range(_MAX_VARINT_BYTES):
-            if position == end:
-                raise ValueError("truncated length")
-            byte = frame[position]
-            position += 1
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        else:
-            raise ValueError("length is too long")
-        if length > end - position:
-            raise ValueError("truncated message")
-        yield frame[position : position + length]
-        position += length
 
 
 class ProtobufCodec:

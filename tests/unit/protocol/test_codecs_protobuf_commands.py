@@ -27,9 +27,10 @@ from realtime.protocol.messages import (
     SubRefreshRequest,
     SubscribeRequest,
 )
+from realtime.protocol.protobuf_frames import frame_message, split_frame
 from realtime.protocol.v1 import client_pb2
 from realtime.protocol.v1.numbers import METHODS
-from realtime.protocol.v1.protobuf import ProtobufCodec, frame_message, split_frame
+from realtime.protocol.v1.protobuf import ProtobufCodec
 from tests.unit.parts import quickly
 
 OFFSET = ProtobufCodec(use_offset=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from realtime.protocol.frames import Frame, websocket_bytes
+from realtime.protocol.frames import Frame, event_bytes, http_stream_bytes, websocket_bytes
 
 
 class Maker:
@@ -58,3 +58,15 @@ def test_frame_on_the_wire_is_final_and_unmasked_and_has_its_length(
     data = b"a" * size
 
     assert websocket_bytes(Frame(data, binary)) == bytes.fromhex(first + header) + data
+
+
+@pytest.mark.parametrize("messages", [[b"{}"], [b'{"id":1}', b"{}", b'{"push":{}}']])
+def test_streams_over_http_carry_a_line_or_an_event_per_message(messages: list[bytes]) -> None:
+    frame = Frame(b"\n".join(messages), False)
+
+    assert http_stream_bytes(frame) == b"".join(message + b"\n" for message in messages)
+    assert event_bytes(frame) == b"".join(b"data: " + message + b"\n\n" for message in messages)
+
+
+def test_stream_of_protobuf_carries_frames_as_they_are() -> None:
+    assert http_stream_bytes(Frame(b"\x02\x08\n\x00", True)) == b"\x02\x08\n\x00"

@@ -1,0 +1,81 @@
+"""Rules for commands and results that both formats of the second generation share.
+
+docs/protocol.md, 15.2 and 15.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from realtime.errors import DisconnectBadRequest
+from realtime.protocol.messages import Command, Method, Publication, SubscribeResult
+
+METHODS: Mapping[int, Method] = {
+    4: Method.CONNECT,
+    5: Method.SUBSCRIBE,
+    6: Method.UNSUBSCRIBE,
+    7: Method.PUBLISH,
+    8: Method.PRESENCE,
+    9: Method.PRESENCE_STATS,
+    10: Method.HISTORY,
+    11: Method.PING,
+    12: Method.SEND,
+    13: Method.RPC,
+    14: Method.REFRESH,
+    15: Method.SUB_REFRESH,
+}
+"""Number of the field that holds the request → method. In this order a command is searched."""
+
+MAX_FILTER_DEPTH = 64
+"""Nodes of a filter may be nested so deep; Protobuf's own limit is near that."""
+
+_PONG = Command(0, Method.PONG, None)
+_DELTAS = ("", "fossil")
+
+
+def to_command(
+    command_id: int, method: Method | None, params: bytes | None, *, has_send: bool
+) -> Command:
+    """Build a command from what the wire says.
+
+    Args:
+        command_id: 0 when absent.
+        method: of the first request in the command; None if there is none.
+        params: that request.
+        has_send: whether a `send` request is anywhere in it.
+
+    Raises:
+        DisconnectBadRequest: there is no request, or one that this service does not serve, or only
+            `send` may come without an ID.
+    """
+    if command_id == 0 and not has_send:
+        return _PONG
+    if method is None or method is Method.PING or (command_id == 0 and method is not Method.SEND):
+        raise DisconnectBadRequest
+    return Command(command_id, method, params)
+
+
+def check_delta(delta: str | None) -> None:
+    """Check that the kind of delta a client asks for exists. The service sends none.
+
+    Raises:
+        DisconnectBadRequest: it does not exist.
+    """
+    if delta and delta not in _DELTAS:
+        raise DisconnectBadRequest
+
+
+def recovered_publications(result: SubscribeResult) -> tuple[Publication, ...]:
+    """Return the publications of a subscribe result: none, unless the position was recovered."""
+    return result.publications if result.recovered else ()
+
+
+def subscribe_offset(result: SubscribeResult) -> int:
+    """Return the offset of a subscribe result with a position.
+
+    A client that recovers gets the offset it asked for, and walks from there through the
+    publications. If it got the newest one, it would take them for old ones.
+    """
+    assert result.position is not None
+    publications = recovered_publications(result)
+    return publications[0].offset - 1 if publications else result.position.offset

@@ -1,0 +1,301 @@
+"""The JSON format: text frames, compact objects with a line break between them.
+
+Keys come in the order of the schema, and fields that are zero or empty are left out, as clients
+expect. Payloads are spliced in, never parsed.
+
+docs/protocol.md, 15.2 to 15.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from realtime.errors import Disconnect, DisconnectBadRequest, Error
+from realtime.payload import Payload, escape
+from realtime.protocol.json_shapes import ClientInfoShape, client_info, quote, raw
+from realtime.protocol.json_stream import Malformed, decode_stream
+from realtime.protocol.messages import (
+    ChannelName,
+    ClientInfo,
+    Command,
+    ConnectResult,
+    HistoryResult,
+    Method,
+    PresenceResult,
+    PresenceStatsResult,
+    Publication,
+    RefreshResult,
+    Result,
+    RPCResult,
+    StreamPosition,
+    SubRefreshResult,
+    SubscribeResult,
+)
+from realtime.protocol.v2 import codes
+from realtime.protocol.v2.commands import recovered_publications, subscribe_offset
+from realtime.protocol.v2.json_requests import decode_command, decode_request
+
+R = TypeVar("R", bound=Struct)
+
+_encode = msgspec.json.Encoder().encode
+_KEYS: Mapping[Method | None, bytes] = {method: _encode(str(method)) for method in Method}
+_NOWHERE = StreamPosition(0, "")
+
+
+# The shapes on the wire. The order of fields is that of keys.
+
+
+class _Publication(Struct, omit_defaults=True, kw_only=True, gc=False):
+    data: Raw
+    info: ClientInfoShape | None = None
+    offset: int = 0
+    tags: dict[str, str] = {}
+
+
+class _SubscribeResult(Struct, omit_defaults=True, kw_only=True, gc=False):
+    expires: bool = False
+    ttl: int = 0
+    recoverable: bool = False
+    epoch: str = ""
+    publications: list[_Publication] = []
+    recovered: bool = False
+    offset: int = 0
+    positioned: bool = False
+    data: Raw | None = None
+    was_recovering: bool = False
+
+
+class _Subscribe(Struct, omit_defaults=True, kw_only=True, gc=False):
+    recoverable: bool = False
+    epoch: str = ""
+    offset: int = 0
+    positioned: bool = False
+    data: Raw | None = None
+
+
+class _ConnectResult(Struct, omit_defaults=True, kw_only=True, gc=False):
+    client: str
+    version: str
+    expires: bool = False
+    ttl: int = 0
+    data: Raw | None = None
+    subs: dict[str, _SubscribeResult] = {}
+    ping: int = 0
+    pong: bool = False
+    session: str = ""
+    node: str = ""
+
+
+class _HistoryResult(Struct, gc=False):
+    publications: list[_Publication]
+    epoch: str
+    offset: int
+
+
+class _RPCResult(Struct, omit_defaults=True, gc=False):
+    data: Raw | None = None
+
+
+class _Expiry(Struct, omit_defaults=True, gc=False):
+    expires: bool = False
+    ttl: int = 0
+
+
+class _Ending(Struct, omit_defaults=True, gc=False):
+    code: int = msgspec.field()
+    reason: str = ""
+
+
+class _Error(Struct, omit_defaults=True, gc=False):
+    code: int = msgspec.field()
+    message: str = ""
+    temporary: bool = False
+
+
+class JSONCodec:
+    """See `codec.Codec`."""
+
+    generation = 2
+    format = "json"
+    binary = False
+    server_pings = True
+    separator = b"\n"
+
+    _open, _close = b'{"push":', b"}"
+    """What stands around a push."""
+
+    # receiving
+
+    def decode(self, frame: bytes) -> Iterator[Command]:
+        empty = True
+        try:
+            for command in decode_stream(frame, decode_command):
+                empty = False
+                yield command
+        except Malformed:
+            raise DisconnectBadRequest from None
+        if empty:
+            raise DisconnectBadRequest
+
+    def params(self, command: Command, shape: type[R]) -> R:
+        if command.params is None:
+            return shape()
+        try:
+            return decode_request(command.params, shape)
+        except Malformed:
+            raise DisconnectBadRequest from None
+
+    # replies
+
+    def result(self, command: Command, result: Result) -> bytes:
+        return b'{"id":%d,%b:%b}' % (
+            command.id,
+            _KEYS[command.method],
+            escape(_encode(_result(result))),
+        )
+
+    def error(self, command: Command, error: Error) -> bytes:
+        shape = _Error(error.code, codes.message_of(error), error.temporary)
+        return b'{"id":%d,"error":%b}' % (command.id, escape(_encode(shape)))
+
+    # pushes
+
+    def publication(self, channel: ChannelName, publication: Publication) -> bytes:
+        if publication.info is not None or publication.tags:
+            body = escape(_encode(_publication(publication)))
+        elif publication.offset:
+            body = b'{"data":%b,"offset":%d}' % (publication.data.json, publication.offset)
+        else:
+            body = b'{"data":%b}' % publication.data.json
+        return b'%b{"channel":%b,"pub":%b}%b' % (self._open, quote(channel), body, self._close)
+
+    def join(self, channel: ChannelName, info: ClientInfo) -> bytes:
+        return self._push(b"join", channel, {"info": client_info(info)})
+
+    def leave(self, channel: ChannelName, info: ClientInfo) -> bytes:
+        return self._push(b"leave", channel, {"info": client_info(info)})
+
+    def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
+        shape = _Subscribe(
+            recoverable=result.recoverable, positioned=result.positioned, data=_raw(result.data)
+        )
+        if result.position is not None:
+            shape.epoch, shape.offset = result.position.epoch, result.position.offset
+        return self._push(b"subscribe", channel, shape)
+
+    def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> bytes:
+        return self._push(b"unsubscribe", channel, _Ending(code, reason))
+
+    def refreshed(self, expires: bool, ttl: int) -> bytes:
+        return self._push(b"refresh", None, _Expiry(expires, ttl))
+
+    def ping(self) -> bytes:
+        return b"{}"
+
+    def _push(self, kind: bytes, channel: ChannelName | None, shape: object) -> bytes:
+        """Encode a push; those that concern the whole connection have no channel."""
+        where = b"" if channel is None else b'"channel":%b,' % quote(channel)
+        body = escape(_encode(shape))
+        return b'%b{%b"%b":%b}%b' % (self._open, where, kind, body, self._close)
+
+    # closing
+
+    def disconnect(self, disconnect: Disconnect) -> bytes:
+        return self._push(b"disconnect", None, _Ending(*codes.closing(disconnect)))
+
+    def closing(self, disconnect: Disconnect) -> tuple[int, str]:
+        return codes.closing(disconnect)
+
+
+class UnidirectionalJSONCodec(JSONCodec):
+    """The JSON of connections that only go down: pushes stand alone, and there are no replies.
+
+    The only frame of a client is the request of connect.
+    """
+
+    _open, _close = b"", b""
+
+    def decode(self, frame: bytes) -> Iterator[Command]:
+        yield Command(1, Method.CONNECT, frame)
+
+    def result(self, command: Command, result: Result) -> bytes:
+        """Encode the push that stands for the reply of connect."""
+        return self._push(b"connect", None, _result(result))
+
+    def error(self, command: Command, error: Error) -> bytes:
+        """
+        Raises:
+            Disconnect: always; no reply can tell the client why it failed.
+        """
+        raise codes.refusal(error)
+
+
+def _result(result: Result) -> object:
+    match result:
+        case SubscribeResult():
+            return _subscribe_result(result)
+        case ConnectResult():
+            return _ConnectResult(
+                client=result.client,
+                version=result.version,
+                expires=result.expires,
+                ttl=result.ttl,
+                data=_raw(result.data),
+                subs={
+                    channel: _subscribe_result(sub)
+                    for channel, sub in sorted((result.subs or {}).items())
+                },
+                ping=result.ping,
+                pong=result.pong,
+                session=result.session,
+                node=result.node,
+            )
+        case PresenceResult(presence):
+            return {"presence": {c: client_info(i) for c, i in sorted(presence.items())}}
+        case HistoryResult(publications, position):
+            position = position or _NOWHERE
+            return _HistoryResult(
+                [_publication(p) for p in publications], position.epoch, position.offset
+            )
+        case RefreshResult() | SubRefreshResult():
+            return _Expiry(result.expires, result.ttl)
+        case PresenceStatsResult():
+            return result
+        case RPCResult(data):
+            return _RPCResult(_raw(data))
+        case _:
+            return {}
+
+
+def _subscribe_result(result: SubscribeResult) -> _SubscribeResult:
+    shape = _SubscribeResult(
+        expires=result.expires,
+        ttl=result.ttl,
+        recoverable=result.recoverable,
+        positioned=result.positioned,
+        data=_raw(result.data),
+        was_recovering=result.was_recovering,
+    )
+    if result.position is not None:
+        shape.epoch = result.position.epoch
+        shape.recovered = result.recovered
+        shape.offset = subscribe_offset(result)
+        shape.publications = [_publication(p) for p in recovered_publications(result)]
+    return shape
+
+
+def _publication(publication: Publication) -> _Publication:
+    shape = _Publication(data=raw(publication.data), offset=publication.offset)
+    if publication.info is not None:
+        shape.info = client_info(publication.info)
+    if publication.tags:
+        shape.tags = dict(sorted(publication.tags.items()))
+    return shape
+
+
+def _raw(payload: Payload | None) -> Raw | None:
+    return None if payload is None else raw(payload)
