@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
+
 from realtime.node.hooks import Handshake, forwarded_headers
+from realtime.node.node import Node
 from realtime.transports.asgi import Scope
 
 HEADERS_MAX_BYTES = 32 * 1024
@@ -145,3 +148,44 @@ def handshake(
         scope.get("scheme") in ("https", "wss"),
         address,
     )
+
+
+def request_handshake(
+    node: Node, scope: Scope, transport: str, format_name: str = "json"
+) -> Handshake:
+    """Return what hooks get of an ordinary HTTP request that begins a connection.
+
+    A page of any origin can have browsers send it with cookies. Without the header Origin it gets
+    the one that `implied_origin` returns, so its cookies count only if a page of the same origin
+    sent it.
+
+    Args:
+        transport: see `outbox.Transport.name`.
+        format_name: "json" or "protobuf".
+    """
+    address = address_of(scope, node.config.admin_trusted_proxies)
+    if not node.hooks.wants_handshake:
+        return Handshake(protocol=format_name, transport=transport, address=address)
+    result = handshake(
+        scope,
+        format_name,
+        node.config.proxy_extra_http_headers,
+        transport=transport,
+        site_headers=node.hooks.site_headers,
+        address=address,
+    )
+    if "origin" in result.headers or (origin := implied_origin(scope)) is None:
+        return result
+    return msgspec.structs.replace(result, headers={**result.headers, "origin": origin})
+
+
+def cors(scope: Scope, origin: str) -> list[tuple[bytes, bytes]]:
+    """Return the headers that let pages of an origin read the response to a request."""
+    headers = [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-allow-credentials", b"true"),
+    ]
+    requested = header(scope, b"access-control-request-headers")
+    if requested:
+        headers.append((b"access-control-allow-headers", requested.encode("latin-1")))
+    return headers

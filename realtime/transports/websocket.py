@@ -37,10 +37,10 @@ from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.serving import serving
 from realtime.transports.asgi import ASGIApplication, Receive, Scope, Send
 from realtime.transports.handshake import address_of, handshake, has_too_many_headers, header
+from realtime.transports.sending import CLOSE_TIMEOUT
 from realtime.transports.servers import daphne, granian, uvicorn
 from realtime.transports.servers.daphne import TOO_LARGE
 from realtime.transports.websocket_transport import (
-    CLOSE_TIMEOUT,
     WebSocketTransport,
     close_event,
     send_event,

@@ -1,28 +1,13 @@
-"""Frames over any ASGI server's WebSocket.
-
-`send` of an ASGI server is a coroutine function. Most calls do not wait, so a task per frame
-would cost more than the frame. The first step of the coroutine runs at once, without a task; only
-the rest of a call that waits (its peer does not read) gets one. Until that task is done the
-transport is not ready, and messages wait in the client's outbox.
-
-    outbox ─Frame─► send ─► start(server's send) ─┬─► done at once: ready
-                                                  └─► Suspended ─task─► ready again
-"""
+"""Frames over any ASGI server's WebSocket. See `sending`."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import Any
 
 from realtime.protocol.frames import Frame
 from realtime.transports.asgi import Send
-
-logger = logging.getLogger("realtime.websocket")
-
-CLOSE_TIMEOUT = 3.0
-"""Seconds a peer has to answer a close frame, and a server to send one."""
+from realtime.transports.sending import SendingTransport
 
 
 def send_event(frame: Frame) -> dict[str, Any]:
@@ -37,7 +22,7 @@ def close_event(code: int, reason: str) -> dict[str, Any]:
     return {"type": "websocket.close", "code": code, "reason": reason}
 
 
-class WebSocketTransport:
+class WebSocketTransport(SendingTransport):
     """Carries frames for one client over an ASGI WebSocket. See `outbox.Transport`."""
 
     name = "websocket"
@@ -47,49 +32,11 @@ class WebSocketTransport:
         Args:
             receiving: the task of the consumer's receive loop.
         """
-        self._send = send
+        super().__init__(send, send_event)
         self._receiving = receiving
-        self._loop = asyncio.get_running_loop()
-        self._sending: asyncio.Task[None] | None = None
-        """Finishes a `send` that waits."""
-        self._waiting_bytes = 0
-        """Size of the frame that it sends."""
-        self._on_ready: Callable[[], None] | None = None
-        self._closed = asyncio.Event()
-        self.ready = True
+        self._last: Frame | None = None
         self.abandoned = False
         """Whether the receive loop was cancelled because the connection is of no use."""
-
-    def when_ready(self, callback: Callable[[], None]) -> None:
-        """Call `callback` each time a frame that had to wait has left."""
-        self._on_ready = callback
-
-    @property
-    def backlog(self) -> int:
-        """Bytes that the server buffers because the peer has not read them; 0 if unknown."""
-        return self._waiting_bytes
-
-    def send(self, frame: Frame) -> int:
-        try:
-            rest = start(self._send(frame.form(send_event)))
-        except Exception as error:  # each server has its own for a lost connection
-            logger.info("Could not send a frame: %r", error)
-            self.abandon()
-            return 0
-        if rest is not None:
-            self.ready = False
-            self._waiting_bytes = len(frame.data)
-            self._sending = rest.finish_in_task(self._loop, self._sent)
-        return self.backlog
-
-    def _sent(self, task: asyncio.Task[None]) -> None:
-        self._sending = None
-        self._waiting_bytes = 0
-        if task.cancelled() or task.exception() is not None:
-            return
-        self.ready = True
-        if self._on_ready is not None:
-            self._on_ready()
 
     async def close(self, code: int, reason: str, last: Frame | None = None) -> None:
         """Close the connection. Returns in bounded time.
@@ -99,24 +46,13 @@ class WebSocketTransport:
             reason: of the close frame.
             last: a frame to send before.
         """
-        try:
-            async with asyncio.timeout(CLOSE_TIMEOUT):
-                # the outbox still sends what it holds when the frame on its way has left
-                while self._sending is not None:
-                    await asyncio.wait([self._sending])
-                    await asyncio.sleep(0)
-                self.ready = False  # nothing follows a close frame (RFC 6455, 5.5.1)
-                if last is not None:
-                    await self._send(send_event(last))
-                await self._send_close(code, reason)
-                await self._closed.wait()
-        except TimeoutError:
-            self.abandon()  # the peer neither reads nor answers
-        except Exception:  # each server has its own for a lost connection
-            logger.debug("Could not send the close frame", exc_info=True)
-        finally:
-            if self._sending is not None:
-                self._sending.cancel()
+        self._last = last
+        await super().close(code, reason)
+
+    async def _end(self, code: int, reason: str) -> None:
+        if self._last is not None:
+            await self._send(send_event(self._last))
+        await self._send_close(code, reason)
 
     async def _send_close(self, code: int, reason: str) -> None:
         await self._send(close_event(code, reason))
@@ -126,79 +62,3 @@ class WebSocketTransport:
         self.ready = False
         self.abandoned = True
         self._receiving.cancel()
-
-    def closed(self) -> None:
-        """Send nothing more: the connection is lost."""
-        self.ready = False
-        self._on_ready = None
-        self._closed.set()
-
-
-# sending without a task
-
-
-def start(awaitable: Awaitable[None]) -> Suspended | None:
-    """Run an awaitable until it waits for something.
-
-    Returns:
-        The rest of it; None if it is done.
-
-    Raises:
-        Exception: whatever the awaitable raises before it waits.
-    """
-    steps = awaitable.__await__()
-    try:
-        waiting_for = next(steps)
-    except StopIteration:
-        return None
-    return Suspended(steps, waiting_for)
-
-
-class Suspended:
-    """An awaitable whose first step is done.
-
-    Coroutines can be thrown into and closed. Servers written in other languages may return plain
-    iterators, which cannot.
-    """
-
-    def __init__(self, steps: Iterator[Any], waiting_for: Any) -> None:
-        self._steps = steps
-        self._waiting_for = waiting_for
-
-    def finish_in_task(
-        self, loop: asyncio.AbstractEventLoop, done: Callable[[asyncio.Task[None]], None]
-    ) -> asyncio.Task[None]:
-        """Run the rest in a task, then call `done` with it."""
-
-        def finished(task: asyncio.Task[None]) -> None:
-            self._close()
-            done(task)
-
-        task = loop.create_task(self._finish())
-        task.add_done_callback(finished)
-        return task
-
-    async def _finish(self) -> None:
-        await self
-
-    def _close(self) -> None:
-        """Close the coroutine, which a task cancelled before its first step leaves open."""
-        close = getattr(self._steps, "close", None)
-        if close is not None:
-            close()
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        waiting_for = self._waiting_for
-        while True:
-            try:
-                try:
-                    yield waiting_for
-                except BaseException as error:
-                    throw = getattr(self._steps, "throw", None)
-                    if throw is None:
-                        raise
-                    waiting_for = throw(error)
-                else:
-                    waiting_for = next(self._steps)
-            except StopIteration:
-                return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -9,7 +10,11 @@ import msgspec
 from realtime.cluster.direct import NodeID
 from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
-from realtime.transports.emulation.relay_messages import ANSWER_TIMEOUT, RelayMessage
+from realtime.transports.emulation.relay_messages import (
+    ANSWER_TIMEOUT,
+    DELIVER_TIMEOUT,
+    RelayMessage,
+)
 from realtime.transports.emulation.session import NotOwnerError
 
 
@@ -51,6 +56,26 @@ class RelayLink:
             raise NotOwnerError
         return received == relay_messages.YES
 
+    async def deliver(self, to: NodeID, question: RelayMessage, watch: RelayMessage) -> bool:
+        """Have the owner of a session take what its client sent, and return its answer.
+
+        Args:
+            watch: a question that the owner answers at once. It may be busy with earlier frames of
+                the client: then any answer shows that it is alive.
+
+        Raises:
+            NotOwnerError: the session belongs to another auth session than the request's.
+            EngineUnavailable: it is not known whether the owner took it.
+        """
+        asking = asyncio.ensure_future(self.ask(to, question, DELIVER_TIMEOUT))
+        try:
+            await asyncio.wait([asking], timeout=ANSWER_TIMEOUT)
+            if not asking.done():
+                await self.ask(to, watch)
+            return await asking
+        finally:
+            asking.cancel()
+
     async def send(self, to: NodeID, message: RelayMessage) -> None:
         """Send a message to another node. It may be lost anyway.
 
@@ -58,3 +83,8 @@ class RelayLink:
             EngineUnavailable: the engine did not take it.
         """
         await self._direct.send(to, self._subject, msgspec.json.encode(message))
+
+
+async def answer(yes: bool) -> bytes:
+    """Answer a question for which nothing has to be waited. See `RelayLink.on_message`."""
+    return relay_messages.answer(yes)

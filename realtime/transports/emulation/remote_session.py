@@ -17,7 +17,6 @@ from realtime.transports.emulation.framing import Framing
 from realtime.transports.emulation.relay_link import RelayLink
 from realtime.transports.emulation.relay_messages import (
     ANSWER_TIMEOUT,
-    DELIVER_TIMEOUT,
     WATCH_INTERVAL,
     Attach,
     Deliver,
@@ -191,17 +190,7 @@ class RemoteSession:
         """
         texts = [frame.decode() for frame in frames]
         message = Deliver(self._name, texts, self._auth_session)
-        asking = asyncio.ensure_future(self._ask(message, DELIVER_TIMEOUT))
-        try:
-            await asyncio.wait([asking], timeout=ANSWER_TIMEOUT)
-            if not asking.done():
-                # the owner may be busy with earlier frames: any answer shows that it is alive
-                await self._ask(Watch(self._name, self._number))
-            return await asking
-        except SessionGoneError as error:
-            raise EngineUnavailable(f"the owner of a session does not answer: {error}") from error
-        finally:
-            asking.cancel()
+        return await self._link.deliver(self._owner, message, Watch(self._name, self._number))
 
     async def _watch(self, response: RelayedResponse) -> None:
         watch = Watch(self._name, self._number)

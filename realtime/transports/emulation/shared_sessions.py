@@ -17,7 +17,7 @@ from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.claims import Claims
 from realtime.transports.emulation.framing import Framing
-from realtime.transports.emulation.relay_link import RelayLink
+from realtime.transports.emulation.relay_link import RelayLink, answer
 from realtime.transports.emulation.relay_messages import (
     Attach,
     Check,
@@ -139,9 +139,9 @@ class SharedSessions(Sessions):
             case Deliver():
                 return on_deliver(self._sessions.get(message.session), message)
             case Watch():
-                return _answer(self._receivers.on_watch(sender, message))
+                return answer(self._receivers.on_watch(sender, message))
             case Check():
-                return _answer(message.receiver in self._responses)
+                return answer(message.receiver in self._responses)
         return None
 
 
@@ -150,7 +150,3 @@ def open_sessions(node: Node, framing: Framing, heartbeat_delay: float, kind: st
     if node.cluster is not None:
         return SharedSessions(node, node.cluster, framing, heartbeat_delay, kind)
     return Sessions(node, framing, heartbeat_delay)
-
-
-async def _answer(yes: bool) -> bytes:
-    return relay_messages.answer(yes)

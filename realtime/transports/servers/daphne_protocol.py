@@ -17,7 +17,7 @@ from twisted.internet.tcp import Server
 
 from realtime.errors import CLOSE_REASON_MAX_BYTES
 from realtime.protocol.frames import Frame, websocket_bytes
-from realtime.transports.websocket_transport import CLOSE_TIMEOUT
+from realtime.transports.sending import CLOSE_TIMEOUT
 
 NORMAL_CLOSURE = 1000
 PING_FRAME = 0x89

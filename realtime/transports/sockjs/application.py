@@ -33,12 +33,12 @@ from realtime.transports.emulation.session import NotOwnerError
 from realtime.transports.emulation.sessions import Sessions
 from realtime.transports.emulation.shared_sessions import open_sessions
 from realtime.transports.handshake import (
-    address_of,
-    handshake,
+    cors,
     has_too_many_headers,
     header,
-    implied_origin,
+    request_handshake,
 )
+from realtime.transports.per_node import PerNode
 from realtime.transports.servers import uvicorn
 from realtime.transports.sockjs import formats, framing, iframe
 
@@ -82,14 +82,14 @@ class SockJS:
             size_limit: largest body of a request in bytes; None for no limit.
         """
         self._size_limit = size_limit
-        self._sessions: dict[Node, Sessions] = {}
+        self._sessions = PerNode(_open_sessions)
 
     async def __call__(self, node: Node, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(scope, receive, send)
         if has_too_many_headers(scope):
             await exchange.respond(431, b"Request Header Fields Too Large\n", TEXT)
             return
-        request = Request(node, self._sessions_of(node), exchange, self._size_limit)
+        request = Request(node, self._sessions.of(node), exchange, self._size_limit)
         endpoints = _endpoints(request)
         endpoint = endpoints.get(exchange.method)
         if endpoint is not None:
@@ -101,15 +101,9 @@ class SockJS:
         else:
             await exchange.respond(*NOT_FOUND, TEXT)
 
-    def _sessions_of(self, node: Node) -> Sessions:
-        sessions = self._sessions.get(node)
-        if sessions is None:
-            for ended in [other for other in self._sessions if other.loop.is_closed()]:
-                del self._sessions[ended]
-            heartbeat_delay = node.config.sockjs_heartbeat_delay
-            sessions = open_sessions(node, framing.SOCKJS, heartbeat_delay, KIND)
-            self._sessions[node] = sessions
-        return sessions
+
+def _open_sessions(node: Node) -> Sessions:
+    return open_sessions(node, framing.SOCKJS, node.config.sockjs_heartbeat_delay, KIND)
 
 
 class Request:
@@ -134,11 +128,7 @@ class Request:
         origin = header(scope, b"origin")
         headers = [(b"vary", b"Origin")]
         if origins.is_allowed(origin, self.node.config.allowed_origins):
-            headers.append((b"access-control-allow-origin", (origin or "*").encode("latin-1")))
-            headers.append((b"access-control-allow-credentials", b"true"))
-            requested = header(scope, b"access-control-request-headers")
-            if requested:
-                headers.append((b"access-control-allow-headers", requested.encode("latin-1")))
+            headers += cors(scope, origin or "*")
         return headers
 
     async def respond(self, status: int, body: bytes, content_type: str = TEXT) -> None:
@@ -147,27 +137,8 @@ class Request:
         await self.exchange.respond(status, body, content_type, headers)
 
     def handshake(self) -> Handshake:
-        """Return what hooks get of this request: it begins a session, or belongs to one.
-
-        A page of any origin can have browsers send it with cookies. Without the header Origin it
-        gets the one that `implied_origin` returns, so its cookies count only if a page of the same
-        origin sent it.
-        """
-        node, scope = self.node, self.exchange.scope
-        address = address_of(scope, node.config.admin_trusted_proxies)
-        if not node.hooks.wants_handshake:
-            return Handshake(transport="sockjs", address=address)
-        result = handshake(
-            scope,
-            "json",
-            node.config.proxy_extra_http_headers,
-            transport="sockjs",
-            site_headers=node.hooks.site_headers,
-            address=address,
-        )
-        if "origin" in result.headers or (origin := implied_origin(scope)) is None:
-            return result
-        return msgspec.structs.replace(result, headers={**result.headers, "origin": origin})
+        """Return what hooks get of this request: it begins a session, or belongs to one."""
+        return request_handshake(self.node, self.exchange.scope, framing.SOCKJS.transport)
 
 
 def _endpoints(request: Request) -> dict[str, Endpoint]:

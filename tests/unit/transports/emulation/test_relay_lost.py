@@ -316,7 +316,7 @@ async def test_nothing_is_left_of_requests_that_ended(nodes: Nodes, clock: Clock
     await eventually(lambda: asyncio.all_tasks() == tasks)
     assert not one._connections
     assert not other._connections
-    for sessions in nodes.application._sessions.values():
+    for sessions in map(nodes.application._sessions.of, nodes.nodes):
         assert isinstance(sessions, SharedSessions)
         claims = sessions._claims
         receivers, responses = sessions._receivers._receivers, sessions._responses._responses
