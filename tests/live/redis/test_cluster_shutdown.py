@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from realtime.node.node import CLOSE_AT_ONCE, CLOSE_INTERVAL, SHUTDOWN_TIMEOUT
+from realtime.node.node import SHUTDOWN_TIMEOUT
 from tests.live.clusters import (
     SERVICE,
     Cluster,
@@ -80,7 +80,7 @@ async def end(server: Server, clients: Sequence[ProtocolClient]) -> Ending:
 
 
 @pytest.mark.parametrize("server_name", STATUSES)
-async def test_node_that_ends_tells_its_clients_one_after_another_and_leaves_nothing(
+async def test_node_that_ends_tells_its_clients_and_leaves_nothing(
     cluster: Cluster,
     own_redis: OwnRedis,
     connect: Connect,
@@ -101,12 +101,8 @@ async def test_node_that_ends_tells_its_clients_one_after_another_and_leaves_not
 
     assert ending.closes == [SHUTDOWN] * CLIENTS
     assert ending.status in STATUSES[server_name]
-    assert ending.took < SHUTDOWN_TIMEOUT
-    slices = -(-CLIENTS // CLOSE_AT_ONCE)
-    spread = (slices - 1) * CLOSE_INTERVAL
-    # what was sent apart may arrive closer together, when this process was busy
-    assert ending.told_at[-1] - ending.told_at[0] > spread / 2
-    assert ending.told_at[-1] < SHUTDOWN_TIMEOUT
+    assert ending.took < SHUTDOWN_TIMEOUT + SLACK
+    assert ending.told_at[-1] < SHUTDOWN_TIMEOUT + SLACK
     [node] = nodes(one)
     assert node["num_clients"] == 0
     assert channels(one, unique) == []
@@ -131,7 +127,7 @@ async def test_nodes_end_in_time_and_tell_their_clients_though_redis_is_frozen(
 
     for ending, statuses in zip(endings, STATUSES.values(), strict=True):
         assert ending.closes == [SHUTDOWN] * CLIENTS
-        assert ending.told_at[-1] < SHUTDOWN_TIMEOUT
+        assert ending.told_at[-1] < SHUTDOWN_TIMEOUT + SLACK
         assert ending.took < SHUTDOWN_TIMEOUT + SLACK
         assert ending.status in statuses
 
