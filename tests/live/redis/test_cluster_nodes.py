@@ -117,8 +117,8 @@ async def test_clients_of_a_killed_node_vanish_from_presence(
     everybody = {stayer.client, *(victim.client for victim in victims)}
     assert set(presence(one, channel)) == everybody
 
-    other.kill()
     killed_at = time.monotonic()
+    other.kill()
 
     lifetime = BRIEF["client_presence_expire_interval"]
     wait_until(lambda: set(presence(one, channel)) == {stayer.client}, lifetime + SLACK, "the end")
