@@ -265,12 +265,14 @@ async def test_client_that_does_not_answer_the_close_frame_is_dropped(
     server: Server = serve(**MAIN)
     client = await connect(server, user=unique, max_queue=1, close_timeout=0.1)
     client.socket.transport.pause_reading()
-    sessions = server.api("info")["result"]["nodes"][0]["num_clients"]
+
+    def clients() -> int:
+        count: int = server.api("info")["result"]["nodes"][0]["num_clients"]
+        return count
+
+    wait_until(lambda: clients() == 1, what="the end of the clients of other tests")
 
     server.api("disconnect", user=unique)
 
-    wait_until(
-        lambda: server.api("info")["result"]["nodes"][0]["num_clients"] == sessions - 1,
-        what="the end of the connection",
-    )
+    wait_until(lambda: clients() == 0, what="the end of the connection")
     await client.abort()
