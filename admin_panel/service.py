@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from django.core import checks
 from django.http import HttpRequest
@@ -27,10 +27,12 @@ from realtime.checks import TAG
 from realtime.cluster.survey import ClientReport, ConnectionsAnswer, SurveyResult
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
+from realtime.config.redis_options import uses_redis
 from realtime.engine.base import NodeStatus
 from realtime.errors import EngineUnavailable, InternalError, NotServing
 from realtime.protocol.json_stream import Malformed
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
+from realtime.redis.commands import Command
 from realtime.server_api import http, methods, operations
 from realtime.server_api.overview import Subscribers
 from realtime.serving import serving
@@ -311,6 +313,36 @@ def run_commands(content_type: str, body: bytes) -> http.Response:
     except NotServing as error:
         logger.error("Could not run a command of the server API: %s", error)
         return http.UNAVAILABLE
+
+
+class RunInRedis(Protocol):
+    """Runs commands on one key of the panel in the Redis of the service, in one round trip."""
+
+    def __call__(self, name: str, *commands: Command) -> list[Any]:
+        """Run commands on the key with this name; they leave the key out.
+
+        Raises:
+            EngineUnavailable: Redis is away or refuses.
+        """
+
+
+def run_in_redis() -> RunInRedis | None:
+    """Return what runs commands in the Redis of the service; None without Redis."""
+    config = sources.current()
+    if not uses_redis(config):
+        return None
+    bus, prefix = serving.redis_bus(config), sources.redis_prefix(config)
+
+    def run(name: str, *commands: Command) -> list[Any]:
+        key = f"{prefix}:panel:{name}"
+        client = bus.blocking(bus.shard_of(key))
+        replies = client.run_many([(command, key, *rest) for command, *rest in commands])
+        for reply in replies:
+            if isinstance(reply, EngineUnavailable):
+                raise reply
+        return replies
+
+    return run
 
 
 # the site

@@ -1,88 +1,153 @@
-"""Counts and marks that expire, in Django's default cache.
+"""Counts and marks that expire: in the Redis of the service, or in Django's default cache.
 
-Processes that share the cache share them. With Django's default cache, LocMem, each process
-has its own. Each process also keeps its own in memory, for caches that are away or forget.
+With the Redis engine all processes share them. Without it one process serves the panel, and the
+cache may be one that outlives it. Each process also keeps its own in memory, for a Redis or a cache
+that is away or forgets.
 """
 
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from django.core.cache import cache
 from django.core.cache.backends.base import BaseCache
 from django.core.cache.backends.locmem import LocMemCache
+
+from .. import service
 
 T = TypeVar("T")
 
 MAX_ENTRIES = 10_000
 """Counts and marks in the memory of this process; beyond them the least recently used go."""
 
+RETRY_DELAY = 5.0
+"""Seconds for which a Redis or a cache that failed is not asked again: each time may take long."""
+
 _PREFIX = "realtime_admin:"
 
 logger = logging.getLogger("realtime.admin_panel")
 
+
+class _Store(Protocol):
+    def add_one(self, key: str, seconds: float) -> int: ...
+    def count(self, key: str) -> int: ...
+    def take_one(self, key: str) -> None: ...
+    def mark(self, key: str, seconds: float) -> None: ...
+    def is_marked(self, key: str) -> bool: ...
+
+
+class _InCache:
+    """Those in one cache."""
+
+    def __init__(self, store: BaseCache) -> None:
+        self._store = store
+
+    def add_one(self, key: str, seconds: float) -> int:
+        self._store.add(_PREFIX + key, 0, seconds)
+        try:
+            number = self._store.incr(_PREFIX + key)
+        except ValueError:  # the cache has dropped it
+            return 1
+        # `incr` of some backends sets the default expiry
+        self._store.touch(_PREFIX + key, seconds)
+        return number
+
+    def count(self, key: str) -> int:
+        return int(self._store.get(_PREFIX + key, 0))
+
+    def take_one(self, key: str) -> None:
+        with suppress(ValueError):  # dropped
+            self._store.decr(_PREFIX + key)
+
+    def mark(self, key: str, seconds: float) -> None:
+        self._store.set(_PREFIX + key, 1, seconds)
+
+    def is_marked(self, key: str) -> bool:
+        return self._store.get(_PREFIX + key) is not None
+
+
+class _InRedis:
+    """Those in the Redis of the service. Each call is one round trip."""
+
+    def __init__(self, run: service.RunInRedis) -> None:
+        self._run = run
+
+    def add_one(self, key: str, seconds: float) -> int:
+        replies = self._run(key, ("INCR",), ("EXPIRE", math.ceil(seconds)))
+        return int(replies[0])
+
+    def count(self, key: str) -> int:
+        return int(self._run(key, ("GET",))[0] or 0)
+
+    def take_one(self, key: str) -> None:
+        if self.count(key) > 0:  # else DECR would make a count that never expires
+            self._run(key, ("DECR",))
+
+    def mark(self, key: str, seconds: float) -> None:
+        self._run(key, ("SET", 1, "EX", math.ceil(seconds)))
+
+    def is_marked(self, key: str) -> bool:
+        return self._run(key, ("GET",))[0] is not None
+
+
 _own = LocMemCache("realtime_admin.standalone", {"OPTIONS": {"MAX_ENTRIES": MAX_ENTRIES}})
+_here = _InCache(_own)
+_retry_at = 0.0
+"""When the shared store is asked again, in the time of `time.monotonic`."""
 
 
 def count(key: str, seconds: float) -> int:
     """Count one more and return the count, which is kept for `seconds`.
 
-    This process counts for itself, too: the cache may keep nothing, drop the count, or lose some of
-    those that are counted at the same time.
+    This process counts for itself, too: the others may keep nothing, drop the count, or lose some
+    of those that are counted at the same time.
     """
-    here = _add_one(_own, key, seconds)
-    return max(here, _in_cache(lambda store: _add_one(store, key, seconds), here))
-
-
-def _add_one(store: BaseCache, key: str, seconds: float) -> int:
-    store.add(_PREFIX + key, 0, seconds)
-    try:
-        number = store.incr(_PREFIX + key)
-    except ValueError:  # the cache has dropped it
-        return 1
-    store.touch(_PREFIX + key, seconds)  # `incr` of some backends sets the default expiry
-    return number
+    here = _here.add_one(key, seconds)
+    return max(here, _shared(lambda store: store.add_one(key, seconds), here))
 
 
 def counted(key: str) -> int:
     """Return the count."""
-    here = _count_in(_own, key)
-    return max(here, _in_cache(lambda store: _count_in(store, key), here))
-
-
-def _count_in(store: BaseCache, key: str) -> int:
-    return int(store.get(_PREFIX + key, 0))
+    here = _here.count(key)
+    return max(here, _shared(lambda store: store.count(key), here))
 
 
 def take_back(key: str) -> None:
     """Count one less."""
-    with suppress(ValueError):  # dropped, as everywhere here
-        _own.decr(_PREFIX + key)
-    with suppress(ValueError):
-        _in_cache(lambda store: store.decr(_PREFIX + key), 0)
+    _here.take_one(key)
+    _shared(lambda store: store.take_one(key), None)
 
 
 def mark(key: str, seconds: float) -> None:
-    """Make a mark that lasts `seconds`, here also if the cache drops it or is away."""
-    _own.set(_PREFIX + key, 1, seconds)
-    _in_cache(lambda store: store.set(_PREFIX + key, 1, seconds), None)
+    """Make a mark that lasts `seconds`, here also if it cannot be shared."""
+    _here.mark(key, seconds)
+    _shared(lambda store: store.mark(key, seconds), None)
 
 
 def is_marked(key: str) -> bool:
     """Return whether there is such a mark."""
-    here = _own.get(_PREFIX + key) is not None
-    return here or _in_cache(lambda store: store.get(_PREFIX + key) is not None, False)
+    return _here.is_marked(key) or _shared(lambda store: store.is_marked(key), False)
 
 
-def _in_cache(work: Callable[[BaseCache], T], otherwise: T) -> T:
-    """Do something in the cache. While it is away, operators can sign in: return `otherwise`."""
+def _shared(work: Callable[[_Store], T], otherwise: T) -> T:
+    """Do something where processes share it. While that is away, return `otherwise`.
+
+    Operators can sign in then.
+    """
+    global _retry_at
+    if time.monotonic() < _retry_at:
+        return otherwise
+    run = service.run_in_redis()
+    store: _Store = _InCache(cache) if run is None else _InRedis(run)
     try:
-        return work(cache)
-    except ValueError:
-        raise
+        return work(store)
     except Exception as error:  # each backend has exceptions of its own
-        logger.warning("The cache does not answer, this process counts alone: %s", error)
+        _retry_at = time.monotonic() + RETRY_DELAY
+        where = "cache" if run is None else "Redis"
+        logger.warning("The %s does not answer, this process counts alone: %s", where, error)
         return otherwise

@@ -65,7 +65,6 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     panel.check_panel_password,
     panel.check_panel_secrets,
     panel.check_panel_urls,
-    panel.check_panel_cache,
 )
 """All checks, in the order of their messages."""
 

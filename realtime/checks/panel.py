@@ -8,7 +8,6 @@ from django.core.checks import CheckMessage
 from django.urls import NoReverseMatch, reverse
 
 from realtime.auth.keys import MIN_SECRET_BYTES
-from realtime.config.redis_options import uses_redis
 from realtime.config.sources import Report
 
 PASSWORD_LEAST_BYTES = 12
@@ -18,11 +17,6 @@ PANEL_URL_NAME = "realtime_panel:overview"
 
 _PANEL_SECRETS = {"admin_password": PASSWORD_LEAST_BYTES, "admin_secret": MIN_SECRET_BYTES}
 """Option → its least length in bytes."""
-
-_CACHES_OF_ONE_PROCESS = (
-    "django.core.cache.backends.locmem.LocMemCache",
-    "django.core.cache.backends.dummy.DummyCache",
-)
 
 
 def check_insecure_panel(report: Report) -> list[CheckMessage]:
@@ -92,21 +86,3 @@ def check_panel_urls(report: Report) -> list[CheckMessage]:
             )
         ]
     return []
-
-
-def check_panel_cache(report: Report) -> list[CheckMessage]:
-    """W025: several processes, and each counts the attempts to sign in to the panel by itself."""
-    config = report.config
-    if not config.admin or not config.admin_password or not uses_redis(config):
-        return []
-    backend = settings.CACHES.get("default", {}).get("BACKEND", "")
-    if backend not in _CACHES_OF_ONE_PROCESS:
-        return []
-    return [
-        checks.Warning(
-            "Processes do not share Django's default cache, so each of them counts the attempts to"
-            " sign in to the panel by itself.",
-            hint="Use a cache that they share, such as Redis, for CACHES['default'].",
-            id="realtime.W025",
-        )
-    ]

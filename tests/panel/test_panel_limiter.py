@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
@@ -18,6 +19,8 @@ from pytest_django import Settings
 from admin_panel.standalone import counters, limiter
 from admin_panel.standalone.limiter import Limited
 from realtime.config.reader import load
+from tests.ports import free_port
+from tests.redis_server import RedisServer
 
 _windows = count(1)
 
@@ -171,6 +174,74 @@ def test_limit_holds_whatever_the_cache_does(
         cache.set(f"other-{number}", 1)  # pushes the counts out
 
     assert made == 10
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis that the options name."""
+    server = RedisServer(tmp_path_factory.mktemp("redis")).start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(autouse=True)
+def asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that failed in another test is asked again."""
+    monkeypatch.setattr(counters, "_retry_at", 0.0)
+
+
+@pytest.fixture
+def begin_process(settings: Settings, redis: RedisServer) -> Callable[[], None]:
+    """With the Redis engine: forget all that a new process does not know."""
+    settings.REALTIME = {"redis_url": redis.url}
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+    return counters._own.clear
+
+
+def test_processes_with_one_redis_count_together_without_a_cache(
+    window: float, begin_process: Callable[[], None]
+) -> None:
+    for _ in range(6):
+        begin_process()
+        limiter.count("192.0.2.1", window)
+    begin_process()
+
+    limiter.take_back("192.0.2.1", window)
+    begin_process()
+
+    assert attempts("192.0.2.1", window) == 5
+
+
+def test_session_that_ended_has_ended_in_all_processes_with_one_redis(
+    window: float, begin_process: Callable[[], None]
+) -> None:
+    counters.mark(f"ended:{window}", 60)
+    begin_process()
+
+    assert counters.is_marked(f"ended:{window}")
+    assert not counters.is_marked(f"other:{window}")
+
+
+def test_counts_and_marks_in_redis_expire(
+    window: float, begin_process: Callable[[], None], redis: RedisServer
+) -> None:
+    limiter.count("192.0.2.1", window)
+    limiter.take_back("192.0.2.1", window)
+    limiter.take_back("192.0.2.3", window)  # counted by nobody
+    counters.mark("ended:short", 0.5)
+
+    with redis.client() as client:
+        lifetimes = [client.ttl(key) for key in client.scan_iter("*:panel:*")]
+    assert lifetimes
+    assert all(0 <= lifetime <= limiter.WINDOW for lifetime in lifetimes)
+
+
+def test_process_counts_alone_while_redis_is_away(
+    window: float, begin_process: Callable[[], None], settings: Settings
+) -> None:
+    settings.REALTIME = {"redis_url": f"redis://127.0.0.1:{free_port()}"}
+
+    assert attempts("192.0.2.1", window) == 10
 
 
 def test_attempts_at_the_same_time_are_all_counted(window: float, settings: Settings) -> None:

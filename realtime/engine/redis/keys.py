@@ -21,6 +21,7 @@ class Keys:
     | `P:nodes.seen`, `P:nodes.seen.expiry` | the same, with dead nodes | five minutes longer |
     | `P:channels:<node ID>` | set: the channel list of a node | as long as the node |
     | `P:owner:<name>` | string: the ID of the node that claimed a name | while it is renewed |
+    | `P:panel:<name>` | string: a count or mark of the panel | 10 minutes or a session |
     | `P:answers:<survey ID>` | list: the answers of nodes | two seconds |
 
     Groups of the channel layer are named by digests, because a layer allows few characters.

@@ -88,22 +88,6 @@ def test_panel_that_is_off_is_not_checked() -> None:
     assert found(**{**ON, **options}) == []
 
 
-@pytest.mark.parametrize(
-    ("backend", "expected"),
-    [
-        ("locmem.LocMemCache", ["realtime.W025"]),
-        ("dummy.DummyCache", ["realtime.W025"]),
-        ("db.DatabaseCache", []),
-    ],
-)
-def test_cache_that_processes_do_not_share_is_told(backend: str, expected: list[str]) -> None:
-    caches = {"default": {"BACKEND": f"django.core.cache.backends.{backend}", "LOCATION": "a"}}
-
-    with WITH_PANEL, override_settings(CACHES=caches):
-        assert ids(found(**ON, redis_url="redis://localhost")) == expected
-        assert ids(found(**ON)) == []
-
-
 def test_urls_that_are_missing_are_told() -> None:
     with override_settings(ROOT_URLCONF="tests.site.urls"):
         (message,) = found(**ON)
