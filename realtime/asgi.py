@@ -22,7 +22,7 @@ from django.urls import NoReverseMatch, reverse
 
 from realtime.config.options import Config
 from realtime.config.reader import InvalidOptions
-from realtime.errors import EngineUnavailable
+from realtime.errors import DisconnectShutdown, EngineUnavailable
 from realtime.node.node import Node
 from realtime.server_api import http
 from realtime.serving import serving
@@ -55,8 +55,13 @@ API_URL_NAME = "realtime_api:commands"
 _SOCKJS_SOCKET = re.compile(r"/[^/.]+/[^/.]+/websocket")
 """Below the prefix of SockJS."""
 
-_SERVES_NO_SUCH = ("Django can only handle ASGI/HTTP", "No application configured for scope type")
-"""How the failures of Django and of a `ProtocolTypeRouter` begin that serve no WebSockets."""
+_SERVES_NO_SUCH = (
+    "Django can only handle ASGI/HTTP",
+    "No application configured for scope type",
+    "No route found for path",
+)
+"""How the failures of Django, a `ProtocolTypeRouter` and a `URLRouter` begin that do not serve a
+WebSocket. With a traceback for each, a stranger who opens them could fill the log."""
 
 _UPGRADE_EXPECTED = http.Response(400, b"Bad Request\n", "text/plain; charset=utf-8")
 
@@ -166,13 +171,19 @@ class _Application:
         return None, config.site_body_max_size or None
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        node = await self._start()
+        node, disconnect = None, None
+        try:
+            node = await self._start()
+        except asyncio.CancelledError:  # daphne ends its applications when it stops
+            disconnect = DisconnectShutdown()
         config = _config() if node is None else node.config
         consumer = None if config is None else self._find_consumer(path_of(scope), config)
         if consumer is not None and node is not None:
             await consumer(scope, receive, send)
         elif consumer is not None and config is not None:
-            await consumer.turn_away(config, scope, receive, send)
+            await consumer.turn_away(config, scope, receive, send, disconnect)
+        elif disconnect is not None:
+            raise asyncio.CancelledError
         elif not await self._serves_socket(scope, receive, send):
             await receive()
             if node is None:

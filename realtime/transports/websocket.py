@@ -105,13 +105,25 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             transport.closed()
             client.close(None)
 
-    async def turn_away(self, config: Config, scope: Scope, receive: Receive, send: Send) -> None:
-        """Close a connection with code and advice where there is no node yet: Redis is away."""
+    async def turn_away(
+        self,
+        config: Config,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        disconnect: Disconnect | None = None,
+    ) -> None:
+        """Close a connection with code and advice where there is no node yet.
+
+        Args:
+            config: the options in force.
+            disconnect: why; by default Redis is away.
+        """
         if not await self._admit(config, scope, receive, send):
             return
         codec, subprotocol, _ = self.negotiate(scope, Codecs(config.v3_use_offset))
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
-        code, reason = codec.closing(DisconnectServerError())
+        code, reason = codec.closing(disconnect or DisconnectServerError())
         for frame in self.last_frames(code, reason):
             await send(send_event(frame))
         await send(close_event(code, reason))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
-from channels.routing import ProtocolTypeRouter
+from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.asgi import ASGIHandler
 from django.test import modify_settings
@@ -86,13 +87,44 @@ async def test_websockets_of_the_site_keep_working(site: ASGIApplication) -> Non
         middleware(ASGIHandler()),
         ProtocolTypeRouter({"http": ASGIHandler()}),
         middleware(ProtocolTypeRouter({"http": ASGIHandler()})),
+        ProtocolTypeRouter({"websocket": URLRouter([])}),
     ],
-    ids=["Django", "middleware", "router", "middleware around a router"],
+    ids=["Django", "middleware", "router", "middleware around a router", "router of paths"],
 )
 async def test_site_without_websockets_refuses_them(site: ASGIApplication) -> None:
     event = await first_event(application(site), "/own")
 
     assert event == {"type": "websocket.close", "code": 1000}
+
+
+async def test_client_that_waits_for_the_start_is_closed_when_the_server_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """daphne cancels its applications."""
+    begun = asyncio.Event()
+
+    async def hang() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(serving, "start", hang)
+    received: asyncio.Queue[Event] = asyncio.Queue()
+    received.put_nowait({"type": "websocket.connect"})
+    sent: list[Event] = []
+
+    async def send(event: Event) -> None:
+        sent.append(event)
+        if event["type"] == "websocket.close":
+            received.put_nowait({"type": "websocket.disconnect", "code": 3001})
+
+    scope = {"type": "websocket", "path": "/connection/websocket", "headers": []}
+    serve = asyncio.ensure_future(application(ASGIHandler())(scope, received.get, send))
+    await begun.wait()
+    serve.cancel()
+    await serve
+
+    assert [event["type"] for event in sent] == ["websocket.accept", "websocket.close"]
+    assert (sent[1]["code"], sent[1]["reason"]) == (3001, '{"reason":"shutdown","reconnect":true}')
 
 
 @pytest.mark.usefixtures("served")

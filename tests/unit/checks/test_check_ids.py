@@ -45,5 +45,5 @@ def test_every_id_is_given_by_one_check() -> None:
         *(f"realtime.E{number:03}" for number in range(1, 29)),
         *("realtime.E030", "realtime.E031", "realtime.E040", "realtime.E041", "realtime.E042"),
         *(f"realtime.W{number:03}" for number in range(1, 18)),
-        *(f"realtime.W{number:03}" for number in range(20, 34)),
+        *(f"realtime.W{number:03}" for number in range(20, 34) if number != 25),
     ]
