@@ -78,7 +78,7 @@ def test_log_says_why_a_visitor_was_refused(
         service.client().connect()
 
     assert "it sent no token, and no login session and no hook identifies it" in caplog.text
-    assert "of user '': 3003: bad request" in caplog.text
+    assert "of user '' at 127.0.0.1: 3003: bad request" in caplog.text
 
 
 def test_invalid_token_is_a_disconnect(service: TestService) -> None:

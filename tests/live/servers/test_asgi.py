@@ -207,7 +207,7 @@ async def test_broken_options_leave_the_site_s_websocket_routes_alone(
             assert await own.recv() == "hi"
 
     assert server.log.count("Could not start the real-time service") == 1
-    assert server.log.count("Traceback") == 1
+    assert "Traceback" not in server.log
 
 
 @pytest.mark.parametrize("server_name", BOTH_SERVERS)
@@ -221,7 +221,7 @@ async def test_bad_origin_pattern_is_logged_once_and_not_at_every_handshake(
 
     assert "https://[abc" in server.log
     assert server.log.count("Could not start the real-time service") == 1
-    assert server.log.count("Traceback") == 1
+    assert "Traceback" not in server.log
 
 
 # starting and stopping
