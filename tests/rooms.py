@@ -14,6 +14,8 @@ PURE = (
     "realtime.config.channel_rights",
     "realtime.config.fields",
     "realtime.config.names",
+    "realtime.config.nested",
+    "realtime.config.nested_names",
     "realtime.config.options",
     "realtime.config.origins",
     "realtime.config.reader",

@@ -36,6 +36,7 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     options.check_environment,
     options.check_history,
     options.check_namespaces,
+    options.check_transports,
     access.check_ways_in,
     access.check_publish_permission,
     access.check_insecure,

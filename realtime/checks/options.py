@@ -9,6 +9,7 @@ from django.core.checks import CheckMessage
 
 from realtime.checks import access
 from realtime.config.names import NOT_USED
+from realtime.config.rules import HTTP_TRANSPORTS
 from realtime.config.sources import Report
 from realtime.hooks import site_values
 
@@ -38,6 +39,8 @@ OPTION_ERRORS: Mapping[str, str] = {
     "redis_wait_timeout": "realtime.E028",
     "ping_intervals": "realtime.E040",
     "expression": "realtime.E041",
+    "unsupported": "realtime.E043",
+    "http_origins": "realtime.E044",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -71,6 +74,9 @@ def check_options(report: Report) -> list[CheckMessage]:
     E028: `redis_wait_timeout` is not less than `redis_read_timeout`.
     E040: `pong_timeout` is not less than `ping_interval`.
     E041: a regular expression, such as `channel_regex`, is not valid.
+    E043: an option of a config file with nested names is not supported.
+    E044: `http_stream`, `sse` or a `uni_` transport with login sessions and without
+        `allowed_origins`.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])
@@ -132,11 +138,33 @@ def check_unused(report: Report) -> list[CheckMessage]:
     """W001: an option has no effect."""
     return [
         checks.Warning(
-            f"Option {name!r} has no effect: {NOT_USED[name]}.",
+            f"Option {name!r} has no effect: {reason}.",
             hint="Remove it, or silence realtime.W001.",
             id="realtime.W001",
         )
-        for name in sorted(NOT_USED.keys() & report.sources.options.keys())
+        for name, reason in sorted(_unused(report).items())
+    ]
+
+
+def _unused(report: Report) -> dict[str, str]:
+    """Return the options that are given and have no effect, and why."""
+    given = report.sources.options.keys() & NOT_USED.keys()
+    from_files = (each for each in report.sources.file_options if each.kind == "unused")
+    return {name: NOT_USED[name] for name in given} | {
+        each.name: each.meaning for each in from_files
+    }
+
+
+def check_transports(report: Report) -> list[CheckMessage]:
+    """W040: a transport is on that this version does not serve."""
+    return [
+        checks.Warning(
+            f"{name} is on, but this version does not serve this transport.",
+            hint="Clients that cannot use WebSocket can use SockJS.",
+            id="realtime.W040",
+        )
+        for name in HTTP_TRANSPORTS
+        if getattr(report.config, name)
     ]
 
 

@@ -247,6 +247,11 @@ class Config:
         "Largest frame a client may send, bytes; 0: 65536; negative: no limit.",
         least=-math.inf,
     )
+    http_stream: bool = option(False, "Serve clients by HTTP streaming.")
+    sse: bool = option(False, "Serve clients by server-sent events.")
+    uni_http_stream: bool = option(False, "Serve receivers by HTTP streaming, in one direction.")
+    uni_sse: bool = option(False, "Serve receivers by server-sent events, in one direction.")
+    uni_websocket: bool = option(False, "Serve receivers by WebSocket, in one direction.")
     sockjs_handler_prefix: str = option("/connection/sockjs", "Prefix of the SockJS paths.")
     sockjs_disable: bool = option(False, "Do not serve SockJS.")
     sockjs_iframe: bool = option(

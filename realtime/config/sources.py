@@ -5,7 +5,8 @@
         >  settings.REALTIME_DEFAULTS
 
 - The prefix of the environment variables is `settings.REALTIME_ENV_PREFIX`.
-- A file is a JSON object of options, like the `config.json` of the reference server.
+- A file is a JSON object of options, like the `config.json` of the reference server; or of sections
+  with options, like those of its later versions.
 - Who starts a process knows more than who wrote the settings, so the environment and what it names
   come first. REALTIME_DEFAULTS is for settings that others install, as those of the ready site.
 
@@ -23,7 +24,9 @@ from django.conf import settings
 from django.core.signals import setting_changed
 from django.utils.crypto import salted_hmac
 
+from realtime.config import nested
 from realtime.config.names import NOT_USED, SERVER_DECIDES, options_in
+from realtime.config.nested import FileOption
 from realtime.config.options import Config, Problem, find_option
 from realtime.config.reader import InvalidOptions, from_strings, read
 from realtime.config.redis_options import DUMMY, hosts, names_redis, uses_redis
@@ -53,6 +56,8 @@ class Sources(NamedTuple):
     """Environment variables with the prefix that are not options."""
     origins: dict[str, Origin]
     """Option → the source of its value."""
+    file_options: list[FileOption]
+    """The options of config files with nested names, and what they are here."""
 
 
 class Report(NamedTuple):
@@ -117,15 +122,18 @@ class Configuration:
 def _gather(overrides: Mapping[str, object]) -> Sources:
     prefix: str = getattr(settings, "REALTIME_ENV_PREFIX", DEFAULT_ENV_PREFIX)
     problems: list[Problem] = []
+    file_options: list[FileOption] = []
     strings, unknown = _read_environment(prefix)
     # an older name given in a stronger source wins over the newer one in a weaker source
     merged: dict[str, object] = {}
     origins: dict[str, Origin] = {}
+    file_of_settings = getattr(settings, "REALTIME_CONFIG_FILE", None)
+    file_of_environment = os.environ.get(f"{prefix}CONFIG_FILE")
     by_strength: tuple[tuple[Origin, Mapping[str, object]], ...] = (
         ("settings", _read_setting("REALTIME_DEFAULTS", problems)),
-        ("file", _read_file(getattr(settings, "REALTIME_CONFIG_FILE", None), problems)),
+        ("file", _read_file(file_of_settings, problems, file_options)),
         ("settings", _read_setting("REALTIME", problems)),
-        ("file", _read_file(os.environ.get(f"{prefix}CONFIG_FILE"), problems)),
+        ("file", _read_file(file_of_environment, problems, file_options)),
         ("environment", from_strings(strings)),
     )
     for origin, source in by_strength:
@@ -134,7 +142,7 @@ def _gather(overrides: Mapping[str, object]) -> Sources:
             origins[known] = origin
     merged.update(overrides)
     origins.update(dict.fromkeys(overrides, "override"))
-    return Sources(merged, problems, unknown, origins)
+    return Sources(merged, problems, unknown, origins, file_options)
 
 
 def redis_prefix(config: Config) -> str:
@@ -260,7 +268,9 @@ def _read_setting(name: str, problems: list[Problem]) -> Mapping[str, Any]:
     return {}
 
 
-def _read_file(path: str | os.PathLike[str] | None, problems: list[Problem]) -> Mapping[str, Any]:
+def _read_file(
+    path: str | os.PathLike[str] | None, problems: list[Problem], file_options: list[FileOption]
+) -> Mapping[str, Any]:
     if not path:
         return {}
     try:
@@ -276,7 +286,12 @@ def _read_file(path: str | os.PathLike[str] | None, problems: list[Problem]) -> 
             Problem("source", f"The config file {path} is not a JSON object.", "Use {...}.")
         )
         return {}
-    return content
+    if not nested.is_nested(content):
+        return content
+    translation = nested.translate(content)
+    problems.extend(translation.problems)
+    file_options.extend(translation.file_options)
+    return translation.options
 
 
 configuration = Configuration()

@@ -10,7 +10,16 @@ from django.core import checks
 from django.core.management.base import CommandParser
 
 from realtime.checks import TAG
-from realtime.console.base import Answer, Options, SubCommand, add_nothing, count
+from realtime.config import sources
+from realtime.config.nested import FileOption
+from realtime.console.base import (
+    Answer,
+    Options,
+    SubCommand,
+    add_nothing,
+    count,
+    escape_for_terminal,
+)
 
 SECRET_BYTES = 32
 """Bytes of entropy, as many as HMAC SHA-256 uses (RFC 7518, 3.2)."""
@@ -29,7 +38,7 @@ def messages_of_checks() -> list[Message]:
 def _checkconfig(options: Options) -> Answer:
     messages = messages_of_checks()
     errors = [message for message in messages if message.is_serious()]
-    value = {
+    value: dict[str, Any] = {
         "ok": not errors,
         "messages": [
             {
@@ -41,9 +50,19 @@ def _checkconfig(options: Options) -> Answer:
             for message in messages
         ],
     }
-    text = "\n".join(map(_describe, messages)) or "The configuration is valid."
+    file_options = sources.gather().file_options
+    if file_options:
+        value["file_options"] = [each._asdict() for each in file_options]
+    lines = [*map(_describe_file_option, file_options), *map(_describe, messages)]
+    text = "\n".join(lines or ["The configuration is valid."])
     failure = f"The configuration has {count(len(errors), 'mistake')}." if errors else ""
     return Answer(text, value, failure)
+
+
+def _describe_file_option(option: FileOption) -> str:
+    words = {"option": "is", "unused": "has no effect:", "unsupported": "is not supported:"}
+    name, meaning = escape_for_terminal(option.name), escape_for_terminal(option.meaning)
+    return f"{name} {words.get(option.kind, 'is unknown.')} {meaning}"
 
 
 def _level(message: Message) -> str:

@@ -15,7 +15,7 @@ import pytest
 from django.core.management import call_command
 
 from realtime.cluster import peers
-from realtime.config import redis_options, sources
+from realtime.config import nested, redis_options, sources
 from realtime.config.names import NOT_USED
 from realtime.config.options import CONFIG_FIELDS
 from realtime.config.reader import from_strings, load
@@ -74,12 +74,17 @@ def test_every_logger_is_documented_and_no_other() -> None:
 # moving here
 
 
-def test_config_file_of_the_migration_can_be_used() -> None:
-    (file,) = re.findall(r"^ *```json\n(.*?)^ *```", read("migrating.md"), re.M | re.S)
+def test_config_files_of_the_migration_can_be_used() -> None:
+    files = re.findall(r"^ *```json\n(.*?)^ *```", read("migrating.md"), re.M | re.S)
+    flat, nested_names = map(json.loads, files)
+    translation = nested.translate(nested_names)
 
-    config = load(json.loads(file))
-
-    assert config.namespaces["chat"].history_recover
+    assert nested.is_nested(nested_names)
+    assert not nested.is_nested(flat)
+    assert translation.problems == []
+    for config in (load(flat), load(translation.options)):
+        assert config.namespaces["chat"].history_recover
+        assert config.namespaces["chat"].allow_subscribe_for_client
 
 
 @pytest.mark.parametrize("name", sorted(NOT_USED))

@@ -51,6 +51,26 @@ def test_mistakes_are_told_as_json(tmp_path: Path) -> None:
     assert all(message["message"] and message["hint"] for message in value["messages"])
 
 
+def test_options_of_a_file_with_nested_names_are_told(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    content = {"client": {"token": {"hmac_secret_key": "k" * 32}}, "log": {"level": "info"}}
+    file.write_text(json.dumps(content))
+    settings.REALTIME_CONFIG_FILE = str(file)
+
+    lines = call("checkconfig").splitlines()
+
+    assert lines[:3] == [
+        "client.token.hmac_secret_key is token_hmac_secret_key",
+        "log.level has no effect: Django's LOGGING decides",
+        "warning realtime.W001: Option 'log.level' has no effect: Django's LOGGING decides.",
+    ]
+    assert call_json("checkconfig")["file_options"][0] == {
+        "name": "client.token.hmac_secret_key",
+        "kind": "option",
+        "meaning": "token_hmac_secret_key",
+    }
+
+
 def test_warnings_alone_do_not_fail(settings: Settings) -> None:
     settings.REALTIME = {"publish": True, "client_anonymous": True}
 

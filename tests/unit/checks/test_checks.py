@@ -42,6 +42,11 @@ RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": Tr
             {"namespaces": [{"name": "ab"}, {"name": "ab"}]}, "realtime.E006", id="namespace twice"
         ),
         pytest.param({"history_recover": True}, "realtime.E007", id="recover without history"),
+        pytest.param({"pong_timeout": 25}, "realtime.E040", id="pong timeout"),
+        pytest.param({"channel_regex": "("}, "realtime.E041", id="regular expression"),
+        pytest.param(
+            {"sse": True, "session_authentication": True}, "realtime.E044", id="origins of sse"
+        ),
         pytest.param(
             {"user_subscribe_to_personal": True, "user_personal_channel_namespace": "pp"},
             "realtime.E008",
@@ -372,3 +377,20 @@ def test_unknown_option_has_a_suggestion(options: dict[str, Any], hint: str) -> 
 
     assert message.id == "realtime.E002"
     assert hint in str(message.hint)
+
+
+def test_transport_that_is_not_served_is_found() -> None:
+    assert ids(found(**SECURE, http_stream=True)) == ["realtime.W040"]
+
+
+def test_nested_file_is_checked(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    client = {"token": {"hmac_secret_key": "k" * 32}, "user_id_http_header": "X-User"}
+    file.write_text(json.dumps({"client": client, "log": {"level": "info"}}))
+
+    with override_settings(REALTIME_CONFIG_FILE=file):
+        messages = found()
+
+    assert ids(messages) == ["realtime.E043", "realtime.W001"]
+    assert "client.user_id_http_header" in messages[0].msg
+    assert "log.level" in messages[1].msg

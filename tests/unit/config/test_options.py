@@ -98,6 +98,17 @@ DEFAULTS: Mapping[str, object] = {
     "sockjs_url": "https://cdn.jsdelivr.net/npm/sockjs-client@1/dist/sockjs.min.js",
     "sockjs_heartbeat_delay": 25,
     "memory_history_meta_ttl": 0,
+    "http_stream": False,
+    "sse": False,
+    "uni_http_stream": False,
+    "uni_sse": False,
+    "uni_websocket": False,
+    "token_hmac_previous_secret_key": "",
+    "token_hmac_previous_secret_key_valid_until": 0,
+    "token_audience": "",
+    "token_audience_regex": "",
+    "token_issuer": "",
+    "token_issuer_regex": "",
 }
 """Documented defaults of the options this service uses; those of Redis have a test file."""
 

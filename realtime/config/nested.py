@@ -1,0 +1,224 @@
+"""Config files with nested names, as Centrifugo 6 has them: `client.token.hmac_secret_key`.
+
+Such a file has an object where a file of Centrifugo 2 has a value. It becomes a mapping of the
+options of this service, which `reader` reads as any other. What is off there unless it is named is
+off here as well: channels are closed, and only the origins in the file may connect.
+
+An option that is left out could open something. So what is not supported and would close something
+is a mistake unless it is off; what changes nothing that clients may do is only reported.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from realtime.config.nested_names import (
+    CHANNEL_OPTIONS,
+    CHANNEL_UNSUPPORTED,
+    CHANNEL_UNUSED,
+    CLOSED,
+    OFF,
+    OPTIONS,
+    SECTIONS,
+    SWITCHED,
+    UNSUPPORTED,
+    UNUSED,
+)
+from realtime.config.options import Problem, find_option
+
+Kind: TypeAlias = Literal["option", "unused", "unsupported", "unknown"]
+
+
+class FileOption(NamedTuple):
+    """An option of a config file with nested names, and what it is here."""
+
+    name: str
+    """Its path, such as `client.token.hmac_secret_key`."""
+    kind: Kind
+    meaning: str
+    """The option that it is, or why it has no effect."""
+
+
+class Translation(NamedTuple):
+    """A config file with nested names, as options of this service."""
+
+    options: dict[str, object]
+    file_options: list[FileOption]
+    problems: list[Problem]
+
+
+def is_nested(content: Mapping[str, object]) -> bool:
+    """Return whether the content of a config file has nested names."""
+    return any(isinstance(content.get(section), Mapping) for section in SECTIONS)
+
+
+def translate(content: Mapping[str, Any]) -> Translation:
+    """Return what a file with nested names means here.
+
+    Problems name the path of an option, and never its value, which may be a secret.
+    """
+    translation = Translation({}, [], [])
+    for path, value in _leaves(content):
+        _translate(path, value, translation)
+    channel = content.get("channel")
+    channel = channel if isinstance(channel, Mapping) else {}
+    _translate_channels(channel, translation)
+    _translate_proxies(content, translation.options)
+    translation.options.setdefault("allowed_origins", [])
+    return translation
+
+
+def _leaves(content: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in content.items():
+        name = f"{path}{key}"
+        if name in ("channel.namespaces", "channel.without_namespace"):
+            continue
+        if isinstance(value, Mapping) and name not in OPTIONS:
+            yield from _leaves(value, f"{name}.")
+        else:
+            yield name, value
+
+
+def _translate(path: str, value: Any, translation: Translation) -> None:
+    if path in OPTIONS:
+        option = OPTIONS[path]
+        translation.options[option] = _converted(path, value)
+        translation.file_options.append(FileOption(path, "option", option))
+    elif path in _PROXY_SWITCHES:
+        translation.file_options.append(FileOption(path, "option", _PROXY_SWITCHES[path]))
+    elif path in _PROXY_HEADERS:
+        translation.file_options.append(FileOption(path, "option", "proxy_extra_http_headers"))
+    elif find_option(path):
+        translation.options[path] = value
+        translation.file_options.append(FileOption(path, "option", path))
+    elif reason := _found(path, UNSUPPORTED):
+        _not_supported(path, value, reason, translation)
+    elif reason := _found(path, UNUSED):
+        translation.file_options.append(FileOption(path, "unused", reason))
+    else:
+        _unknown(path, [*OPTIONS, *UNUSED, *UNSUPPORTED], translation)
+
+
+def _found(path: str, table: Mapping[str, str]) -> str:
+    """Return what a table says about a path, or about the beginning of it; "" if nothing."""
+    while path:
+        if path in table:
+            return table[path]
+        path = path.rpartition(".")[0]
+    return ""
+
+
+def _not_supported(path: str, value: Any, reason: str, translation: Translation) -> None:
+    translation.file_options.append(FileOption(path, "unsupported", reason))
+    is_detail = path.startswith(tuple(f"{section}." for section in SWITCHED))
+    if value not in OFF and (path.endswith(".enabled") or not is_detail):
+        translation.problems.append(
+            Problem(
+                "unsupported",
+                f"The option {path} of the config file is not supported: {reason}.",
+                "Turn it off, or remove it from the file.",
+            )
+        )
+
+
+def _unknown(path: str, known: list[str], translation: Translation) -> None:
+    similar = get_close_matches(path, known, n=1)
+    hint = f"Did you mean {similar[0]}?" if similar else "Remove it from the file."
+    translation.file_options.append(FileOption(path, "unknown", hint))
+    translation.problems.append(
+        Problem("unknown", f"Unknown option {path} in the config file.", hint)
+    )
+
+
+def _converted(path: str, value: Any) -> Any:
+    if path != "engine.redis.address":
+        return value
+    addresses = value if isinstance(value, list) else str(value).split(",")
+    return ",".join(each if "://" in str(each) else f"redis://{each}" for each in addresses if each)
+
+
+# channels
+
+
+def _translate_channels(channel: Mapping[str, Any], translation: Translation) -> None:
+    top_level = channel.get("without_namespace", {})
+    if isinstance(top_level, Mapping):
+        top_level = _channel_options("channel.without_namespace", top_level, translation)
+        translation.options.update(top_level)
+    else:
+        translation.problems.append(_wrong_type("channel.without_namespace", "an object"))
+    namespaces = channel.get("namespaces")
+    if namespaces is None:
+        return
+    if not isinstance(namespaces, list) or not all(isinstance(i, Mapping) for i in namespaces):
+        translation.problems.append(_wrong_type("channel.namespaces", "a list of objects"))
+        return
+    translation.options["namespaces"] = [
+        {"name": item.get("name")}
+        | _channel_options(f"channel.namespaces[{item.get('name')}]", item, translation)
+        for item in namespaces
+    ]
+
+
+def _wrong_type(path: str, kind: str) -> Problem:
+    return Problem(
+        "type", f"The option {path} of the config file must be {kind}.", "Correct the file."
+    )
+
+
+def _channel_options(
+    place: str, item: Mapping[str, Any], translation: Translation
+) -> dict[str, object]:
+    options: dict[str, object] = dict(CLOSED)
+    for name, value in item.items():
+        path = f"{place}.{name}"
+        if name in CHANNEL_OPTIONS:
+            options[name] = value
+            translation.file_options.append(FileOption(path, "option", name))
+        elif name in CHANNEL_UNUSED:
+            translation.file_options.append(FileOption(path, "unused", CHANNEL_UNUSED[name]))
+        elif name in CHANNEL_UNSUPPORTED:
+            _not_supported(path, value, CHANNEL_UNSUPPORTED[name], translation)
+        elif name != "name":
+            known = [*CHANNEL_OPTIONS, *CHANNEL_UNUSED, *CHANNEL_UNSUPPORTED]
+            _unknown(path, [f"{place}.{each}" for each in known], translation)
+    if options.get("subscribe_proxy_enabled") is True:
+        # there, the proxy decides about anonymous clients as about all others
+        options["allow_subscribe_for_anonymous"] = True
+    return options
+
+
+# proxies
+
+_PROXY_SWITCHES: Mapping[str, str] = {
+    "client.proxy.connect.enabled": "proxy_connect_endpoint",
+    "client.proxy.refresh.enabled": "proxy_refresh_endpoint",
+    "rpc.without_namespace.proxy_enabled": "proxy_rpc_endpoint",
+}
+"""Switch in the file → the option that has no value where it is off."""
+_PROXY_HEADERS = (
+    "client.proxy.connect.http_headers",
+    "client.proxy.refresh.http_headers",
+    "channel.proxy.subscribe.http_headers",
+    "channel.proxy.publish.http_headers",
+    "rpc.proxy.http_headers",
+)
+
+
+def _translate_proxies(content: Mapping[str, Any], options: dict[str, object]) -> None:
+    for path, endpoint in _PROXY_SWITCHES.items():
+        if not _at(content, path):
+            options.pop(endpoint, None)
+    lists = [found for path in _PROXY_HEADERS if isinstance(found := _at(content, path), list)]
+    if lists:
+        options["proxy_extra_http_headers"] = list(dict.fromkeys(itertools.chain(*lists)))
+
+
+def _at(content: Any, path: str) -> Any:
+    """Return the value at a path; None if there is none."""
+    for key in path.split("."):
+        content = content.get(key) if isinstance(content, Mapping) else None
+    return content

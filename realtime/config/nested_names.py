@@ -1,0 +1,175 @@
+"""Names of options in config files with nested names: what each of them is here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from realtime.config.names import SERVER_DECIDES
+from realtime.config.options import CHANNEL_OPTION_FIELDS
+
+SECTIONS = frozenset(
+    """
+    admin broker channel client debug dev emulation engine graphite grpc_api health http_api
+    http_server http_stream init log map_broker node opentelemetry presence_manager prometheus
+    rpc shutdown sse swagger uni_grpc uni_http_stream uni_sse uni_websocket usage_stats websocket
+    webtransport
+    """.split()  # noqa: SIM905
+)
+"""Keys whose value is an object in a nested file, and in no other."""
+
+_TOKEN = """
+    hmac_secret_key hmac_previous_secret_key hmac_previous_secret_key_valid_until rsa_public_key
+    ecdsa_public_key jwks_public_endpoint audience audience_regex issuer issuer_regex
+""".split()  # noqa: SIM905
+_CLIENT = """
+    channel_limit user_connection_limit queue_max_size expired_close_delay expired_sub_close_delay
+    stale_close_delay channel_position_check_delay history_max_publication_limit
+    recovery_max_publication_limit insecure
+""".split()  # noqa: SIM905
+_CHANNEL = ("max_length", "private_prefix", "namespace_boundary", "user_boundary", "user_separator")
+_TRANSPORTS = ("http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket")
+
+OPTIONS: Mapping[str, str] = {
+    **{f"client.token.{name}": f"token_{name}" for name in _TOKEN},
+    **{f"client.{name}": f"client_{name}" for name in _CLIENT},
+    **{f"channel.{name}": f"channel_{name}" for name in _CHANNEL},
+    **{f"{name}.enabled": name for name in _TRANSPORTS},
+    "client.allowed_origins": "allowed_origins",
+    "client.allow_anonymous_connect_without_token": "client_anonymous",
+    "client.ping_interval": "ping_interval",
+    "client.pong_timeout": "pong_timeout",
+    "client.presence_update_interval": "client_presence_ping_interval",
+    "client.subscribe_to_user_personal_channel.enabled": "user_subscribe_to_personal",
+    "client.subscribe_to_user_personal_channel.personal_channel_namespace": (
+        "user_personal_channel_namespace"
+    ),
+    "client.subscribe_to_user_personal_channel.single_connection": (
+        "user_personal_single_connection"
+    ),
+    "http_api.key": "api_key",
+    "http_api.insecure": "api_insecure",
+    "http_api.disabled": "api_disable",
+    "admin.enabled": "admin",
+    "admin.password": "admin_password",
+    "admin.secret": "admin_secret",
+    "admin.insecure": "admin_insecure",
+    "websocket.disabled": "websocket_disable",
+    "websocket.handler_prefix": "websocket_handler_prefix",
+    "websocket.message_size_limit": "websocket_message_size_limit",
+    "node.name": "name",
+    "engine.type": "engine",
+    "engine.redis.address": "redis_url",
+    "engine.redis.password": "redis_password",
+    "engine.redis.db": "redis_db",
+    "engine.redis.prefix": "redis_prefix",
+    "engine.redis.tls.enabled": "redis_tls",
+    "engine.redis.tls.insecure_skip_verify": "redis_tls_skip_verify",
+    "engine.redis.sentinel_address": "redis_sentinels",
+    "engine.redis.sentinel_master_name": "redis_master_name",
+    "engine.redis.sentinel_password": "redis_sentinel_password",
+    "engine.redis.connect_timeout": "redis_connect_timeout",
+    "engine.redis.io_timeout": "redis_read_timeout",
+    "client.proxy.connect.endpoint": "proxy_connect_endpoint",
+    "client.proxy.connect.timeout": "proxy_connect_timeout",
+    "client.proxy.refresh.endpoint": "proxy_refresh_endpoint",
+    "client.proxy.refresh.timeout": "proxy_refresh_timeout",
+    "channel.proxy.subscribe.endpoint": "proxy_subscribe_endpoint",
+    "channel.proxy.subscribe.timeout": "proxy_subscribe_timeout",
+    "channel.proxy.publish.endpoint": "proxy_publish_endpoint",
+    "channel.proxy.publish.timeout": "proxy_publish_timeout",
+    "rpc.proxy.endpoint": "proxy_rpc_endpoint",
+    "rpc.proxy.timeout": "proxy_rpc_timeout",
+}
+"""Path in the file → option."""
+
+NOT_OFFERED = "this service does not offer it"
+_CHOSEN = "the service chooses it"
+
+UNUSED: Mapping[str, str] = {
+    "http_server": SERVER_DECIDES,
+    "pid_file": SERVER_DECIDES,
+    "shutdown": SERVER_DECIDES,
+    "websocket": SERVER_DECIDES,
+    "log": "Django's LOGGING decides",
+    "http_api.handler_prefix": "Django's URLconf decides paths",
+    "http_api.external": "the reverse proxy decides who reaches it",
+    "http_api.error_mode": "the header of the request decides",
+    "admin": "the site's URLconf and the reverse proxy decide",
+    "client.concurrency": "commands of one connection always run in order",
+    "client.connect_include_server_time": "the time is not sent",
+    "client.channel_position_max_time_lag": NOT_OFFERED,
+    "client.insecure_skip_token_signature_verify": "signatures are always verified",
+    "client.allowed_delta_types": "publications are always sent whole",
+    "channel.history_meta_ttl": "redis_history_meta_ttl and memory_history_meta_ttl decide",
+    "engine.redis": _CHOSEN,
+    **dict.fromkeys(_TRANSPORTS, _CHOSEN),
+    **dict.fromkeys(
+        """
+        consumers debug dev emulation enable_unreleased_features graphite grpc_api health init
+        map_broker node opentelemetry prometheus swagger uni_grpc usage_stats webtransport
+        rpc.ping rpc.ping_method
+        """.split(),  # noqa: SIM905
+        NOT_OFFERED,
+    ),
+}
+"""Path, or the beginning of paths, in the file → why it has no effect here."""
+
+UNSUPPORTED: Mapping[str, str] = {
+    "broker": "the engine is the broker",
+    "presence_manager": "the engine keeps presence",
+    "proxies": "there is one endpoint for each kind of event",
+    "client.subscription_token": "the keys of client.token verify subscription tokens, too",
+    "client.token.user_id_claim": "the claim is always sub",
+    "client.user_id_http_header": "use the connect hook",
+    "client.disallow_anonymous_connection_tokens": "do not sign such tokens",
+    "client.connection_limit": "the reverse proxy can limit connections",
+    "client.connection_rate_limit": "the reverse proxy can limit connections",
+    "client.proxy": "a proxy has an endpoint, a timeout and http_headers",
+    "channel.proxy": "a proxy has an endpoint, a timeout and http_headers",
+    "rpc": "there is one endpoint for all methods",
+    "engine.redis.user": "Redis gets the password alone",
+}
+"""Path, or the beginning of paths, in the file → the reason. A mistake unless it is off."""
+
+SWITCHED = ("broker", "presence_manager", "client.subscription_token")
+"""Sections of those that are off unless `enabled` is on, whatever else they hold."""
+
+CHANNEL_OPTIONS = frozenset(
+    name for name in CHANNEL_OPTION_FIELDS if name.startswith(("allow_", "force_"))
+) | frozenset(
+    """
+    presence join_leave history_size history_ttl channel_regex publication_data_format
+    subscribe_proxy_enabled publish_proxy_enabled
+    """.split()  # noqa: SIM905
+)
+"""Channel options that have the same name here."""
+
+CHANNEL_UNUSED: Mapping[str, str] = {
+    "history_meta_ttl": "redis_history_meta_ttl and memory_history_meta_ttl decide",
+    "allowed_delta_types": "publications are always sent whole",
+    "delta_publish": "publications are always sent whole",
+}
+CHANNEL_UNSUPPORTED: Mapping[str, str] = {
+    "allow_tags_filter": "publications are not filtered",
+    "auto_cache_recover": "clients ask for recovery",
+    "subscribe_proxy_name": "there is one endpoint: write default",
+    "publish_proxy_name": "there is one endpoint: write default",
+    "sub_refresh_proxy_enabled": "clients refresh subscriptions with tokens",
+    "sub_refresh_proxy_name": "clients refresh subscriptions with tokens",
+    "subscribe_stream_proxy_enabled": NOT_OFFERED,
+    "subscribe_stream_proxy_name": NOT_OFFERED,
+    "subscribe_stream_bidirectional": NOT_OFFERED,
+    "subscription_type": "subscriptions are to streams",
+    "map": NOT_OFFERED,
+    "shared_poll": NOT_OFFERED,
+}
+
+CLOSED: Mapping[str, bool] = {
+    name: False
+    for name, option in CHANNEL_OPTION_FIELDS.items()
+    if name.startswith(("allow_", "force_")) and option.default in (None, False)
+}
+"""Channel options that are off in a nested file unless it names them."""
+
+OFF: tuple[object, ...] = (None, False, 0, "", "default", "stream", [], {})
+"""Values with which an option that is not supported changes nothing."""

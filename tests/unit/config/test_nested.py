@@ -1,0 +1,324 @@
+"""Config files with nested names: what each option is here, and what is a mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from realtime.config import sources as config_sources
+from realtime.config.fields import kind_of
+from realtime.config.nested import is_nested, translate
+from realtime.config.nested_names import CHANNEL_OPTIONS, OPTIONS
+from realtime.config.options import CONFIG_FIELDS, find_option
+from realtime.config.reader import load
+
+CLIENT = {"allowed_origins": ["https://example.org"]}
+
+
+def tree(path: str, value: object) -> dict[str, Any]:
+    """A file with one option."""
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def namespace(**options: object) -> dict[str, Any]:
+    return {"channel": {"namespaces": [{"name": "chat", **options}]}}
+
+
+def rules(content: dict[str, Any]) -> list[str]:
+    return [problem.rule for problem in translate(content).problems]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({}, False),
+        ({"engine": "redis", "namespaces": [], "admin": True}, False),
+        ({"presence": True, "proxy_connect_endpoint": "http://a"}, False),
+        ({"engine": {"type": "redis"}}, True),
+        ({"client": {}}, True),
+        ({"channel": {"namespaces": []}, "log": "x"}, True),
+    ],
+    ids=str,
+)
+def test_file_with_sections_has_nested_names(content: dict[str, Any], expected: bool) -> None:
+    assert is_nested(content) is expected
+
+
+@pytest.mark.parametrize(("path", "option"), OPTIONS.items())
+def test_path_stands_for_an_option(path: str, option: str) -> None:
+    assert find_option(option) is not None
+    if path.endswith((".connect.endpoint", ".refresh.endpoint", "rpc.proxy.endpoint")):
+        return  # only with their switch
+    field = CONFIG_FIELDS[option]
+    value: object = {"bool": True, "int": 7, "float": 7.5, "list": ["a"]}.get(
+        kind_of(field), "redis://x"
+    )
+
+    translation = translate(tree(path, value))
+
+    assert translation.options[option] == value
+    assert translation.problems == []
+    assert [(each.name, each.kind, each.meaning) for each in translation.file_options] == [
+        (path, "option", option)
+    ]
+
+
+def test_file_becomes_a_configuration() -> None:
+    content = {
+        "client": {
+            **CLIENT,
+            "token": {"hmac_secret_key": "s", "audience": "us"},
+            "ping_interval": "30s",
+            "proxy": {"connect": {"enabled": True, "endpoint": "http://a/", "timeout": "2s"}},
+        },
+        "http_api": {"key": "k"},
+        "channel": {
+            "without_namespace": {"presence": True},
+            "namespaces": [
+                {"name": "chat", "history_size": 5, "history_ttl": "300s", "force_recovery": True}
+            ],
+        },
+    }
+
+    config = load(translate(content).options)
+
+    assert (config.token_hmac_secret_key, config.token_audience) == ("s", "us")
+    assert (config.ping_interval, config.api_key) == (30, "k")
+    assert (config.proxy_connect_endpoint, config.proxy_connect_timeout) == ("http://a/", 2)
+    assert config.channel.presence
+    assert config.namespaces["chat"].history_lifetime == 300
+    assert config.namespaces["chat"].history_recover
+
+
+# what is not named is off
+
+
+@pytest.mark.parametrize("place", ["", "chat"])
+def test_channels_are_closed_unless_the_file_opens_them(place: str) -> None:
+    rights = {"presence": True, "history_size": 5, "history_ttl": "60s", "join_leave": True}
+    content = {"channel": {"without_namespace": rights, "namespaces": [{"name": "chat", **rights}]}}
+
+    options = load(translate(content).options).options_of_namespace(place)
+
+    assert options is not None
+    on = {name for name in CHANNEL_OPTIONS if getattr(options, name, None) is True}
+    assert on == {"presence", "join_leave"}
+    assert options.presence_disable_for_client
+    assert options.history_disable_for_client
+
+
+def test_top_level_that_is_not_there_is_closed() -> None:
+    assert not load(translate({"client": {}}).options).channel.allow_subscribe_for_client
+
+
+@pytest.mark.parametrize("name", sorted(CHANNEL_OPTIONS - {"force_recovery_mode"}))
+def test_channel_option_has_its_own_name(name: str) -> None:
+    value = {"history_size": 5, "history_ttl": 60, "channel_regex": "^a$"}.get(name, True)
+    value = "json" if name == "publication_data_format" else value
+
+    translation = translate(namespace(**{name: value}))
+
+    assert translation.problems == []
+    [found] = translation.options["namespaces"]  # type: ignore[misc]
+    assert found[name] == value  # type: ignore[has-type]
+
+
+def test_proxy_decides_about_anonymous_clients_too() -> None:
+    config = load(translate(namespace(subscribe_proxy_enabled=True)).options)
+
+    assert config.namespaces["chat"].proxy_subscribe
+    assert config.namespaces["chat"].allow_subscribe_for_anonymous
+
+
+def test_without_origins_no_page_may_connect() -> None:
+    assert translate({"client": {}}).options["allowed_origins"] == []
+    assert translate({"client": CLIENT}).options["allowed_origins"] == ["https://example.org"]
+
+
+# proxies
+
+
+@pytest.mark.parametrize("enabled", [{}, {"enabled": False}])
+@pytest.mark.parametrize("kind", ["connect", "refresh"])
+def test_endpoint_that_is_not_in_use_is_left_out(kind: str, enabled: dict[str, bool]) -> None:
+    content = {"client": {"proxy": {kind: {"endpoint": "http://a", **enabled}}}}
+
+    assert f"proxy_{kind}_endpoint" not in translate(content).options
+
+
+def test_methods_go_to_their_endpoint() -> None:
+    content = {
+        "rpc": {"proxy": {"endpoint": "http://a"}, "without_namespace": {"proxy_enabled": True}}
+    }
+
+    translation = translate(content)
+
+    assert translation.options["proxy_rpc_endpoint"] == "http://a"
+    assert translation.problems == []
+
+
+def test_headers_of_all_proxies_are_one_list() -> None:
+    content = {
+        "client": {"proxy": {"connect": {"http_headers": ["Cookie", "Origin"]}}},
+        "channel": {"proxy": {"publish": {"http_headers": ["X-A", "Cookie"]}}},
+    }
+
+    assert translate(content).options["proxy_extra_http_headers"] == ["Cookie", "Origin", "X-A"]
+
+
+# Redis
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("redis://:p@a:6379/1", "redis://:p@a:6379/1"),
+        ("a:6379", "redis://a:6379"),
+        ("a:6379,b:6379", "redis://a:6379,redis://b:6379"),
+        (["rediss://a", "b:1"], "rediss://a,redis://b:1"),
+        ("", ""),
+    ],
+    ids=str,
+)
+def test_addresses_are_urls(address: object, url: str) -> None:
+    assert translate(tree("engine.redis.address", address)).options["redis_url"] == url
+
+
+# mistakes, and what has no effect
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        tree("client.disallow_anonymous_connection_tokens", True),
+        tree("client.subscription_token.enabled", True),
+        tree("client.token.user_id_claim", "id"),
+        tree("client.user_id_http_header", "X-User"),
+        tree("client.connection_limit", 5),
+        tree("client.proxy.connect.include_connection_meta", True),
+        tree("channel.proxy.sub_refresh.endpoint", "http://a"),
+        tree("broker.enabled", True),
+        tree("engine.redis.user", "someone"),
+        {"client": {}, "proxies": [{"name": "a"}]},
+        {"client": {}, "rpc": {"namespaces": [{"name": "a"}]}},
+        namespace(subscribe_proxy_name="other"),
+        namespace(sub_refresh_proxy_enabled=True),
+        namespace(subscribe_stream_proxy_enabled=True),
+        namespace(subscription_type="map"),
+        namespace(allow_tags_filter=True),
+    ],
+    ids=json.dumps,
+)
+def test_what_is_not_supported_is_a_mistake(content: dict[str, Any]) -> None:
+    assert rules(content) == ["unsupported"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        tree("client.disallow_anonymous_connection_tokens", False),
+        {"client": {"subscription_token": {"enabled": False, "hmac_secret_key": "s"}}},
+        {"broker": {"type": "nats"}},
+        {"client": {}, "proxies": []},
+        namespace(subscribe_proxy_name="default"),
+        namespace(subscription_type="stream"),
+        namespace(map={}),
+    ],
+    ids=json.dumps,
+)
+def test_what_is_not_supported_may_be_off(content: dict[str, Any]) -> None:
+    assert rules(content) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        tree("http_server.port", 9000),
+        tree("http_server.tls.enabled", True),
+        tree("log.level", "debug"),
+        tree("client.concurrency", 8),
+        tree("websocket.compression", True),
+        tree("channel.history_meta_ttl", "720h"),
+        tree("engine.redis.idle_timeout", "1s"),
+        tree("http_stream.handler_prefix", "/x"),
+        {"client": {}, "consumers": [{"name": "a"}]},
+        namespace(delta_publish=True),
+    ],
+    ids=json.dumps,
+)
+def test_what_has_no_effect_is_reported(content: dict[str, Any]) -> None:
+    translation = translate(content)
+
+    assert translation.problems == []
+    assert "unused" in {each.kind for each in translation.file_options}
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        (tree("client.token.hmac_secret", "s"), "client.token.hmac_secret_key"),
+        (tree("client.token", 5), ""),
+        (tree("chanel.namespaces", []) | {"client": {}}, ""),
+        (namespace(allow_publish_for_clients=True), "allow_publish_for_client?"),
+        (namespace(publish=True), ""),
+    ],
+    ids=str,
+)
+def test_unknown_option_is_a_mistake(content: dict[str, Any], hint: str) -> None:
+    [problem] = translate(content).problems
+
+    assert problem.rule == "unknown"
+    assert hint in problem.hint
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        tree("channel.namespaces", {}),
+        tree("channel.namespaces", [5]),
+        tree("channel.without_namespace", []),
+    ],
+    ids=str,
+)
+def test_channels_of_another_shape_are_a_mistake(content: dict[str, Any]) -> None:
+    assert rules(content) == ["type"]
+
+
+def test_options_of_this_service_may_stand_beside_the_sections() -> None:
+    content = {"client": {}, "session_authentication": True}
+
+    assert translate(content).options["session_authentication"] is True
+
+
+def test_secrets_are_in_no_report() -> None:
+    secret = "do-not-show-me"
+    token = {"hmac_secret_key": [secret], "unknown": secret, "user_id_claim": secret}
+    content = {"client": {"token": token}}
+
+    translation = translate(content)
+
+    assert len(translation.problems) == 2
+    assert secret not in str(translation.problems)
+    assert secret not in str(translation.file_options)
+
+
+# as a source
+
+
+def test_file_is_read_from_settings_and_settings_win(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"http_api": {"key": "file"}, "node": {"name": "file"}}))
+
+    with override_settings(REALTIME_CONFIG_FILE=file, REALTIME={"name": "settings"}):
+        report = config_sources.examine()
+
+    assert (report.config.api_key, report.config.name) == ("file", "settings")
+    assert report.sources.origins["api_key"] == "file"
+    assert [each.name for each in report.sources.file_options] == ["http_api.key", "node.name"]
