@@ -13,13 +13,19 @@ from tests.server import ROOT
 INSTALL_TIMEOUT = 500.0
 """Seconds; the first time everything is downloaded."""
 
+REPOSITORY = "https://example.org/realtime"
+"""Where the repository is said to be."""
+
 INHERITED = ("DJANGO_", "SERVICE_", "PYTHON", "VIRTUAL_ENV")
 """Environment variables that begin so would change what is tested."""
 
 
 def build_wheel(directory: Path) -> Path:
     """The project's wheel, built from the sources as they are."""
-    run([sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", directory, ROOT])
+    run(
+        [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", directory, ROOT],
+        REPOSITORY_URL=REPOSITORY,
+    )
     (wheel,) = directory.glob("*.whl")
     return wheel
 
@@ -53,11 +59,12 @@ class Environment:
         return kept | {"PATH": path, "PYTHONUNBUFFERED": "1"} | more
 
 
-def run(command: list[object]) -> None:
+def run(command: list[object], **variables: str) -> None:
     """Run a command that must succeed; its output is in the failure."""
     finished = subprocess.run(
         [str(word) for word in command],
         capture_output=True,
+        env=os.environ | variables,
         text=True,
         timeout=INSTALL_TIMEOUT,
         stdin=subprocess.DEVNULL,

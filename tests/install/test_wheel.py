@@ -5,11 +5,17 @@ from __future__ import annotations
 import configparser
 import importlib
 import re
+import runpy
+import sys
 import zipfile
+from email import message_from_string
+from email.message import Message
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from tests.install.environments import REPOSITORY
 from tests.server import ROOT
 
 PLACES = {"realtime": "realtime", "api": "realtime/api", "admin_panel": "realtime/admin_panel"}
@@ -78,3 +84,38 @@ def test_pytest_plugin_is_announced_by_a_name_that_leads_to_it(wheel: Path) -> N
 
     assert f"{module.replace('.', '/')}.py" in archive.namelist()
     assert hasattr(importlib.import_module(module), "realtime_outbox")
+
+
+def metadata(wheel: Path) -> Message:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+    return message_from_string(archive.read(name).decode())
+
+
+def test_readme_links_lead_to_the_repository(wheel: Path) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", str(metadata(wheel).get_payload()))
+
+    assert f"{REPOSITORY}/blob/HEAD/docs/quickstart.md" in links
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
+def test_project_has_urls(wheel: Path) -> None:
+    urls = dict(url.split(", ") for url in metadata(wheel).get_all("Project-URL", []))
+
+    assert urls["Source"] == REPOSITORY
+    assert urls["Changelog"] == f"{REPOSITORY}/blob/HEAD/CHANGELOG.md"
+
+
+def test_readme_without_a_repository_has_no_links_to_its_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    interface = ModuleType("hatchling.metadata.plugin.interface")
+    interface.MetadataHookInterface = object  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    hook = runpy.run_path(str(ROOT / "hatch_build.py"))
+    text = "[one](docs/a.md#b), [two\nlines](B.md), [other](https://example.org), [here](#here)"
+
+    assert hook["readme"](text, "") == (
+        "one, two\nlines, [other](https://example.org), [here](#here)"
+    )
+    assert hook["urls"]("") == {}
