@@ -66,7 +66,8 @@ def check_publish_permission(report: Report) -> list[CheckMessage]:
     return [
         checks.Warning(
             f"Any client may publish into any channel of {place}, private ones included.",
-            hint="Set subscribe_to_publish, or silence realtime.W003 if you intend that.",
+            hint="Set subscribe_to_publish (or allow_publish_for_subscriber in place of"
+            " allow_publish_for_client), or silence realtime.W003 if you intend that.",
             id="realtime.W003",
         )
         for place, options in places(report.config).items()
@@ -223,10 +224,10 @@ def check_recovered_history(report: Report) -> list[CheckMessage]:
     """W027: clients may not read history, but can recover all of it."""
     return [
         checks.Warning(
-            f"history_disable_for_client does not hide the history in {place}: a client that may"
-            " subscribe can recover all that is kept.",
-            hint="Turn history_recover off, keep less, or silence realtime.W027 if subscribers may"
-            " see what is kept.",
+            f"Clients may not read the history in {place}, but a client that may subscribe can"
+            " recover all that is kept.",
+            hint="Turn history_recover (or force_recovery) off, keep less, or silence realtime.W027"
+            " if subscribers may see what is kept.",
             id="realtime.W027",
         )
         for place, options in places(report.config).items()

@@ -93,7 +93,7 @@ UNUSED: Mapping[str, str] = {
     "log": "Django's LOGGING decides",
     "http_api.handler_prefix": "Django's URLconf decides paths",
     "http_api.external": "the reverse proxy decides who reaches it",
-    "http_api.error_mode": "the header of the request decides",
+    "http_api.error_mode": NOT_OFFERED,
     "admin": "the site's URLconf and the reverse proxy decide",
     "client.concurrency": "commands of one connection always run in order",
     "client.connect_include_server_time": "the time is not sent",
