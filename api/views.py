@@ -1,4 +1,4 @@
-"""The HTTP API as a view of Django REST framework, for every Django site.
+"""The HTTP API as views of Django REST framework, for every Django site.
 
 `realtime.asgi.application` answers the same requests in front of Django.
 """
@@ -15,19 +15,20 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from realtime.cluster.member import Member
 from realtime.config import sources
 from realtime.errors import InternalError, NotServing
-from realtime.server_api import http
+from realtime.server_api import http, http_v2
 from realtime.serving import serving
 
 logger = logging.getLogger("realtime.api")
 
 
-class CommandView(APIView):
-    """POST one or more commands; see docs/http-api.md.
+class _APIView(APIView):
+    """What both views share.
 
-    `server_api.http` checks the key, and not an authentication class: a wrong method is refused
-    before a wrong key.
+    `server_api` checks the key, and not an authentication class: a wrong method is refused before a
+    wrong key.
     """
 
     authentication_classes = ()
@@ -35,14 +36,18 @@ class CommandView(APIView):
     throttle_classes = ()
     versioning_class = None
 
+    def refuse(self, request: HttpRequest) -> http.Response | None:
+        """Return the response that refuses a request by its head, or None."""
+        raise NotImplementedError
+
+    async def handle(self, member: Member, request: HttpRequest, body: bytes) -> http.Response:
+        """Return the response to a request that was not refused."""
+        raise NotImplementedError
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Refuse a request, or pass it on to `post`. Called for every HTTP method."""
-        refused = http.refuse(
-            sources.current(),
-            request.method or "",
-            request.headers.get("Authorization", ""),
-            request.META.get("QUERY_STRING", ""),
-        )
+        self.kwargs = kwargs
+        refused = self.refuse(request)
         if refused is not None:
             return _response(refused)
         return super().dispatch(request, *args, **kwargs)
@@ -53,19 +58,58 @@ class CommandView(APIView):
         """Ignore the header Accept: responses have one form."""
         return self.get_renderers()[0], "application/json"
 
-    def post(self, request: Request) -> HttpResponse:
-        """Run the commands of the body."""
+    def post(self, request: Request, **kwargs: Any) -> HttpResponse:
+        """Run what the body asks for."""
+        plain = request._request
         try:
-            body = request._request.body
+            body = plain.body
         except RequestDataTooBig:
             return _response(http.TOO_LARGE)
-        content_type = request.headers.get("Content-Type", "")
         try:
-            response = serving.call(lambda member: http.handle(member, content_type, body))
+            response = serving.call(lambda member: self.handle(member, plain, body))
         except (NotServing, InternalError) as error:
             logger.error("Could not run an API command: %s", error)
             response = http.UNAVAILABLE
         return _response(response)
+
+
+class CommandView(_APIView):
+    """POST one or more commands; see docs/http-api.md."""
+
+    def refuse(self, request: HttpRequest) -> http.Response | None:
+        """See `server_api.http.refuse`."""
+        return http.refuse(
+            sources.current(),
+            request.method or "",
+            request.headers.get("Authorization", ""),
+            request.META.get("QUERY_STRING", ""),
+        )
+
+    async def handle(self, member: Member, request: HttpRequest, body: bytes) -> http.Response:
+        """See `server_api.http.handle`."""
+        return await http.handle(member, request.headers.get("Content-Type", ""), body)
+
+
+class MethodView(_APIView):
+    """POST the params of one method, which the path names; see docs/http-api.md."""
+
+    def refuse(self, request: HttpRequest) -> http.Response | None:
+        """See `server_api.http_v2.refuse`."""
+        return http_v2.refuse(sources.current(), _head(request))
+
+    async def handle(self, member: Member, request: HttpRequest, body: bytes) -> http.Response:
+        """See `server_api.http_v2.handle`."""
+        return await http_v2.handle(member, self.kwargs["name"], _head(request), body)
+
+
+def _head(request: HttpRequest) -> http_v2.Head:
+    return http_v2.Head(
+        request.method or "",
+        request.META.get("QUERY_STRING", ""),
+        request.headers.get("X-API-Key"),
+        request.headers.get("Authorization"),
+        request.headers.get("X-Centrifugo-Error-Mode"),
+    )
 
 
 def _response(response: http.Response) -> HttpResponse:

@@ -19,9 +19,16 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from realtime.engine.base import NodeStatus
     from realtime.errors import EngineUnavailable, Error, NotServing
+    from realtime.server_api.connecting import (
+        adisconnect,
+        arefresh,
+        aunsubscribe,
+        disconnect,
+        refresh,
+        unsubscribe,
+    )
     from realtime.server_api.functions import (
         achannels,
-        adisconnect,
         ahistory,
         ahistory_remove,
         ainfo,
@@ -29,9 +36,7 @@ if TYPE_CHECKING:
         apositions,
         apresence,
         apresence_stats,
-        aunsubscribe,
         channels,
-        disconnect,
         history,
         history_remove,
         info,
@@ -39,7 +44,6 @@ if TYPE_CHECKING:
         positions,
         presence,
         presence_stats,
-        unsubscribe,
     )
     from realtime.server_api.overview import (
         Connection,
@@ -88,6 +92,7 @@ __all__ = [
     "apresence_stats",
     "apublish",
     "apublish_many",
+    "arefresh",
     "around_trip",
     "asubscribers",
     "aunsubscribe",
@@ -106,6 +111,7 @@ __all__ = [
     "presence_stats",
     "publish",
     "publish_many",
+    "refresh",
     "round_trip",
     "subscribers",
     "unsubscribe",
@@ -124,6 +130,14 @@ _OVERVIEW = (
     "round_trip",
     "subscribers",
 )
+_CONNECTING = (
+    "adisconnect",
+    "arefresh",
+    "aunsubscribe",
+    "disconnect",
+    "refresh",
+    "unsubscribe",
+)
 _PUBLISHING = (
     "Position",
     "abroadcast",
@@ -136,6 +150,7 @@ _PUBLISHING = (
 _MODULES = {
     **dict.fromkeys(__all__, "realtime.server_api.functions"),
     **dict.fromkeys(_OVERVIEW, "realtime.server_api.overview"),
+    **dict.fromkeys(_CONNECTING, "realtime.server_api.connecting"),
     **dict.fromkeys(_PUBLISHING, "realtime.server_api.publishing"),
     **dict.fromkeys(("EngineUnavailable", "Error", "NotServing"), "realtime.errors"),
     "NodeStatus": "realtime.engine.base",

@@ -24,7 +24,8 @@ from realtime.config.options import Config
 from realtime.config.reader import InvalidOptions
 from realtime.errors import DisconnectShutdown, EngineUnavailable
 from realtime.node.node import Node
-from realtime.server_api import http
+from realtime.server_api import http, http_v2
+from realtime.server_api.methods_v2 import NAMES
 from realtime.serving import serving
 from realtime.transports.asgi import (
     ASGIApplication,
@@ -144,9 +145,13 @@ class _Application:
                 headers = [(b"sec-websocket-version", b"13")]
                 await _respond(Exchange(scope, receive, send), _UPGRADE_EXPECTED, headers)
                 return
-            if node is not None and self._api and path == self._find_api():
-                await _serve_api(node, Exchange(scope, receive, send))
-                return
+            if node is not None and self._api and (api := self._find_api()) is not None:
+                if path == api:
+                    await _serve_api(node, Exchange(scope, receive, send))
+                    return
+                if (name := _method_name(path, api)) is not None:
+                    await _serve_method(node, name, Exchange(scope, receive, send))
+                    return
             if _is_sockjs(path, config):
                 if node is None:
                     await _respond(Exchange(scope, receive, send), _UNAVAILABLE)
@@ -164,8 +169,12 @@ class _Application:
         if config is None:
             return None, None
         path = path_of(scope)
-        if self._api and path == self._find_api():
-            return _refuse_command(config, scope), settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        if self._api and (api := self._find_api()) is not None:
+            limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+            if path == api:
+                return _refuse_command(config, scope), limit
+            if _method_name(path, api) is not None:
+                return http_v2.refuse(config, _head(scope)), limit
         if _is_sockjs(path, config):
             return None, settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         return None, config.site_body_max_size or None
@@ -344,6 +353,38 @@ async def _serve_api(node: Node, exchange: Exchange) -> None:
         return
     content_type = dict(exchange.scope["headers"]).get(b"content-type", b"").decode("latin-1")
     await _respond(exchange, await http.handle(node, content_type, body))
+
+
+def _method_name(path: str, api: str) -> str | None:
+    """Return the method that a path below that of the server API names, None if it names none."""
+    if not path.startswith(api):
+        return None
+    name = path[len(api) :].removeprefix("/")
+    return name if path == f"{api}/{name}" and name in NAMES else None
+
+
+def _head(scope: Scope) -> http_v2.Head:
+    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+    return http_v2.Head(
+        scope["method"],
+        scope.get("query_string", b"").decode("latin-1"),
+        headers.get(b"x-api-key"),
+        headers.get(b"authorization"),
+        headers.get(b"x-centrifugo-error-mode"),
+    )
+
+
+async def _serve_method(node: Node, name: str, exchange: Exchange) -> None:
+    head = _head(exchange.scope)
+    refused = http_v2.refuse(node.config, head)
+    if refused is not None:
+        await _respond(exchange, refused)
+        return
+    body = await exchange.body(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    if body is None:
+        await _respond(exchange, http.TOO_LARGE)
+        return
+    await _respond(exchange, await http_v2.handle(node, name, head, body))
 
 
 async def _respond(exchange: Exchange, response: http.Response, headers: Headers = ()) -> None:

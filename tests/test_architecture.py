@@ -48,6 +48,7 @@ ROOMS = (
     "realtime.clients",
     "realtime.server_api.functions",
     "realtime.server_api.publishing",
+    "realtime.server_api.connecting",
     "realtime.server_api.overview",
     "realtime.serving",
     "realtime.server_api",

@@ -34,6 +34,7 @@ from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
     SERVER_UNSUBSCRIBE,
+    UINT32_MAX,
     ChannelName,
     ClientID,
     ClientInfo,
@@ -130,6 +131,11 @@ class Client:
     def auth_session(self) -> str:
         """The auth session the connection belongs to; "" for none."""
         return self.session.auth_session
+
+    @property
+    def session_name(self) -> str:
+        """The session of the connection; "" for none. No transport has one yet."""
+        return ""
 
     def caller(self) -> Caller:
         """Describe the client for hooks."""
@@ -245,6 +251,21 @@ class Client:
         """Let the connection go on. Without info or deadline the old ones stay in force."""
         self.session.refreshed(info, expiry_deadline)
         self.set_timer()
+
+    def refresh_until(self, expires_at: float | None, info: Payload | None) -> None:
+        """Set when the connection expires; see `node.feed.Subscriber`."""
+        if self._closing:
+            return
+        if expires_at is not None and expires_at <= time.time():
+            self.close(DisconnectExpired())
+            return
+        self.session.expiry_deadline = self.expiry_deadline(expires_at)
+        self.session.refreshed(info, None)  # the deadline, also none, is set
+        self.set_timer()
+        ttl = 0 if expires_at is None else max(1, int(expires_at - time.time()))
+        message = self.codec.refreshed(expires_at is not None, min(ttl, UINT32_MAX))
+        if message is not None:
+            self.push(message)
 
     async def refresh(self) -> None:
         """Ask the site whether the connection may go on; close it if not. Never raises."""

@@ -47,7 +47,50 @@ class EndAuthSession(msgspec.Struct, frozen=True, tag="end_logins", tag_field="d
     origin: str = ""
 
 
-ControlMessage: TypeAlias = Unsubscribe | DisconnectUser | EndAuthSession
+# Messages about some of a user's connections are kinds of their own: older nodes would take those
+# above for all connections. They ignore an unknown kind, and log that.
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """Some connections of a user: those that all of the fields name."""
+
+    user: UserID
+    """"" for anonymous clients."""
+    client: ClientID = ""
+    """"" for every client."""
+    session: str = ""
+    """The session of the connection; "" for every one."""
+    origin: str = ""
+
+
+class UnsubscribeSome(Selection, frozen=True, tag="unsubscribe_some", tag_field="do"):
+    """Unsubscribe some connections from a channel; "" means from all their channels."""
+
+    channel: ChannelName
+
+
+class DisconnectSome(Selection, frozen=True, tag="disconnect_some", tag_field="do"):
+    """Close some connections."""
+
+    code: int
+    reason: str
+    reconnect: bool
+    keep: tuple[ClientID, ...] = ()
+    """The clients that stay."""
+
+
+class RefreshSome(Selection, frozen=True, tag="refresh_some", tag_field="do"):
+    """Set when some connections expire, or close those that have."""
+
+    expires_at: float | None = None
+    """Unix seconds; None: they expire no more."""
+    info: str | None = None
+    """Connection info, JSON text; None: it stays as it is."""
+
+
+ControlMessage: TypeAlias = (
+    Unsubscribe | DisconnectUser | EndAuthSession | UnsubscribeSome | DisconnectSome | RefreshSome
+)
 
 _decoder: msgspec.json.Decoder[ControlMessage] = msgspec.json.Decoder(ControlMessage)
 

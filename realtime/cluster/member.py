@@ -19,9 +19,12 @@ from realtime.channel_rules import CONTROL
 from realtime.cluster import control, survey
 from realtime.cluster.control import (
     ControlMessage,
+    DisconnectSome,
     DisconnectUser,
     EndAuthSession,
+    RefreshSome,
     Unsubscribe,
+    UnsubscribeSome,
 )
 from realtime.cluster.survey import (
     A,
@@ -41,6 +44,7 @@ from realtime.metrics import Counters, Outage
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
+    ClientID,
     ClientInfo,
     Publication,
     StreamPosition,
@@ -170,13 +174,68 @@ class Member:
 
     # control messages; all raise EngineUnavailable when they cannot be sent
 
-    async def unsubscribe_user(self, user: UserID, channel: ChannelName) -> None:
-        """Unsubscribe a user's connections from a channel; "" means from all their channels."""
-        await self._send_control(Unsubscribe(user, channel))
+    async def unsubscribe_user(
+        self, user: UserID, channel: ChannelName, *, client: ClientID = "", session: str = ""
+    ) -> None:
+        """Unsubscribe a user's connections from a channel; "" means from all their channels.
 
-    async def disconnect_user(self, user: UserID, disconnect: Disconnect | None = None) -> None:
-        """Close a user's connections at every node."""
-        await self._send_control(DisconnectUser(user, (disconnect or DisconnectForced()).code))
+        Args:
+            client: only this connection; "" for every one.
+            session: only the connection with this session; "" for every one.
+        """
+        message: ControlMessage = Unsubscribe(user, channel)
+        if client or session:
+            message = UnsubscribeSome(user=user, client=client, session=session, channel=channel)
+        await self._send_control(message)
+
+    async def disconnect_user(
+        self,
+        user: UserID,
+        disconnect: Disconnect | None = None,
+        *,
+        client: ClientID = "",
+        session: str = "",
+        keep: Sequence[ClientID] = (),
+    ) -> None:
+        """Close a user's connections at every node. `client` and `session` as `unsubscribe_user`.
+
+        Args:
+            disconnect: code and reason.
+            keep: connections that stay.
+        """
+        disconnect = disconnect or DisconnectForced()
+        message: ControlMessage = DisconnectUser(user, disconnect.code)
+        if client or session or keep or type(disconnect) is Disconnect:
+            message = DisconnectSome(
+                user=user,
+                client=client,
+                session=session,
+                code=disconnect.code,
+                reason=disconnect.reason,
+                reconnect=disconnect.reconnect,
+                keep=tuple(keep),
+            )
+        await self._send_control(message)
+
+    async def refresh_user(
+        self,
+        user: UserID,
+        expires_at: float | None,
+        info: Payload | None = None,
+        *,
+        client: ClientID = "",
+        session: str = "",
+    ) -> None:
+        """Set when a user's connections expire. `client` and `session` as `unsubscribe_user`.
+
+        Args:
+            expires_at: Unix seconds; a past time closes them, None ends their expiry.
+            info: their connection info; None: it stays as it is.
+        """
+        text = None if info is None else info.raw.decode()
+        await self._send_control(
+            RefreshSome(user=user, client=client, session=session, expires_at=expires_at, info=text)
+        )
 
     async def end_auth_session(
         self, user: UserID, auth_session: str, disconnect: Disconnect | None = None

@@ -12,14 +12,20 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from realtime import payload
 from realtime.cluster.control import (
     ControlMessage,
+    DisconnectSome,
     DisconnectUser,
     EndAuthSession,
+    RefreshSome,
+    Selection,
     Unsubscribe,
+    UnsubscribeSome,
     is_ordered,
 )
 from realtime.errors import DISCONNECTS, Disconnect, DisconnectForced
+from realtime.node.feed import Subscriber
 from realtime.node.hooks import Hooks
 from realtime.node.hub import Hub
 from realtime.node.identifying import Identifying
@@ -57,34 +63,63 @@ class ControlHandler:
         """Apply a message of the stream. Returns at once, so that the next one comes after it."""
         if message.origin == self._uid and not is_ordered(message):
             return  # it was applied when it was sent
-        if isinstance(message, Unsubscribe):
+        if isinstance(message, Unsubscribe | UnsubscribeSome):
             self._spawn(self._unsubscribe(message))
         else:
             self._close(message)
 
     async def apply(self, message: ControlMessage) -> None:
         """Apply a message, and wait for its effect."""
-        if isinstance(message, Unsubscribe):
+        if isinstance(message, Unsubscribe | UnsubscribeSome):
             await self._unsubscribe(message)
         else:
             self._close(message)
 
-    async def _unsubscribe(self, message: Unsubscribe) -> None:
-        self._identifying.add(message)
-        clients = self._hub.connections(message.user)
+    async def _unsubscribe(self, message: Unsubscribe | UnsubscribeSome) -> None:
+        if isinstance(message, Unsubscribe):
+            self._identifying.add(message)
+            clients = self._hub.connections(message.user)
+        else:
+            clients = self._selected(message)
         await asyncio.gather(*(client.unsubscribe(message.channel) for client in clients))
 
-    def _close(self, message: DisconnectUser | EndAuthSession) -> None:
-        disconnect = disconnect_of(message)
+    def _selected(self, message: Selection) -> list[Subscriber]:
+        """Return the connections that a message is about."""
+        return [
+            client
+            for client in self._hub.connections(message.user)
+            if message.client in ("", client.id) and message.session in ("", client.session_name)
+        ]
+
+    def _close(
+        self, message: DisconnectUser | EndAuthSession | DisconnectSome | RefreshSome
+    ) -> None:
         match message:
             case DisconnectUser(user=user, keep=""):
                 self._identifying.add(message)
                 for client in self._hub.connections(user):
-                    client.close(disconnect())
+                    client.close(disconnect_of(message)())
             case DisconnectUser():
-                self._single_connection.apply(message, disconnect)
+                self._single_connection.apply(message, disconnect_of(message))
             case EndAuthSession():
-                self._end_auth_session(message, disconnect)
+                self._end_auth_session(message, disconnect_of(message))
+            case DisconnectSome():
+                self._disconnect(message)
+            case RefreshSome():
+                self._refresh(message)
+
+    def _disconnect(self, message: DisconnectSome) -> None:
+        if not (message.client or message.session):
+            # a client that is not identified yet is none of those that stay
+            self._identifying.add(DisconnectUser(message.user, message.code))
+        for client in self._selected(message):
+            if client.id not in message.keep:
+                client.close(Disconnect.received(message.code, message.reason, message.reconnect))
+
+    def _refresh(self, message: RefreshSome) -> None:
+        info = None if message.info is None else payload.check(message.info.encode())
+        for client in self._selected(message):
+            client.refresh_until(message.expires_at, info)
 
     def _end_auth_session(self, message: EndAuthSession, disconnect: type[Disconnect]) -> None:
         self._hooks.auth_session_ended(message.user, message.auth_session)

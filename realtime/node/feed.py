@@ -42,6 +42,7 @@ from realtime.cluster.survey import ClientReport
 from realtime.config.options import ChannelOptions
 from realtime.errors import Disconnect, EngineUnavailable
 from realtime.metrics import Counters
+from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
     ChannelName,
@@ -67,6 +68,20 @@ class Subscriber(Protocol):
     @property
     def auth_session(self) -> str:
         """The auth session the connection belongs to, "" for none."""
+        ...
+
+    @property
+    def session_name(self) -> str:
+        """The session of the connection, a secret between it and the client; "" for none."""
+        ...
+
+    def refresh_until(self, expires_at: float | None, info: Payload | None) -> None:
+        """Set when the connection expires, and tell the client.
+
+        Args:
+            expires_at: Unix seconds; a past time closes the connection, None ends its expiry.
+            info: the connection info; None: it stays as it is.
+        """
         ...
 
     async def refresh(self) -> None:

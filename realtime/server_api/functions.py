@@ -24,7 +24,6 @@ from realtime import payload
 from realtime.channel_rules import name, names
 from realtime.cluster.member import Member
 from realtime.engine import base as nodes_
-from realtime.hooks.site_values import user_id
 from realtime.protocol import messages
 from realtime.server_api import operations
 from realtime.server_api.publishing import Position
@@ -72,47 +71,6 @@ class NodeInfo(TypedDict):
     num_users: int
     num_channels: int
     uptime: int
-
-
-def unsubscribe(user: Any, channel: str = "") -> None:
-    """Unsubscribe all connections of a user from a channel.
-
-    Args:
-        user: a Django user, or a user ID as a string, an integer or a UUID.
-        channel: the name of the channel; "" means all channels of each connection.
-
-    Raises:
-        TypeError: `user` is neither a user nor an ID, or `channel` is not a string.
-    """
-    user, channel = user_id(user), name(channel)
-    serving.call(
-        lambda member: operations.unsubscribe(member, user, channel), async_name="aunsubscribe"
-    )
-
-
-async def aunsubscribe(user: Any, channel: str = "") -> None:
-    """Unsubscribe all connections of a user from a channel. Async version of `unsubscribe`."""
-    user, channel = user_id(user), name(channel)
-    await serving.acall(lambda member: operations.unsubscribe(member, user, channel))
-
-
-def disconnect(user: Any) -> None:
-    """Disconnect all connections of a user; their clients do not reconnect.
-
-    Args:
-        user: a Django user, or a user ID as a string, an integer or a UUID.
-
-    Raises:
-        TypeError: it is neither a user nor an ID.
-    """
-    user = user_id(user)
-    serving.call(lambda member: operations.disconnect(member, user), async_name="adisconnect")
-
-
-async def adisconnect(user: Any) -> None:
-    """Disconnect all connections of a user. Async version of `disconnect`."""
-    user = user_id(user)
-    await serving.acall(lambda member: operations.disconnect(member, user))
 
 
 def presence(channel: str) -> dict[str, ClientInfo]:

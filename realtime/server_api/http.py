@@ -22,13 +22,11 @@ from realtime.errors import (
     EngineUnavailable,
     Error,
     InternalError,
-    NoReply,
-    OutcomeUnknown,
 )
 from realtime.payload import escape
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import UInt32
-from realtime.server_api import methods
+from realtime.server_api import methods, operations
 
 logger = logging.getLogger("realtime.server_api")
 
@@ -92,17 +90,26 @@ def refuse(config: Config, method: str, authorization: str, query: str) -> Respo
         return NOT_FOUND
     if method != "POST":
         return METHOD_NOT_ALLOWED
-    if config.api_insecure:
-        return None
-    if not config.api_key:
-        return UNAUTHORIZED
-    # header values are bytes, which servers and Django decode as Latin-1
-    match authorization.encode("latin-1", "replace").split():
-        case [scheme, key] if scheme.lower() == b"apikey" and _same(key, config.api_key):
-            return None
-    if _same(_query_key(query).encode("utf-8", "surrogateescape"), config.api_key):
+    if config.api_insecure or is_key(config.api_key, authorization, query):
         return None
     return UNAUTHORIZED
+
+
+def is_key(api_key: str, authorization: str, query: str) -> bool:
+    """Return whether a request has the key, in the header Authorization or in the query.
+
+    Args:
+        api_key: the option; "": no key is right.
+        authorization: the value of that header, "" if it is missing.
+        query: the query string.
+    """
+    if not api_key:
+        return False
+    # header values are bytes, which servers and Django decode as Latin-1
+    match authorization.encode("latin-1", "replace").split():
+        case [scheme, key] if scheme.lower() == b"apikey" and same(key, api_key):
+            return True
+    return same(_query_key(query).encode("utf-8", "surrogateescape"), api_key)
 
 
 def _query_key(query: str) -> str:
@@ -113,7 +120,7 @@ def _query_key(query: str) -> str:
         return ""
 
 
-def _same(given: bytes, key: str) -> bool:
+def same(given: bytes, key: str) -> bool:
     """Compare in constant time."""
     return hmac.compare_digest(given, key.encode())
 
@@ -185,8 +192,7 @@ class _Run:
             self._away = True
             if self._member.outage.begins():
                 logger.error("API command failed, as others may for now: %s", error)
-            unknown = isinstance(error, NoReply)
-            return _line(command, b"error", _error(OutcomeUnknown() if unknown else EngineAway()))
+            return _line(command, b"error", _error(operations.api_error(error)))
         except Exception:
             logger.exception("API command failed")
             return _line(command, b"error", _error(InternalError()))

@@ -22,15 +22,19 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import NodeInfo, NodeStatus
 from realtime.errors import (
     BadRequest,
+    Disconnect,
+    EngineAway,
     EngineUnavailable,
     Error,
     LimitExceeded,
     NoReply,
     NotAvailable,
+    OutcomeUnknown,
 )
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
+    ClientID,
     HistoryResult,
     PresenceResult,
     PresenceStatsResult,
@@ -38,6 +42,9 @@ from realtime.protocol.messages import (
     UserID,
 )
 from realtime.streams import reading
+
+MAX_WHITELIST = 1000
+"""Clients that a disconnect may leave."""
 
 MAX_SURVEYED_CHANNELS = 1000
 """Channels of one survey."""
@@ -105,20 +112,94 @@ async def publish_many(
     return positions
 
 
-async def unsubscribe(member: Member, user: UserID, channel: ChannelName) -> None:
-    """Unsubscribe a user's connections from a channel; "" means from all their channels."""
-    if not user:
+async def unsubscribe(
+    member: Member,
+    user: UserID,
+    channel: ChannelName,
+    *,
+    client: ClientID = "",
+    session: str = "",
+    anonymous: bool = False,
+) -> None:
+    """Unsubscribe a user's connections from a channel; "" means from all their channels.
+
+    Args:
+        member: the member of the service that this process is.
+        user: the user ID.
+        channel: the name of the channel.
+        client: only this connection; "" for every one.
+        session: only the connection with this session; "" for every one.
+        anonymous: whether the user "" stands for anonymous clients; otherwise it is refused.
+    """
+    if not user and not anonymous:
         raise BadRequest
     if channel:
         check_channel(channel, member.config)
-    await member.unsubscribe_user(user, channel)
+    await member.unsubscribe_user(user, channel, client=client, session=session)
 
 
-async def disconnect(member: Member, user: UserID) -> None:
-    """Disconnect a user's connections; their clients do not reconnect."""
-    if not user:
+async def disconnect(
+    member: Member,
+    user: UserID,
+    *,
+    client: ClientID = "",
+    session: str = "",
+    whitelist: Sequence[ClientID] = (),
+    code: int | None = None,
+    reason: str = "",
+    anonymous: bool = False,
+) -> None:
+    """Disconnect a user's connections; by default their clients do not reconnect.
+
+    Args:
+        member: the member of the service that this process is.
+        user: the user ID.
+        client: as in `unsubscribe`.
+        session: as in `unsubscribe`.
+        whitelist: the connections that stay.
+        code: 3000 to 4999, which tells clients whether to reconnect: from 3500 to 3999 and from
+            4500 on they do not. None: "force disconnect".
+        reason: at most 123 bytes in a close frame.
+        anonymous: as in `unsubscribe`.
+
+    Raises:
+        BadRequest: the code or the reason is not one, or `whitelist` is too long.
+    """
+    if (not user and not anonymous) or len(whitelist) > MAX_WHITELIST:
         raise BadRequest
-    await member.disconnect_user(user)
+    disconnect = None if code is None else _disconnect(code, reason)
+    await member.disconnect_user(user, disconnect, client=client, session=session, keep=whitelist)
+
+
+def _disconnect(code: int, reason: str) -> Disconnect:
+    if not 3000 <= code <= 4999:
+        raise BadRequest
+    try:
+        return Disconnect.received(code, reason, reconnect=code % 1000 < 500)
+    except ValueError:
+        raise BadRequest from None
+
+
+async def refresh(
+    member: Member,
+    user: UserID,
+    *,
+    client: ClientID = "",
+    session: str = "",
+    expires_at: float | None = None,
+    info: Payload | None = None,
+) -> None:
+    """Set when a user's connections expire.
+
+    Args:
+        member: the member of the service that this process is.
+        user: the user ID; "" for anonymous clients.
+        client: as in `unsubscribe`.
+        session: as in `unsubscribe`.
+        expires_at: Unix seconds; a past time closes the connections, None ends their expiry.
+        info: their connection info; None: it stays as it is.
+    """
+    await member.refresh_user(user, expires_at, info, client=client, session=session)
 
 
 async def presence(
@@ -237,6 +318,26 @@ async def subscribers(
     if len(channels) > MAX_SURVEYED_CHANNELS:
         raise LimitExceeded
     return await member.subscribers(channels)
+
+
+async def numbers_of_subscribers(
+    member: Member, channels: Sequence[ChannelName]
+) -> dict[ChannelName, int]:
+    """Return channel → number of subscribers at every node that answers, for any number."""
+    numbers = dict.fromkeys(channels, 0)
+    for start in range(0, len(channels), MAX_SURVEYED_CHANNELS):
+        part = channels[start : start + MAX_SURVEYED_CHANNELS]
+        for answer in (await member.subscribers(part)).answers:
+            for channel, number in zip(part, answer.numbers, strict=False):
+                numbers[channel] += number
+    return numbers
+
+
+def api_error(error: Error | EngineUnavailable) -> Error:
+    """Return the error with which the HTTP API answers."""
+    if isinstance(error, Error):
+        return error
+    return OutcomeUnknown() if isinstance(error, NoReply) else EngineAway()
 
 
 async def round_trip(member: Member) -> float | None:

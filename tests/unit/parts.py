@@ -89,6 +89,7 @@ class RecordingClient:
         self.pushed: list[bytes] = []
         self.closes: list[Disconnect | None] = []
         self.unsubscribed: list[str] = []
+        self.refreshed: list[tuple[float | None, Payload | None]] = []
         self._user = user
 
     @property
@@ -98,6 +99,13 @@ class RecordingClient:
     @property
     def auth_session(self) -> str:
         return ""
+
+    @property
+    def session_name(self) -> str:
+        return f"session of {self.id}"
+
+    def refresh_until(self, expires_at: float | None, info: Payload | None) -> None:
+        self.refreshed.append((expires_at, info))
 
     async def refresh(self) -> None:
         raise AssertionError("a recording client belongs to no auth session")

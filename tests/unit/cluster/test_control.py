@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from realtime.channel_rules import CONTROL
 from realtime.cluster import control
-from realtime.cluster.control import ControlMessage, DisconnectUser, EndAuthSession, Unsubscribe
+from realtime.cluster.control import (
+    ControlMessage,
+    DisconnectSome,
+    DisconnectUser,
+    EndAuthSession,
+    RefreshSome,
+    Unsubscribe,
+    UnsubscribeSome,
+)
 from realtime.cluster.member import CONTROL_OPTIONS
 from realtime.cluster.peers import HEARTBEAT_INTERVAL
 from realtime.config.reader import load
@@ -208,3 +218,99 @@ async def test_node_without_a_cluster_sends_nothing(clock: Clock) -> None:
 
     assert client.close_codes == [FORCED]
     assert sum(engine.calls[method] for method in ("publish", "announce", "withdraw")) == 0
+
+
+# some of a user's connections
+
+
+async def test_some_connections_are_those_that_all_fields_name(
+    node: Node, engine: ClusterEngine
+) -> None:
+    one, two, other = add(node, "C1"), add(node, "C2"), add(node, "C3", "18")
+    anonymous = add(node, "C4", "")
+    session = "session of C2"
+
+    for message in (
+        UnsubscribeSome(user="17", client="C1", channel="a"),
+        UnsubscribeSome(user="17", session=session, channel="b"),
+        UnsubscribeSome(user="17", client="C1", session=session, channel="neither"),
+        UnsubscribeSome(user="17", client="C3", channel="of another user"),
+        UnsubscribeSome(user="", client="C4", channel="c"),
+        UnsubscribeSome(user="17", channel="d"),
+    ):
+        await other_node_sends(engine, message)
+    await eventually(lambda: len(two.unsubscribed) == 2)
+
+    assert (one.unsubscribed, two.unsubscribed) == (["a", "d"], ["b", "d"])
+    assert (other.unsubscribed, anonymous.unsubscribed) == ([], ["c"])
+
+
+async def test_some_connections_are_closed_with_any_code(node: Node, engine: ClusterEngine) -> None:
+    one, two, three = add(node, "C1"), add(node, "C2"), add(node, "C3")
+
+    await other_node_sends(
+        engine,
+        DisconnectSome(user="17", code=4001, reason="moved", reconnect=True, keep=("C2", "x")),
+    )
+    await eventually(lambda: three.close_codes == [4001])
+
+    assert (one.close_codes, two.closes) == ([4001], [])
+    closed = one.closes[0]
+    assert closed is not None
+    assert (closed.reason, closed.reconnect) == ("moved", True)
+
+
+async def test_connections_are_refreshed_at_every_node(node: Node, engine: ClusterEngine) -> None:
+    one, two = add(node, "C1"), add(node, "C2")
+
+    await other_node_sends(
+        engine, RefreshSome(user="17", client="C1", expires_at=5.5, info='{"a": 1}')
+    )
+    await node.refresh_user("17", None)
+    await eventually(lambda: len(one.refreshed) == 2)
+
+    assert sorted(one.refreshed, key=str) == sorted(
+        [(5.5, data('{"a": 1}')), (None, None)], key=str
+    )
+    assert two.refreshed == [(None, None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"do":"unsubscribe","user":"17","channel":"a","origin":"n"}',
+        '{"do":"disconnect","user":"17","code":3012,"keep":"","origin":"n"}',
+    ],
+)
+async def test_messages_that_older_nodes_know_stay_as_they_were(
+    node: Node, engine: ClusterEngine, text: str
+) -> None:
+    """A message about all connections is one that older nodes apply, too."""
+    sent: list[bytes] = []
+    publish = engine.broker.publish
+
+    async def recorded(channel: str, publication: Publication, *rest: Any) -> Any:
+        sent.append(publication.data.raw)
+        return await publish(channel, publication, *rest)
+
+    engine.broker.publish = recorded  # type: ignore[method-assign, assignment]
+    if "unsubscribe" in text:
+        await node.unsubscribe_user("17", "a")
+    else:
+        await node.disconnect_user("17")
+
+    (message,) = sent
+    assert json.loads(message) | {"origin": "n"} == json.loads(text)
+
+
+async def test_unknown_kind_is_ignored_and_those_after_it_are_applied(
+    node: Node, engine: ClusterEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = add(node)
+
+    publication = Publication(data('{"do":"from the future","user":"17"}'), uid="x")
+    await engine.broker.publish(CONTROL, publication, CONTROL_OPTIONS)
+    await other_node_sends(engine, Unsubscribe("17", "a", origin="another"))
+    await eventually(lambda: client.unsubscribed == ["a"])
+
+    assert [record.levelname for record in caplog.records] == ["WARNING"]

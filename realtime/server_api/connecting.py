@@ -1,0 +1,154 @@
+"""What the site does to connections, as plain functions; what holds for all is in `functions`.
+
+Each takes a user, and can be narrowed to one connection: by the ID of its client, which hooks,
+signals and `connections` give, or by its session.
+
+docs/protocol.md, 6.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from realtime.channel_rules import name
+from realtime.cluster.member import Member
+from realtime.hooks.site_values import to_payload, user_id
+from realtime.server_api import operations
+from realtime.serving import serving
+
+Work = Callable[[Member], Awaitable[None]]
+
+
+def unsubscribe(user: Any, channel: str = "", *, client: str = "", session: str = "") -> None:
+    """Unsubscribe a user's connections from a channel.
+
+    Args:
+        user: a Django user, or a user ID as a string, an integer or a UUID.
+        channel: the name of the channel; "" means all channels of each connection.
+        client: only the connection of the client with this ID.
+        session: only the connection with this session.
+
+    Raises:
+        TypeError: `user` is neither a user nor an ID, or another argument is not a string.
+    """
+    serving.call(_unsubscribing(user, channel, client, session), async_name="aunsubscribe")
+
+
+async def aunsubscribe(
+    user: Any, channel: str = "", *, client: str = "", session: str = ""
+) -> None:
+    """Unsubscribe a user's connections from a channel. Async version of `unsubscribe`."""
+    await serving.acall(_unsubscribing(user, channel, client, session))
+
+
+def _unsubscribing(user: Any, channel: str, client: str, session: str) -> Work:
+    user, channel = user_id(user), name(channel)
+    client, session = _text(client), _text(session)
+    return lambda member: operations.unsubscribe(
+        member, user, channel, client=client, session=session
+    )
+
+
+def disconnect(
+    user: Any, *, client: str = "", session: str = "", whitelist: Iterable[str] = ()
+) -> None:
+    """Disconnect a user's connections; their clients do not reconnect.
+
+    Args:
+        user: a Django user, or a user ID as a string, an integer or a UUID.
+        client: only the connection of the client with this ID.
+        session: only the connection with this session.
+        whitelist: IDs of clients whose connections stay, 1000 at most.
+
+    Raises:
+        TypeError: `user` is neither a user nor an ID, or another argument is not a string.
+    """
+    serving.call(_disconnecting(user, client, session, whitelist), async_name="adisconnect")
+
+
+async def adisconnect(
+    user: Any, *, client: str = "", session: str = "", whitelist: Iterable[str] = ()
+) -> None:
+    """Disconnect a user's connections. Async version of `disconnect`."""
+    await serving.acall(_disconnecting(user, client, session, whitelist))
+
+
+def _disconnecting(user: Any, client: str, session: str, whitelist: Iterable[str]) -> Work:
+    user, client, session = user_id(user), _text(client), _text(session)
+    if isinstance(whitelist, str):
+        raise TypeError("whitelist must be a list of client IDs, not one")
+    kept = [_text(each) for each in whitelist]
+    return lambda member: operations.disconnect(
+        member, user, client=client, session=session, whitelist=kept
+    )
+
+
+def refresh(
+    user: Any,
+    expires_at: datetime | float | None = None,
+    *,
+    info: object = None,
+    client: str = "",
+    session: str = "",
+) -> None:
+    """Set when a user's connections expire, and what others see of them.
+
+    Args:
+        user: a Django user, or a user ID as a string, an integer or a UUID.
+        expires_at: an aware `datetime`, or Unix seconds. A past time closes the connections with
+            3005 "expired", None ends their expiry.
+        info: the new connection info; None: it stays as it is.
+        client: only the connection of the client with this ID.
+        session: only the connection with this session.
+
+    Raises:
+        TypeError: `user` is neither a user nor an ID, `info` has no JSON form, or another argument
+            has the wrong type.
+        ValueError: `expires_at` is a naive datetime.
+    """
+    serving.call(_refreshing(user, expires_at, info, client, session), async_name="arefresh")
+
+
+async def arefresh(
+    user: Any,
+    expires_at: datetime | float | None = None,
+    *,
+    info: object = None,
+    client: str = "",
+    session: str = "",
+) -> None:
+    """Set when a user's connections expire. Async version of `refresh`."""
+    await serving.acall(_refreshing(user, expires_at, info, client, session))
+
+
+def _refreshing(
+    user: Any, expires_at: datetime | float | None, info: object, client: str, session: str
+) -> Work:
+    user, client, session = user_id(user), _text(client), _text(session)
+    moment = _unix_seconds(expires_at)
+    encoded = None if info is None else to_payload(info)
+    return lambda member: operations.refresh(
+        member, user, client=client, session=session, expires_at=moment, info=encoded
+    )
+
+
+def _unix_seconds(moment: datetime | float | None) -> float | None:
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise ValueError("expires_at must be an aware datetime")
+        return moment.timestamp()
+    if moment is None:
+        return None
+    if isinstance(moment, bool) or not isinstance(moment, int | float):
+        raise TypeError(f"expires_at must be a datetime or seconds, not {type(moment).__name__}")
+    if not abs(moment) < float("inf"):
+        raise ValueError(f"expires_at must be a moment, not {moment}")
+    return float(moment)
+
+
+def _text(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"a client ID or session must be a string, not {type(text).__name__}")
+    return str.__str__(text)

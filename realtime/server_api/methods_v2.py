@@ -1,0 +1,280 @@
+"""Methods of `POST /api/<method>`, the server API of newer libraries: one table.
+
+docs/protocol.md, 6.8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import fnmatch
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from realtime import payload
+from realtime.channel_rules import check_channel
+from realtime.cluster.member import Member, NewPublication
+from realtime.config.options import ChannelOptions
+from realtime.engine.base import Published
+from realtime.engine.once import Once
+from realtime.errors import BadRequest, EngineUnavailable, Error, MethodNotFound, NotAvailable
+from realtime.payload import Payload
+from realtime.protocol.json_shapes import ClientInfoShape, client_info, raw
+from realtime.protocol.json_stream import ObjectDecoder
+from realtime.protocol.messages import ABSENT, UINT64_MAX, Publication, StreamPosition
+from realtime.server_api import operations, params_v2
+
+P = TypeVar("P", bound=Struct)
+
+_encode = msgspec.json.Encoder().encode
+_EMPTY = b"{}"
+
+PAST = 1.0
+"""Unix seconds of a moment that has passed, for every clock."""
+
+MAX_PATTERN = 255
+"""Characters of a pattern of channel names."""
+
+
+class _Position(Struct, omit_defaults=True):
+    offset: int = 0
+    epoch: str = ""
+
+
+class _Publication(Struct, omit_defaults=True):
+    data: Raw = msgspec.field()
+    info: ClientInfoShape | None = None
+    offset: int = 0
+    tags: Any = None
+    time: int = 0
+
+
+class Row(NamedTuple, Generic[P]):
+    """One method: its name, the shape of its params, their decoder, and its handler."""
+
+    name: str
+    shape: type[P]
+    decode: ObjectDecoder[P]
+    run: Callable[[Member, P], Awaitable[bytes]]
+
+
+# publishing
+
+
+async def _publish(member: Member, params: params_v2.Publish) -> bytes:
+    channel = params.channel or ""
+    check_channel(channel, member.config)
+    position = await operations.publish(member, _new(channel, _data(params), params))
+    return _encode(_position(position))
+
+
+async def _broadcast(member: Member, params: params_v2.Broadcast) -> bytes:
+    if not params.channels:
+        raise BadRequest
+    data = _data(params)
+    outcomes: list[Published | Error] = []
+    ready: list[tuple[NewPublication, ChannelOptions]] = []
+    for channel in params.channels:
+        try:
+            ready.append((_new(channel, data, params), check_channel(channel, member.config)))
+            outcomes.append(None)
+        except Error as error:
+            outcomes.append(error.with_traceback(None))
+    results = iter(await member.publish_many(ready))
+    responses = [outcome if isinstance(outcome, Error) else next(results) for outcome in outcomes]
+    return b'{"responses":[%b]}' % b",".join(_response(response) for response in responses)
+
+
+def _response(outcome: Published | Error) -> bytes:
+    if isinstance(outcome, Error | EngineUnavailable):
+        return b'{"error":%b}' % encode_error(operations.api_error(outcome))
+    return b'{"result":%b}' % _encode(_position(outcome))
+
+
+def _position(position: StreamPosition | None) -> _Position:
+    return _Position() if position is None else _Position(position.offset, position.epoch)
+
+
+def _new(channel: str, data: Payload, params: params_v2.Data) -> NewPublication:
+    once = Once(params.idempotency_key) if params.idempotency_key else None
+    return NewPublication(channel, data, params.tags or None, once, bool(params.skip_history))
+
+
+def _data(params: params_v2.Data) -> Payload:
+    """Return the data to publish.
+
+    Raises:
+        BadRequest: they are absent or not JSON.
+        NotAvailable: they have a version, which this service does not compare.
+    """
+    if params.version:
+        raise NotAvailable
+    try:
+        if params.b64data:
+            return payload.check(base64.b64decode(params.b64data, validate=True))
+        if params.data == ABSENT:
+            raise BadRequest
+        return payload.check(bytes(params.data))
+    except (ValueError, binascii.Error):
+        raise BadRequest from None
+
+
+# connections
+
+
+async def _unsubscribe(member: Member, params: params_v2.Unsubscribe) -> bytes:
+    await operations.unsubscribe(
+        member,
+        params.user or "",
+        params.channel or "",
+        client=params.client or "",
+        session=params.session or "",
+        anonymous=True,
+    )
+    return _EMPTY
+
+
+async def _disconnect(member: Member, params: params_v2.Disconnect) -> bytes:
+    code = reason = None
+    if params.disconnect is not None:
+        code, reason = params.disconnect.code or 0, params.disconnect.reason or ""
+    await operations.disconnect(
+        member,
+        params.user or "",
+        client=params.client or "",
+        session=params.session or "",
+        whitelist=params.whitelist or (),
+        code=code,
+        reason=reason or "",
+        anonymous=True,
+    )
+    return _EMPTY
+
+
+async def _refresh(member: Member, params: params_v2.Refresh) -> bytes:
+    expires_at: float | None = params.expire_at or None
+    if params.expired:
+        expires_at = PAST
+    try:
+        info = None if params.info == ABSENT else payload.check(bytes(params.info))
+    except ValueError:
+        raise BadRequest from None
+    await operations.refresh(
+        member,
+        params.user or "",
+        client=params.client or "",
+        session=params.session or "",
+        expires_at=expires_at,
+        info=info,
+    )
+    return _EMPTY
+
+
+# queries
+
+
+async def _presence(member: Member, params: params_v2.Channel) -> bytes:
+    present = (await operations.presence(member, params.channel or "")).presence
+    return _encode({"presence": {c: client_info(info) for c, info in sorted(present.items())}})
+
+
+async def _presence_stats(member: Member, params: params_v2.Channel) -> bytes:
+    return _encode(await operations.presence_stats(member, params.channel or ""))
+
+
+async def _history(member: Member, params: params_v2.History) -> bytes:
+    since = None
+    if params.since is not None:
+        offset = params.since.offset or 0
+        if offset > UINT64_MAX:
+            raise BadRequest
+        since = StreamPosition(offset, params.since.epoch or "")
+    result = await operations.history(
+        member,
+        params.channel or "",
+        limit=params.limit or 0,
+        since=since,
+        reverse=bool(params.reverse),
+    )
+    assert result.position is not None
+    return _encode(
+        {
+            "publications": [_publication(publication) for publication in result.publications],
+            "epoch": result.position.epoch,
+            "offset": result.position.offset,
+        }
+    )
+
+
+def _publication(publication: Publication) -> _Publication:
+    info = None if publication.info is None else client_info(publication.info)
+    tags = dict(sorted(publication.tags.items())) if publication.tags else None
+    return _Publication(raw(publication.data), info, publication.offset, tags, publication.time)
+
+
+async def _history_remove(member: Member, params: params_v2.Channel) -> bytes:
+    await operations.history_remove(member, params.channel or "")
+    return _EMPTY
+
+
+async def _channels(member: Member, params: params_v2.Channels) -> bytes:
+    pattern = params.pattern or "*"
+    if len(pattern) > MAX_PATTERN:
+        raise BadRequest
+    names = fnmatch.filter(await operations.channels(member), pattern)
+    numbers = await operations.numbers_of_subscribers(member, names)
+    return _encode({"channels": {name: {"num_clients": numbers.get(name, 0)} for name in names}})
+
+
+async def _info(member: Member, _: params_v2.Info) -> bytes:
+    return _encode({"nodes": await operations.info(member)})
+
+
+async def _rpc(_: Member, params: params_v2.RPC) -> bytes:
+    if not params.method:
+        raise BadRequest
+    raise MethodNotFound
+
+
+def _row(name: str, shape: type[P], run: Callable[[Member, P], Awaitable[bytes]]) -> Row[P]:
+    return Row(name, shape, ObjectDecoder(shape), run)
+
+
+METHODS: dict[str, Row[Any]] = {
+    row.name: row
+    for row in (
+        _row("publish", params_v2.Publish, _publish),
+        _row("broadcast", params_v2.Broadcast, _broadcast),
+        _row("unsubscribe", params_v2.Unsubscribe, _unsubscribe),
+        _row("disconnect", params_v2.Disconnect, _disconnect),
+        _row("refresh", params_v2.Refresh, _refresh),
+        _row("presence", params_v2.Channel, _presence),
+        _row("presence_stats", params_v2.Channel, _presence_stats),
+        _row("history", params_v2.History, _history),
+        _row("history_remove", params_v2.Channel, _history_remove),
+        _row("channels", params_v2.Channels, _channels),
+        _row("info", params_v2.Info, _info),
+        _row("rpc", params_v2.RPC, _rpc),
+    )
+}
+
+decode_batch = ObjectDecoder(params_v2.Batch)
+
+BATCH = "batch"
+
+NAMES: Sequence[str] = (*METHODS, BATCH)
+"""The last part of the paths."""
+
+
+async def pause() -> None:
+    """Give the event loop a turn."""
+    await asyncio.sleep(0)
+
+
+def encode_error(error: Error) -> bytes:
+    """Encode the object that says why a command failed."""
+    return payload.escape(_encode({"code": error.code, "message": error.message}))

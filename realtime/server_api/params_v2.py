@@ -1,0 +1,123 @@
+"""Params of the methods of `POST /api/<method>`, as they stand in the body of a request.
+
+`null` in a field means that the field is absent. Unknown fields are ignored.
+
+docs/protocol.md, 6.8.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Raw, Struct
+
+from realtime.protocol.messages import ABSENT
+
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+class Position(Struct):
+    """A place in a stream."""
+
+    offset: Annotated[int, Meta(ge=0)] | None = None
+    epoch: str | None = None
+
+
+class Data(Struct, forbid_unknown_fields=True):
+    """What publications carry. `b64data`: the same as `data`, in Base64."""
+
+    data: Raw = ABSENT
+    b64data: str | None = None
+    skip_history: bool | None = None
+    tags: dict[str, str] | None = None
+    idempotency_key: str | None = None
+    delta: bool | None = None
+    version: Annotated[int, Meta(ge=0)] | None = None
+    version_epoch: str | None = None
+
+
+class Publish(Data, forbid_unknown_fields=True):
+    """params of publish."""
+
+    channel: str | None = None
+
+
+class Broadcast(Data, forbid_unknown_fields=True):
+    """params of broadcast."""
+
+    channels: list[str] | None = None
+
+
+class User(Struct, forbid_unknown_fields=True):
+    """Connections: those of a user; `client` and `session` narrow them to one."""
+
+    user: str | None = None
+    client: str | None = None
+    session: str | None = None
+
+
+class Unsubscribe(User, forbid_unknown_fields=True):
+    """params of unsubscribe."""
+
+    channel: str | None = None
+
+
+class DisconnectCode(Struct):
+    """Code and reason of a disconnect."""
+
+    code: Annotated[int, Meta(ge=0, le=2**32 - 1)] | None = None
+    reason: str | None = None
+
+
+class Disconnect(User, forbid_unknown_fields=True):
+    """params of disconnect. `whitelist`: IDs of clients that stay."""
+
+    whitelist: list[str] | None = None
+    disconnect: DisconnectCode | None = None
+
+
+class Refresh(User, forbid_unknown_fields=True):
+    """params of refresh. `expire_at`: Unix seconds; 0 and absent: never."""
+
+    expired: bool | None = None
+    expire_at: Int64 | None = None
+    info: Raw = ABSENT
+
+
+class Channel(Struct, forbid_unknown_fields=True):
+    """params of presence, presence_stats and history_remove."""
+
+    channel: str | None = None
+
+
+class History(Channel, forbid_unknown_fields=True):
+    """params of history."""
+
+    limit: Int32 | None = None
+    since: Position | None = None
+    reverse: bool | None = None
+
+
+class Channels(Struct, forbid_unknown_fields=True):
+    """params of channels."""
+
+    pattern: str | None = None
+
+
+class Info(Struct, forbid_unknown_fields=True):
+    """params of info."""
+
+
+class RPC(Struct, forbid_unknown_fields=True):
+    """params of rpc."""
+
+    method: str | None = None
+    params: Raw = ABSENT
+
+
+class Batch(Struct, forbid_unknown_fields=True):
+    """params of batch. `parallel`: commands may run in any order; they run one after another."""
+
+    commands: list[Raw] | None = None
+    parallel: bool | None = None
