@@ -20,6 +20,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.asgi import ASGIHandler
 from django.urls import NoReverseMatch, reverse
 
+from realtime.auth.keys import InvalidKey
 from realtime.config.options import Config
 from realtime.config.reader import InvalidOptions
 from realtime.errors import DisconnectShutdown, EngineUnavailable
@@ -313,7 +314,7 @@ def _log_failed_start(error: Exception) -> None:
     reason = str(error)
     if isinstance(error, TimeoutError) and (hosts := serving.redis_hosts()):
         reason = f"no answer within {START_TIMEOUT:g} s from Redis at {', '.join(hosts)}"
-    elif not isinstance(error, EngineUnavailable | InvalidOptions):
+    elif not isinstance(error, EngineUnavailable | InvalidOptions | InvalidKey):
         logger.error("Could not start the real-time service", exc_info=error)
         return
     logger.error("Could not start the real-time service: %s", reason)
