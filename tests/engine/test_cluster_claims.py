@@ -10,7 +10,7 @@ import pytest
 from realtime.errors import EngineUnavailable
 from tests.engine.bench import Bench, comes_true
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import KINDS, SHARDS, Pair, RedisBench
+from tests.engine.redis_bench import KINDS, LAYER_WITHOUT_REDIS, SHARDS, Pair, RedisBench
 from tests.redis_server import RedisServer
 
 NAMES = {
@@ -306,6 +306,7 @@ async def test_claim_and_owner_are_one_round_trip_each(
     }
 
 
+@LAYER_WITHOUT_REDIS
 @pytest.mark.parametrize("kind", KINDS)
 async def test_claim_and_owner_fail_while_redis_is_away_and_work_when_it_is_back(
     own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str, kind: str

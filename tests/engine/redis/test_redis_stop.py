@@ -10,8 +10,10 @@ import pytest
 
 from tests.engine.bench import comes_true
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import KINDS, SHARDS
+from tests.engine.redis_bench import KINDS, LAYER_WITHOUT_REDIS, SHARDS
 from tests.redis_server import RedisServer
+
+pytestmark = LAYER_WITHOUT_REDIS
 
 STOP_LIMIT = 5.0
 """Seconds; a node as a whole has 6."""

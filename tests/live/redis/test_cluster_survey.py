@@ -102,7 +102,9 @@ async def test_connections_of_a_user_are_those_at_every_node(
 
     found = outcome["result"]
     ages = [connection.pop("seconds") for connection in found]
-    assert found == [
+    # the nodes answer one after another, so the younger connection may be told as the older one
+    assert 60 > ages[0] >= ages[1] > 0
+    assert sorted(found, key=lambda connection: connection["node"] != name_of(one)) == [
         {
             "client": first.client,
             "user": unique,
@@ -122,7 +124,6 @@ async def test_connections_of_a_user_are_those_at_every_node(
             "info": None,
         },
     ]
-    assert 60 > ages[0] >= ages[1] > 0
     assert outcome["attributes"] == {
         "total": 2,
         "truncated": False,
