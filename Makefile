@@ -80,6 +80,9 @@ $(VENV)/.installed: requirements.txt
 
 $(VENV)/.installed-dev: $(VENV)/.installed pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[dev]'
+	@# a package of the same name as one of the others, for tests that run in a process of their own
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade \
+		--target $(VENV)/cent5 cent==5.2.0
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed pyproject.toml
