@@ -53,7 +53,7 @@ def test_wheel_has_every_file_of_the_packages_and_no_other(names: list[str]) -> 
     [
         r"realtime/py\.typed",
         r"realtime/engine/redis/lua/\w+\.lua",
-        r"realtime/protocol/v1/client\.proto",
+        r"realtime/protocol/v[12]/client\.proto",
         r"realtime/management/commands/realtime\.py",
         r"realtime/templatetags/realtime\.py",
         r"realtime/testing/plugin\.py",

@@ -29,28 +29,25 @@ METHODS: Mapping[int, Method] = {
 MAX_FILTER_DEPTH = 64
 """Nodes of a filter may be nested so deep; Protobuf's own limit is near that."""
 
-_PONG = Command(0, Method.PONG, None)
+PONG = Command(0, Method.PONG, None)
+"""A command without an ID that does not send anything."""
+
+_PING, _SEND = Method.PING, Method.SEND
 _DELTAS = ("", "fossil")
 
 
-def to_command(
-    command_id: int, method: Method | None, params: bytes | None, *, has_send: bool
-) -> Command:
-    """Build a command from what the wire says.
+def to_command(command_id: int, method: Method, params: bytes) -> Command:
+    """Build a command that is not a pong.
 
     Args:
         command_id: 0 when absent.
-        method: of the first request in the command; None if there is none.
+        method: of the first request in the command.
         params: that request.
-        has_send: whether a `send` request is anywhere in it.
 
     Raises:
-        DisconnectBadRequest: there is no request, or one that this service does not serve, or only
-            `send` may come without an ID.
+        DisconnectBadRequest: the service does not serve the method, or it needs an ID.
     """
-    if command_id == 0 and not has_send:
-        return _PONG
-    if method is None or method is Method.PING or (command_id == 0 and method is not Method.SEND):
+    if method is _PING or (command_id == 0 and method is not _SEND):
         raise DisconnectBadRequest
     return Command(command_id, method, params)
 

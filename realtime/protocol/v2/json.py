@@ -23,6 +23,7 @@ from realtime.protocol.messages import (
     ClientInfo,
     Command,
     ConnectResult,
+    EmptyResult,
     HistoryResult,
     Method,
     PresenceResult,
@@ -43,6 +44,8 @@ R = TypeVar("R", bound=Struct)
 
 _encode = msgspec.json.Encoder().encode
 _KEYS: Mapping[Method | None, bytes] = {method: _encode(str(method)) for method in Method}
+_EMPTY = b"{}"
+_DATA = b',"pub":{"data":'
 _NOWHERE = StreamPosition(0, "")
 
 
@@ -125,8 +128,12 @@ class JSONCodec:
     server_pings = True
     separator = b"\n"
 
-    _open, _close = b'{"push":', b"}"
-    """What stands around a push."""
+    _open, _close = b'{"push":{', b"}}"
+    """What stands around the fields of a push."""
+
+    def __init__(self) -> None:
+        self._open_channel = self._open + b'"channel":'
+        self._close_publication = b"}" + self._close
 
     # receiving
 
@@ -152,11 +159,8 @@ class JSONCodec:
     # replies
 
     def result(self, command: Command, result: Result) -> bytes:
-        return b'{"id":%d,%b:%b}' % (
-            command.id,
-            _KEYS[command.method],
-            escape(_encode(_result(result))),
-        )
+        body = _EMPTY if isinstance(result, EmptyResult) else escape(_encode(_result(result)))
+        return b'{"id":%d,%b:%b}' % (command.id, _KEYS[command.method], body)
 
     def error(self, command: Command, error: Error) -> bytes:
         shape = _Error(error.code, codes.message_of(error), error.temporary)
@@ -165,19 +169,37 @@ class JSONCodec:
     # pushes
 
     def publication(self, channel: ChannelName, publication: Publication) -> bytes:
-        if publication.info is not None or publication.tags:
-            body = escape(_encode(_publication(publication)))
-        elif publication.offset:
-            body = b'{"data":%b,"offset":%d}' % (publication.data.json, publication.offset)
-        else:
-            body = b'{"data":%b}' % publication.data.json
-        return b'%b{"channel":%b,"pub":%b}%b' % (self._open, quote(channel), body, self._close)
+        # joined, because that takes half the time of a format
+        if publication.offset == 0 and publication.info is None and not publication.tags:
+            return b"".join(
+                (
+                    self._open_channel,
+                    quote(channel),
+                    _DATA,
+                    publication.data.json,
+                    self._close_publication,
+                )
+            )
+        # as `_Publication`, without a look at the data
+        info, offset, tags = publication.info, publication.offset, publication.tags
+        return b"".join(
+            (
+                self._open_channel,
+                quote(channel),
+                _DATA,
+                publication.data.json,
+                b',"info":%b' % escape(_encode(client_info(info))) if info is not None else b"",
+                b',"offset":%d' % offset if offset else b"",
+                b',"tags":%b' % escape(_encode(dict(sorted(tags.items())))) if tags else b"",
+                self._close_publication,
+            )
+        )
 
     def join(self, channel: ChannelName, info: ClientInfo) -> bytes:
-        return self._push(b"join", channel, {"info": client_info(info)})
+        return self._encode_push(b"join", channel, {"info": client_info(info)})
 
     def leave(self, channel: ChannelName, info: ClientInfo) -> bytes:
-        return self._push(b"leave", channel, {"info": client_info(info)})
+        return self._encode_push(b"leave", channel, {"info": client_info(info)})
 
     def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
         shape = _Subscribe(
@@ -185,27 +207,27 @@ class JSONCodec:
         )
         if result.position is not None:
             shape.epoch, shape.offset = result.position.epoch, result.position.offset
-        return self._push(b"subscribe", channel, shape)
+        return self._encode_push(b"subscribe", channel, shape)
 
     def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> bytes:
-        return self._push(b"unsubscribe", channel, _Ending(code, reason))
+        return self._encode_push(b"unsubscribe", channel, _Ending(code, reason))
 
     def refreshed(self, expires: bool, ttl: int) -> bytes:
-        return self._push(b"refresh", None, _Expiry(expires, ttl))
+        return self._encode_push(b"refresh", None, _Expiry(expires, ttl))
 
     def ping(self) -> bytes:
         return b"{}"
 
-    def _push(self, kind: bytes, channel: ChannelName | None, shape: object) -> bytes:
+    def _encode_push(self, kind: bytes, channel: ChannelName | None, shape: object) -> bytes:
         """Encode a push; those that concern the whole connection have no channel."""
         where = b"" if channel is None else b'"channel":%b,' % quote(channel)
         body = escape(_encode(shape))
-        return b'%b{%b"%b":%b}%b' % (self._open, where, kind, body, self._close)
+        return b'%b%b"%b":%b%b' % (self._open, where, kind, body, self._close)
 
     # closing
 
     def disconnect(self, disconnect: Disconnect) -> bytes:
-        return self._push(b"disconnect", None, _Ending(*codes.closing(disconnect)))
+        return self._encode_push(b"disconnect", None, _Ending(*codes.closing(disconnect)))
 
     def closing(self, disconnect: Disconnect) -> tuple[int, str]:
         return codes.closing(disconnect)
@@ -217,14 +239,14 @@ class UnidirectionalJSONCodec(JSONCodec):
     The only frame of a client is the request of connect.
     """
 
-    _open, _close = b"", b""
+    _open, _close = b"{", b"}"
 
     def decode(self, frame: bytes) -> Iterator[Command]:
         yield Command(1, Method.CONNECT, frame)
 
     def result(self, command: Command, result: Result) -> bytes:
         """Encode the push that stands for the reply of connect."""
-        return self._push(b"connect", None, _result(result))
+        return self._encode_push(b"connect", None, _result(result))
 
     def error(self, command: Command, error: Error) -> bytes:
         """

@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, cast
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from realtime.errors import DisconnectBadRequest
 from realtime.payload import replace_lone_surrogates
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
 from realtime.protocol.messages import (
@@ -28,7 +29,7 @@ from realtime.protocol.messages import (
     SubscribeRequest,
     UInt32,
 )
-from realtime.protocol.v2.commands import MAX_FILTER_DEPTH, METHODS, check_delta, to_command
+from realtime.protocol.v2.commands import MAX_FILTER_DEPTH, METHODS, PONG, check_delta, to_command
 
 R = TypeVar("R", bound=Struct)
 
@@ -109,12 +110,13 @@ def decode_command(text: bytes) -> Command:
         DisconnectBadRequest: it is not a command; see `to_command`.
     """
     wire = _decode_command(text)
-    has_send = _is_given(wire.send)
+    if not wire.id and not _is_given(wire.send):
+        return PONG
     for name, method in _METHODS:
         params: Raw = getattr(wire, name)
-        if _is_given(params):
-            return to_command(wire.id or 0, method, bytes(params), has_send=has_send)
-    return to_command(wire.id or 0, None, None, has_send=has_send)
+        if params is not ABSENT and params != _NULL:
+            return to_command(wire.id or 0, method, bytes(params))
+    raise DisconnectBadRequest
 
 
 def decode_request(text: bytes, shape: type[R]) -> R:

@@ -45,6 +45,7 @@ from realtime.protocol.protobuf_frames import frame_message, split_frame
 from realtime.protocol.v2 import client_pb2, codes
 from realtime.protocol.v2.commands import (
     METHODS,
+    PONG,
     check_delta,
     recovered_publications,
     subscribe_offset,
@@ -256,11 +257,14 @@ def _command(text: bytes) -> Command:
         DisconnectBadRequest: it is not a command; see `to_command`.
     """
     message = client_pb2.Command.FromString(text)
-    has_send = message.HasField("send")
+    command_id = message.id
+    if command_id == 0 and not message.HasField("send"):
+        return PONG
+    has_field = message.HasField
     for name, method in _METHODS:
-        if message.HasField(name):
-            return to_command(message.id, method, getattr(message, name), has_send=has_send)
-    return to_command(message.id, None, None, has_send=has_send)
+        if has_field(name):
+            return to_command(command_id, method, getattr(message, name))
+    raise DisconnectBadRequest
 
 
 def _connect_request(params: bytes) -> ConnectRequest:
