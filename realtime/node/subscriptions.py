@@ -197,17 +197,21 @@ class Subscriptions:
             EngineUnavailable: presence was not removed, the leave was not published, or this
                 process was not unsubscribed. The client is removed in any case.
         """
+        recorded = True
         if channel in self._hub.feeds:
-            self._hub.feeds[channel].leave(client)
+            feed = self._hub.feeds[channel]
+            feed.leave(client)
+            # `add` failed before it recorded the presence: nothing to wait for
+            recorded = feed.state not in (State.IDLE, State.OPENING)
         try:
-            if options.presence and visible:
+            if recorded and options.presence and visible:
                 await self._presence.remove(channel, client.id)
             if leave is not None and options.join_leave and visible:
                 await self._broker.leave(channel, leave)
         finally:
-            feed = self._hub.remove_subscription(channel, client)
-            if feed is not None:
-                feed.close()
+            left = self._hub.remove_subscription(channel, client)
+            if left is not None:
+                left.close()
                 await self._broker.unsubscribe(channel)
 
 

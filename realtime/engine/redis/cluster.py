@@ -5,7 +5,9 @@ All of it is on the shard of the control stream, but for claims, which are sprea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, QUESTIONS
 from realtime.engine.base import (
@@ -29,6 +31,11 @@ from realtime.engine.redis.shards import Shards, decoding
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, Publication
 
+logger = logging.getLogger("realtime.engine")
+
+R = TypeVar("R")
+N = TypeVar("N", bound=NodeInfo)
+
 
 class RedisCluster:
     """See `engine.base.Cluster` for the contract."""
@@ -45,6 +52,8 @@ class RedisCluster:
         self._keys = shards.keys
         self._streams = streams
         self._channel_list = channel_list
+        self._is_strange = False
+        """Whether a node could not be decoded: logged once, since it is read again and again."""
 
     # nodes
 
@@ -63,27 +72,43 @@ class RedisCluster:
         await self._shards.command(CONTROL, b"DEL", self._keys.channels(node.uid))
 
     async def nodes(self) -> list[NodeInfo]:
-        entries = await self._shards.entries(CONTROL, self._keys.nodes)
-        with decoding("a node"):
-            return [records.to_node(message) for _, message in entries]
+        entries = await self._shards.packed_entries(CONTROL, self._keys.nodes)
+        return self._decoded(entries, lambda entry: records.to_node(self._shards.unpack(entry[1])))
 
     async def statuses(self) -> list[NodeStatus]:
         keys = (*self._keys.seen, self._keys.nodes[1])
         reply = await self._shards.run(CONTROL, NODES_SEEN, keys)
-        rows = zip(reply[1::4], reply[2::4], reply[3::4], strict=True)
-        with decoding("a node"):
-            return [
-                records.to_status(
-                    self._shards.unpack(value), NODES_REMEMBERED - left / 1000, bool(alive)
-                )
-                for value, left, alive in rows
-            ]
+        return self._decoded(
+            zip(reply[1::4], reply[2::4], reply[3::4], strict=True),
+            lambda row: records.to_status(
+                self._shards.unpack(row[0]), NODES_REMEMBERED - row[1] / 1000, bool(row[2])
+            ),
+        )
+
+    def _decoded(self, rows: Iterable[R], decode: Callable[[R], N]) -> list[N]:
+        """Return nodes without those that cannot be decoded: one must not hide the others."""
+        nodes = []
+        error: Exception | None = None
+        for row in rows:
+            try:
+                nodes.append(decode(row))
+            except Exception as caught:  # serializers and decoders raise all kinds of them
+                error = caught
+        if error is not None and not self._is_strange:
+            logger.error(
+                "A node is left out, because its entry cannot be decoded: %s. Do all processes have"
+                " the same encryption keys?",
+                type(error).__name__,
+            )
+            self._is_strange = True
+        return nodes
 
     async def channels(self) -> list[ChannelName]:
-        nodes = await self._shards.entries(CONTROL, self._keys.nodes)
+        nodes = await self._shards.packed_entries(CONTROL, self._keys.nodes)
         if not nodes:
             return []
-        keys = [self._keys.channels(uid) for uid, _ in nodes]
+        with decoding("the ID of a node"):
+            keys = [self._keys.channels(uid.decode()) for uid, _ in nodes]
         names = await self._shards.command(CONTROL, b"SUNION", *keys)
         with decoding("a channel name"):
             return [name.decode() for name in names]
@@ -103,8 +128,14 @@ class RedisCluster:
         # the first entry only keeps the list alive: see open_survey.lua
         key = self._keys.answers(survey)
         entries = await self._shards.command(CONTROL, b"LRANGE", key, start + 1, -1)
-        with decoding("an answer"):
-            return [records.to_answer(self._shards.unpack(entry)) for entry in entries]
+        return [self._answer(entry) for entry in entries]
+
+    def _answer(self, entry: bytes) -> bytes:
+        """Return an answer; empty, which is no answer of a node, if it cannot be decoded."""
+        try:
+            return records.to_answer(self._shards.unpack(entry))
+        except Exception:  # serializers and decoders raise all kinds of them
+            return b""
 
     # claims
 

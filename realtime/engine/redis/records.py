@@ -13,7 +13,7 @@ that came another way lose it (`foreign`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,6 +28,8 @@ MORE = "more"
 """Key of what nodes of older versions do not know: a dict, `{"tags": {...}}`. They ignore it."""
 CHECKED = "checked"
 """Key of the mark: true when both spellings of each payload in the record are the same."""
+
+N = TypeVar("N", bound=NodeInfo)
 
 _NODE_FIELDS = 7
 _STATUS_FIELDS = 9
@@ -107,13 +109,18 @@ def to_node(message: Message) -> NodeInfo:
     Raises:
         Exception: no node wrote this record.
     """
-    return NodeInfo(*message[RECORD][:_NODE_FIELDS])
+    return _struct(NodeInfo, message[RECORD][:_NODE_FIELDS])
 
 
 def to_status(message: Message, last_seen_seconds: float, alive: bool) -> NodeStatus:
     """As `to_node`, with what the node does not say of itself."""
-    status = NodeStatus(*message[RECORD][:_STATUS_FIELDS])
+    status = _struct(NodeStatus, message[RECORD][:_STATUS_FIELDS])
     return msgspec.structs.replace(status, last_seen_seconds=last_seen_seconds, alive=alive)
+
+
+def _struct(kind: type[N], fields: list[Any]) -> N:
+    """Make a node of its first fields, and check their types: others sort and add them."""
+    return msgspec.convert(dict(zip(kind.__struct_fields__, fields, strict=False)), kind)
 
 
 def of_answer(answer: bytes) -> Message:

@@ -15,7 +15,7 @@ from realtime.streams.follower import StreamFollower
 from tests.engine.bench import KEPT, PLAIN, several
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import ONE_REDIS, SHARDS, TWO_STEPS, RedisBench
-from tests.unit.parts import eventually
+from tests.unit.parts import data, eventually
 
 INFO = ClientInfo("17", "C")
 
@@ -291,6 +291,38 @@ async def test_presence_key_of_another_type_fails_its_channel_only(
 
     await engine.presence.add(f"{unique}-other", [INFO], 100)
     assert dict(await engine.presence.get(f"{unique}-other")) == {"C": INFO}
+
+
+@garbage(GARBAGE | {"fields of other types": packed(message(record=[1, 2, 3, "4", 5, 6, 7]))})
+async def test_strange_node_is_left_out_and_logged_once(
+    engine: RedisBench, unique: str, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    await engine.broker.subscribe(unique)
+    with engine.client() as client:
+        for entries, expiry in (engine.keys.nodes, engine.keys.seen):
+            client.hset(entries, "strange", content)
+            client.zadd(expiry, {"strange": 2**45})
+
+    for _ in range(2):
+        assert [node.uid for node in await engine.cluster.nodes()] == ["N1"]
+        assert [node.uid for node in await engine.cluster.statuses()] == ["N1"]
+        assert await engine.cluster.channels() == [unique]
+
+    assert caplog.text.count("cannot be decoded") == 1
+
+
+async def test_strange_answer_is_no_answer(engine: RedisBench) -> None:
+    survey = "S1"
+    await engine.cluster.ask(survey, data("1"), 100)
+    await engine.cluster.answer(survey, b"one")
+    with engine.client() as client:
+        client.rpush(engine.keys.answers(survey), *GARBAGE.values())
+    await engine.cluster.answer(survey, b"two")
+
+    answers = await engine.cluster.answers(survey, 0)
+
+    assert (answers[0], answers[-1]) == (b"one", b"two")
+    assert await engine.cluster.answers(survey, len(answers)) == []
 
 
 async def test_longer_entry_of_a_newer_node_does_not_hide_the_others(

@@ -171,7 +171,7 @@ async def test_failed_publish_raises_in_time_and_the_next_one_after_it_succeeds(
     channel = f"kept:{unique}"
     async with open_client(server.socket, token=connection_token("17")) as client:
         await client.result("subscribe", {"channel": channel})
-        assert call("publish", channel, "before")["result"] is None
+        assert "error" not in call("publish", channel, "before")
         assert (await client.publication())["data"] == "before"
 
         with FAULTS[fault](own):
@@ -305,7 +305,7 @@ def test_publish_fails_while_redis_loads_and_succeeds_afterwards(
     arguments = ("--key-load-delay", "150")
     server = own_redis(persistent=True, arguments=arguments)
     with worker(environment(tmp_path, {**OPTIONS, "redis_url": server.url})) as process:
-        assert process.call("call", "publish", "kept:a", "before")["result"] is None
+        assert "error" not in process.call("call", "publish", "kept:a", "before")
         with server.client() as client:
             pipeline = client.pipeline(transaction=False)
             for number in range(30_000):
@@ -318,7 +318,7 @@ def test_publish_fails_while_redis_loads_and_succeeds_afterwards(
 
         failed = process.call("call", "publish", "kept:a", "failed")
 
-        assert failed.get("error") in ("EngineUnavailable", "NoReply"), failed
+        assert failed.get("error") == "EngineUnavailable", f"it is certain: {failed}"
         starting.join()
         assert "error" not in process.call("call", "publish", "kept:a", "after")
         kept = process.call("call", "history", "kept:a")["result"]

@@ -318,6 +318,24 @@ async def test_stream_that_is_lost_while_a_client_recovers_closes_it_with_3010(
     await eventually(lambda: "a" not in node.hub.feeds)
 
 
+async def test_client_whose_channel_cannot_be_opened_does_not_wait_for_presence_that_it_has_not(
+    clock: Clock,
+) -> None:
+    """It would wait for Redis a second time before it is told."""
+    engine = ClusterEngine(Timers(asyncio.get_running_loop()))
+    node = Node(load({**OPTIONS, "presence": True}), engine)
+    await node.start()
+    client = Connection(node)
+    await client.say(1, 0, token=connection_token("17"))
+    engine.failing.add("subscribe")
+
+    await client.say(2, 1, channel="a")
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert client.closes == [SERVER_ERROR]
+    assert engine.calls["presence.remove"] == 0
+
+
 # the join
 
 
