@@ -69,6 +69,23 @@ async def test_epoch_per_run_stays_the_same_within_a_run(
     assert arrived == [first, second]
 
 
+async def test_epoch_per_run_is_another_one_each_time_that_a_server_becomes_the_master(
+    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
+) -> None:
+    """A failover, and one back to the same server, which runs all the time: both lose an end."""
+    engine = await open_redis(servers=[own_redis()], meta=PER_RUN)
+    before = await engine.publish(unique, 1)
+    with engine.client() as client:
+        client.execute_command("REPLICAOF", "127.0.0.1", "1")
+        client.execute_command("REPLICAOF", "NO", "ONE")
+
+    after = await engine.broker.position(unique)
+
+    assert before is not None
+    assert after.offset == before.offset
+    assert after.epoch != before.epoch
+
+
 async def test_epoch_per_run_can_be_renewed(open_redis: OpenRedisBench, unique: str) -> None:
     engine = await open_redis(meta=PER_RUN)
     before = await engine.publish(unique, 1)

@@ -16,7 +16,7 @@
 -- ARGV[3]  seconds to keep them after the last one
 -- ARGV[4]  seconds to keep the meta after its last use, at least twice ARGV[3]; 0: forever
 -- ARGV[5]  epoch of a stream that has none
--- ARGV[6]  "1": epochs end when Redis restarts
+-- ARGV[6]  "1": epochs end when Redis restarts, or becomes the master again
 -- ARGV[7]  Redis channel to publish to; "": do not send
 -- ARGV[8]  UID of the publication
 -- ARGV[9]  only with KEYS[4]: seconds to remember the idempotency key
@@ -69,7 +69,7 @@ else
   redis.call('PERSIST', KEYS[2])
 end
 if ARGV[6] == '1' then
-  epoch = epoch .. '-' .. string.match(redis.call('INFO', 'server'), 'run_id:(%x%x%x%x%x%x%x%x)')
+  epoch = epoch .. '-' .. string.match(redis.call('INFO', 'replication'), 'master_replid:(%x%x%x%x%x%x%x%x)')
 end
 if ARGV[7] ~= '' then
   redis.call('PUBLISH', ARGV[7], string.format('\193%s:%s:', top, epoch) .. ARGV[1])

@@ -6,7 +6,7 @@
 -- ARGV[1]  offset of the first entry to return, "-" the oldest or "+" the newest; "": return none
 -- ARGV[2]  seconds to keep the meta after its last use, or longer if append.lua said so; 0: forever
 -- ARGV[3]  epoch of a stream that has none
--- ARGV[4]  "1": epochs end when Redis restarts
+-- ARGV[4]  "1": epochs end when Redis restarts, or becomes the master again
 -- ARGV[5]  entries to return at most; "": all
 -- ARGV[6]  "1": go back from the first entry to older ones
 -- returns  {offset, epoch, entries, UID}: the top position, the entries as XRANGE or XREVRANGE gives
@@ -50,7 +50,7 @@ else
   end
 end
 if ARGV[4] == '1' then
-  epoch = epoch .. '-' .. string.match(redis.call('INFO', 'server'), 'run_id:(%x%x%x%x%x%x%x%x)')
+  epoch = epoch .. '-' .. string.match(redis.call('INFO', 'replication'), 'master_replid:(%x%x%x%x%x%x%x%x)')
 end
 local at, uid = string.match(meta[3] or '', '^(%d+):(.*)$')
 if tonumber(at) ~= offset then
