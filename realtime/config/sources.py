@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -25,7 +26,7 @@ from django.core.signals import setting_changed
 from django.utils.crypto import salted_hmac
 
 from realtime.config import nested
-from realtime.config.names import NOT_USED, SERVER_DECIDES, options_in
+from realtime.config.names import NOT_USED, SERVER_DECIDES, option_of, options_in
 from realtime.config.nested import FileOption
 from realtime.config.options import Config, Problem, find_option
 from realtime.config.reader import InvalidOptions, from_strings, read
@@ -45,6 +46,16 @@ IN_MEMORY_LAYER = "channels.layers.InMemoryChannelLayer"
 
 Origin: TypeAlias = Literal["environment", "settings", "file", "override"]
 """A source of options; "override" is `Configuration.override`."""
+
+
+_PLACES: Mapping[str | None, str] = {
+    "environment": "the environment",
+    "settings": "settings",
+    "file": "the config file",
+}
+"""Source → its name in messages."""
+_OPTION = re.compile(r"'(\w+)'|\b([a-z0-9]+(?:_[a-z0-9]+)+)\b|^Unknown (\w+) (?=')|^(\w+)\b")
+"""A word of a message that may be the name of an option."""
 
 
 class Sources(NamedTuple):
@@ -105,8 +116,9 @@ class Configuration:
         """Read, merge and validate the sources."""
         sources = self.gather()
         config, problems = read(sources.options)
-        problems = problems or _url_problems(config)
-        return Report(sources, config, [*sources.problems, *problems, *layer_problems(config)])
+        problems = [*(problems or _url_problems(config)), *layer_problems(config)]
+        named = [_name_sources(problem, sources.origins) for problem in problems]
+        return Report(sources, config, [*sources.problems, *named])
 
     def override(self, **options: object) -> None:
         """Override options in tests. Replaces earlier overrides."""
@@ -143,6 +155,23 @@ def _gather(overrides: Mapping[str, object]) -> Sources:
     merged.update(overrides)
     origins.update(dict.fromkeys(overrides, "override"))
     return Sources(merged, problems, unknown, origins, file_options)
+
+
+def _name_sources(problem: Problem, origins: Mapping[str, Origin]) -> Problem:
+    """Return a problem whose message says where its options come from."""
+    found = (next(filter(None, groups)) for groups in _OPTION.findall(problem.message))
+    names = [option_of(name) for name in dict.fromkeys(found)]
+    if "namespace" in problem.message.lower():
+        names.append("namespaces")
+    given = {name: _PLACES[origins[name]] for name in names if origins.get(name) in _PLACES}
+    places = set(given.values())
+    if not places:
+        return problem
+    if len(places) == 1:
+        text = f"from {places.pop()}"
+    else:
+        text = ", ".join(f"{name} from {place}" for name, place in given.items())
+    return problem._replace(message=f"{problem.message.removesuffix('.')} ({text}).")
 
 
 def redis_prefix(config: Config) -> str:

@@ -79,6 +79,31 @@ def test_source_of_each_option_is_told(config_file: Path, monkeypatch: pytest.Mo
     }
 
 
+def test_mistakes_name_the_source_of_their_options(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_HISTORY_SIZE", "many")
+    monkeypatch.setenv("SERVICE_REDIS_HOST", "a b")
+    config_file.write_text('{"nope": 1, "namespaces": [{"name": "a.b"}], "redis_port": "no"}')
+
+    with override_settings(REALTIME={"presence": "yes", "history_recover": True}):
+        messages = [problem.message for problem in config_sources.examine().problems]
+    with override_settings(REALTIME={"engine": "none"}):
+        messages += [problem.message for problem in config_sources.examine().problems]
+
+    for message in (
+        "Option 'presence' must be true or false, not str (from settings).",
+        "Option 'history_size' must be an integer, not str (from the environment).",
+        "Unknown option 'nope' (from the config file).",
+        "Namespace name 'a.b' is not allowed (from the config file).",
+        "history_recover of the top level needs history_size and history_lifetime"
+        " (history_recover from settings, history_size from the environment).",
+        "Host 1 of redis_host is not a name or an address (from the environment).",
+        "Unknown engine 'none' (from settings).",
+    ):
+        assert message in messages
+
+
 def test_namespaces_of_the_stronger_source_replace_all_others(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
