@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from itertools import count
@@ -86,6 +86,17 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Show what shared servers wrote at last where a test failed: rare failures are read later."""
+    report = yield
+    servers = getattr(item, "funcargs", {}).get("shared_servers")
+    if report.failed and servers is not None:
+        for server in servers.used_last():
+            report.sections.append((f"{server.address} wrote at last", server.log[-4000:]))
+    return report
+
+
 def require(program: str, how: str) -> str:
     """The path of a program; without it the test is skipped on a laptop and fails in CI."""
     path = shutil.which(program)
@@ -146,6 +157,10 @@ class SharedServers:
         found = self._started.pop(key, None) or start(**arguments)
         self._started[key] = found
         return found
+
+    def used_last(self) -> list[Server]:
+        """Return the servers that were asked for last."""
+        return next(reversed(self._started.values()), [])
 
     def keep(self, number: int) -> None:
         """End all but those that were used last."""
