@@ -4,6 +4,7 @@ base           the types of a sub-command and its answer; layout of text
 tokens         gentoken, checktoken
 configuration  checkconfig, genconfig
 calls          the methods of the server API, in this process, through Redis or over HTTP
+api_document   openapi
 doctor/        doctor: checks settings, a running service and Redis
 remote         HTTP requests to a running service
 websocket      a WebSocket connection to a running service
@@ -11,7 +12,7 @@ websocket      a WebSocket connection to a running service
 
 from collections.abc import Mapping
 
-from realtime.console import calls, configuration, doctor, tokens
+from realtime.console import api_document, calls, configuration, doctor, tokens
 from realtime.console.base import SubCommand
 
 SUB_COMMANDS: Mapping[str, SubCommand] = {
@@ -20,6 +21,7 @@ SUB_COMMANDS: Mapping[str, SubCommand] = {
         *tokens.SUB_COMMANDS,
         *configuration.SUB_COMMANDS,
         *calls.SUB_COMMANDS,
+        *api_document.SUB_COMMANDS,
         *doctor.SUB_COMMANDS,
     )
 }

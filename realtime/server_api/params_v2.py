@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, field
 
 from realtime.protocol.messages import ABSENT
 
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+def _absent() -> Raw:
+    """Return the default of a raw field. A plain default has no form in a schema; see `openapi`."""
+    return ABSENT
 
 
 class Position(Struct):
@@ -27,7 +32,7 @@ class Position(Struct):
 class Data(Struct, forbid_unknown_fields=True):
     """What publications carry. `b64data`: the same as `data`, in Base64."""
 
-    data: Raw = ABSENT
+    data: Raw = field(default_factory=_absent)
     b64data: str | None = None
     skip_history: bool | None = None
     tags: dict[str, str] | None = None
@@ -82,7 +87,7 @@ class Refresh(User, forbid_unknown_fields=True):
 
     expired: bool | None = None
     expire_at: Int64 | None = None
-    info: Raw = ABSENT
+    info: Raw = field(default_factory=_absent)
 
 
 class Channel(Struct, forbid_unknown_fields=True):
@@ -113,7 +118,7 @@ class RPC(Struct, forbid_unknown_fields=True):
     """params of rpc."""
 
     method: str | None = None
-    params: Raw = ABSENT
+    params: Raw = field(default_factory=_absent)
 
 
 class Batch(Struct, forbid_unknown_fields=True):

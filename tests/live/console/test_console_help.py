@@ -22,11 +22,11 @@ DOCS = (ROOT / "docs" / "commands.md").read_text()
 
 
 def test_all_that_was_promised_are_there() -> None:
-    """Of the server API all but rpc, which sites answer by hooks."""
+    """Of the server API all but rpc, which sites answer by hooks; and its document."""
     assert set(SUB_COMMANDS) == {
         *("gentoken", "checktoken", "checkconfig", "genconfig", "doctor"),
         *("publish", "broadcast", "unsubscribe", "disconnect", "presence", "presence_stats"),
-        *("history", "history_remove", "channels", "info"),
+        *("history", "history_remove", "channels", "info", "openapi"),
     }
 
 
