@@ -9,7 +9,8 @@ BIN = $(VENV)/bin
 # The pinned versions without their hashes.
 CONSTRAINTS = $(VENV)/constraints.txt
 
-.PHONY: run test test-fast test-redis check lint bench docs-tables pictures translations schema requirements clean
+.PHONY: run test test-fast test-redis check lint bench docs-tables faults pictures translations schema \
+	requirements clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -43,6 +44,9 @@ bench: $(VENV)/.installed-bench  ## Compare with peers; about five minutes.
 
 docs-tables: $(VENV)/.installed-dev  ## Write the tables of the documentation that come from the code.
 	$(BIN)/python -m docs.tables
+
+faults: $(VENV)/.installed-dev  ## Play the faults of Redis and write their table; ten minutes.
+	$(BIN)/python -m tests.chaos.fault_table
 
 pictures: $(VENV)/.installed-dev  ## Make the pictures of the documentation anew.
 	$(BIN)/python -m docs.pictures.make

@@ -68,6 +68,13 @@ class Sentinel:
         self.master, self.replica = self.replica, self.master
         wait_until(self._names_master, FAILOVER_TIMEOUT, "a new master")
 
+    def planned_failover(self) -> None:
+        """Have the sentinel promote the replica. The old master goes on for ten seconds."""
+        with self._sentinel.client() as client:
+            client.execute_command("SENTINEL", "FAILOVER", self.master_name)
+        self.master, self.replica = self.replica, self.master
+        wait_until(self._names_master, FAILOVER_TIMEOUT, "a new master")
+
     def _in_sync(self) -> bool:
         with self.replica.client() as client:
             return bool(client.info("replication").get("master_link_status") == "up")

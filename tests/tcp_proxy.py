@@ -26,6 +26,8 @@ class TcpProxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._refusing = False
+        self.delay = 0.0
+        """Seconds by which bytes come later, in both directions."""
         self._opened = asyncio.Condition()
         self.connections = 0
         """Connections that were opened so far, refused ones included."""
@@ -110,26 +112,27 @@ class TcpProxy:
             self._writers.add(far_writer)
             try:
                 await asyncio.gather(
-                    _pump(reader, far_writer, self._forbidden), _pump(far_reader, writer)
+                    self._pump(reader, far_writer, self._forbidden), self._pump(far_reader, writer)
                 )
             finally:
                 _abort(far_writer)
                 self._writers.discard(far_writer)
 
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, forbidden: bytes = b""
+    ) -> None:
+        """Forward one direction; its end ends both."""
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                if forbidden and forbidden in data.lower():
+                    break
+                if self.delay:
+                    await asyncio.sleep(self.delay)
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
 
 def _abort(writer: asyncio.StreamWriter) -> None:
     with suppress(AttributeError):  # of a TLS connection that is gone already, Python 3.11
         writer.transport.abort()
-
-
-async def _pump(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, forbidden: bytes = b""
-) -> None:
-    """Forward one direction; its end ends both."""
-    with suppress(OSError):
-        while data := await reader.read(65536):
-            if forbidden and forbidden in data.lower():
-                break
-            writer.write(data)
-            await writer.drain()
-    writer.close()

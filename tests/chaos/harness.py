@@ -50,10 +50,12 @@ class Chaos:
         await self.publishers.stop()
         for channel in self.channels:
             mark = await self.publishers.mark(channel)
-            await self._arrived(channel, mark, timeout)
+            await self.arrived(channel, mark, timeout)
             self._judge(channel, mark)
 
-    async def _arrived(self, channel: str, mark: Key, timeout: float) -> None:
+    async def arrived(self, channel: str, mark: Key, timeout: float = DEADLINE) -> None:
+        """Wait until all subscribers of a channel have got a publication."""
+
         def lacking() -> list[Subscriber]:
             return [one for one in self.subscribers.of(channel) if not one.has(channel, mark)]
 

@@ -68,6 +68,8 @@ class Publisher:
         self.unknown: list[Key] = []
         self.failures: list[Failure] = []
         self.posted = 0
+        self.slowest = 0.0
+        """Seconds that the slowest answer took."""
         self._servers = list(servers)
         self._batch = batch
         self._pause = pause
@@ -104,6 +106,8 @@ class Publisher:
                     content=body,
                     headers={"Authorization": f"apikey {API_KEY}"},
                 )
+        seconds = asyncio.get_running_loop().time() - began
+        self.slowest = max(self.slowest, seconds)
         lines = [] if errors else response.text.splitlines()
         if not errors and (response.status_code != 200 or len(lines) != len(keys)):
             errors.append(f"{response.status_code} {response.text!r}")
@@ -114,7 +118,6 @@ class Publisher:
                 self.acknowledged.append(key)
             else:
                 self.unknown.append(key)
-                seconds = asyncio.get_running_loop().time() - began
                 self.failures.append(Failure(seconds, line))
 
     @contextmanager
