@@ -25,6 +25,7 @@ PURE = (
     "realtime.streams.order",
     "realtime.cluster.control",
     "realtime.cluster.survey",
+    "realtime.clients.rules",
     "realtime.clients.session",
     "realtime.engine.base",
     "realtime.engine.once",

@@ -16,30 +16,35 @@ import uuid
 from itertools import islice
 from typing import Any
 
+from realtime.clients import refreshing
+from realtime.clients.rules import rules_of
 from realtime.clients.session import Session, State, Subscription
 from realtime.cluster.survey import ClientReport
 from realtime.errors import (
     Disconnect,
-    DisconnectExpired,
+    DisconnectInsufficientState,
+    DisconnectNoPong,
     DisconnectSlow,
     EngineUnavailable,
     Error,
-    InternalError,
     LimitExceeded,
 )
-from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake, Refresh
+from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake
 from realtime.node.node import Node
 from realtime.node.outbox import Outbox, Transport
+from realtime.node.pings import Slot
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
+    INSUFFICIENT_STATE,
     SERVER_UNSUBSCRIBE,
-    UINT32_MAX,
+    SUBSCRIPTION_EXPIRED,
     ChannelName,
     ClientID,
     ClientInfo,
     Command,
     Result,
+    UnsubscribeReason,
     UserID,
 )
 
@@ -48,15 +53,13 @@ logger = logging.getLogger("realtime.client")
 LARGE_REPLY = 64 * 1024
 """Bytes of a reply that takes a while to make, and that may be too large for any outbox."""
 
-REFRESH_RETRY = 60.0
-"""Seconds until the site is asked again when it could not answer whether a connection may go on."""
-
 
 class Client:
     """One connection."""
 
     __slots__ = (
         "_closing",
+        "_slot",
         "_timer",
         "codec",
         "handshake",
@@ -68,18 +71,33 @@ class Client:
         "push",
         "session",
         "transport",
+        "wants_pings",
     )
 
     def __init__(
-        self, node: Node, transport: Transport, codec: Codec, handshake: Handshake = NO_HANDSHAKE
+        self,
+        node: Node,
+        transport: Transport,
+        codec: Codec,
+        handshake: Handshake = NO_HANDSHAKE,
+        *,
+        wants_pings: bool = True,
     ) -> None:
+        """
+        Args:
+            codec: `speak` may replace it by one of the same format.
+            wants_pings: False if the client does without the pings of its generation.
+        """
         self.node = node
         self.transport = transport
         self.codec = codec
         self.handshake = handshake
         self.id: ClientID = str(uuid.uuid4())
         self.opened_at = node.timers.now()
-        self.session = Session(node.config, self.opened_at)
+        self.session = Session(node.config, self.opened_at, rules_of(codec))
+        self.wants_pings = wants_pings
+        self._slot: Slot | None = None
+        """While the server pings the client."""
         self._closing = False
         self.has_large_reply = False
         """Whether a reply took long to make: others get a turn before the next command."""
@@ -96,6 +114,12 @@ class Client:
         self._timer = node.timers.timer(self._due)
         self.set_timer()
         node.opened(self)
+
+    def speak(self, codec: Codec) -> None:
+        """Use another codec of the same format, before anything was sent."""
+        self.codec = codec
+        self.session.rules = rules_of(codec)
+        self.outbox.separator = codec.separator
 
     # sending
 
@@ -119,6 +143,29 @@ class Client:
         """Queue the reply of a command that failed, unless the command has no reply."""
         if not self._closing and command.id:
             self.outbox.append(self.codec.error(command, error))
+
+    # pings
+
+    @property
+    def is_pinged(self) -> bool:
+        """Whether the server pings the client once it has connected."""
+        return self.node.pings.is_on and self.codec.server_pings and self.wants_pings
+
+    def start_pings(self) -> None:
+        """Ping the client from now on."""
+        if not self._closing:
+            self._slot = self.node.pings.add(self)
+
+    def ping(self) -> None:
+        """Send a ping, unless the client owes a pong."""
+        if not self.session.owes_pong:
+            self.session.owes_pong = self.node.pings.expects_pongs
+            self.push(self.codec.ping())
+
+    def check_pong(self) -> None:
+        """Close the connection if the client owes a pong."""
+        if self.session.owes_pong:
+            self.close(DisconnectNoPong())
 
     # for node, hooks and signals
 
@@ -178,7 +225,9 @@ class Client:
 
     # unsubscribing
 
-    async def unsubscribe(self, channel: ChannelName) -> None:
+    async def unsubscribe(
+        self, channel: ChannelName, why: UnsubscribeReason = SERVER_UNSUBSCRIBE
+    ) -> None:
         """Unsubscribe on the server's behalf and tell the client; "" means from every channel.
 
         The client gets the push even if it is not subscribed to the channel. A subscription that
@@ -188,12 +237,25 @@ class Client:
         session.revoke(channel)
         names = [channel] if channel else list(session.subscriptions)
         made = [name for name in names if name not in session.pending]
-        await asyncio.gather(*map(self._unsubscribe, made))
+        await asyncio.gather(*(self._unsubscribe(name, why) for name in made))
 
-    async def _unsubscribe(self, channel: ChannelName) -> None:
+    async def _unsubscribe(self, channel: ChannelName, why: UnsubscribeReason) -> None:
         await self._leave_safely(channel)
         if not self._closing:
-            self.push(self.codec.unsubscribe(channel, *SERVER_UNSUBSCRIBE))
+            self.push(self.codec.unsubscribe(channel, *why))
+
+    def has_position(self, channel: ChannelName) -> bool:
+        """Return whether the client must not miss a publication in a channel."""
+        return self.session.has_position(channel)
+
+    def lose_position(self, channel: ChannelName) -> None:
+        """Begin to end a subscription, or the connection, because publications are missing."""
+        subscription = self.session.subscriptions.get(channel)
+        if subscription is not None and self.session.ends_alone(subscription):
+            if not subscription.ending:
+                self.node.spawn(self._unsubscribe(channel, INSUFFICIENT_STATE))
+        else:
+            self.close(DisconnectInsufficientState())
 
     async def leave(self, channel: ChannelName) -> None:
         """End a subscription. Do nothing if there is none, or if it is ending already.
@@ -213,6 +275,7 @@ class Client:
                 subscription.options,
                 leave=self.info_with(subscription),
                 visible=subscription.visible,
+                hears_leave=self.session.rules.own_leave,
             )
         finally:
             self._left(channel)
@@ -242,6 +305,8 @@ class Client:
         except Disconnect as disconnect:
             self.close(disconnect)
             return
+        for channel in self.session.expired(now):
+            self.node.spawn(self._unsubscribe(channel, SUBSCRIPTION_EXPIRED))
         if self.session.is_refresh_due(now):
             self.session.expiry_deadline = None
             self.node.spawn(self.refresh())
@@ -253,49 +318,12 @@ class Client:
         self.set_timer()
 
     def refresh_until(self, expires_at: float | None, info: Payload | None) -> None:
-        """Set when the connection expires; see `node.feed.Subscriber`."""
-        if self._closing:
-            return
-        if expires_at is not None and expires_at <= time.time():
-            self.close(DisconnectExpired())
-            return
-        self.session.expiry_deadline = self.expiry_deadline(expires_at)
-        self.session.refreshed(info, None)  # the deadline, also none, is set
-        self.set_timer()
-        ttl = 0 if expires_at is None else max(1, int(expires_at - time.time()))
-        message = self.codec.refreshed(expires_at is not None, min(ttl, UINT32_MAX))
-        if message is not None:
-            self.push(message)
+        """Set when the connection expires, and tell the client."""
+        refreshing.refresh_until(self, expires_at, info)
 
     async def refresh(self) -> None:
         """Ask the site whether the connection may go on; close it if not. Never raises."""
-        try:
-            refresh = await self._ask_site()
-        except Disconnect as disconnect:
-            # its traceback holds frames that hold the client
-            self.close(disconnect.with_traceback(None))
-            return
-        except Exception as error:  # whatever it is, the connection must not be left without expiry
-            logger.warning(
-                "Refresh of client %s failed, retrying in %g s",
-                self.id,
-                REFRESH_RETRY,
-                exc_info=not isinstance(error, InternalError),  # logged where it happened
-            )
-            self.extend(self.node.timers.now() + REFRESH_RETRY, None)
-            return
-        if refresh is None or refresh.expires_at <= time.time():
-            self.close(DisconnectExpired())
-            return
-        self.extend(self.expiry_deadline(refresh.expires_at), refresh.info)
-
-    async def _ask_site(self) -> Refresh | None:
-        try:
-            return await self.node.hooks.refresh(self.caller(), self.session.auth_session)
-        except InternalError:
-            raise
-        except Error:
-            return None
+        await refreshing.refresh(self)
 
     # closing
 
@@ -313,6 +341,9 @@ class Client:
             return
         self._closing = True
         self._timer.cancel()
+        if self._slot is not None:
+            self.node.pings.remove(self, self._slot)
+            self._slot = None
         if disconnect is not None:
             logger.info(
                 "Disconnecting client %s of user %r at %s: %s",

@@ -2,6 +2,9 @@
 
     transport ─frame─► receive ─► codec ─► session.check ─► handler ─► client.reply
 
+The first frame tells which generation the client speaks. From then on it has one codec and one set
+of rules.
+
 Commands of a client run in order, in the receive loop of its transport. The exception is
 publishing where the engine takes several publications at a time: the handler of `publish` checks
 the command and returns a continuation, which the dispatcher starts before the next command. Any
@@ -13,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from enum import Enum, auto
 
 from realtime.auth.keys import KeysUnavailable
 from realtime.clients import commands
@@ -41,13 +45,31 @@ BYTES_PER_COMMAND = 1024
 """Each 1024 bytes of a frame count as one more command, because reading them takes time."""
 
 
+class Input(Enum):
+    """What becomes of the next frame, where it is not simply handled."""
+
+    FIRST = auto()
+    """It tells the generation of the client."""
+    OVER = auto()
+    """It is dropped: connect failed, and may not be repeated."""
+
+
+class InputOver(Exception):
+    """The rest of a frame is dropped."""
+
+
 class Dispatcher:
     """Runs the commands of one client. Belongs to the receive loop of its transport."""
 
-    __slots__ = ("_in_turn", "_publishing", "client")
+    __slots__ = ("_in_turn", "_input", "_publishing", "client")
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, recognises: bool = True) -> None:
+        """
+        Args:
+            recognises: whether the first frame tells the generation; it is known otherwise.
+        """
         self.client = client
+        self._input: Input | None = Input.FIRST if recognises else None
         self._in_turn = 0
         """Commands since the last turn of others, and what counts as commands."""
         self._publishing: set[asyncio.Task[None]] | None = None
@@ -61,6 +83,13 @@ class Dispatcher:
         """
         client = self.client
         self._in_turn += len(frame) // BYTES_PER_COMMAND
+        if self._input is not None:
+            if self._input is Input.OVER:
+                return
+            self._input = None
+            codec = client.node.codecs.recognise(client.codec, frame)
+            if codec is not client.codec:
+                client.speak(codec)
         command = None
         try:
             for command in client.codec.decode(frame):
@@ -74,6 +103,8 @@ class Dispatcher:
                 self._in_turn += 1
                 if self._in_turn >= COMMANDS_PER_TURN:
                     await self._give_turn()
+        except InputOver:
+            self._input = Input.OVER
         except Disconnect as disconnect:
             # its traceback holds this frame, which holds the client
             client.close(disconnect.with_traceback(None))
@@ -115,6 +146,7 @@ class Dispatcher:
 
         Raises:
             Disconnect: the handler raised it, or failed and `failure` is a disconnect.
+            InputOver: connect failed, and the client may not try again.
         """
         try:
             rest = await work
@@ -123,6 +155,9 @@ class Dispatcher:
             await rest()
         except Error as error:
             self.client.reply_error(command, error)
+            rules = self.client.session.rules
+            if command.method is Method.CONNECT and not rules.may_connect_again:
+                raise InputOver from None
         except Disconnect:
             raise
         except Exception as error:  # raised by the engine, a hook, or a defect of this service

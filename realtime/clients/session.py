@@ -13,10 +13,13 @@ Invariants:
 - a new session that does not connect in time is stale;
 - an expired connection, or subscription, has a window in which the client refreshes it; where the
   site refreshes the connection, there is no window;
+- where clients answer pings, a pong is legal only while the client owes one;
 - a channel is in `pending` or in `subscriptions`, never in both.
 
 Times are seconds on the monotonic clock. `deadline()` says when `due()` must be called next, so a
 client needs one timer, and none while nothing expires.
+
+What differs between generations is in `rules`.
 
 docs/protocol.md, 2.6, 3.4 and 3.12.
 """
@@ -25,6 +28,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+from realtime.clients.rules import FIRST, Rules
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
     AlreadySubscribed,
@@ -54,7 +58,17 @@ _CONNECT = Method.CONNECT
 class Subscription:
     """One client in one channel."""
 
-    __slots__ = ("ending", "expiry_deadline", "info", "options", "server_side", "visible")
+    __slots__ = (
+        "ending",
+        "expiry_deadline",
+        "hears_joins",
+        "info",
+        "options",
+        "positioned",
+        "recoverable",
+        "server_side",
+        "visible",
+    )
 
     def __init__(
         self,
@@ -65,7 +79,7 @@ class Subscription:
         info: Payload | None = None,
         expiry_deadline: float | None = None,
     ) -> None:
-        self.options = options
+        self.use(options)
         self.server_side = server_side
         self.visible = visible
         """False for an observer's: neither counted nor present."""
@@ -75,14 +89,23 @@ class Subscription:
         """Monotonic seconds; None: the subscription does not expire."""
         self.ending = False
         """Whether the client is leaving the channel now."""
+        self.hears_joins = True
+        """Whether the client gets joins and leaves, in a channel that has them."""
+
+    def use(self, options: ChannelOptions) -> None:
+        """Take these options: those of the channel, or what a token makes of them."""
+        self.options = options
+        self.positioned = self.recoverable = options.history_recover and options.keeps_history
+        """Whether the client learns that it missed a publication, and whether it may recover."""
 
 
 class Pending:
     """A subscription that is being made."""
 
-    __slots__ = ("unsubscribed",)
+    __slots__ = ("subscription", "unsubscribed")
 
-    def __init__(self) -> None:
+    def __init__(self, subscription: Subscription) -> None:
+        self.subscription = subscription
         self.unsubscribed = False
         """Whether the server has unsubscribed the client from the channel meanwhile."""
 
@@ -94,9 +117,12 @@ class Session:
         "_config",
         "_stale_at",
         "auth_session",
+        "channels",
         "conn_info",
         "expiry_deadline",
+        "owes_pong",
         "pending",
+        "rules",
         "server_side_refresh",
         "state",
         "subscriptions",
@@ -104,8 +130,9 @@ class Session:
         "visible",
     )
 
-    def __init__(self, config: Config, now: float) -> None:
+    def __init__(self, config: Config, now: float, rules: Rules = FIRST) -> None:
         self._config = config
+        self.rules = rules
         delay = config.client_stale_close_delay
         self._stale_at = now + delay if delay > 0 else None
         self.state = State.NEW
@@ -119,6 +146,10 @@ class Session:
         """The auth session the connection belongs to; "" for none."""
         self.visible = True
         """False for an observer, who receives its server-side channels and does nothing else."""
+        self.owes_pong = False
+        """Whether the client has a ping to answer."""
+        self.channels: tuple[ChannelName, ...] = ()
+        """The server-side channels that came with the user, from a token or a hook."""
         self.subscriptions: dict[ChannelName, Subscription] = {}
         self.pending: dict[ChannelName, Pending] = {}
 
@@ -143,6 +174,7 @@ class Session:
         server_side_refresh: bool = False,
         auth_session: str = "",
         visible: bool = True,
+        channels: tuple[ChannelName, ...] = (),
     ) -> None:
         """Enter CONNECTED: the connect command succeeded.
 
@@ -153,7 +185,9 @@ class Session:
             server_side_refresh: whether the site refreshes the connection; otherwise the client.
             auth_session: the auth session that the connection belongs to; "" for none.
             visible: False for an observer.
+            channels: the server-side channels that came with the user.
         """
+        self.channels = channels
         self.server_side_refresh = server_side_refresh
         self.auth_session = auth_session
         self.visible = visible
@@ -170,18 +204,50 @@ class Session:
         if expiry_deadline is not None:
             self.expiry_deadline = expiry_deadline
 
+    def has_channels(self, channels: tuple[ChannelName, ...]) -> bool:
+        """Return whether a connection with these server-side channels would be this one."""
+        new = set(channels)
+        return new.issuperset(self.channels) and new.issubset(self.subscriptions)
+
+    def ponged(self) -> None:
+        """Take a pong.
+
+        Raises:
+            DisconnectBadRequest: the client does not owe one.
+        """
+        if not self.owes_pong:
+            raise DisconnectBadRequest
+        self.owes_pong = False
+
     def check_subscribe(self, channel: ChannelName) -> None:
         """Check that the client may subscribe to one more channel.
 
         Raises:
-            LimitExceeded: it has `client_channel_limit` subscriptions; checked first.
-            AlreadySubscribed: it is subscribed to this channel.
+            LimitExceeded: it has `client_channel_limit` subscriptions.
+            AlreadySubscribed: it is subscribed to this channel. The rules say what comes first.
         """
+        subscribed = channel in self.subscriptions
+        if subscribed and self.rules.duplicate_first:
+            raise AlreadySubscribed
         limit = self._config.client_channel_limit
         if 0 < limit <= len(self.subscriptions):
             raise LimitExceeded
-        if channel in self.subscriptions:
+        if subscribed:
             raise AlreadySubscribed
+
+    def has_position(self, channel: ChannelName) -> bool:
+        """Return whether the client must not miss a publication in a channel.
+
+        The subscription may still be in the making.
+        """
+        if (pending := self.pending.get(channel)) is not None:
+            return pending.subscription.positioned
+        subscription = self.subscriptions.get(channel)
+        return subscription is not None and subscription.positioned
+
+    def ends_alone(self, subscription: Subscription) -> bool:
+        """Return whether a subscription that cannot go on ends without the connection."""
+        return self.rules.unsubscribes and not subscription.server_side
 
     def revoke(self, channel: ChannelName) -> None:
         """Note that the server unsubscribes the client from what is being made; "" means all."""
@@ -224,27 +290,46 @@ class Session:
         return self.server_side_refresh and deadline is not None and now >= deadline
 
     def due(self, now: float) -> None:
-        """Check what has a deadline.
+        """Check what has a deadline, but for what `expired` returns.
 
         Raises:
             DisconnectStale: the client did not connect in time.
             DisconnectExpired: it did not refresh its connection in time.
-            DisconnectSubscriptionExpired: it did not refresh a subscription in time.
+            DisconnectSubscriptionExpired: it did not refresh a subscription in time, and that ends
+                the connection.
         """
         if self.state is State.NEW:
             if self._stale_at is not None and now >= self._stale_at:
                 raise DisconnectStale
             return
-        config = self._config
         if (
             self.expiry_deadline is not None
             and not self.server_side_refresh
-            and now >= self.expiry_deadline + config.client_expired_close_delay
+            and now >= self.expiry_deadline + self._config.client_expired_close_delay
         ):
             raise DisconnectExpired
         for subscription in self.subscriptions.values():
-            if (
-                subscription.expiry_deadline is not None
-                and now >= subscription.expiry_deadline + config.client_expired_sub_close_delay
-            ):
+            if self._has_expired(subscription, now) and not self.ends_alone(subscription):
                 raise DisconnectSubscriptionExpired
+
+    def expired(self, now: float) -> list[ChannelName]:
+        """Return the channels whose subscription was not refreshed in time, and ends alone.
+
+        Each is returned once.
+        """
+        channels = [
+            channel
+            for channel, subscription in self.subscriptions.items()
+            if self._has_expired(subscription, now)
+            and self.ends_alone(subscription)
+            and not subscription.ending
+        ]
+        for channel in channels:
+            self.subscriptions[channel].expiry_deadline = None
+        return channels
+
+    def _has_expired(self, subscription: Subscription, now: float) -> bool:
+        deadline = subscription.expiry_deadline
+        return (
+            deadline is not None and now >= deadline + self._config.client_expired_sub_close_delay
+        )

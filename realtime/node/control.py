@@ -25,11 +25,11 @@ from realtime.cluster.control import (
     is_ordered,
 )
 from realtime.errors import DISCONNECTS, Disconnect, DisconnectForced
-from realtime.node.feed import Subscriber
 from realtime.node.hooks import Hooks
 from realtime.node.hub import Hub
 from realtime.node.identifying import Identifying
 from realtime.node.single_connection import SingleConnection
+from realtime.node.subscriber import Subscriber
 
 _DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}
 

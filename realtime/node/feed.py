@@ -7,9 +7,13 @@ The feed gets its publications from the engine:
              ┌──────── failed, abandoned ────────┐
              ▼                                   │
             IDLE ───────────── open ──────────► OPENING ── opened ──► OPEN
+                                                  ▲                     │
+                                                  └──────── follow ─────┘
                                                                 close: any ──► CLOSED
 
     open        a caller begins to subscribe this process in the engine
+    follow      a caller begins to follow the stream of the channel, because the first subscriber
+                with a position comes; what fails then ends in OPEN
     opened      the engine delivers: all callers that wait go on
     failed      the engine refused: all callers that wait fail with it, the next one tries again
     abandoned   the caller was cancelled: one of those that wait tries instead
@@ -24,11 +28,15 @@ A held subscriber waits for its reply, and its publications with it. A live one 
 Invariants:
 
 - A subscriber is held or live, never both.
-- In a recoverable channel every live subscriber has received all publications up to the
-  follower's position, and none after it. A held one has in `held` those delivered since `hold`.
+- A subscriber with a position gets publications by way of the follower: every live one has received
+  all up to the follower's position, and none after it, and a held one has in `held` those delivered
+  since `hold`. A subscriber without one gets them as the engine delivers them.
 - A hidden subscriber gets publications, joins and leaves, but is neither counted nor present:
   it is an observer, or it is leaving.
-- An open feed of a recoverable channel has a follower, and only its follower calls `publish`.
+- A quiet subscriber gets neither joins nor leaves.
+- When the stream is lost, subscribers with a position are cut off. All others go on.
+- An open feed with a subscriber that has a position has a follower. Only its follower calls
+  `publish_followed`.
 """
 
 from __future__ import annotations
@@ -36,81 +44,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
-from typing import Protocol
+from typing import TypeAlias
 
-from realtime.cluster.survey import ClientReport
 from realtime.config.options import ChannelOptions
-from realtime.errors import Disconnect, EngineUnavailable
+from realtime.errors import EngineUnavailable
 from realtime.metrics import Counters
-from realtime.payload import Payload
+from realtime.node.subscriber import Subscriber
 from realtime.protocol.codec import Codec
-from realtime.protocol.messages import (
-    ChannelName,
-    ClientID,
-    ClientInfo,
-    Publication,
-    StreamPosition,
-    UserID,
-)
+from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.streams.follower import StreamFollower
 from realtime.timers import Timer
 
-
-class Subscriber(Protocol):
-    """A client, as the node sees it."""
-
-    id: ClientID
-    codec: Codec
-
-    @property
-    def user(self) -> UserID: ...
-
-    @property
-    def auth_session(self) -> str:
-        """The auth session the connection belongs to, "" for none."""
-        ...
-
-    @property
-    def session_name(self) -> str:
-        """The session of the connection, a secret between it and the client; "" for none."""
-        ...
-
-    def refresh_until(self, expires_at: float | None, info: Payload | None) -> None:
-        """Set when the connection expires, and tell the client.
-
-        Args:
-            expires_at: Unix seconds; a past time closes the connection, None ends its expiry.
-            info: the connection info; None: it stays as it is.
-        """
-        ...
-
-    async def refresh(self) -> None:
-        """Ask the site whether the connection may go on."""
-        ...
-
-    def report(self, max_channels: int) -> ClientReport:
-        """Describe the connection for operators, with `max_channels` of its channels at most."""
-        ...
-
-    def push(self, message: bytes) -> None:
-        """Queue an encoded message. Must not block and must not raise."""
-        ...
-
-    def info_in(self, channel: ChannelName) -> ClientInfo:
-        """Return the client info that others in the channel see."""
-        ...
-
-    async def unsubscribe(self, channel: ChannelName) -> None:
-        """Unsubscribe the client and push it; "" means from all its channels."""
-        ...
-
-    def close(self, disconnect: Disconnect | None) -> None:
-        """Begin to close the connection; returns at once."""
-        ...
-
-    def is_closing(self) -> bool:
-        """Return whether closing has begun: nothing reaches the client any more."""
-        ...
+Lane: TypeAlias = dict[Codec, dict[Subscriber, None]]
+"""Live subscribers that get publications in the same way, by the codec that they speak."""
 
 
 class State(Enum):
@@ -128,10 +74,15 @@ class Feed:
     __slots__ = (
         "_attempt",
         "_counters",
+        "_encoded",
+        "_encoded_of",
+        "_followed",
         "_held",
         "_hidden",
         "_live",
+        "_quiet",
         "_timer",
+        "_was_open",
         "channel",
         "checked_at",
         "follower",
@@ -151,23 +102,48 @@ class Feed:
         self.channel = channel
         self.options = options
         self._counters = counters or Counters()
-        self._live: dict[Codec, dict[Subscriber, None]] = {}
+        self._live: Lane = {}
+        """The live subscribers without a position."""
+        self._followed: Lane = {}
+        """The live subscribers with a position."""
+        self._encoded_of: Publication | None = None
+        self._encoded: dict[Codec, bytes] = {}
+        """Messages of that publication, where there are subscribers of both kinds."""
         self._held: dict[Subscriber, list[Publication]] = {}
         self._hidden: set[Subscriber] = set()
+        self._quiet: set[Subscriber] | None = None
+        """None until there is one."""
         self.state = State.IDLE
+        self._was_open = False
+        """Whether the attempt is one to follow."""
         self._attempt: asyncio.Future[None] | None = None
         """While the feed is opening: done when the attempt to open it has ended."""
         self.follower: StreamFollower | None = None
-        """In a recoverable channel, from `open` on."""
+        """From the first subscriber with a position on."""
         self._timer: Timer | None = None
         self.checked_at = 0.0
         """Monotonic seconds of the last publication or successful position check."""
 
     # the engine
 
+    @property
+    def has_opened(self) -> bool:
+        """Whether an attempt to open it has succeeded."""
+        return self._was_open or self.state not in (State.IDLE, State.OPENING)
+
     def open(self, follower: StreamFollower | None) -> None:
-        """Begin an attempt to open. `follower`: of a recoverable channel, not started yet."""
+        """Begin an attempt to open. `follower`: not started yet; None if nobody has a position."""
         assert self.state is State.IDLE
+        self._begin_attempt(follower)
+
+    def follow(self, follower: StreamFollower) -> None:
+        """Begin an attempt to follow the stream. `follower`: not started yet."""
+        assert self.state is State.OPEN
+        assert self.follower is None
+        self._was_open = True
+        self._begin_attempt(follower)
+
+    def _begin_attempt(self, follower: StreamFollower | None) -> None:
         self.state = State.OPENING
         self._attempt = asyncio.get_running_loop().create_future()
         self.follower = follower
@@ -177,7 +153,7 @@ class Feed:
 
         Args:
             now: monotonic seconds.
-            timer: maintains the feed; it is cancelled when the feed is closed.
+            timer: maintains the feed; it is cancelled when the feed is closed. None: no other one.
         """
         self._end_attempt(None)
         if self.state is State.CLOSED:
@@ -186,7 +162,8 @@ class Feed:
             return
         self.state = State.OPEN
         self.checked_at = now
-        self._timer = timer
+        if timer is not None:
+            self._timer = timer
 
     def failed(self) -> None:
         """End the attempt: the engine could not subscribe. Callers of `wait` fail."""
@@ -200,11 +177,13 @@ class Feed:
         if self.follower is not None:
             self.follower.stop()
         if self.state is State.OPENING:
-            self.state = State.IDLE
+            self.follower = None
+            self.state = State.OPEN if self._was_open else State.IDLE
         self._end_attempt(error)
 
     def _end_attempt(self, error: EngineUnavailable | None) -> None:
         attempt, self._attempt = self._attempt, None
+        self._was_open = False
         assert attempt is not None
         if error is None:
             attempt.set_result(None)
@@ -231,6 +210,11 @@ class Feed:
 
     # maintenance
 
+    @property
+    def is_maintained(self) -> bool:
+        """Whether the feed has a timer."""
+        return self._timer is not None
+
     def schedule(self, deadline: float) -> None:
         """Have the feed maintained at `deadline`, monotonic seconds."""
         if self._timer is not None:
@@ -243,41 +227,51 @@ class Feed:
     # subscribers
 
     def __bool__(self) -> bool:
-        return bool(self._live or self._held)
+        return bool(self._live or self._followed or self._held)
 
     @property
     def size(self) -> int:
         """The number of subscribers, hidden ones left out."""
-        live = sum(len(clients) for clients in self._live.values())
+        live = sum(len(clients) for lane in self._lanes() for clients in lane.values())
         return live + len(self._held) - len(self._hidden)
 
     def subscribers(self) -> Iterator[Subscriber]:
         """Iterate over all subscribers, held and hidden ones included."""
         yield from self._held
-        for clients in self._live.values():
-            yield from clients
+        yield from self._all_live()
+
+    def _lanes(self) -> tuple[Lane, Lane]:
+        return self._live, self._followed
+
+    def _all_live(self) -> Iterator[Subscriber]:
+        for lane in self._lanes():
+            for clients in lane.values():
+                yield from clients
 
     def present(self) -> list[Subscriber]:
         """Return the live subscribers that are not hidden: their presence is refreshed."""
-        return [
-            client
-            for clients in self._live.values()
-            for client in clients
-            if client not in self._hidden
-        ]
+        return [client for client in self._all_live() if client not in self._hidden]
 
     def is_present(self, client: Subscriber) -> bool:
         """Return whether a client is a subscriber, and not hidden."""
         return client not in self._hidden and self._has(client)
 
     def _has(self, client: Subscriber) -> bool:
-        return client in self._held or client in self._live.get(client.codec, ())
+        codec = client.codec
+        return client in self._held or any(client in lane.get(codec, ()) for lane in self._lanes())
 
-    def hold(self, client: Subscriber, *, visible: bool = True) -> None:
-        """Add a subscriber, and keep its publications back. Hidden unless `visible`."""
+    def hold(self, client: Subscriber, *, visible: bool = True, hears_joins: bool = True) -> None:
+        """Add a subscriber, and keep its publications back.
+
+        Args:
+            visible: False for a hidden one.
+            hears_joins: False for a quiet one.
+        """
         self._held[client] = []
         if not visible:
             self._hidden.add(client)
+        if not hears_joins:
+            self._make_quiet(client)
 
     def held(self, client: Subscriber) -> list[Publication]:
         """Return the publications kept back for a subscriber so far, in order of arrival."""
@@ -286,34 +280,53 @@ class Feed:
     def release(self, client: Subscriber) -> None:
         """Make a held subscriber live: it gets what is published from now on."""
         del self._held[client]
-        self._live.setdefault(client.codec, {})[client] = None
+        lane = self._followed if client.has_position(self.channel) else self._live
+        lane.setdefault(client.codec, {})[client] = None
 
-    def leave(self, client: Subscriber) -> None:
-        """Hide a subscriber: its presence is about to be removed, and it with it."""
+    def leave(self, client: Subscriber, *, hears_leave: bool = True) -> None:
+        """Hide a subscriber: its presence is about to be removed, and it with it.
+
+        Args:
+            hears_leave: False to keep its own leave from it: it is quiet then.
+        """
         if self._has(client):
             self._hidden.add(client)
+            if not hears_leave:
+                self._make_quiet(client)
+
+    def _make_quiet(self, client: Subscriber) -> None:
+        if self._quiet is None:
+            self._quiet = set()
+        self._quiet.add(client)
 
     def remove(self, client: Subscriber) -> None:
         """Remove a subscriber, live or held; unknown ones are ignored."""
         self._held.pop(client, None)
         self._hidden.discard(client)
-        clients = self._live.get(client.codec)
-        if clients is not None and client in clients:
-            del clients[client]
-            if not clients:
-                del self._live[client.codec]
+        if self._quiet is not None:
+            self._quiet.discard(client)
+        for lane in self._lanes():
+            clients = lane.get(client.codec)
+            if clients is not None and client in clients:
+                del clients[client]
+                if not clients:
+                    del lane[client.codec]
 
     def cut_off(self) -> list[Subscriber]:
-        """Stop delivering and return all subscribers, for the caller to close."""
-        clients = list(self.subscribers())
-        self._live.clear()
-        self._hidden.intersection_update(self._held)
-        return clients
+        """Stop delivering to the subscribers with a position, and return them.
+
+        The caller ends their subscriptions. Held ones are among them.
+        """
+        lost = [client for client in self._held if client.has_position(self.channel)]
+        live = [client for clients in self._followed.values() for client in clients]
+        for client in live:
+            self.remove(client)
+        return lost + live
 
     # delivery
 
     def receive(self, publication: Publication, position: StreamPosition, now: float) -> None:
-        """Take a publication of a recoverable channel from the engine.
+        """Take a publication from the engine, where there is a follower.
 
         Args:
             publication: what was published.
@@ -322,6 +335,8 @@ class Feed:
         """
         assert self.follower is not None
         self.checked_at = now
+        if self._live:
+            self._push(publication, self._live)
         self.follower.on_publication(publication, position)
 
     def publish(self, publication: Publication) -> None:
@@ -329,20 +344,51 @@ class Feed:
 
         It is kept back for held ones.
         """
+        if self._live:
+            self._push(publication, self._live)
+        self.publish_followed(publication)
+
+    def publish_followed(self, publication: Publication) -> None:
+        """Push a publication to the live subscribers with a position, encoded once per codec.
+
+        It is kept back for held ones.
+        """
         for held in self._held.values():
             held.append(publication)
-        for codec, clients in self._live.items():
-            message = codec.publication(self.channel, publication)
+        if self._followed:
+            self._push(publication, self._followed)
+
+    def _push(self, publication: Publication, lane: Lane) -> None:
+        encode = self._encode_once if self._live and self._followed else _encode
+        for codec, clients in lane.items():
+            message = encode(codec, self.channel, publication)
             self._counters.delivered += len(clients)
             for client in clients:
                 client.push(message)
 
+    def _encode_once(self, codec: Codec, channel: ChannelName, publication: Publication) -> bytes:
+        """As `_encode`; what comes for the other subscribers a moment later is the same object."""
+        if self._encoded_of is not publication:
+            self._encoded_of = publication
+            self._encoded.clear()
+        message = self._encoded.get(codec)
+        if message is None:
+            message = self._encoded[codec] = codec.publication(channel, publication)
+        return message
+
     def broadcast(self, encode: Callable[[Codec], bytes]) -> None:
-        """Push a join or leave to every live subscriber, encoded once per codec.
+        """Push a join or leave to every live subscriber that is not quiet, encoded once per codec.
 
         Held ones learn from presence, which they can ask for after their reply.
         """
-        for codec, clients in self._live.items():
-            message = encode(codec)
-            for client in clients:
+        messages: dict[Codec, bytes] = {}
+        quiet = self._quiet or ()
+        for client in self._all_live():
+            if client not in quiet:
+                if (message := messages.get(client.codec)) is None:
+                    message = messages[client.codec] = encode(client.codec)
                 client.push(message)
+
+
+def _encode(codec: Codec, channel: ChannelName, publication: Publication) -> bytes:
+    return codec.publication(channel, publication)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from realtime.auth.claims import TokenSubscription
 from realtime.config.options import ChannelOptions
 from realtime.errors import NotAvailable
 from realtime.payload import Payload
@@ -92,6 +93,8 @@ class Identity(Struct, frozen=True, gc=False):
     """Whether `Hooks.refresh` is called at the expiry; otherwise the client refreshes."""
     visible: bool = True
     """False for an observer, who watches the channels and does nothing else."""
+    subs: Mapping[ChannelName, TokenSubscription] = {}
+    """Channel → what a token says about the server-side subscription, if it says anything."""
 
 
 class Refresh(Struct, frozen=True, gc=False):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from realtime.config.options import ChannelOptions
 from realtime.metrics import Counters
-from realtime.node.feed import Feed, Subscriber
+from realtime.node.feed import Feed
+from realtime.node.subscriber import Subscriber
 from realtime.protocol.messages import ChannelName, ClientID, UserID
 
 
@@ -51,12 +52,16 @@ class Hub:
         options: ChannelOptions,
         *,
         visible: bool = True,
+        hears_joins: bool = True,
     ) -> Feed:
-        """Add a client to a channel, held, and return its feed, made for the first subscriber."""
+        """Add a client to a channel, held, and return its feed, made for the first subscriber.
+
+        See `Feed.hold`.
+        """
         feed = self.feeds.get(channel)
         if feed is None:
             feed = self.feeds[channel] = Feed(channel, options, self._counters)
-        feed.hold(client, visible=visible)
+        feed.hold(client, visible=visible, hears_joins=hears_joins)
         return feed
 
     def remove_subscription(self, channel: ChannelName, client: Subscriber) -> Feed | None:

@@ -48,12 +48,12 @@ class Maintenance:
 
     def opened(self, feed: Feed) -> None:
         """Open a feed, and maintain it from now on until it is closed."""
-        options = feed.options
         timer = None
-        if options.presence or options.history_recover:
+        if not feed.is_maintained and (feed.options.presence or feed.follower is not None):
             timer = self._timers.timer(lambda: self._spawn(self._maintain(feed)))
         feed.opened(self._timers.now(), timer)
-        self._schedule(feed)
+        if timer is not None:
+            self._schedule(feed)
 
     def _schedule(self, feed: Feed) -> None:
         feed.schedule(self._timers.now() + self._config.client_presence_ping_interval)
@@ -72,7 +72,7 @@ class Maintenance:
         try:
             if feed.options.presence:
                 await self._refresh_presence(feed)
-            if feed.options.history_recover:
+            if feed.follower is not None:
                 await self._check_position(feed)
             self._failing = False
         except EngineUnavailable as error:

@@ -42,6 +42,7 @@ from realtime.node.hub import Hub
 from realtime.node.identifying import Identifying
 from realtime.node.maintenance import Maintenance
 from realtime.node.outbox import Flusher
+from realtime.node.pings import Pings
 from realtime.node.single_connection import SingleConnection
 from realtime.node.subscriptions import Subscriptions
 from realtime.node.survey_answers import SurveyAnswers
@@ -121,6 +122,7 @@ class Node(Member):
         self.pipelines_publishes = self.broker.pipelines_publishes
         self.hub = Hub(self.counters)
         self.flusher = Flusher(self.loop)
+        self.pings = Pings(self.timers, config.ping_interval, config.pong_timeout)
         self.verifier = Verifier(config, observer_keys)
         self.codecs = Codecs(config.v3_use_offset)
         self._started_at = self.timers.now()

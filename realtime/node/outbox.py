@@ -108,8 +108,8 @@ class Outbox:
         "_overflow",
         "_queued",
         "_reserved",
-        "_separator",
         "_transport",
+        "separator",
     )
 
     def __init__(
@@ -132,7 +132,7 @@ class Outbox:
         self._transport = transport
         self._flusher = flusher
         self._binary = binary
-        self._separator = separator
+        self.separator = separator
         self._most = self._limit = limit_bytes or sys.maxsize
         self._reserved = 0
         self._coming = 0
@@ -168,7 +168,7 @@ class Outbox:
         batch = self._batch
         if batch.size and self._transport.ready:
             self._batch = self._flusher.empty
-            backlog = self._transport.send(batch.frame(self._binary, self._separator))
+            backlog = self._transport.send(batch.frame(self._binary, self.separator))
             if backlog or self._is_limit_moved:
                 self._coming = 0
                 self._move_limit(backlog)

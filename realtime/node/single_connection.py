@@ -20,8 +20,8 @@ from collections.abc import Awaitable, Callable
 from realtime.cluster.control import DisconnectUser
 from realtime.config.options import Config
 from realtime.errors import Disconnect, DisconnectConnectionLimit
-from realtime.node.feed import Subscriber
 from realtime.node.hub import Hub
+from realtime.node.subscriber import Subscriber
 from realtime.protocol.messages import ClientID
 
 

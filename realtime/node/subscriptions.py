@@ -4,10 +4,11 @@
      └────────────────────────────── remove ─────────────────────────────────┘
 
 The first subscriber of a channel subscribes this process in the engine, the last one
-unsubscribes it. In a recoverable channel publications reach the feed in the order of their offsets
-(see `streams.follower`), and its position is that of all live subscribers. Gaps are filled from
-history; only when history cannot fill them are the subscribers disconnected as "insufficient
-state", and recover what they can when they come back.
+unsubscribes it. For subscribers that must not miss a publication, those with a position, the node
+follows the stream of the channel. From the first of them on, publications reach them in the order
+of their offsets (see `streams.follower`), and the follower's position is that of all of them. Gaps
+are filled from history; only when history cannot fill them do they lose their position
+("insufficient state"), and recover what they can when they come back.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Awaitable
 
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Broker, Presence
-from realtime.errors import DisconnectInsufficientState, EngineUnavailable
+from realtime.errors import EngineUnavailable
 from realtime.metrics import Outage
-from realtime.node.feed import Feed, State, Subscriber
+from realtime.node.feed import Feed, State
 from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
+from realtime.node.subscriber import Subscriber
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
 from realtime.streams import recovery
 from realtime.streams.follower import StreamFollower
@@ -70,6 +73,7 @@ class Subscriptions:
         info: ClientInfo,
         *,
         visible: bool = True,
+        hears_joins: bool = True,
     ) -> None:
         """Make a client a subscriber, held until `release`, and record its presence.
 
@@ -79,40 +83,36 @@ class Subscriptions:
             options: the options of the channel.
             info: what presence shows of the client.
             visible: False for an observer: it is neither counted nor present.
+            hears_joins: False for a client that gets neither joins nor leaves.
 
         Raises:
             EngineUnavailable: the engine could not subscribe, or could not record the presence.
         """
-        feed = self._hub.add_subscription(channel, client, options, visible=visible)
-        while feed.state in (State.IDLE, State.OPENING):
+        feed = self._hub.add_subscription(
+            channel, client, options, visible=visible, hears_joins=hears_joins
+        )
+        positioned = client.has_position(channel)
+        while feed.state is not State.CLOSED:
             if feed.state is State.OPENING:
                 await feed.wait()
+            elif feed.state is State.IDLE:
+                await self._attempt(feed, self._open(feed, positioned))
+            elif positioned and feed.follower is None:
+                await self._attempt(feed, self._follow(feed))
             else:
-                await self._open(feed)
+                break
         if options.presence and visible:
             await self._presence.add(channel, [info], self._config.client_presence_expire_interval)
 
-    async def _open(self, feed: Feed) -> None:
-        """Subscribe this node in the engine, for this caller and all that wait.
+    async def _attempt(self, feed: Feed, work: Awaitable[None]) -> None:
+        """Open a feed, or follow its stream, for this caller and all that wait.
 
         Raises:
-            EngineUnavailable: the engine could not subscribe. The next caller tries again, for the
-                feed lives on as long as one of those that failed is still leaving.
+            EngineUnavailable: the engine failed. The next caller tries again, for the feed lives on
+                as long as one of those that failed is still leaving.
         """
-        follower = None
-        if feed.options.history_recover:
-            follower = StreamFollower(
-                self._broker,
-                feed.channel,
-                feed.publish,
-                lambda: _insufficient_state(feed),
-                self._retries[self._broker.shard(feed.channel)],
-            )
-        feed.open(follower)
         try:
-            await self._broker.subscribe(feed.channel)
-            if follower is not None:
-                await follower.start()
+            await work
         except asyncio.CancelledError:
             feed.abandoned()
             raise
@@ -121,23 +121,49 @@ class Subscriptions:
             raise
         self._maintenance.opened(feed)
 
+    async def _open(self, feed: Feed, positioned: bool) -> None:
+        """Subscribe this node in the engine; follow the stream if the subscriber has a position."""
+        follower = self._follower(feed) if positioned else None
+        feed.open(follower)
+        await self._broker.subscribe(feed.channel)
+        if follower is not None:
+            await follower.start()
+
+    async def _follow(self, feed: Feed) -> None:
+        """Follow the stream of a feed that is open."""
+        follower = self._follower(feed)
+        feed.follow(follower)
+        await follower.start()
+
+    def _follower(self, feed: Feed) -> StreamFollower:
+        return StreamFollower(
+            self._broker,
+            feed.channel,
+            feed.publish_followed,
+            lambda: _lose_positions(feed),
+            self._retries[self._broker.shard(feed.channel)],
+        )
+
     def held(self, channel: ChannelName, client: Subscriber) -> list[Publication]:
         """Return the publications kept back for a held subscriber, in order of arrival."""
         return self._hub.feeds[channel].held(client)
 
-    async def catch_up(self, channel: ChannelName, since: StreamPosition) -> Recovered:
+    async def catch_up(
+        self, channel: ChannelName, since: StreamPosition, *, empty_epoch_matches: bool = False
+    ) -> Recovered:
         """Read what a held subscriber missed, and wait until its feed has reached that, too.
 
         Args:
-            channel: the name of a recoverable channel.
+            channel: the name of a channel whose stream is followed.
             since: the last position that the subscriber has seen.
+            empty_epoch_matches: see `recovery.recover`.
 
         Raises:
             EngineUnavailable: history could not be read, or the feed did not reach it in time.
         """
         history = await self._broker.history(channel, since.offset + 1)
         await self._reach(channel, history.position)
-        return recovery.recover(history, since)
+        return recovery.recover(history, since, empty_epoch_matches=empty_epoch_matches)
 
     async def _reach(self, channel: ChannelName, position: StreamPosition) -> None:
         follower = self._hub.feeds[channel].follower
@@ -151,14 +177,17 @@ class Subscriptions:
                 ) from None
 
     def position(self, channel: ChannelName) -> StreamPosition | None:
-        """Return the position that all live subscribers of a recoverable channel have reached."""
+        """Return the position that all live subscribers with a position have reached.
+
+        None where nobody has one.
+        """
         follower = self._hub.feeds[channel].follower
         return None if follower is None else follower.position
 
     def release(self, channel: ChannelName, client: Subscriber) -> None:
         """Make a held subscriber live.
 
-        In a recoverable channel it has everything up to `position`, what was kept back for
+        With a position it has everything up to `position`, what was kept back for
         it included. Call it in the same turn of the loop in which these were read.
         """
         self._hub.feeds[channel].release(client)
@@ -183,8 +212,9 @@ class Subscriptions:
         *,
         leave: ClientInfo | None,
         visible: bool = True,
+        hears_leave: bool = True,
     ) -> None:
-        """Undo `add`. The client still receives its own leave push.
+        """Undo `add`.
 
         Args:
             channel: the name of the channel.
@@ -192,6 +222,7 @@ class Subscriptions:
             options: the options of the channel.
             leave: published as a leave, if the channel has join_leave.
             visible: as it was for `add`.
+            hears_leave: whether the client may get its own leave.
 
         Raises:
             EngineUnavailable: presence was not removed, the leave was not published, or this
@@ -200,9 +231,9 @@ class Subscriptions:
         recorded = True
         if channel in self._hub.feeds:
             feed = self._hub.feeds[channel]
-            feed.leave(client)
+            feed.leave(client, hears_leave=hears_leave)
             # `add` failed before it recorded the presence: nothing to wait for
-            recorded = feed.state not in (State.IDLE, State.OPENING)
+            recorded = feed.has_opened
         try:
             if recorded and options.presence and visible:
                 await self._presence.remove(channel, client.id)
@@ -215,7 +246,7 @@ class Subscriptions:
                 await self._broker.unsubscribe(channel)
 
 
-def _insufficient_state(feed: Feed) -> None:
-    """Close the subscribers of a channel whose stream was lost: they come back and recover."""
+def _lose_positions(feed: Feed) -> None:
+    """Tell the subscribers of a channel that its stream was lost: they come back and recover."""
     for client in feed.cut_off():
-        client.close(DisconnectInsufficientState())
+        client.lose_position(feed.channel)

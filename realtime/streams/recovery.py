@@ -27,18 +27,23 @@ class Recovered(NamedTuple):
     recovered: bool
 
 
-def recover(stream: History, since: StreamPosition) -> Recovered:
+def recover(
+    stream: History, since: StreamPosition, *, empty_epoch_matches: bool = False
+) -> Recovered:
     """Recover a client that has seen a stream up to a position.
 
     Args:
         stream: its history, at least from the publication after `since`.
         since: the position.
+        empty_epoch_matches: whether a position without an epoch is one of this stream.
 
     Returns:
         The publications that the client missed and history still has. If `recovered` is false,
         there were others.
     """
     top = stream.position
+    if empty_epoch_matches and not since.epoch:
+        since = StreamPosition(since.offset, top.epoch)
     if since.offset >= top.offset:
         return Recovered((), top, since == top)
     missed = tuple(p for p in stream.publications if p.offset > since.offset)

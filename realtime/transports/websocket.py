@@ -49,6 +49,11 @@ from realtime.transports.websocket_transport import (
 logger = logging.getLogger("realtime.client")
 
 
+FRAME_PINGS = b"cf_ws_frame_ping_pong=true"
+"""What a client has in its query if it wants PING frames in place of pings of the protocol. An ASGI
+application cannot send them: servers do so by themselves, as they are configured."""
+
+
 class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no types
     """One WebSocket connection."""
 
@@ -71,7 +76,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             return
         if not await self._admit(node.config, scope, receive, send):
             return
-        codec, subprotocol, _ = self.negotiate(scope, node.codecs)
+        codec, subprotocol, is_final = self.negotiate(scope, node.codecs)
         limit = self.size_limit(node)
         uvicorn.limit_messages(send, limit)
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
@@ -91,8 +96,9 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
                 site_headers=node.hooks.site_headers,
                 address=address,
             )
-        client = Client(node, transport, codec, opening)
-        dispatcher = Dispatcher(client)
+        frame_pings = FRAME_PINGS in scope.get("query_string", b"").split(b"&")
+        client = Client(node, transport, codec, opening, wants_pings=not frame_pings)
+        dispatcher = Dispatcher(client, recognises=not is_final)
         websocket.when_ready(client.outbox.ready)
         try:
             await self._receive(dispatcher, receive, limit)

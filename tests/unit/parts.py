@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from realtime import payload
 from realtime.cluster.survey import ClientReport
-from realtime.errors import Disconnect
+from realtime.errors import Disconnect, DisconnectInsufficientState
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import ClientInfo
@@ -83,8 +83,11 @@ class RecordingClient:
         user: str = "17",
         *,
         codec: Codec | None = None,
+        positioned: str = "",
     ) -> None:
+        """Args: `positioned`: the channel in which it must not miss a publication."""
         self.id = client_id
+        self.positioned = {positioned}
         self.codec: Codec = codec or JSONCodec(use_offset=True)
         self.pushed: list[bytes] = []
         self.closes: list[Disconnect | None] = []
@@ -121,6 +124,12 @@ class RecordingClient:
 
     async def unsubscribe(self, channel: str) -> None:
         self.unsubscribed.append(channel)
+
+    def has_position(self, channel: str) -> bool:
+        return channel in self.positioned
+
+    def lose_position(self, channel: str) -> None:
+        self.close(DisconnectInsufficientState())
 
     def close(self, disconnect: Disconnect | None) -> None:
         self.closes.append(disconnect)

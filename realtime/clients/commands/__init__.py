@@ -47,6 +47,7 @@ HANDLERS: Mapping[Method, Handler] = {
     Method.PING: Handler(connection.ping, for_observers=True),
     Method.SEND: Handler(publishing.send),
     Method.RPC: Handler(publishing.rpc),
+    Method.PONG: Handler(connection.pong, for_observers=True),
     Method.REFRESH: Handler(connection.refresh, for_observers=True),
     Method.SUB_REFRESH: Handler(subscription.sub_refresh),
 }

@@ -1,4 +1,4 @@
-"""connect, refresh, ping.
+"""connect, refresh, ping, pong.
 
 docs/protocol.md, 3.1 to 3.5, 3.13 and 3.17.
 Beyond the spec: the order of checks follows Centrifugo 2.8.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -15,18 +16,25 @@ import msgspec
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, ObserverToken
 from realtime.clients.client import Client
-from realtime.clients.commands.subscribing import Subscribing, ttl_of
+from realtime.clients.commands.subscribing import (
+    Subscribing,
+    grant,
+    overridden,
+    ttl_of,
+)
 from realtime.clients.session import Subscription
 from realtime.cluster.control import DisconnectUser
 from realtime.config.options import Config
 from realtime.errors import (
     BadRequest,
     DisconnectBadRequest,
+    DisconnectChannelLimit,
     DisconnectConnectionLimit,
     DisconnectExpired,
     DisconnectInvalidToken,
     Error,
     Expired,
+    NamespaceNotFound,
     TokenExpired,
 )
 from realtime.node.control import disconnect_of
@@ -66,7 +74,7 @@ async def connect(client: Client, command: Command) -> None:
         if isinstance(message, DisconnectUser):
             raise disconnect_of(message)
         revoked.append(message.channel)
-    subscriptions = _server_side(client, identity)
+    subscriptions = _server_side(client, identity, request)
     if client.is_closing():
         return
     _check_limit(identity.user, node)
@@ -75,6 +83,8 @@ async def connect(client: Client, command: Command) -> None:
         raise Expired
 
     _open_session(client, identity)
+    for subscription in subscriptions.values():
+        grant(client, subscription, None)
     node.single_connection.begin(client)
     async with AsyncExitStack() as stack:
         channels = {
@@ -83,6 +93,9 @@ async def connect(client: Client, command: Command) -> None:
             )
             for name, subscription in subscriptions.items()
         }
+        for name, told in identity.subs.items():
+            if name in channels:
+                channels[name].data = told.data
         for channel in revoked:
             client.session.revoke(channel)
         for subscribing in channels.values():
@@ -91,6 +104,8 @@ async def connect(client: Client, command: Command) -> None:
             return
         subs = {name: subscribing.complete() for name, subscribing in channels.items()}
         client.reply(command, _result(client, identity, subs))
+        if client.is_pinged:
+            client.start_pings()
     for subscribing in channels.values():
         await subscribing.join()
     await node.single_connection.finish(client)
@@ -129,15 +144,22 @@ def _in_force(identity: Identity, node: Node) -> Identity:
     )
 
 
-def _server_side(client: Client, identity: Identity) -> dict[ChannelName, Subscription]:
+def _server_side(
+    client: Client, identity: Identity, request: ConnectRequest
+) -> dict[ChannelName, Subscription]:
     """Return the server-side subscriptions of a client. Client-side rules do not apply to them.
+
+    Where the generation has it so, they include those to channels that the client asks for, and
+    might subscribe to itself.
 
     Raises:
         BadRequest: the user's ID cannot be listed in a name, so that its personal channel would be
             open to another user.
         BadRequest, LimitExceeded, NamespaceNotFound: the token or hook names a wrong channel.
+        DisconnectBadRequest: the client asks for a channel of an unknown namespace.
+        DisconnectChannelLimit: there are too many.
     """
-    config = client.node.config
+    config, rules = client.node.config, client.session.rules
     names = list(identity.channels)
     if config.user_subscribe_to_personal and identity.user:
         if not channel_rules.can_be_listed(identity.user, config):
@@ -145,10 +167,40 @@ def _server_side(client: Client, identity: Identity) -> dict[ChannelName, Subscr
             raise BadRequest
         names.append(channel_rules.personal_channel(identity.user, config))
     try:
-        return {name: _subscription(name, identity, config) for name in names}
+        subscriptions = {name: _subscription(name, identity, config) for name in names}
     except Error as error:  # a mistake of the site, not of the client
         client.log_refused("server-side subscription", error)
         raise
+    if rules.subscribes_as_asked and identity.visible:
+        for name in _asked(client, identity.user, request):
+            if name not in subscriptions:
+                subscriptions[name] = _subscription(name, identity, config)
+    if rules.limits_server_side and 0 < config.client_channel_limit < len(subscriptions):
+        raise DisconnectChannelLimit
+    return subscriptions
+
+
+def _asked(client: Client, user: UserID, request: ConnectRequest) -> Iterator[ChannelName]:
+    """Yield the channels in the request to which the client might subscribe itself.
+
+    Raises:
+        DisconnectBadRequest: the namespace of a channel is unknown.
+    """
+    config, hooks = client.node.config, client.node.hooks
+    for name, sub in (request.subs or {}).items():
+        if sub is None:
+            continue
+        try:
+            options = channel_rules.check_channel(name, config)
+            channel_rules.check_pattern(name, options, config)
+            channel_rules.check_subscribe(name, options, user, config)
+            channel_rules.check_unasked(name, options, config)
+        except NamespaceNotFound:
+            raise DisconnectBadRequest from None
+        except Error:
+            continue
+        if not (channel_rules.is_private(name, config) or hooks.decides(name, options)):
+            yield name
 
 
 def _subscription(name: ChannelName, identity: Identity, config: Config) -> Subscription:
@@ -157,7 +209,11 @@ def _subscription(name: ChannelName, identity: Identity, config: Config) -> Subs
     channel_rules.check_characters(name)
     channel_rules.check_length(name, config)
     options = channel_rules.options_of(name, config)
-    return Subscription(options, server_side=True, visible=identity.visible)
+    subscription = Subscription(options, server_side=True, visible=identity.visible)
+    if (told := identity.subs.get(name)) is not None:
+        subscription.use(overridden(options, told.overrides))
+        subscription.info = told.info
+    return subscription
 
 
 def _since(request: ConnectRequest, name: ChannelName) -> StreamPosition | None:
@@ -185,6 +241,7 @@ def _open_session(client: Client, identity: Identity) -> None:
         server_side_refresh=identity.server_side_refresh,
         auth_session=identity.auth_session,
         visible=identity.visible,
+        channels=identity.channels,
     )
     if identity.visible:
         client.node.hub.add(client)
@@ -196,6 +253,7 @@ def _result(
     client: Client, identity: Identity, subs: dict[ChannelName, SubscribeResult]
 ) -> ConnectResult:
     refreshes = identity.expires_at is not None and not identity.server_side_refresh
+    pings = client.node.pings if client.is_pinged else None
     return ConnectResult(
         client=client.id,
         version=client.node.version,
@@ -203,6 +261,8 @@ def _result(
         ttl=ttl_of(identity.expires_at) if refreshes else 0,
         subs=subs or None,
         data=identity.data,
+        ping=client.node.config.ping_interval if pings else 0,
+        pong=pings is not None and pings.expects_pongs,
     )
 
 
@@ -227,6 +287,11 @@ async def refresh(client: Client, command: Command) -> None:
         # after a login or logout a page gets tokens of its new state: let it reconnect with one
         known = identity.user and session.user
         raise DisconnectInvalidToken if known else DisconnectExpired
+    if identity.expires_at is not None and identity.expires_at <= time.time():
+        raise Expired
+    other_channels = session.rules.other_channels
+    if other_channels is not None and not session.has_channels(identity.channels):
+        raise other_channels
     client.extend(client.expiry_deadline(identity.expires_at), identity.info)
     client.reply(
         command,
@@ -259,7 +324,14 @@ async def _verified(
         return Identity(
             "", channels=verified.channels, expires_at=verified.expires_at, visible=False
         )
-    return Identity(verified.user, verified.info, verified.channels, verified.expires_at)
+    return Identity(
+        verified.user, verified.info, verified.channels, verified.expires_at, subs=verified.subs
+    )
+
+
+async def pong(client: Client, command: Command) -> None:
+    """Take the answer to a ping of the server."""
+    client.session.ponged()
 
 
 async def ping(client: Client, command: Command) -> None:

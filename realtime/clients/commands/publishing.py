@@ -33,13 +33,16 @@ async def publish(client: Client, command: Command) -> Callable[[], Awaitable[No
         client was closed meanwhile.
     """
     request = client.codec.params(command, PublishRequest)
-    channel, raw = request.channel, bytes(request.data)
-    if not channel or not raw:
+    channel, raw, rules = request.channel, bytes(request.data), client.session.rules
+    if not channel or not (raw or rules.no_data is not DisconnectBadRequest):
         raise DisconnectBadRequest
     channel_rules.check_characters(channel)
-    channel_rules.check_length(channel, client.node.config)
+    if rules.always_checks_length:
+        channel_rules.check_length(channel, client.node.config)
     options = channel_rules.options_of(channel, client.node.config)
     channel_rules.check_pattern(channel, options, client.node.config)
+    if not raw:
+        raise rules.no_data
     subscribed = channel in client.session.subscriptions
     channel_rules.check_publish(options, client.user, subscribed, client.node.config)
     try:

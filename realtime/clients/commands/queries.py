@@ -5,13 +5,18 @@ docs/protocol.md, 3.16.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from realtime import channel_rules
 from realtime.clients.client import Client
 from realtime.config.options import ChannelOptions
-from realtime.errors import DisconnectBadRequest
+from realtime.engine.base import History
+from realtime.errors import BadRequest, DisconnectBadRequest, UnrecoverablePosition
 from realtime.protocol.messages import (
     ChannelName,
     ChannelRequest,
+    ClientID,
+    ClientInfo,
     Command,
     HistoryRequest,
     HistoryResult,
@@ -22,39 +27,62 @@ from realtime.protocol.messages import (
 
 async def presence(client: Client, command: Command) -> None:
     """Reply with the clients that are present in a channel."""
-    channel, options = _channel(client, command)
-    channel_rules.check_presence(options, client.user, channel in client.session.subscriptions)
-    present = await client.node.presence.get(channel)
-    client.reply(command, PresenceResult(dict(present)))
+    client.reply(command, PresenceResult(dict(await _present(client, command))))
 
 
 async def presence_stats(client: Client, command: Command) -> None:
     """Reply with the numbers of clients and users that are present in a channel."""
-    channel, options = _channel(client, command)
-    channel_rules.check_presence(options, client.user, channel in client.session.subscriptions)
-    present = await client.node.presence.get(channel)
-    client.reply(command, PresenceStatsResult.of(present))
+    client.reply(command, PresenceStatsResult.of(await _present(client, command)))
+
+
+async def _present(client: Client, command: Command) -> Mapping[ClientID, ClientInfo]:
+    channel, options = _channel(client, client.codec.params(command, ChannelRequest).channel)
+    subscribed = channel in client.session.subscriptions
+    hidden = client.session.rules.hidden
+    channel_rules.check_presence(options, client.user, subscribed, hidden)
+    return await client.node.presence.get(channel)
 
 
 async def history(client: Client, command: Command) -> None:
-    """Reply with the history of a channel, oldest publication first."""
-    channel, options = _channel(client, command, HistoryRequest)
-    channel_rules.check_history(options, client.user, channel in client.session.subscriptions)
-    stream = await client.node.broker.history(channel)
-    client.reply(command, HistoryResult(stream.publications))
+    """Reply with history of a channel: the part that the client asks for."""
+    request = client.codec.params(command, HistoryRequest)
+    channel, options = _channel(client, request.channel)
+    subscribed = channel in client.session.subscriptions
+    hidden = client.session.rules.hidden
+    channel_rules.check_history(options, client.user, subscribed, hidden)
+    since, reverse = request.since, request.reverse
+    if reverse and since is not None and since.offset == 0:
+        raise BadRequest  # nothing comes before the first publication
+    stream = await _read(client, channel, request)
+    if since is not None and since.epoch not in ("", stream.position.epoch):
+        raise UnrecoverablePosition
+    client.reply(command, HistoryResult(stream.publications, stream.position))
 
 
-def _channel(
-    client: Client,
-    command: Command,
-    shape: type[ChannelRequest] | type[HistoryRequest] = ChannelRequest,
-) -> tuple[ChannelName, ChannelOptions]:
-    """Return the channel a command names, and its options."""
-    request = client.codec.params(command, shape)
-    if not request.channel:
+async def _read(client: Client, channel: ChannelName, request: HistoryRequest) -> History:
+    """Read the part of history that a request asks for."""
+    most = client.node.config.client_history_max_publication_limit
+    limit, since = request.limit, request.since
+    if client.session.rules.limits_history and most:
+        limit = min(limit, most) if limit >= 0 else most
+    if limit == 0:
+        return await client.node.broker.top(channel)
+    start = None
+    if since is not None:
+        start = since.offset + (-1 if request.reverse else 1)
+    return await client.node.broker.history(
+        channel, start, None if limit < 0 else limit, reverse=request.reverse
+    )
+
+
+def _channel(client: Client, channel: str | None) -> tuple[ChannelName, ChannelOptions]:
+    """Check the channel that a command names, and return it with its options."""
+    if not channel:
         raise DisconnectBadRequest
-    channel_rules.check_characters(request.channel)
-    channel_rules.check_length(request.channel, client.node.config)
-    options = channel_rules.options_of(request.channel, client.node.config)
-    channel_rules.check_pattern(request.channel, options, client.node.config)
-    return request.channel, options
+    config = client.node.config
+    channel_rules.check_characters(channel)
+    if client.session.rules.always_checks_length:
+        channel_rules.check_length(channel, config)
+    options = channel_rules.options_of(channel, config)
+    channel_rules.check_pattern(channel, options, config)
+    return channel, options

@@ -21,14 +21,24 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 
+import msgspec
+
+from realtime import channel_rules
 from realtime.clients.client import Client
 from realtime.clients.session import Pending, Subscription
-from realtime.errors import DisconnectInsufficientState, EngineUnavailable
+from realtime.config.channel_options import ChannelOptions, Overrides
+from realtime.errors import (
+    DisconnectInsufficientState,
+    EngineUnavailable,
+    UnrecoverablePosition,
+)
+from realtime.payload import Payload
 from realtime.protocol.messages import (
     UINT32_MAX,
     ChannelName,
     Publication,
     StreamPosition,
+    SubscribeRequest,
     SubscribeResult,
 )
 from realtime.streams import recovery
@@ -46,6 +56,8 @@ class Subscribing:
         channel: ChannelName,
         subscription: Subscription,
         since: StreamPosition | None,
+        *,
+        must_recover: bool = False,
     ) -> None:
         """
         Args:
@@ -53,14 +65,18 @@ class Subscribing:
             channel: the name of the channel.
             subscription: what the session will remember.
             since: where the client wants to continue; None if it does not ask for recovery.
+            must_recover: whether an error is the answer where that position cannot be recovered.
         """
         self._client = client
         self._subscriptions = client.node.subscriptions
         self._channel = channel
         self._subscription = subscription
         self._since = since
+        self.data: Payload | None = None
+        """Goes to the client with the result."""
+        self._must_recover = must_recover
         self._recovered: Recovered | None = None
-        self._pending = Pending()
+        self._pending = Pending(subscription)
         self._held = False
         """Whether the client is in the feed, or on its way there, and not live."""
 
@@ -86,16 +102,21 @@ class Subscribing:
             EngineUnavailable: the engine failed.
         """
         self._held = True
-        client, channel, options = self._client, self._channel, self._subscription.options
+        client, channel, subscription = self._client, self._channel, self._subscription
+        options = subscription.options
         await self._subscriptions.add(
             channel,
             client,
             options,
-            client.info_with(self._subscription),
-            visible=self._subscription.visible,
+            client.info_with(subscription),
+            visible=subscription.visible,
+            # where there are no joins, nobody needs to be kept from them
+            hears_joins=subscription.hears_joins or not options.join_leave,
         )
-        if options.history_recover and self._since is not None:
-            self._recovered = await self._subscriptions.catch_up(channel, self._since)
+        if subscription.recoverable and self._since is not None:
+            self._recovered = await self._subscriptions.catch_up(
+                channel, self._since, empty_epoch_matches=client.session.rules.empty_epoch_matches
+            )
 
     def complete(self) -> SubscribeResult:
         """Make the client a live subscriber, unless the server has unsubscribed it meanwhile.
@@ -107,11 +128,12 @@ class Subscribing:
 
         Raises:
             DisconnectInsufficientState: the buffered publications do not continue history.
+            UnrecoverablePosition: the client asked for this error instead of a new beginning.
         """
         channel = self._channel
-        result = SubscribeResult()
-        if self._subscription.options.history_recover:
-            result = self._result(self._subscriptions.position(channel))
+        result = self._result(self._subscriptions.position(channel))
+        if self._must_recover and self._recovered is not None and not result.recovered:
+            raise UnrecoverablePosition
         if self._pending.unsubscribed:
             return result
         self._subscriptions.release(channel, self._client)
@@ -122,25 +144,33 @@ class Subscribing:
         self._client.emit("subscribed", channel=channel)
         return result
 
-    def _result(self, position: StreamPosition | None) -> SubscribeResult:
-        """Build the result of a recoverable channel.
+    def _result(self, top: StreamPosition | None) -> SubscribeResult:
+        """Build the result.
 
-        `position` is that of all live subscribers, to which the client is about to belong.
+        Args:
+            top: the position of all live subscribers, to which the client is about to belong.
         """
-        if self._recovered is None or self._pending.unsubscribed:
-            return SubscribeResult(recoverable=True, position=position)
+        subscription, since = self._subscription, self._since
+        if not subscription.positioned:
+            return SubscribeResult(was_recovering=since is not None, data=self.data)
+        result = SubscribeResult(
+            data=self.data,
+            recoverable=subscription.recoverable,
+            positioned=True,
+            position=top,
+            was_recovering=since is not None,
+        )
+        if self._recovered is None or since is None or self._pending.unsubscribed:
+            return result
         held = self._subscriptions.held(self._channel, self._client)
         merged = recovery.merge(self._recovered, held)
-        if merged is None or merged.position != position:
+        if merged is None or merged.position != top:
             raise DisconnectInsufficientState
         if not self._fits(merged.publications):
             # were it sent, the client could be slow at every return, because of the same backlog
-            return SubscribeResult(recoverable=True, position=position)
-        return SubscribeResult(
-            recoverable=True,
-            position=position,
-            publications=merged.publications,
-            recovered=merged.recovered,
+            return result
+        return msgspec.structs.replace(
+            result, publications=merged.publications, recovered=merged.recovered
         )
 
     def _fits(self, publications: Sequence[Publication]) -> bool:
@@ -187,6 +217,33 @@ class Subscribing:
         except EngineUnavailable as error:
             if self._client.node.outage.begins():
                 logger.error("Could not undo a subscription cleanly: %s", error)
+
+
+def overridden(options: ChannelOptions, overrides: Overrides | None) -> ChannelOptions:
+    """Return the options of a subscription, whose token may override those of its channel.
+
+    But for `presence`: whether a channel has it is one question for all of its subscribers.
+    """
+    return options if overrides is None else overrides._replace(presence=None).apply(options)
+
+
+def grant(client: Client, subscription: Subscription, request: SubscribeRequest | None) -> None:
+    """Give a subscription what the channel forces, and what the client asks for and may have.
+
+    Args:
+        client: who subscribes.
+        subscription: the subscription.
+        request: what the client asks for; None for a server-side subscription.
+    """
+    if not client.session.rules.asks:
+        return
+    options, user = subscription.options, client.user
+    request = request or SubscribeRequest()
+    subscription.recoverable = channel_rules.is_recoverable(options, user, request.recoverable)
+    subscription.positioned = subscription.recoverable or channel_rules.is_positioned(
+        options, user, request.positioned
+    )
+    subscription.hears_joins = channel_rules.receives_joins(options, user, request.join_leave)
 
 
 def ttl_of(expires_at: float | None) -> int:

@@ -13,12 +13,20 @@ import msgspec
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
 from realtime.clients.client import Client
-from realtime.clients.commands.subscribing import Subscribing, ttl_of
+from realtime.clients.commands.subscribing import (
+    Subscribing,
+    grant,
+    overridden,
+    ttl_of,
+)
 from realtime.clients.session import Subscription
+from realtime.config.options import ChannelOptions
 from realtime.errors import (
     BadRequest,
+    Disconnect,
     DisconnectBadRequest,
     DisconnectInvalidToken,
+    Error,
     Expired,
     PermissionDenied,
     TokenExpired,
@@ -39,31 +47,46 @@ AMBIGUOUS = (
 )
 
 
+MUST_RECOVER = 2
+"""The bit of `flag` by which a client asks for error 112 where its position cannot be recovered."""
+
+
 async def subscribe(client: Client, command: Command) -> None:
     """Subscribe the client to a channel it names."""
     request = client.codec.params(command, SubscribeRequest)
     channel = request.channel
     if not channel:
         raise DisconnectBadRequest
-    config = client.node.config
+    config, rules = client.node.config, client.session.rules
     channel_rules.check_characters(channel)
-    channel_rules.check_length(channel, config)
+    channel_rules.check_length(channel, config, rules.too_long)
     client.session.check_subscribe(channel)
     options = channel_rules.options_of(channel, config)
     channel_rules.check_pattern(channel, options, config)
-    try:
-        channel_rules.check_subscribe(channel, options, client.user, config)
-    except PermissionDenied:
-        if channel_rules.is_user_limited(channel, options, config) and not (
-            channel_rules.listed_users(channel, config)
-            and channel_rules.can_be_listed(client.user, config)
-        ):
-            client.log_refused("user-limited channel", ValueError(AMBIGUOUS))
-        raise
+    if request.type:
+        raise PermissionDenied  # no channel is of another type
+    token = request.token or ""
+    verifies = _verifies_token(client, channel, token)
+    if not (verifies and rules.any_channel_takes_token):
+        _check_rights(client, channel, options)
+    if request.tags_filter is not None:
+        raise BadRequest  # no channel has filters
 
     subscription = Subscription(options)
-    async with Subscribing(client, channel, subscription, request.since) as subscribing:
-        expires_at = await _permit(client, channel, subscription, request.token or "")
+    async with Subscribing(
+        client,
+        channel,
+        subscription,
+        request.since,
+        must_recover=bool(request.flag & MUST_RECOVER),
+    ) as subscribing:
+        expires_at = None
+        if verifies:
+            verified = await _permit(client, channel, subscription, token)
+            expires_at, subscribing.data = verified.expires_at, verified.data
+        else:
+            await _ask(client, channel, subscription, token)
+        grant(client, subscription, request)
         if client.is_closing():
             return
         await subscribing.prepare()
@@ -77,60 +100,99 @@ async def subscribe(client: Client, command: Command) -> None:
     await subscribing.join()
 
 
-async def _permit(
-    client: Client, channel: ChannelName, subscription: Subscription, token: str
-) -> float | None:
-    """Check the token of a private channel, or ask the hooks about any other channel.
-
-    Fills in the channel info and the expiry of the subscription.
-
-    Returns:
-        When the subscription expires, Unix seconds; None for never.
+def _verifies_token(client: Client, channel: ChannelName, token: str) -> bool:
+    """Return whether a token, and no hook, decides about a subscription.
 
     Raises:
-        Error: the token is missing, of another client or channel, or expired; or a hook refuses.
-        Disconnect: a hook says so.
+        PermissionDenied: the channel needs a token, and there is none.
     """
-    config, hooks = client.node.config, client.node.hooks
-    if channel_rules.is_private(channel, config):
-        if not token:
+    if channel_rules.is_private(channel, client.node.config):
+        if not token and client.session.rules.any_channel_takes_token:
             raise PermissionDenied
-        verified = await _verified(client, channel, token, PermissionDenied)
-        if verified.expires_at is not None and verified.expires_at <= time.time():
-            raise Expired
-        subscription.info = verified.info
-        subscription.expiry_deadline = client.expiry_deadline(verified.expires_at)
-        return verified.expires_at
-    options = subscription.options
+        return True
+    return bool(token) and client.session.rules.any_channel_takes_token
+
+
+def _check_rights(client: Client, channel: ChannelName, options: ChannelOptions) -> None:
+    """Check that the options let the client subscribe.
+
+    Raises:
+        PermissionDenied: they do not.
+    """
+    config = client.node.config
+    try:
+        channel_rules.check_subscribe(channel, options, client.user, config)
+    except PermissionDenied:
+        if channel_rules.is_user_limited(channel, options, config) and not (
+            channel_rules.listed_users(channel, config)
+            and channel_rules.can_be_listed(client.user, config)
+        ):
+            client.log_refused("user-limited channel", ValueError(AMBIGUOUS))
+        raise
+
+
+async def _permit(
+    client: Client, channel: ChannelName, subscription: Subscription, token: str
+) -> SubscribeToken:
+    """Return the token of a subscription, checked. Fills in the channel info and the expiry.
+
+    Raises:
+        PermissionDenied: the token is missing, or invalid.
+        Error, Disconnect: it is expired, or that of another client, user or channel.
+    """
+    if not token:
+        raise PermissionDenied
+    verified = await _verified(
+        client, channel, token, PermissionDenied, client.session.rules.wrong_token
+    )
+    if verified.expires_at is not None and verified.expires_at <= time.time():
+        raise Expired
+    subscription.use(overridden(subscription.options, verified.overrides))
+    subscription.info = verified.info
+    subscription.expiry_deadline = client.expiry_deadline(verified.expires_at)
+    return verified
+
+
+async def _ask(
+    client: Client, channel: ChannelName, subscription: Subscription, token: str
+) -> None:
+    """Ask the hooks about a subscription, where one decides. Fills in the channel info.
+
+    Raises:
+        PermissionDenied: no hook decides, and clients may not subscribe.
+        Error, Disconnect: a hook says so.
+    """
+    config, hooks, options = client.node.config, client.node.hooks, subscription.options
     limited = channel_rules.is_user_limited(channel, options, config)
     if not limited and hooks.decides(channel, options):
         subscription.info = await hooks.subscribe(client.caller(), channel, token)
     else:
         channel_rules.check_unasked(channel, options, config)
-    return None
 
 
 async def _verified(
     client: Client,
     channel: ChannelName,
     token: str,
-    refusal: type[PermissionDenied] | type[DisconnectInvalidToken],
+    invalid: type[Error] | type[Disconnect],
+    wrong: type[Error] | type[Disconnect],
 ) -> SubscribeToken:
     """Verify the subscription token of this client for this channel.
 
     Raises:
-        refusal: the token is invalid, or of another client or channel.
-        TokenExpired: the token is expired, or not valid yet.
+        invalid: the token is invalid.
+        wrong: it is of another client or channel.
+        TokenExpired: it is expired, or not valid yet.
     """
     try:
         verified = await client.node.verifier.subscribe(token, time.time())
     except InvalidToken as error:
         client.log_refused("subscription token", error)
-        raise refusal from None
+        raise invalid from None
     except ExpiredToken:
         raise TokenExpired from None
     if verified.channel != channel or not verified.is_for(client.id, client.user):
-        raise refusal
+        raise wrong
     return verified
 
 
@@ -159,7 +221,9 @@ async def sub_refresh(client: Client, command: Command) -> None:
         raise DisconnectBadRequest
     if not request.token:
         raise BadRequest
-    token = await _verified(client, channel, request.token, DisconnectInvalidToken)
+    token = await _verified(
+        client, channel, request.token, DisconnectInvalidToken, DisconnectInvalidToken
+    )
     if not client.session.is_subscribed(channel, subscription):
         raise PermissionDenied  # unsubscribed while the keys were fetched
     expires_at = token.refreshed_until

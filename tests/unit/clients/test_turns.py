@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator, Iterable
+from typing import Any
 
 import pytest
 
@@ -101,10 +102,10 @@ async def test_commands_stop_when_the_queue_is_full(node: Node, connection: Conn
     asked = 0
     history = node.broker.history
 
-    async def counting(*args: object) -> object:
+    async def counting(*args: Any, **named: Any) -> object:
         nonlocal asked
         asked += 1
-        return await history(*args)  # type: ignore[arg-type]
+        return await history(*args, **named)
 
     node.broker.history = counting  # type: ignore[method-assign,assignment]
     commands = [{"id": n, "method": 6, "params": {"channel": "a"}} for n in range(10, 30)]

@@ -42,6 +42,8 @@ async def subscribe(
 ) -> None:
     """Subscribe as a client does, that has everything up to the position of now."""
     info = client.info_in(channel)
+    if options.history_recover:
+        client.positioned.add(channel)
     await node.subscriptions.add(channel, client, options, info, visible=visible)
     node.subscriptions.release(channel, client)
 

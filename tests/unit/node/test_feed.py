@@ -214,7 +214,7 @@ def test_join_and_leave_reach_live_subscribers_only() -> None:
 
 def test_feed_that_was_cut_off_delivers_nothing() -> None:
     feed = Feed("a", OPTIONS)
-    served, held = RecordingClient("C1"), RecordingClient("C2")
+    served, held = RecordingClient("C1", positioned="a"), RecordingClient("C2", positioned="a")
     live(feed, served)
     feed.hold(held)
 
@@ -223,6 +223,58 @@ def test_feed_that_was_cut_off_delivers_nothing() -> None:
     feed.broadcast(lambda codec: codec.join("a", INFO))
 
     assert served.pushed == held.pushed == []
+
+
+def test_subscribers_without_a_position_go_on_when_the_others_are_cut_off() -> None:
+    feed = Feed("a", OPTIONS)
+    positioned, other = RecordingClient("C1", positioned="a"), RecordingClient("C2")
+    held = RecordingClient("C3")
+    live(feed, positioned, other)
+    feed.hold(held)
+
+    assert feed.cut_off() == [positioned]
+    feed.publish(Publication(data("1")))
+
+    assert (len(positioned.pushed), len(other.pushed)) == (0, 1)
+    assert set(feed.subscribers()) == {other, held}
+
+
+def test_subscribers_with_and_without_a_position_share_what_is_encoded() -> None:
+    feed, codec = Feed("a", OPTIONS), CountingCodec()
+    positioned = RecordingClient("C1", codec=codec, positioned="a")
+    other = RecordingClient("C2", codec=codec)
+    live(feed, positioned, other)
+
+    feed.publish(Publication(data("1")))
+    feed.publish(Publication(data("2")))
+
+    assert codec.encoded == 2
+    assert positioned.pushed == other.pushed
+    assert len(positioned.pushed) == 2
+
+
+def test_quiet_subscriber_gets_publications_and_neither_joins_nor_leaves() -> None:
+    feed = Feed("a", OPTIONS)
+    client = RecordingClient("C1")
+    feed.hold(client, hears_joins=False)
+    feed.release(client)
+
+    feed.broadcast(lambda codec: codec.join("a", INFO))
+    feed.publish(Publication(data("1")))
+
+    assert client.pushed == [client.codec.publication("a", Publication(data("1")))]
+
+
+@pytest.mark.parametrize("hears_leave", [True, False])
+def test_own_leave_is_kept_from_those_who_must_not_hear_it(hears_leave: bool) -> None:
+    feed = Feed("a", OPTIONS)
+    leaving, other = RecordingClient("C1"), RecordingClient("C2")
+    live(feed, leaving, other)
+
+    feed.leave(leaving, hears_leave=hears_leave)
+    feed.broadcast(lambda codec: codec.leave("a", INFO))
+
+    assert (len(leaving.pushed), len(other.pushed)) == (int(hears_leave), 1)
 
 
 def test_feed_counts_and_lists_its_subscribers() -> None:
@@ -286,7 +338,7 @@ def test_leaving_subscriber_is_hidden_until_it_is_removed() -> None:
 
 def test_subscribers_that_were_cut_off_are_not_counted_whether_they_leave_or_not() -> None:
     feed = Feed("a", OPTIONS)
-    client, observer, held = (RecordingClient(f"C{number}") for number in range(3))
+    client, observer, held = (RecordingClient(f"C{number}", positioned="a") for number in range(3))
     live(feed, client)
     live(feed, observer, visible=False)
     feed.hold(held)

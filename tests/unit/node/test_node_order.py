@@ -252,7 +252,7 @@ async def test_what_fills_a_gap_is_kept_back_for_a_held_subscriber_in_order(node
 
 
 async def test_held_subscriber_is_closed_too_when_a_gap_cannot_be_filled(node: Node) -> None:
-    held = RecordingClient()
+    held = RecordingClient("C", positioned="a")
     await node.subscriptions.add("a", held, RECOVERABLE, held.info_in("a"))
 
     await lose_for_good(node, 1)

@@ -1,0 +1,79 @@
+"""The contract of a client, as the node and its feeds see it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from realtime.cluster.survey import ClientReport
+from realtime.errors import Disconnect
+from realtime.payload import Payload
+from realtime.protocol.codec import Codec
+from realtime.protocol.messages import ChannelName, ClientID, ClientInfo, UserID
+
+
+class Subscriber(Protocol):
+    """A client. Nothing here blocks or raises."""
+
+    id: ClientID
+    codec: Codec
+
+    @property
+    def user(self) -> UserID: ...
+
+    @property
+    def auth_session(self) -> str:
+        """The auth session the connection belongs to, "" for none."""
+        ...
+
+    @property
+    def session_name(self) -> str:
+        """The session of the connection, a secret between it and the client; "" for none."""
+        ...
+
+    def refresh_until(self, expires_at: float | None, info: Payload | None) -> None:
+        """Set when the connection expires, and tell the client.
+
+        Args:
+            expires_at: Unix seconds; a past time closes the connection, None ends its expiry.
+            info: the connection info; None: it stays as it is.
+        """
+        ...
+
+    async def refresh(self) -> None:
+        """Ask the site whether the connection may go on."""
+        ...
+
+    def report(self, max_channels: int) -> ClientReport:
+        """Describe the connection for operators, with `max_channels` of its channels at most."""
+        ...
+
+    def push(self, message: bytes) -> None:
+        """Queue an encoded message. Must not block and must not raise."""
+        ...
+
+    def info_in(self, channel: ChannelName) -> ClientInfo:
+        """Return the client info that others in the channel see."""
+        ...
+
+    async def unsubscribe(self, channel: ChannelName) -> None:
+        """Unsubscribe the client and push it; "" means from all its channels."""
+        ...
+
+    def has_position(self, channel: ChannelName) -> bool:
+        """Return whether the client must not miss a publication in a channel.
+
+        Its subscription may still be in the making.
+        """
+        ...
+
+    def lose_position(self, channel: ChannelName) -> None:
+        """Begin to end the subscription, or the connection; returns at once."""
+        ...
+
+    def close(self, disconnect: Disconnect | None) -> None:
+        """Begin to close the connection; returns at once."""
+        ...
+
+    def is_closing(self) -> bool:
+        """Return whether closing has begun: nothing reaches the client any more."""
+        ...

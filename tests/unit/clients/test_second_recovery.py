@@ -1,0 +1,267 @@
+"""Positions, recovery and history of the second generation, row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from realtime.node.node import Node
+from tests.conftest import connection_token
+from tests.unit.clients.conftest import Connect
+from tests.unit.clients.second_parts import SecondConnection
+from tests.unit.node.node_parts import publish
+from tests.unit.parts import turns
+
+TWO_KEPT = {"history_size": 2}
+FEW = {"client_recovery_max_publication_limit": 2, "client_history_max_publication_limit": 3}
+
+
+async def publish_to(node: Node, channel: str, number: int) -> str:
+    """Publish 1, 2, ...; returns the epoch."""
+    options = node.config.options_of_namespace(channel.partition(":")[0] if ":" in channel else "")
+    assert options is not None
+    for value in range(1, number + 1):
+        await publish(node, options, value, channel)
+    return (await node.broker.position(channel)).epoch
+
+
+def offsets(result: dict[str, Any]) -> list[int]:
+    return [publication["offset"] for publication in result.get("publications", [])]
+
+
+# recovery: 5 and 6 of 6 publications are kept
+
+
+@pytest.mark.parametrize("options", [TWO_KEPT], indirect=True)
+@pytest.mark.parametrize(
+    ("since", "epoch", "recovered", "publications", "offset"),
+    [
+        pytest.param(6, "right", True, [], 6, id="nothing missed"),
+        pytest.param(4, "right", True, [5, 6], 4, id="all that is kept"),
+        pytest.param(5, "right", True, [6], 5, id="one"),
+        pytest.param(3, "right", False, [], 6, id="gap"),
+        pytest.param(0, "right", False, [], 6, id="from the beginning"),
+        pytest.param(7, "right", False, [], 6, id="one too far"),
+        pytest.param(100, "right", False, [], 6, id="too far"),
+        pytest.param(5, "wrong", False, [], 6, id="another epoch"),
+        pytest.param(6, "wrong", False, [], 6, id="another epoch, at the top"),
+        pytest.param(5, "", True, [6], 5, id="no epoch"),
+        pytest.param(6, "", True, [], 6, id="no epoch, at the top"),
+    ],
+)
+async def test_recovery(
+    connect: Connect,
+    second_node: Node,
+    since: int,
+    epoch: str,
+    recovered: bool,
+    publications: list[int],
+    offset: int,
+) -> None:
+    current = await publish_to(second_node, "a", 6)
+    connection = await connect()
+
+    result = await connection.call(
+        "subscribe",
+        channel="a",
+        recover=True,
+        offset=since,
+        epoch=current if epoch == "right" else epoch,
+    )
+
+    assert result["was_recovering"] is True
+    assert result.get("recovered", False) is recovered
+    assert (offsets(result), result.get("offset", 0)) == (publications, offset)
+    assert (result["epoch"], result["recoverable"], result["positioned"]) == (current, True, True)
+
+
+@pytest.mark.parametrize(("since", "recovered"), [(6, True), (5, False)])
+async def test_recovery_from_removed_history(
+    connect: Connect, second_node: Node, since: int, recovered: bool
+) -> None:
+    epoch = await publish_to(second_node, "a", 6)
+    await second_node.broker.remove_history("a")
+    connection = await connect()
+
+    result = await connection.call(
+        "subscribe", channel="a", recover=True, offset=since, epoch=epoch
+    )
+
+    assert (result.get("recovered", False), offsets(result)) == (recovered, [])
+    assert result["offset"] == 6
+
+
+@pytest.mark.parametrize(("epoch", "recovered"), [("", True), ("wrong", False)])
+async def test_recovery_of_a_channel_without_publications(
+    connect: Connect, epoch: str, recovered: bool
+) -> None:
+    connection = await connect()
+
+    result = await connection.call("subscribe", channel="a", recover=True, epoch=epoch)
+
+    assert result.get("recovered", False) is recovered
+    assert "offset" not in result
+
+
+async def test_position_without_recovery_asked_for(connect: Connect, second_node: Node) -> None:
+    epoch = await publish_to(second_node, "a", 6)
+    connection = await connect()
+
+    result = await connection.call("subscribe", channel="a")
+
+    assert result == {"recoverable": True, "epoch": epoch, "offset": 6, "positioned": True}
+
+
+@pytest.mark.parametrize("options", [FEW], indirect=True)
+async def test_more_than_the_limit_is_not_recovered(connect: Connect, second_node: Node) -> None:
+    epoch = await publish_to(second_node, "a", 3)
+    connection = await connect()
+
+    result = await connection.call("subscribe", channel="a", recover=True, epoch=epoch)
+
+    assert (result.get("recovered", False), offsets(result), result["offset"]) == (False, [], 3)
+
+
+async def test_error_in_place_of_a_new_beginning_for_who_asks(
+    connect: Connect, second_node: Node
+) -> None:
+    await publish_to(second_node, "a", 3)
+    connection = await connect()
+    wrong = {"channel": "a", "recover": True, "epoch": "wrong"}
+
+    assert await connection.call("subscribe", **wrong, flag=3) == {"error": 112}
+    assert "a" not in connection.client.session.subscriptions
+    assert "error" not in await connection.call("subscribe", **wrong, flag=1)
+
+
+async def test_live_publications_continue_what_was_recovered(
+    connect: Connect, second_node: Node
+) -> None:
+    epoch = await publish_to(second_node, "a", 2)
+    connection = await connect()
+
+    result = await connection.call("subscribe", channel="a", recover=True, offset=1, epoch=epoch)
+    await publish_to(second_node, "a", 1)
+    await turns()
+
+    assert offsets(result) == [2]
+    assert [push["pub"]["offset"] for push in connection.pushed if "pub" in push] == [3]
+
+
+async def test_server_side_subscription_recovers(connect: Connect, second_node: Node) -> None:
+    epoch = await publish_to(second_node, "a", 2)
+    connection = SecondConnection(second_node)
+
+    result = await connection.call(
+        "connect",
+        token=connection_token("17", channels=["a"]),
+        subs={"a": {"recover": True, "offset": 1, "epoch": epoch}},
+    )
+
+    sub = result["subs"]["a"]
+    assert (sub["recovered"], offsets(sub), sub["offset"]) == (True, [2], 1)
+
+
+# what a client may ask for
+
+
+@pytest.mark.parametrize(
+    ("channel", "asks", "result"),
+    [
+        ("plain:a", {}, set()),
+        ("plain:a", {"positioned": True, "recoverable": True}, set()),
+        ("plain:a", {"recover": True}, {"was_recovering"}),
+        ("hidden:a", {"recoverable": True}, set()),
+        ("asking:a", {}, set()),
+        ("asking:a", {"positioned": True}, {"positioned", "epoch"}),
+        ("asking:a", {"recoverable": True}, {"positioned", "recoverable", "epoch"}),
+        ("kept:a", {"recoverable": True}, {"positioned", "recoverable", "epoch"}),
+        ("kept:a", {"recover": True, "epoch": ""}, {"was_recovering"}),
+    ],
+)
+async def test_position_is_given_to_who_asks_and_may_have_it(
+    connect: Connect, channel: str, asks: dict[str, Any], result: set[str]
+) -> None:
+    connection = await connect()
+
+    assert set(await connection.call("subscribe", channel=channel, **asks)) == result
+
+
+async def test_subscriber_without_a_position_goes_on_beside_one_with_a_position(
+    connect: Connect, second_node: Node
+) -> None:
+    plain, positioned = await connect(), await connect()
+    await plain.call("subscribe", channel="kept:a")
+    await publish_to(second_node, "kept:a", 1)
+    await positioned.call("subscribe", channel="kept:a", positioned=True)
+    await publish_to(second_node, "kept:a", 2)
+    await turns()
+
+    assert [push["pub"]["offset"] for push in plain.pushed] == [1, 2, 3]
+    assert [push["pub"]["offset"] for push in positioned.pushed] == [2, 3]
+    assert not plain.client.session.has_position("kept:a")
+
+
+# history: all of 4 publications are kept
+
+
+@pytest.mark.parametrize(
+    ("asks", "expected"),
+    [
+        ({}, []),
+        ({"limit": 0, "since": {"offset": 2}}, []),
+        ({"limit": -1}, [1, 2, 3, 4]),
+        ({"limit": 2}, [1, 2]),
+        ({"limit": -1, "since": {"offset": 2, "epoch": "E"}}, [3, 4]),
+        ({"limit": -1, "since": {"offset": 2}}, [3, 4]),
+        ({"limit": 1, "since": {"offset": 2}}, [3]),
+        ({"limit": 2, "reverse": True}, [4, 3]),
+        ({"limit": -1, "since": {"offset": 3, "epoch": "E"}, "reverse": True}, [2, 1]),
+        ({"limit": -1, "since": {"offset": 1}, "reverse": True}, []),
+        ({"limit": -1, "since": {"offset": 9}}, []),
+    ],
+)
+async def test_history(
+    connect: Connect, second_node: Node, asks: dict[str, Any], expected: list[int]
+) -> None:
+    epoch = await publish_to(second_node, "a", 4)
+    connection = await connect()
+    await connection.call("subscribe", channel="a")
+    if asks.get("since", {}).get("epoch"):
+        asks = asks | {"since": asks["since"] | {"epoch": epoch}}
+
+    result = await connection.call("history", channel="a", **asks)
+
+    assert offsets(result) == expected
+    assert (result["epoch"], result["offset"]) == (epoch, 4)
+
+
+@pytest.mark.parametrize(
+    ("asks", "error"),
+    [
+        ({"since": {"offset": 2, "epoch": "wrong"}}, 112),
+        ({"limit": -1, "since": {"offset": 2, "epoch": "wrong"}}, 112),
+        ({"limit": -1, "since": {"offset": 0}, "reverse": True}, 107),
+    ],
+)
+async def test_history_that_cannot_be_read(
+    connect: Connect, second_node: Node, asks: dict[str, Any], error: int
+) -> None:
+    await publish_to(second_node, "a", 4)
+    connection = await connect()
+    await connection.call("subscribe", channel="a")
+
+    assert await connection.call("history", channel="a", **asks) == {"error": error}
+
+
+@pytest.mark.parametrize("options", [FEW], indirect=True)
+@pytest.mark.parametrize("limit", [-1, 100])
+async def test_history_is_cut_at_the_limit(connect: Connect, second_node: Node, limit: int) -> None:
+    await publish_to(second_node, "a", 5)
+    connection = await connect()
+    await connection.call("subscribe", channel="a")
+
+    result = await connection.call("history", channel="a", limit=limit)
+
+    assert offsets(result) == [1, 2, 3]

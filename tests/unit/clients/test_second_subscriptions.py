@@ -1,0 +1,316 @@
+"""Subscriptions of the second generation: rights, results, joins and leaves, and how they end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from realtime.node.node import Node
+from tests.conftest import connection_token, subscription_token
+from tests.unit.clients.conftest import Connect
+from tests.unit.clients.second_parts import SecondConnection
+from tests.unit.node.node_parts import Connection, publish
+from tests.unit.parts import Clock, data, eventually, turns
+
+INVALID_TOKEN, BAD_REQUEST, CHANNEL_LIMIT = 3500, 3501, 3505
+EXPIRED, INSUFFICIENT_STATE = 3006, 3010
+SUB_CLOSE_DELAY = 25
+THREE_CHANNELS = {"client_channel_limit": 3}
+
+
+# rights
+
+
+@pytest.mark.parametrize(
+    ("channel", "error"),
+    [
+        ("a" * 256, 107),
+        ("unknown:a", 102),
+        ("été", 107),
+        ("$a", 103),
+        ("a#18", 103),
+        ("ours:a", 103),
+    ],
+    ids=["too long", "namespace", "not ASCII", "private", "another user's", "server side"],
+)
+async def test_subscribe_that_is_refused(connect: Connect, channel: str, error: int) -> None:
+    connection = await connect()
+
+    assert await connection.call("subscribe", channel=channel) == {"error": error}
+
+
+async def test_subscribe_to_an_own_channel(connect: Connect) -> None:
+    connection = await connect()
+
+    assert await connection.call("subscribe", channel="plain:a#17") == {}
+
+
+@pytest.mark.parametrize("options", [{"client_channel_limit": 1}], indirect=True)
+async def test_second_subscription_is_refused_before_the_limit(connect: Connect) -> None:
+    connection = await connect()
+    await connection.call("subscribe", channel="plain:a")
+
+    assert await connection.call("subscribe", channel="plain:a") == {"error": 105}
+    assert await connection.call("subscribe", channel="plain:b") == {"error": 106}
+
+
+async def test_filter_is_refused(connect: Connect) -> None:
+    connection = await connect()
+    leaf = {"key": "a", "cmp": "eq", "val": "1"}
+
+    assert await connection.call("subscribe", channel="plain:a", tf=leaf) == {"error": 107}
+
+
+@pytest.mark.parametrize("channel", ["$a", "plain:a", "ours:a", "plain:a#18"])
+async def test_token_opens_any_channel(connect: Connect, channel: str) -> None:
+    connection = await connect()
+    token = subscription_token(connection.client.id, channel, info={"a": 1}, ttl=60)
+
+    result = await connection.call("subscribe", channel=channel, token=token)
+
+    assert result["expires"] is True
+    assert 55 < result["ttl"] <= 60
+    info = connection.client.info_in(channel).chan_info
+    assert info is not None
+    assert info.json == b'{"a":1}'
+
+
+async def test_invalid_token_is_an_error_and_another_client_s_one_closes(connect: Connect) -> None:
+    connection, other = await connect(), await connect()
+
+    assert await connection.call("subscribe", channel="$a", token="x.y.z") == {"error": 103}
+    expired = subscription_token(connection.client.id, "$a", ttl=-5)
+    assert await connection.call("subscribe", channel="$a", token=expired) == {"error": 109}
+    theirs = subscription_token(other.client.id, "$a")
+    await connection.call("subscribe", channel="$a", token=theirs)
+    await turns()
+
+    assert connection.closes == [INVALID_TOKEN]
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "expected"),
+    [
+        ("publish", {"channel": "open:a", "data": 1}, {}),
+        ("publish", {"channel": "open:a", "data": None}, {}),
+        ("publish", {"channel": "open:a"}, {"error": 107}),
+        ("publish", {"channel": "plain:a", "data": 1}, {"error": 103}),
+        ("publish", {"channel": "unknown:a", "data": 1}, {"error": 102}),
+        ("publish", {"channel": "open:" + "a" * 300, "data": 1}, {}),
+        ("presence", {"channel": "plain:a"}, {"error": 108}),
+        ("presence", {"channel": "hidden:a"}, {"error": 103}),
+        ("presence", {"channel": "unknown:a"}, {"error": 102}),
+        ("presence_stats", {"channel": "a"}, {"error": 103}),
+        ("history", {"channel": "plain:a"}, {"error": 108}),
+        ("history", {"channel": "hidden:a"}, {"error": 103}),
+        ("rpc", {"method": "nope"}, {"error": 108}),
+        ("unsubscribe", {"channel": "never"}, {}),
+        ("sub_refresh", {"channel": "never"}, {"error": 103}),
+    ],
+)
+async def test_other_commands(
+    connect: Connect, method: str, params: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    connection = await connect()
+
+    assert await connection.call(method, **params) == expected
+    assert connection.closes == []
+
+
+# server-side subscriptions
+
+
+@pytest.mark.parametrize("options", [THREE_CHANNELS], indirect=True)
+async def test_too_many_server_side_channels_close(connect: Connect, second_node: Node) -> None:
+    await connect(channels=["plain:1", "plain:2", "plain:3"])
+    connection = SecondConnection(second_node)
+
+    token = connection_token("17", channels=[f"plain:{number}" for number in range(4)])
+    await connection.call("connect", token=token)
+    await turns()
+
+    assert connection.closes == [CHANNEL_LIMIT]
+
+
+async def test_connect_also_subscribes_to_what_the_client_asks_for_and_may_have(
+    second_node: Node,
+) -> None:
+    connection = SecondConnection(second_node)
+    names = ["plain:a", "$private", "ours:a", "plain:b#18", "été", "plain:none", "plain:c#17"]
+    subs: dict[str, object] = {name: {} for name in names} | {"plain:none": None}
+
+    result = await connection.call("connect", token=connection_token("17"), subs=subs)
+
+    assert set(result["subs"]) == {"plain:a", "plain:c#17"}
+
+
+async def test_asking_for_an_unknown_namespace_closes(second_node: Node) -> None:
+    connection = SecondConnection(second_node)
+
+    await connection.call("connect", token=connection_token("17"), subs={"unknown:a": {}})
+    await turns()
+
+    assert connection.closes == [BAD_REQUEST]
+
+
+async def test_client_may_leave_a_server_side_channel(connect: Connect) -> None:
+    connection = await connect(channels=["plain:a"])
+
+    assert await connection.call("subscribe", channel="plain:a") == {"error": 105}
+    assert await connection.call("unsubscribe", channel="plain:a") == {}
+    assert await connection.call("subscribe", channel="plain:a") == {}
+
+
+# refresh
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "closes"),
+    [
+        ((), (), []),
+        (("plain:a",), ("plain:a",), []),
+        (("plain:a",), ("plain:a", "plain:b"), [INSUFFICIENT_STATE]),
+        (("plain:a", "plain:b"), ("plain:a",), [INSUFFICIENT_STATE]),
+    ],
+)
+async def test_refresh_with_other_channels_has_the_client_come_back(
+    connect: Connect, before: tuple[str, ...], after: tuple[str, ...], closes: list[int]
+) -> None:
+    connection = await connect(channels=before)
+    await connection.call("subscribe", channel="plain:own")
+
+    await connection.call("refresh", token=connection_token("17", channels=after, ttl=60))
+    await turns()
+
+    assert connection.closes == closes
+
+
+async def test_refresh_with_an_expired_token_closes(connect: Connect) -> None:
+    connection = await connect()
+
+    await connection.call("refresh", token=connection_token("17", ttl=-5))
+    await turns()
+
+    assert connection.closes == [3005]
+
+
+# joins and leaves
+
+
+async def test_joins_and_leaves_where_they_are_forced(connect: Connect) -> None:
+    first, second = await connect(), await connect()
+    await first.call("subscribe", channel="a")
+    await second.call("subscribe", channel="a")
+    await second.call("unsubscribe", channel="a")
+    await turns()
+
+    assert first.kinds("a") == ["join", "join", "leave"]
+    assert second.kinds("a") == ["join"], "its own join, and not its own leave"
+
+
+async def test_joins_and_leaves_for_those_who_ask(connect: Connect) -> None:
+    asking, other = await connect(), await connect()
+    await asking.call("subscribe", channel="asking:a", join_leave=True)
+    await other.call("subscribe", channel="asking:a")
+    await other.call("unsubscribe", channel="asking:a")
+    await turns()
+
+    assert asking.kinds("asking:a") == ["join", "join", "leave"]
+    assert other.kinds("asking:a") == []
+
+
+async def test_both_generations_see_each_other(connect: Connect, second_node: Node) -> None:
+    first = Connection(second_node)
+    await first.say(1, 0, token=connection_token("16"))
+    await first.subscribe("a")
+    second = await connect()
+
+    await second.call("subscribe", channel="a")
+    await second_node.publish("a", data("1"), second_node.config.channel)
+    present = await second.call("presence", channel="a")
+    await second.call("unsubscribe", channel="a")
+    await turns()
+
+    assert set(present["presence"]) == {first.client.id, second.client.id}
+    kinds = [message["result"].get("type", 0) for message in first.messages if "id" not in message]
+    assert kinds == [1, 1, 0, 2]
+    assert second.kinds("a") == ["join", "pub"]
+
+
+# ends
+
+
+async def test_server_unsubscribes_with_a_code(connect: Connect, second_node: Node) -> None:
+    connection = await connect()
+    await connection.call("subscribe", channel="plain:a")
+
+    await second_node.unsubscribe_user("17", "plain:a")
+    await second_node.unsubscribe_user("17", "plain:never")
+    await turns()
+
+    ending = {"code": 2000, "reason": "server unsubscribe"}
+    assert connection.pushed == [
+        {"channel": "plain:a", "unsubscribe": ending},
+        {"channel": "plain:never", "unsubscribe": ending},
+    ]
+
+
+async def test_expired_subscription_ends_alone_and_can_be_made_again(
+    connect: Connect, clock: Clock
+) -> None:
+    connection = await connect()
+    token = subscription_token(connection.client.id, "$a", ttl=60)
+    await connection.call("subscribe", channel="$a", token=token)
+    await connection.call("subscribe", channel="plain:b")
+
+    await clock.advance(61 + SUB_CLOSE_DELAY)
+    await turns(20)
+
+    assert {"code": 2501, "reason": "subscription expired"} in [
+        push.get("unsubscribe") for push in connection.pushed
+    ]
+    assert connection.closes == []
+    assert set(connection.client.session.subscriptions) == {"plain:b"}
+    again = subscription_token(connection.client.id, "$a", ttl=60)
+    assert "error" not in await connection.call("subscribe", channel="$a", token=again)
+
+
+async def test_expired_subscription_of_the_first_generation_ends_the_connection(
+    second_node: Node, clock: Clock
+) -> None:
+    connection = Connection(second_node)
+    await connection.say(1, 0, token=connection_token("17"))
+    token = subscription_token(connection.client.id, "$a", ttl=60)
+    await connection.say(2, 1, channel="$a", token=token)
+
+    await clock.advance(61 + SUB_CLOSE_DELAY)
+    await turns(20)
+
+    assert connection.closes == [EXPIRED]
+
+
+async def test_lost_position_ends_subscriptions_and_in_the_first_generation_connections(
+    connect: Connect, second_node: Node
+) -> None:
+    first = Connection(second_node)
+    await first.say(1, 0, token=connection_token("16"))
+    await first.subscribe("a")
+    client_side, server_side = await connect(), await connect(channels=["a"])
+    await client_side.call("subscribe", channel="a")
+    options = second_node.config.channel
+
+    await second_node.broker.unsubscribe("a")
+    for number in range(20):
+        await publish(second_node, options, number)
+    await second_node.broker.remove_history("a")
+    await second_node.broker.subscribe("a")
+    await publish(second_node, options, 20)
+    await eventually(lambda: "unsubscribe" in client_side.kinds("a"))
+    await turns(20)
+
+    assert client_side.pushed[-1]["unsubscribe"] == {"code": 2500, "reason": "insufficient state"}
+    assert client_side.closes == []
+    assert (server_side.closes, first.closes) == ([INSUFFICIENT_STATE], [INSUFFICIENT_STATE])
+    assert await client_side.call("subscribe", channel="a")
+    assert client_side.client.session.has_position("a")
