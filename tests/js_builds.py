@@ -21,12 +21,13 @@ class Build:
     as_in_browsers: bool = False
     """Without the package `long`, whose zero is true: 2.7 takes that for an offset, and
     leaves recovered publications in the order of seq and gen, newest first."""
+    generation: int = 1
     sockjs: str = ""
     """The transport of `sockjs-client` it runs on; without one, a WebSocket of its own."""
 
     @property
     def protobuf(self) -> bool:
-        return self.module.endswith(".protobuf.js")
+        return self.module.endswith((".protobuf.js", "/protobuf"))
 
     @property
     def transport(self) -> str:
@@ -37,7 +38,8 @@ class Build:
         """Where it connects to; `socket` is the URL of the WebSocket endpoint."""
         if self.sockjs:
             return socket.replace("ws", "http", 1).removesuffix("websocket") + "sockjs"
-        return socket + "?format=protobuf" if self.protobuf else socket
+        # later clients offer a subprotocol
+        return socket + "?format=protobuf" if self.protobuf and self.generation == 1 else socket
 
 
 JSON = Build("json", "centrifuge/dist/centrifuge.js", use_offset=True)

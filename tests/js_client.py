@@ -135,8 +135,8 @@ class Driver:
         `page`: `origin` and `cookie` of the page it runs in. It asks for tokens over HTTP
         then, as it does by default, and not the test.
         """
-        client = JsClient(self, f"client {len(self._clients) + 1}", build)
-        self._clients[client.name] = client
+        client = JsClient(self, self.new_name(), build)
+        self.add(client)
         await client.call(
             "create",
             module=build.module,
@@ -147,6 +147,14 @@ class Driver:
             options=RETRY | (SOCKJS if build.sockjs else {}) | options,
         )
         return client
+
+    def new_name(self) -> str:
+        """Return a name for one more client."""
+        return f"client {len(self._clients) + 1}"
+
+    def add(self, client: JsClient) -> None:
+        """Take what the process tells about a client."""
+        self._clients[client.name] = client
 
     async def call(self, client: str, action: str, params: dict[str, Any]) -> Any:
         """Run one command; returns its result.

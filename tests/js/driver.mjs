@@ -16,6 +16,8 @@ import { createInterface } from 'node:readline';
 
 import { WebSocket } from 'ws';
 
+import * as next from './next.mjs';
+
 const require = createRequire(import.meta.url);
 
 // protobufjs uses this package where it finds it; browsers have none
@@ -189,6 +191,15 @@ const ACTIONS = {
   answer: (client, { number, response }) => client.questions.get(number)(response),
 };
 
+function make(name, write, params) {
+  if (params.generation !== 2) {
+    return new Driven(name, write, params);
+  }
+  const counts = { opened: 0, sent: 0, received: 0, protocol: null };
+  const websocket = { counts, made: countingWebSocket(counts) };
+  return new next.Driven(name, { write, plain, require, websocket }, params);
+}
+
 class Conversation {
   constructor(socket) {
     this.clients = new Map();
@@ -209,14 +220,16 @@ class Conversation {
   async run({ id, client, action, params }) {
     try {
       if (action === 'create') {
-        this.clients.set(client, new Driven(client, this.write, params));
+        this.clients.set(client, make(client, this.write, params));
         this.write({ reply: id, result: null });
         return;
       }
-      const result = await ACTIONS[action](this.clients.get(client), params);
+      const driven = this.clients.get(client);
+      const actions = driven instanceof next.Driven ? next.ACTIONS : ACTIONS;
+      const result = await actions[action](driven, params);
       this.write({ reply: id, result: plain(result) ?? null });
     } catch (error) {
-      if (error instanceof Error) {
+      if (error instanceof Error && error.code === undefined) {
         throw error; // a mistake of ours or the client's: end loudly
       }
       this.write({ reply: id, error: { code: error.code, message: error.message } });

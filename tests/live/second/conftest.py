@@ -1,0 +1,68 @@
+"""Fixtures of the tests with published clients of the second generation: one server for all."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.js_builds import BUILDS, Build
+from tests.js_client import Driver, FindNode, open_driver
+from tests.js_next import NextClient, open_next
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+pytest_plugins = ["tests.js_fixtures"]
+
+KEPT = 5
+OPTIONS: dict[str, Any] = {
+    "v3_use_offset": True,
+    "client_expired_close_delay": 1,
+    "client_expired_sub_close_delay": 1,
+    "ping_interval": 8,
+    "pong_timeout": 7,
+    "namespaces": [
+        {
+            "name": "chat",
+            "publish": True,
+            "presence": True,
+            "join_leave": True,
+            "history_size": KEPT,
+            "history_lifetime": 300,
+            "history_recover": True,
+        },
+        {"name": "plain"},
+        {"name": "asking", "history_size": KEPT, "history_lifetime": 300},
+    ],
+}
+
+OpenNext = Callable[..., Awaitable[NextClient]]
+
+
+@pytest.fixture
+def server(serve: Callable[..., Server]) -> Server:
+    """The server of all tests with clients of the second generation."""
+    return serve(**OPTIONS)
+
+
+@pytest.fixture
+async def next_driver(node_process: FindNode) -> AsyncIterator[Driver]:
+    """Holds this test's clients, of both generations."""
+    async with open_driver(node_process(BUILDS[0])) as opened:
+        yield opened
+
+
+@pytest.fixture
+def connect_next(next_driver: Driver, server: Server) -> OpenNext:
+    """Connect a client: `await connect_next(JSON_5, user="17")`. `through` is a proxy."""
+
+    async def connect_next(
+        build: Build, *, through: TcpProxy | None = None, **options: Any
+    ) -> NextClient:
+        url = server.socket if through is None else through.url
+        client = await open_next(next_driver, build, url, **options)
+        await client.connect()
+        return client
+
+    return connect_next

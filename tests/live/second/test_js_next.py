@@ -1,0 +1,237 @@
+"""The published JavaScript clients of the second generation, unmodified, at one server."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import connection_token
+from tests.js_builds import BUILDS as FIRST_BUILDS
+from tests.js_builds import JSON, Build
+from tests.js_client import Driver
+from tests.js_next import JSON_5, NEXT_BUILDS, PROTOBUF_5, SOCKJS_5, NextClient, away, open_next
+from tests.live.second.conftest import KEPT, OpenNext
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+every_build = pytest.mark.parametrize("build", NEXT_BUILDS, ids=[b.name for b in NEXT_BUILDS])
+both_formats = pytest.mark.parametrize("build", [JSON_5, PROTOBUF_5], ids=["json", "protobuf"])
+
+
+@pytest.mark.parametrize(
+    "build", [*NEXT_BUILDS, SOCKJS_5], ids=[b.name for b in (*NEXT_BUILDS, SOCKJS_5)]
+)
+async def test_subscribes_publishes_and_asks(
+    connect_next: OpenNext, build: Build, unique: str
+) -> None:
+    client = await connect_next(build)
+    channel = f"chat:{unique}"
+
+    context = await client.subscribe(channel)
+    await client.call("publish", channel=channel, data={"text": "hi"})
+
+    assert (context["recoverable"], context["positioned"]) == (True, True)
+    assert await client.publication(channel) == {"text": "hi"}
+    presence = await client.call("presence", channel=channel)
+    assert presence["clients"][client.id]["user"] == "17"
+    stats = await client.call("presenceStats", channel=channel)
+    assert (stats["numClients"], stats["numUsers"]) == (1, 1)
+    history = await client.call("history", channel=channel, options={"limit": 10})
+    assert [p["data"] for p in history["publications"]] == [{"text": "hi"}]
+    assert history["offset"] == 1
+    await client.call("send", data={"ignored": True})
+    await client.call("unsubscribe", channel=channel)
+    assert (await client.event("unsubscribed", channel))["code"] == 0
+
+
+@pytest.mark.parametrize("build", [JSON_5, PROTOBUF_5], ids=["json", "protobuf"])
+async def test_subscriptions_of_the_first_frame_are_answered(
+    next_driver: Driver, server: Server, build: Build, unique: str
+) -> None:
+    client = await open_next(next_driver, build, server.socket)
+    await client.begin_to_subscribe(f"chat:{unique}")
+    await client.begin_to_subscribe("nowhere:a")
+
+    await client.connect()
+
+    await client.event("subscribed", f"chat:{unique}")
+    assert (await client.event("unsubscribed", "nowhere:a"))["code"] == 102
+
+
+@every_build
+async def test_recovers_what_it_missed(
+    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
+) -> None:
+    client = await connect_next(build, through=proxy)
+    channel = f"chat:{unique}"
+    await client.subscribe(channel)
+    server.publish(channel, 1)
+    assert await client.publication(channel) == 1
+
+    async with away(client, proxy):
+        for value in (2, 3, 4):
+            server.publish(channel, value)
+    await client.recovered(channel)
+    server.publish(channel, 5)
+
+    assert await client.publications(channel, 4) == [2, 3, 4, 5]
+    await client.settle()
+    assert client.unread("publication", channel) == []
+
+
+@both_formats
+async def test_more_missed_than_kept_is_not_recovered(
+    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
+) -> None:
+    client = await connect_next(build, through=proxy)
+    channel = f"chat:{unique}"
+    await client.subscribe(channel)
+    server.publish(channel, 0)
+    await client.publication(channel)
+
+    async with away(client, proxy):
+        for value in range(KEPT + 1):
+            server.publish(channel, value)
+    context = await client.event("subscribed", channel)
+    server.publish(channel, "after")
+
+    assert (context["wasRecovering"], context["recovered"]) == (True, False)
+    assert await client.publication(channel) == "after"
+
+
+@both_formats
+async def test_asks_for_recovery_where_it_may_read_history(
+    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
+) -> None:
+    client = await connect_next(build, through=proxy)
+    channel = f"asking:{unique}"
+    await client.subscribe(channel, recoverable=True)
+    server.publish(channel, 1)
+    await client.publication(channel)
+
+    async with away(client, proxy):
+        server.publish(channel, 2)
+    await client.recovered(channel)
+
+    assert await client.publication(channel) == 2
+
+
+@both_formats
+async def test_server_side_channels_recover(
+    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
+) -> None:
+    channel = f"chat:{unique}"
+    client = await connect_next(
+        build, through=proxy, token=connection_token("17", channels=[channel])
+    )
+    await client.event("subscribed", channel)
+    server.publish(channel, 1)
+    assert await client.publication(channel) == 1
+
+    async with away(client, proxy):
+        server.publish(channel, 2)
+    await client.recovered(channel)
+
+    assert await client.publication(channel) == 2
+
+
+async def test_pings_are_answered(connect_next: OpenNext) -> None:
+    clients = [await connect_next(build) for build in (JSON_5, PROTOBUF_5)]
+    before = [(await client.call("socket"))["sent"] for client in clients]
+
+    for client, sent in zip(clients, before, strict=True):
+        while (await client.call("socket"))["sent"] == sent:
+            pass  # the driver answers each time; the client sends nothing but its pong
+
+    for client in clients:
+        await client.settle()
+        assert client.unread("disconnected") == []
+
+
+async def test_subscription_goes_on_with_a_new_token(connect_next: OpenNext) -> None:
+    client = await connect_next(JSON_5)
+    await client.begin_to_subscribe("$plain:a", asksToken=True)
+    await client.grant_next(ttl=3)
+    await client.event("subscribed", "$plain:a")
+
+    await client.grant_next(ttl=60)
+
+    await client.settle()
+    assert client.unread("unsubscribed", "$plain:a") == []
+
+
+@both_formats
+async def test_server_unsubscribes_and_disconnects(
+    connect_next: OpenNext, server: Server, build: Build, unique: str
+) -> None:
+    client = await connect_next(build, user=unique)
+    await client.subscribe("plain:a")
+
+    assert server.api("unsubscribe", user=unique, channel="plain:a") == {"result": {}}
+    assert (await client.event("unsubscribed", "plain:a"))["code"] == 2000
+    assert server.api("disconnect", user=unique) == {"result": {}}
+
+    context = await client.event("disconnected")
+    assert (context["code"], context["reason"]) == (3503, "force disconnect")
+
+
+@both_formats
+async def test_refusals(connect_next: OpenNext, build: Build) -> None:
+    client = await connect_next(build)
+
+    assert await client.refused("nowhere:a") == (102, "unknown channel")
+    assert await client.refused("$plain:a") == (103, "permission denied")
+    code, _ = await client.error("publish", channel="plain:a", data=1)
+    assert code == 103
+
+
+@both_formats
+async def test_wrong_token_ends_for_good(next_driver: Driver, server: Server, build: Build) -> None:
+    client = await open_next(next_driver, build, server.socket, token="x.y.z")
+    await client.call("connect")
+
+    context = await client.event("disconnected")
+
+    assert (context["code"], context["reason"]) == (3500, "invalid token")
+
+
+# both generations in one channel
+
+
+@pytest.mark.parametrize("first", [FIRST_BUILDS[0], FIRST_BUILDS[1]], ids=["json", "protobuf"])
+@pytest.mark.parametrize("second", [JSON_5, PROTOBUF_5], ids=["json", "protobuf"])
+async def test_both_generations_share_a_channel(
+    next_driver: Driver,
+    connect_next: OpenNext,
+    server: Server,
+    first: Build,
+    second: Build,
+    unique: str,
+) -> None:
+    channel = f"chat:{unique}"
+    old = await next_driver.client(first, server.socket, token=connection_token("16"))
+    await old.connect()
+    await old.subscribe(channel)
+    new: NextClient = await connect_next(second)
+    await new.subscribe(channel)
+
+    assert (await old.event("join", channel))["info"]["client"] == old.id
+    assert (await old.event("join", channel))["info"]["client"] == new.id
+    await old.publish(channel, {"from": "old"})
+    await new.call("publish", channel=channel, data={"from": "new"})
+    for client in (old, new):
+        assert await client.publications(channel, 2) == [{"from": "old"}, {"from": "new"}]
+    assert set((await old.call("presence", channel=channel))["presence"]) == {old.id, new.id}
+    assert set((await new.call("presence", channel=channel))["clients"]) == {old.id, new.id}
+
+    await old.call("unsubscribe", channel=channel)
+    assert (await new.event("leave", channel))["info"]["client"] == old.id
+
+
+async def test_client_of_the_first_generation_stays_as_it_was(
+    next_driver: Driver, server: Server
+) -> None:
+    old = await next_driver.client(JSON, server.socket, token=connection_token("16"))
+
+    await old.connect()
+
+    await old.settle()
