@@ -42,6 +42,7 @@ from realtime.transports.servers import daphne, granian, signals, uvicorn_heads
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS
 from realtime.transports.sockjs.websocket import SockJSConsumer
+from realtime.transports.streaming.application import BODY_MAX_BYTES, Streaming, serves
 from realtime.transports.websocket import WebSocketConsumer, deny
 
 logger = logging.getLogger("realtime.asgi")
@@ -115,6 +116,7 @@ class _Application:
         self._serves_only_http = isinstance(django, ASGIHandler)
         self._websocket = websocket or (None if self._serves_only_http else django)
         self._sockjs = SockJS(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        self._streaming = Streaming()
         self._api = api
         self._freeze_gc = settle_heap
         # then the root path may be one that a client sent
@@ -153,11 +155,13 @@ class _Application:
                 if (name := _method_name(path, api)) is not None:
                     await _serve_method(node, name, Exchange(scope, receive, send))
                     return
-            if _is_sockjs(path, config):
+            is_sockjs = _is_sockjs(path, config)
+            if is_sockjs or serves(path, config):
                 if node is None:
                     await _respond(Exchange(scope, receive, send), _UNAVAILABLE)
                 else:
-                    await self._sockjs(node, scope, receive, send)
+                    serve = self._sockjs if is_sockjs else self._streaming
+                    await serve(node, scope, receive, send)
                 return
         await self._django(scope, receive, send)
 
@@ -178,6 +182,8 @@ class _Application:
                 return http_v2.refuse(config, _head(scope)), limit
         if _is_sockjs(path, config):
             return None, settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        if serves(path, config):
+            return None, BODY_MAX_BYTES
         return None, config.site_body_max_size or None
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -39,6 +39,7 @@ ROOMS = (
     "realtime.tokens",
     # the trip of a message: clients come in at the top, publishers and the site below them
     "realtime.transports.sockjs",
+    "realtime.transports.streaming",
     "realtime.transports.emulation",
     "realtime.transports.websocket",
     "realtime.transports.servers",

@@ -366,6 +366,8 @@ class Client:
             # hangs, the client does not wait for it
             await asyncio.sleep(0)
             if disconnect is not None:
+                if self.transport.ends_with_push and (push := self.codec.disconnect(disconnect)):
+                    self.push(push)
                 self.outbox.flush()
                 await self.transport.close(*self.codec.closing(disconnect))
             # publications still come while the client leaves, and no one is there to read them

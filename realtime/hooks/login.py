@@ -93,7 +93,7 @@ class Logins:
         key = _cookie(caller.handshake)
         if not key:
             return None
-        if not self._trusts(caller.handshake):
+        if not self.trusts(caller.handshake):
             logger.warning(
                 "Ignored a login session: the page has the origin %r, and the host of the service"
                 " is %r. If both are this site, let the reverse proxy pass Host on, or set"
@@ -148,7 +148,7 @@ class Logins:
             Whether the session is valid is not checked.
         """
         key = _cookie(handshake)
-        if not key or not self._trusts(handshake):
+        if not key or not self.trusts(handshake):
             return ""
         store = import_module(settings.SESSION_ENGINE).SessionStore
         # a session in the cookie itself changes its key; reading it needs no store
@@ -169,7 +169,8 @@ class Logins:
         self._ended.pop(auth_session, None)  # so that it comes last
         self._ended[auth_session] = now + ENDED_LIFETIME
 
-    def _trusts(self, handshake: Handshake) -> bool:
+    def trusts(self, handshake: Handshake) -> bool:
+        """Return whether the page that sent a request may use the session of its cookie."""
         return is_trusted(
             handshake.headers.get("origin"),
             host_of(handshake),

@@ -116,6 +116,9 @@ class SiteHooks:
     def auth_session_of(self, handshake: Handshake) -> str:
         return "" if self._logins is None else self._logins.auth_session_of(handshake)
 
+    def trusts_page(self, handshake: Handshake) -> bool:
+        return self._logins is None or self._logins.trusts(handshake)
+
     def auth_session_ended(self, user: UserID, auth_session: str) -> None:
         if self._logins is not None:
             self._logins.ended(user, auth_session)

@@ -154,6 +154,13 @@ class Hooks(Protocol):
         """
         ...
 
+    def trusts_page(self, handshake: Handshake) -> bool:
+        """Return whether the page that sent a request may act with its cookies.
+
+        True where no login sessions identify clients.
+        """
+        ...
+
     def auth_session_ended(self, user: UserID, auth_session: str) -> None:
         """Refuse clients whose `connect` is under way if they belong to an ended auth session.
 
@@ -243,6 +250,9 @@ class NoHooks:
 
     def auth_session_of(self, handshake: Handshake) -> str:
         return ""
+
+    def trusts_page(self, handshake: Handshake) -> bool:
+        return True
 
     def auth_session_ended(self, user: UserID, auth_session: str) -> None:
         pass

@@ -65,7 +65,11 @@ class Transport(Protocol):
     """Carries frames to the peer of one client."""
 
     name: str
-    """"websocket" or "sockjs"."""
+    """"websocket", "sockjs", "http_stream" or "sse"."""
+    session: str
+    """Secret by which requests beside the connection name it; "" where there are none."""
+    ends_with_push: bool
+    """Whether a push tells the client why the connection ends, because no close frame does."""
 
     @property
     def ready(self) -> bool:

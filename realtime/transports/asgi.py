@@ -31,7 +31,8 @@ class Exchange:
         self.scope = scope
         self.method: str = scope["method"]
         self._receive = receive
-        self._send = send
+        self.send = send
+        """The server's own, for a response that a transport writes."""
 
     # the request
 
@@ -88,20 +89,20 @@ class Exchange:
             fields.append((b"content-length", b"%d" % len(body)))
         if content_type is not None:
             fields.append((b"content-type", content_type.encode("latin-1")))
-        await self._send({"type": "http.response.start", "status": status, "headers": fields})
-        await self._send({"type": "http.response.body", "body": body})
+        await self.send({"type": "http.response.start", "status": status, "headers": fields})
+        await self.send({"type": "http.response.body", "body": body})
 
     # the response, in chunks
 
     async def begin(self, content_type: str, headers: Headers = ()) -> None:
         """Send the status 200 and the headers."""
         fields = [*headers, (b"content-type", content_type.encode("latin-1"))]
-        await self._send({"type": "http.response.start", "status": 200, "headers": fields})
+        await self.send({"type": "http.response.start", "status": 200, "headers": fields})
 
     async def write(self, chunk: bytes) -> None:
         """Send a chunk of the body."""
-        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
 
     async def end(self, chunk: bytes = b"") -> None:
         """Send the last chunk of the body."""
-        await self._send({"type": "http.response.body", "body": chunk})
+        await self.send({"type": "http.response.body", "body": chunk})

@@ -28,6 +28,9 @@ CLOSE_TIMEOUT = 3.0
 class SendingTransport:
     """Carries frames for one client with `send`. See `outbox.Transport`."""
 
+    session = ""
+    ends_with_push = False
+
     def __init__(self, send: Send, event: Callable[[Frame], Event]) -> None:
         """
         Args:

@@ -71,6 +71,15 @@ class Exchange:
         del self._body[:position]
         return part
 
+    async def read(self, size: int) -> bytes:
+        """So many bytes of the body."""
+        async with asyncio.timeout(TIMEOUT):
+            while len(self._body) < size:
+                assert await self._fill(), f"the response ended with {bytes(self._body)!r}"
+        part = bytes(self._body[:size])
+        del self._body[:size]
+        return part
+
     async def is_over(self) -> bool:
         """Wait for more of the body, or for its end; whether it is the end."""
         async with asyncio.timeout(TIMEOUT):

@@ -263,6 +263,8 @@ def _result(
         data=identity.data,
         ping=client.node.config.ping_interval if pings else 0,
         pong=pings is not None and pings.expects_pongs,
+        session=client.transport.session,
+        node=client.node.uid if client.transport.session else "",
     )
 
 

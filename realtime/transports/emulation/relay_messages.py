@@ -12,6 +12,7 @@ its response is a remote receiver.
     Detach   ─────────────────────────────────►   the peer has gone, or frames were lost
     Release  ─────────────────────────────────►   end the response in order: this node stops
     Deliver  ─────────────────────────────────►   frames of the client
+    Forward  ─────────────────────────────────►   the same for a stream, see `streaming`
 
 Either side may die. The owner ends a session whose receiver is not watched any more; the relay
 node ends its response when the owner does not answer. In both cases the client learns that the
@@ -98,7 +99,14 @@ class Check(msgspec.Struct, frozen=True, tag="check", array_like=True):
     receiver: int
 
 
-RelayMessage: TypeAlias = Attach | Watch | Detach | Release | Deliver | Written | Check
+class Forward(msgspec.Struct, frozen=True, tag="forward", array_like=True):
+    """Question: take this frame of the client of a stream. The answer is a bool."""
+
+    session: str
+    frame: bytes
+
+
+RelayMessage: TypeAlias = Attach | Watch | Detach | Release | Deliver | Written | Check | Forward
 
 _decoder: msgspec.json.Decoder[RelayMessage] = msgspec.json.Decoder(RelayMessage)
 

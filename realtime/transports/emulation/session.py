@@ -92,6 +92,9 @@ class AnySession(Protocol):
 class Session:
     """A session of this node. See `outbox.Transport` and `AnySession`."""
 
+    session = ""
+    ends_with_push = False
+
     def __init__(
         self,
         node: Node,

@@ -31,7 +31,7 @@ from realtime.transports.asgi import Send
 from realtime.transports.websocket_transport import WebSocketTransport
 
 if TYPE_CHECKING:
-    from realtime.transports.servers.daphne_request import BodyRule
+    from realtime.transports.servers.daphne_request import BodyRule, GuardedRequest
 
 logger = logging.getLogger("realtime.daphne")
 
@@ -164,6 +164,14 @@ def transport(
         return None
     protocol.limit_messages(size_limit, {"type": TOO_LARGE})
     return DaphneTransport(send, receiving, protocol)
+
+
+def connection_of(send: Send) -> GuardedRequest | None:
+    """Return the request behind daphne's own `send`; None for any other, or a wrapped one."""
+    if not isinstance(send, functools.partial) or not send.args:
+        return None
+    request = send.args[0]
+    return request if hasattr(request, "backlog_bytes") and hasattr(request, "abort") else None
 
 
 class DaphneTransport(WebSocketTransport):

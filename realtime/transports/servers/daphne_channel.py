@@ -53,6 +53,16 @@ class TimedChannel(_Channel):  # type: ignore[misc]
         self.setTimeout(HEAD_TIMEOUT)
 
 
+def backlog_of(transport: Any) -> int:
+    """Return bytes written to a transport of Twisted that have not left; 0 if unknown."""
+    try:
+        # under TLS these attributes are those of the wrapped connection
+        pending = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
+    except AttributeError:
+        return 0
+    return int(pending + sum(map(len, getattr(transport, "_appSendBuffer", ()))))
+
+
 def make_channel(factory: Any) -> Any:
     """Return a connection for a factory of Twisted; in place of `HTTPFactory.protocol`."""
     return http._GenericHTTPChannelProtocol(TimedChannel())

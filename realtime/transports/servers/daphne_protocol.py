@@ -18,6 +18,7 @@ from twisted.internet.tcp import Server
 from realtime.errors import CLOSE_REASON_MAX_BYTES
 from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.transports.sending import CLOSE_TIMEOUT
+from realtime.transports.servers.daphne_channel import backlog_of
 
 NORMAL_CLOSURE = 1000
 PING_FRAME = 0x89
@@ -127,13 +128,7 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
 
     def backlog_bytes(self) -> int:
         """Return bytes written to this connection that have not left for it; 0 if unknown."""
-        transport = self.transport
-        try:
-            # under TLS these attributes are those of the wrapped connection
-            pending = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
-        except AttributeError:
-            return 0
-        return int(pending + sum(map(len, getattr(transport, "_appSendBuffer", ()))))
+        return backlog_of(self.transport)
 
     def takes_frames(self) -> bool:
         """Return whether frames may still be sent."""

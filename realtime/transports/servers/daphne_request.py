@@ -21,6 +21,7 @@ from realtime.server_api import http
 from realtime.serving import serving
 from realtime.transports.asgi import Scope
 from realtime.transports.servers.daphne_body import BodyReader, SpooledBody
+from realtime.transports.servers.daphne_channel import backlog_of
 
 ROOT_PATH = b"daphne-root-path"
 
@@ -39,6 +40,7 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
     rule: BodyRule = staticmethod(lambda scope: (None, None))
     """What `servers.daphne.install` was given last."""
     content: Any
+    uri: bytes
     _limit: int | None = None
     _size = 0
     _linger: Any = None
@@ -103,6 +105,21 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
             self._linger.cancel()
         self._linger = None  # it holds the request
         super().connectionLost(reason)
+
+    # for the application, see `streaming.transport.Connection`
+
+    def backlog_bytes(self) -> int:
+        """Return bytes of the response that have not left; 0 if unknown."""
+        return 0 if self.channel is None else backlog_of(self.channel.transport)
+
+    def abort(self) -> None:
+        """Drop the connection, with what has not left."""
+        if self.channel is not None:
+            self.channel.transport.abortConnection()
+
+    def hide_query(self) -> None:
+        """Keep the query string out of daphne's access log, which comes with the end."""
+        self.uri = self.uri.partition(b"?")[0]
 
     # refusals
 

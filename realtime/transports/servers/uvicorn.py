@@ -90,6 +90,32 @@ class UvicornTransport(WebSocketTransport):
         return 0 if protocol.writable.is_set() else self.backlog
 
 
+class ResponseConnection:
+    """The connection of an HTTP response. See `streaming.transport.Connection`."""
+
+    def __init__(self, transport: asyncio.WriteTransport) -> None:
+        self._transport = transport
+
+    def backlog_bytes(self) -> int:
+        """Return bytes that were written and have not left."""
+        return self._transport.get_write_buffer_size()
+
+    def abort(self) -> None:
+        """Drop the connection: uvicorn would wait for a peer that does not read."""
+        self._transport.abort()
+
+
+def connection_of(send: Send) -> ResponseConnection | None:
+    """Return the connection of uvicorn's own `send`; None for any other, or a wrapped one."""
+    cycle = getattr(send, "__self__", None)
+    if not type(cycle).__module__.startswith(_HTTP_PROTOCOLS):
+        return None
+    transport: Any = getattr(cycle, "transport", None)
+    if not all(hasattr(transport, name) for name in ("abort", "get_write_buffer_size")):
+        return None
+    return ResponseConnection(transport)
+
+
 @contextmanager
 def close_clients_on_stop(send: Send) -> Iterator[None]:
     """Close the clients when uvicorn begins to stop during this HTTP response.

@@ -40,6 +40,8 @@ class SockJSTransport:
     """Carries SockJS frames over a WebSocket. See `outbox.Transport`."""
 
     name = SOCKJS.transport
+    session = ""
+    ends_with_push = False
 
     def __init__(self, websocket: WebSocketTransport, node: Node) -> None:
         self._websocket = websocket

@@ -95,6 +95,8 @@ class Connection:
     """A client on a transport that keeps what is sent."""
 
     name = "websocket"
+    session = ""
+    ends_with_push = False
 
     def __init__(self, node: Node) -> None:
         self.ready = True

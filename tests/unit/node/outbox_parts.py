@@ -10,6 +10,8 @@ class RecordingTransport:
     """A transport that keeps its frames; `buffered` is what its server has not sent."""
 
     name = "websocket"
+    session = ""
+    ends_with_push = False
 
     def __init__(self) -> None:
         self.ready = True

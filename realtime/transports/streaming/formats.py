@@ -1,0 +1,44 @@
+"""How the frames of a client stand in a response: one format per transport and protocol format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from realtime.protocol.frames import EVENTS_OPENING, Frame, event_bytes, http_stream_bytes
+
+BINARY = "application/octet-stream"
+"""Content type of requests and responses in Protobuf."""
+
+
+def _chunk(data: bytes) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": data, "more_body": True}
+
+
+def _stream_event(frame: Frame) -> dict[str, Any]:
+    return _chunk(http_stream_bytes(frame))
+
+
+def _sse_event(frame: Frame) -> dict[str, Any]:
+    return _chunk(event_bytes(frame))
+
+
+@dataclass(frozen=True)
+class Format:
+    """What a response looks like."""
+
+    transport: str
+    """See `outbox.Transport.name`."""
+    content_type: str
+    event: Callable[[Frame], dict[str, Any]]
+    """Return the ASGI event that sends a frame. See `Frame.form`."""
+    binary: bool = False
+    """Whether the frames are Protobuf."""
+    opening: bytes = b""
+    """The bytes before the first frame."""
+
+
+HTTP_STREAM = Format("http_stream", "text/plain; charset=utf-8", _stream_event)
+HTTP_STREAM_BINARY = Format("http_stream", BINARY, _stream_event, binary=True)
+SSE = Format("sse", "text/event-stream; charset=utf-8", _sse_event, opening=EVENTS_OPENING)

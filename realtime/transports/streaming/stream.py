@@ -1,0 +1,81 @@
+"""One client over one response, from the first byte to the last.
+
+The head of the response leaves before anything else is done: clients wait for it, and no longer
+than 5 seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from realtime.clients.client import Client
+from realtime.clients.dispatch import Dispatcher
+from realtime.errors import DisconnectServerError, DisconnectShutdown, EngineUnavailable
+from realtime.node.node import Node
+from realtime.transports.asgi import Exchange, Headers
+from realtime.transports.emulation.incoming import IncomingFrames
+from realtime.transports.handshake import request_handshake
+from realtime.transports.streaming.formats import Format
+from realtime.transports.streaming.sessions import StreamSessions, new_session
+from realtime.transports.streaming.transport import StreamTransport
+
+UNBUFFERED = (
+    (b"x-accel-buffering", b"no"),
+    (b"cache-control", b"private, no-cache, no-store, must-revalidate, max-age=0"),
+    (b"pragma", b"no-cache"),
+)
+"""Tell reverse proxies to pass on each byte as it comes, and caches to keep none."""
+
+
+async def serve(
+    node: Node,
+    sessions: StreamSessions,
+    exchange: Exchange,
+    response_format: Format,
+    first_frame: bytes,
+    headers: Headers,
+) -> None:
+    """Serve a client until either side ends the response.
+
+    Args:
+        first_frame: what the client sent with the request.
+        headers: of the response, besides those that every stream has.
+    """
+    await exchange.begin(response_format.content_type, [*UNBUFFERED, *headers])
+    await exchange.write(response_format.opening)  # servers keep a head until there is a body
+    transport = StreamTransport(exchange.send, response_format, new_session())
+    codec = node.codecs.protobuf_2 if response_format.binary else node.codecs.json_2
+    opening = request_handshake(node, exchange.scope, response_format.transport, codec.format)
+    client = Client(node, transport, codec, opening)
+    transport.when_ready(client.outbox.ready)
+    incoming = IncomingFrames(Dispatcher(client, recognises=False), node.spawn)
+    sessions.add(transport.session, incoming)
+    try:
+        try:
+            await _serve(sessions, exchange, transport, client, incoming, first_frame)
+        except asyncio.CancelledError:
+            # some servers end their applications before, or while, the node closes its clients
+            client.close(DisconnectShutdown())
+            await transport.until_end(exchange)
+    finally:
+        sessions.remove(transport.session)
+        incoming.close()
+        transport.closed()
+        client.close(None)
+
+
+async def _serve(
+    sessions: StreamSessions,
+    exchange: Exchange,
+    transport: StreamTransport,
+    client: Client,
+    incoming: IncomingFrames,
+    first_frame: bytes,
+) -> None:
+    try:
+        await sessions.open()
+    except EngineUnavailable:
+        client.close(DisconnectServerError())
+    else:
+        await incoming.take([first_frame])
+    await transport.until_end(exchange)

@@ -1,0 +1,85 @@
+"""Streams at one node, and requests beside them at another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.live.clusters import KINDS, OwnRedis, TwoNodes
+from tests.live.streaming.client import (
+    EMULATION,
+    HTTP_STREAM,
+    JSON_BODY,
+    SSE,
+    STREAMS,
+    ask,
+    connect_command,
+    frame_of,
+    streaming,
+)
+from tests.server import Server
+
+Cluster = Callable[..., list[Server]]
+
+
+@pytest.fixture(params=KINDS.values(), ids=list(KINDS))
+def nodes(request: pytest.FixtureRequest, shared_cluster: Cluster) -> TwoNodes:
+    """Two nodes of one service."""
+    one, other = request.param
+    options = {**STREAMS, "redis_prefix": "streams-at-two-nodes"}
+    return shared_cluster(server=one, **options)[0], shared_cluster(server=other, **options)[1]
+
+
+@pytest.mark.parametrize("path", [HTTP_STREAM, SSE])
+async def test_any_node_takes_requests_beside_a_stream(
+    nodes: TwoNodes, path: str, unique: str
+) -> None:
+    one, other = nodes
+    channel = f"open:{unique}"
+    async with streaming(one, path, frame_of(connect_command())) as stream:
+        await stream.connected()
+
+        subscribe = {"id": 2, "subscribe": {"channel": channel}}
+        assert await stream.emulate(other, subscribe) == 204
+        assert await stream.message() == {"id": 2, "subscribe": {}}
+
+        publish = {"id": 3, "publish": {"channel": channel, "data": "é\u2028"}}
+        assert await stream.emulate(other, publish) == 204
+        messages = [await stream.message(), await stream.message()]
+
+    assert {"id": 3, "publish": {}} in messages
+    assert "é\u2028" in [
+        message["push"]["pub"]["data"] for message in messages if "push" in message
+    ]
+
+
+async def test_other_nodes_refuse_what_belongs_to_no_stream(nodes: TwoNodes) -> None:
+    one, other = nodes
+    async with streaming(one, HTTP_STREAM, frame_of(connect_command())) as stream:
+        await stream.connected()
+
+        async def status(node: str, session: str) -> int:
+            request = {"node": node, "session": session, "data": "{}"}
+            body = json.dumps(request).encode()
+            return (await ask(other, "POST", EMULATION, body, JSON_BODY)).status
+
+        assert await status(stream.node, "unknown") == 404
+        assert await status("unknown", stream.session) == 404
+        assert await status("", stream.session) == 404
+        assert await status("x" * 50_000, stream.session) == 404
+
+
+async def test_node_that_has_died_is_not_found(cluster: Cluster, own_redis: OwnRedis) -> None:
+    one, other = cluster(2, own_redis(), **STREAMS)
+    async with streaming(one, HTTP_STREAM, frame_of(connect_command())) as stream:
+        await stream.connected()
+        assert await stream.emulate(other, {"id": 2, "rpc": {}}) == 204
+
+        one.kill()
+
+        async with asyncio.timeout(20):
+            while (status := await stream.emulate(other, {"id": 3, "rpc": {}})) != 404:
+                assert status == 503

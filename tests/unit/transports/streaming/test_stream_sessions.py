@@ -1,0 +1,141 @@
+"""Frames for HTTP streams of this node and of others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from realtime.clients.client import Client
+from realtime.clients.dispatch import Dispatcher
+from realtime.engine.base import NodeInfo
+from realtime.errors import EngineUnavailable
+from realtime.node.node import Node
+from realtime.transports.emulation.incoming import IncomingFrames
+from realtime.transports.emulation.relay_messages import ANSWER_TIMEOUT
+from realtime.transports.streaming.sessions import StreamSessions, new_session
+from tests.unit.node.outbox_parts import RecordingTransport
+from tests.unit.parts import Clock, turns
+from tests.unit.transports.emulation.nodes import Nodes, open_nodes
+from tests.unit.transports.emulation.parts import open_node
+
+CONNECT = b'{"id":1,"connect":{}}'
+
+
+@pytest.fixture
+async def nodes(clock: Clock) -> AsyncIterator[Nodes]:
+    async with open_nodes(clock) as opened:
+        yield opened
+
+
+async def open_session(node: Node, sessions: StreamSessions) -> tuple[str, Client]:
+    """A session at a node."""
+    await sessions.open()
+    session = new_session()
+    client = Client(node, RecordingTransport(), node.codecs.json_2)
+    sessions.add(session, IncomingFrames(Dispatcher(client, recognises=False), node.spawn))
+    return session, client
+
+
+def has_connected(client: Client) -> bool:
+    return bool(client.session.state.name == "CONNECTED")
+
+
+async def test_frame_reaches_the_session_that_it_names(clock: Clock) -> None:
+    async with open_node(clock, client_insecure=True) as node:
+        sessions = StreamSessions(node)
+        session, client = await open_session(node, sessions)
+        _, other = await open_session(node, sessions)
+
+        assert await sessions.deliver(node.uid, session, CONNECT)
+        await turns()
+
+        assert (has_connected(client), has_connected(other)) == (True, False)
+        sessions.remove(session)
+        assert not await sessions.deliver(node.uid, session, CONNECT)
+
+
+async def test_client_id_names_no_session(clock: Clock) -> None:
+    async with open_node(clock) as node:
+        sessions = StreamSessions(node)
+        _, client = await open_session(node, sessions)
+
+        assert not await sessions.deliver(node.uid, client.id, CONNECT)
+
+
+async def test_node_without_others_knows_no_others(clock: Clock) -> None:
+    async with open_node(clock) as node:
+        assert not await StreamSessions(node).deliver("elsewhere", "session", CONNECT)
+
+
+async def test_frame_goes_to_the_node_that_it_names(nodes: Nodes) -> None:
+    one, other = nodes.nodes
+    there, here = StreamSessions(one), StreamSessions(other)
+    session, client = await open_session(one, there)
+
+    assert await here.deliver(one.uid, session, CONNECT)
+    await turns()
+
+    assert has_connected(client)
+    assert not await here.deliver(one.uid, "unknown", CONNECT)
+
+
+async def test_frames_are_bytes(nodes: Nodes) -> None:
+    """Protobuf is not UTF-8."""
+    one, other = nodes.nodes
+    there, here = StreamSessions(one), StreamSessions(other)
+    session, client = await open_session(one, there)
+
+    assert await here.deliver(one.uid, session, b"\xff\x00")
+    await turns()
+
+    assert client.is_closing()
+
+
+async def test_many_requests_for_unknown_nodes_cost_few_questions(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = nodes.nodes[0]
+    sessions = StreamSessions(node)
+    looks = 0
+    look = node.nodes
+
+    async def counting() -> list[NodeInfo]:
+        nonlocal looks
+        looks += 1
+        await asyncio.sleep(0)
+        return await look()
+
+    monkeypatch.setattr(node, "nodes", counting)
+
+    taken = await asyncio.gather(
+        *(sessions.deliver(f"unknown{number}", "session", CONNECT) for number in range(100))
+    )
+
+    assert not any(taken)
+    assert looks == 2  # one that had begun, and one for all who came meanwhile
+
+
+async def test_node_that_died_is_asked_until_it_is_known_to_be_dead(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, other = nodes.nodes
+    here = StreamSessions(other)
+    await here.open()
+    await nodes.die(one)
+
+    async def deliver() -> bool:
+        asking = asyncio.create_task(here.deliver(one.uid, "session", CONNECT))
+        for _ in range(50):
+            await turns(20)
+            await clock.advance(ANSWER_TIMEOUT / 20)
+        return await asking
+
+    with pytest.raises(EngineUnavailable):
+        await deliver()
+
+    assert one._peers is not None
+    one._peers.begin_stop()  # its heart has stopped, too
+    del nodes.cluster.heartbeats[one.uid]
+    assert not await deliver()
