@@ -62,7 +62,7 @@ def test_password_of_redis_is_not_logged_when_the_cache_does_not_answer(
     with caplog.at_level(logging.DEBUG):
         Client(headers={"X-Forwarded-For": new_address()}).post(SIGN_IN, {"password": "wrong"})
 
-    assert "The cache does not answer" in caplog.text
+    assert "The Redis does not answer" in caplog.text
     assert "hush-hush" not in caplog.text
 
 

@@ -39,7 +39,7 @@ def assert_bad_request(answer: Answer) -> None:
     assert answer.headers["Content-Type"].startswith("text/plain")
 
 
-@pytest.mark.parametrize("path", ["/api/", "/api/publish", "/API", "/apis"])
+@pytest.mark.parametrize("path", ["/api/", "/api/nothing", "/API", "/apis"])
 def test_only_the_exact_path_is_the_api(server: Server, path: str) -> None:
     assert post(server, line("channels"), path=path).status == 404
 
