@@ -111,18 +111,17 @@ class Shards:
         self, channel: ChannelName, keys: tuple[str, str]
     ) -> list[tuple[str, Message]]:
         """Return the entries that have not expired."""
+        packed = await self.packed_entries(channel, keys)
         with decoding("an entry"):
-            return [
-                (name.decode(), self.unpack(value))
-                for name, value in await self.packed_entries(channel, keys)
-            ]
+            return [(name.decode(), self.unpack(value)) for name, value in packed]
 
     async def packed_entries(
         self, channel: ChannelName, keys: tuple[str, str]
     ) -> list[tuple[bytes, bytes]]:
         """Return the entries that have not expired, as Redis has them."""
         reply = await self.run(channel, PRESENCE, keys)
-        return list(zip(reply[::2], reply[1::2], strict=True))
+        with decoding("an entry"):
+            return list(zip(reply[::2], reply[1::2], strict=True))
 
     # values pass the serializer of the layer, which may encrypt them
 

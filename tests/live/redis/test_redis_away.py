@@ -195,10 +195,13 @@ FUNCTIONS: dict[str, list[Any]] = {
     "broadcast": [["kept:a", "b"], 1],
     "unsubscribe": ["17", "kept:a"],
     "disconnect": ["17"],
+    "refresh": ["17"],
     "presence": ["kept:a"],
     "presence_stats": ["kept:a"],
     "history": ["kept:a"],
     "history_remove": ["kept:a"],
+    "position": ["kept:a"],
+    "positions": [["kept:a", "kept:b"]],
     "channels": [],
     "info": [],
 }

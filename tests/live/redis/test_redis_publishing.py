@@ -166,8 +166,9 @@ async def test_broadcast_reaches_the_clients_of_every_server(
     channels = [unique, f"kept:{unique}", f"{unique}b"]
     await subscribe(clients, *channels)
 
-    assert call("broadcast", channels, ["a"]) is None
+    outcome = call("broadcast", channels, ["a"])
 
+    assert outcome == [None, call("position", channels[1]), None]
     for client in clients:
         pushes = [await client.push() for _ in channels]
         assert all(push["data"]["data"] == ["a"] for push in pushes)
