@@ -12,10 +12,9 @@ docs/protocol.md, 1.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from functools import lru_cache
 
+from realtime.config.expressions import compiled
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
     BadRequest,
@@ -83,21 +82,18 @@ def check_pattern(channel: str, options: ChannelOptions, config: Config) -> None
     """Refuse a name that `channel_regex` does not match, or without one a name that is not ASCII.
 
     The expression is for what follows the namespace; in a channel of the top level, for all of the
-    name.
+    name. It is not tried on names that are too long: the time of a search may grow with the square
+    of the length, and no client can be subscribed there.
 
     Raises:
-        BadRequest: the name does not match, or is not ASCII.
+        BadRequest: the name does not match, or is not ASCII, or is too long for an expression.
     """
     if not options.channel_regex:
         check_characters(channel)
         return
-    if _compiled(options.channel_regex).search(_split(channel, config)[1]) is None:
+    check_length(channel, config, BadRequest)
+    if compiled(options.channel_regex).search(_split(channel, config)[1]) is None:
         raise BadRequest
-
-
-@lru_cache(maxsize=256)
-def _compiled(expression: str) -> re.Pattern[str]:
-    return re.compile(expression)
 
 
 def namespace_of(channel: str, config: Config) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -21,6 +20,7 @@ from msgspec import Raw, Struct
 
 from realtime import payload
 from realtime.config.channel_options import Overrides
+from realtime.config.expressions import compiled
 from realtime.payload import Payload
 
 NumericDate: TypeAlias = float | int | str | None
@@ -258,13 +258,13 @@ def _check_parties(claims: _Claims, expected: Expected) -> None:
     if expected.audience and expected.audience not in audiences:
         raise InvalidToken("for another audience")
     if expected.audience_regex and not any(
-        re.search(expected.audience_regex, audience) for audience in audiences
+        compiled(expected.audience_regex).search(audience) for audience in audiences
     ):
         raise InvalidToken("for another audience")
     issuer = claims.iss or ""
     if expected.issuer and expected.issuer != issuer:
         raise InvalidToken("of another issuer")
-    if expected.issuer_regex and not re.search(expected.issuer_regex, issuer):
+    if expected.issuer_regex and compiled(expected.issuer_regex).search(issuer) is None:
         raise InvalidToken("of another issuer")
 
 

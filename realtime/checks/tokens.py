@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from django.apps import apps
 from django.conf import settings
 from django.core import checks
@@ -12,6 +10,7 @@ from django.utils.module_loading import import_string
 
 from realtime import page_config
 from realtime.auth.keys import MIN_SECRET_BYTES, InvalidKey, configured_keys, previous_keys
+from realtime.config.expressions import compiled
 from realtime.config.sources import Report
 
 
@@ -69,7 +68,7 @@ def check_token_keys_of_views(report: Report) -> list[CheckMessage]:
         ]
     for name in ("audience", "issuer"):
         wanted: str = getattr(config, f"token_{name}_regex")
-        if wanted and not re.search(wanted, getattr(config, f"token_{name}")):
+        if wanted and not compiled(wanted).search(getattr(config, f"token_{name}")):
             return [
                 checks.Error(
                     f"realtime.urls is included, but the tokens that it signs name no {name} that"

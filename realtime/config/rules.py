@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from realtime.config import origins, redis_options
+from realtime.config.expressions import compiled
 from realtime.config.options import ChannelOptions, Config, Problem
 
 _SCRIPT_URL = re.compile(r"(?:https?://[^\s;,'\"/@\\]+)?/(?!/)[^\s;,'\"\\]*")
@@ -52,7 +53,7 @@ def check_channel(where: str, options: ChannelOptions) -> Iterator[Problem]:
 
 def _check_expression(name: str, expression: str) -> Iterator[Problem]:
     try:
-        re.compile(expression)
+        compiled(expression)
     except (re.error, RecursionError, OverflowError) as error:
         yield Problem(
             "expression",

@@ -186,6 +186,17 @@ def test_only_an_expression_admits_other_characters_than_ascii(
     assert outcome(check_pattern, channel, options, Config()) is expected
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"), [("aaaa", None), ("aaaaa", BadRequest), ("aaa\n", BadRequest)]
+)
+def test_expression_is_for_names_that_are_not_too_long_and_all_of_them(
+    name: str, expected: type[Error] | None
+) -> None:
+    options = ChannelOptions(channel_regex="^[a-z]+$")
+
+    assert outcome(check_pattern, name, options, Config(channel_max_length=4)) is expected
+
+
 def test_length_of_a_name_is_counted_in_bytes() -> None:
     config = Config(channel_max_length=4)
 

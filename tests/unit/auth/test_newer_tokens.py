@@ -251,6 +251,8 @@ def test_overrides_leave_the_other_rights_as_they_are() -> None:
         ({"token_audience_regex": "^app-[0-9]$"}, {"aud": ["them", "app-1"]}, True),
         ({"token_audience_regex": "^app-[0-9]$"}, {"aud": "app-x"}, False),
         ({"token_audience_regex": "."}, {}, False),
+        ({"token_audience_regex": "^app$"}, {"aud": "app\n"}, False),
+        ({"token_issuer_regex": "^site$"}, {"iss": "site\n"}, False),
         ({"token_issuer": "site"}, {"iss": "site"}, True),
         ({"token_issuer": "site"}, {"iss": "other"}, False),
         ({"token_issuer": "site"}, {}, False),
