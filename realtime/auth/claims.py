@@ -99,11 +99,15 @@ class SubscribeToken(Struct, frozen=True, gc=False):
     def is_for(self, client: str, user: str) -> bool:
         """Return whether it is the token of this client, or of this user.
 
+        Anonymous clients have no user ID in common, so a token that also names a client is for
+        that client alone.
+
         Args:
             client: the client ID of the connection.
             user: the user ID of the connection; "" for an anonymous one.
         """
-        return self.user == user or self.client == client != ""
+        of_user = self.user == user and (user != "" or self.client == "")
+        return of_user or self.client == client != ""
 
 
 class ObserverToken(Struct, frozen=True, gc=False):

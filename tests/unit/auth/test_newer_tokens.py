@@ -144,6 +144,9 @@ async def test_claims_of_the_wrong_type_are_an_invalid_token(claims: object) -> 
         pytest.param({"sub": "17"}, "C", "", False, id="anonymous"),
         pytest.param({"sub": ""}, "C", "", True, id="for anonymous"),
         pytest.param({"sub": ""}, "C", "17", False, id="for anonymous, user"),
+        # anonymous clients are many, and the token names one of them
+        pytest.param({"sub": "", "client": "C"}, "C", "", True, id="anonymous client"),
+        pytest.param({"sub": "", "client": "C"}, "D", "", False, id="another anonymous client"),
         pytest.param({"client": "C"}, "C", "17", True, id="client"),
         pytest.param({"client": "C"}, "D", "17", False, id="another client"),
         pytest.param({"client": "C", "sub": "17"}, "C", "17", True, id="both"),
