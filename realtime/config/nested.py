@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from realtime.config.names import option_of
 from realtime.config.nested_names import (
     CHANNEL_OPTIONS,
     CHANNEL_UNSUPPORTED,
@@ -66,7 +67,7 @@ def translate(content: Mapping[str, Any]) -> Translation:
     channel = content.get("channel")
     channel = channel if isinstance(channel, Mapping) else {}
     _translate_channels(channel, translation)
-    _translate_proxies(content, translation.options)
+    _translate_proxies(content, translation)
     translation.options.setdefault("allowed_origins", [])
     return translation
 
@@ -84,22 +85,34 @@ def _leaves(content: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, A
 
 def _translate(path: str, value: Any, translation: Translation) -> None:
     if path in OPTIONS:
-        option = OPTIONS[path]
-        translation.options[option] = _converted(path, value)
-        translation.file_options.append(FileOption(path, "option", option))
+        _set(path, OPTIONS[path], _converted(path, value), translation)
     elif path in _PROXY_SWITCHES:
         translation.file_options.append(FileOption(path, "option", _PROXY_SWITCHES[path]))
     elif path in _PROXY_HEADERS:
         translation.file_options.append(FileOption(path, "option", "proxy_extra_http_headers"))
     elif find_option(path):
-        translation.options[path] = value
-        translation.file_options.append(FileOption(path, "option", path))
+        _set(path, path, value, translation)
     elif reason := _found(path, UNSUPPORTED):
         _not_supported(path, value, reason, translation)
     elif reason := _found(path, UNUSED):
         translation.file_options.append(FileOption(path, "unused", reason))
     else:
         _unknown(path, [*OPTIONS, *UNUSED, *UNSUPPORTED], translation)
+
+
+def _set(path: str, option: str, value: Any, translation: Translation) -> None:
+    given = [each.name for each in translation.file_options if each.meaning == option_of(option)]
+    if given:
+        # one of them would win, and nobody sees which
+        translation.problems.append(
+            Problem(
+                "source",
+                f"The options {given[0]} and {path} of the config file are one option.",
+                "Keep one of them.",
+            )
+        )
+    translation.options[option] = value
+    translation.file_options.append(FileOption(path, "option", option_of(option)))
 
 
 def _found(path: str, table: Mapping[str, str]) -> str:
@@ -136,8 +149,10 @@ def _unknown(path: str, known: list[str], translation: Translation) -> None:
 def _converted(path: str, value: Any) -> Any:
     if path != "engine.redis.address":
         return value
-    addresses = value if isinstance(value, list) else str(value).split(",")
-    return ",".join(each if "://" in str(each) else f"redis://{each}" for each in addresses if each)
+    addresses = value.split(",") if isinstance(value, str) else value
+    if not isinstance(addresses, list) or not all(isinstance(each, str) for each in addresses):
+        return value  # `reader` says that it is no string
+    return ",".join(each if "://" in each else f"redis://{each}" for each in addresses if each)
 
 
 # channels
@@ -208,13 +223,22 @@ _PROXY_HEADERS = (
 )
 
 
-def _translate_proxies(content: Mapping[str, Any], options: dict[str, object]) -> None:
+def _translate_proxies(content: Mapping[str, Any], translation: Translation) -> None:
+    options = translation.options
     for path, endpoint in _PROXY_SWITCHES.items():
-        if not _at(content, path):
+        switch = _at(content, path)
+        if switch not in (None, True, False):
+            translation.problems.append(_wrong_type(path, "true or false"))
+        if switch is not True and endpoint not in content:
             options.pop(endpoint, None)
-    lists = [found for path in _PROXY_HEADERS if isinstance(found := _at(content, path), list)]
+    lists = {path: found for path in _PROXY_HEADERS if (found := _at(content, path)) is not None}
+    for path, names in lists.items():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            translation.problems.append(_wrong_type(path, "a list of strings"))
+            return
     if lists:
-        options["proxy_extra_http_headers"] = list(dict.fromkeys(itertools.chain(*lists)))
+        headers = dict.fromkeys(itertools.chain(*lists.values()))
+        options["proxy_extra_http_headers"] = list(headers)
 
 
 def _at(content: Any, path: str) -> Any:

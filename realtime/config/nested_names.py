@@ -84,6 +84,7 @@ OPTIONS: Mapping[str, str] = {
 
 NOT_OFFERED = "this service does not offer it"
 _CHOSEN = "the service chooses it"
+_INTERNAL = "let the reverse proxy decide who reaches the API and the panel"
 
 UNUSED: Mapping[str, str] = {
     "http_server": SERVER_DECIDES,
@@ -128,10 +129,15 @@ UNSUPPORTED: Mapping[str, str] = {
     "channel.proxy": "a proxy has an endpoint, a timeout and http_headers",
     "rpc": "there is one endpoint for all methods",
     "engine.redis.user": "Redis gets the password alone",
+    "engine.redis.cluster_address": "Redis Cluster is not supported, name shards in address",
+    "engine.redis.sentinel_user": "Sentinels get the password alone",
+    "engine.redis.sentinel_tls": "the service connects to Sentinels without TLS",
+    "http_server.internal_address": _INTERNAL,
+    "http_server.internal_port": _INTERNAL,
 }
 """Path, or the beginning of paths, in the file → the reason. A mistake unless it is off."""
 
-SWITCHED = ("broker", "presence_manager", "client.subscription_token")
+SWITCHED = ("broker", "presence_manager", "client.subscription_token", "engine.redis.sentinel_tls")
 """Sections of those that are off unless `enabled` is on, whatever else they hold."""
 
 CHANNEL_OPTIONS = frozenset(

@@ -14,7 +14,7 @@ from realtime.config.fields import kind_of
 from realtime.config.nested import is_nested, translate
 from realtime.config.nested_names import CHANNEL_OPTIONS, OPTIONS
 from realtime.config.options import CONFIG_FIELDS, find_option
-from realtime.config.reader import load
+from realtime.config.reader import load, read
 
 CLIENT = {"allowed_origins": ["https://example.org"]}
 
@@ -206,6 +206,11 @@ def test_addresses_are_urls(address: object, url: str) -> None:
         tree("channel.proxy.sub_refresh.endpoint", "http://a"),
         tree("broker.enabled", True),
         tree("engine.redis.user", "someone"),
+        tree("engine.redis.cluster_address", ["a:6379"]),
+        tree("engine.redis.sentinel_user", "someone"),
+        tree("engine.redis.sentinel_tls.enabled", True),
+        tree("http_server.internal_port", 9000),
+        tree("http_server.internal_address", "127.0.0.1"),
         {"client": {}, "proxies": [{"name": "a"}]},
         {"client": {}, "rpc": {"namespaces": [{"name": "a"}]}},
         namespace(subscribe_proxy_name="other"),
@@ -226,6 +231,7 @@ def test_what_is_not_supported_is_a_mistake(content: dict[str, Any]) -> None:
         tree("client.disallow_anonymous_connection_tokens", False),
         {"client": {"subscription_token": {"enabled": False, "hmac_secret_key": "s"}}},
         {"broker": {"type": "nats"}},
+        tree("engine.redis.sentinel_tls.root_ca_pem", "x"),
         {"client": {}, "proxies": []},
         namespace(subscribe_proxy_name="default"),
         namespace(subscription_type="stream"),
@@ -295,6 +301,50 @@ def test_options_of_this_service_may_stand_beside_the_sections() -> None:
     content = {"client": {}, "session_authentication": True}
 
     assert translate(content).options["session_authentication"] is True
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"client": CLIENT, "allowed_origins": ["*"]},
+        {"allowed_origins": ["*"], "client": CLIENT},
+        {"client": {"token": {"hmac_secret_key": "a"}}, "secret": "b"},
+        {"websocket": {"disabled": True}, "websocket_disable": False},
+        {
+            "client": {"allow_anonymous_connect_without_token": False},
+            "allow_anonymous_connect_without_token": True,
+        },
+    ],
+    ids=json.dumps,
+)
+def test_one_option_under_two_names_is_a_mistake(content: dict[str, Any]) -> None:
+    assert rules(content) == ["source"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        tree("client.proxy.connect.enabled", "false"),
+        tree("client.proxy.connect.http_headers", "Cookie"),
+        tree("rpc.proxy.http_headers", ["Cookie", {}]),
+    ],
+    ids=json.dumps,
+)
+def test_proxy_of_another_shape_is_a_mistake(content: dict[str, Any]) -> None:
+    assert rules(content) == ["type"]
+
+
+@pytest.mark.parametrize("address", [None, 5, {"a": 1}, ["a", 5]], ids=str)
+def test_address_of_another_shape_is_a_mistake(address: object) -> None:
+    _, problems = read(translate(tree("engine.redis.address", address)).options)
+
+    assert [problem.rule for problem in problems] == ["type"]
+
+
+def test_own_name_of_an_endpoint_needs_no_switch() -> None:
+    content = {"client": {}, "proxy_connect_endpoint": "http://a"}
+
+    assert translate(content).options["proxy_connect_endpoint"] == "http://a"
 
 
 def test_secrets_are_in_no_report() -> None:
