@@ -12,6 +12,7 @@ So the modules that it imports are read as well, and those that they import.
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -82,16 +83,29 @@ def _is_of(name: str, *packages: str) -> bool:
 
 def _find(name: str) -> ModuleSpec | None:
     """Return where a module is, without an import of the packages above it; None if nowhere."""
-    spec, path = None, None
+    spec: ModuleSpec | None = None
+    path: Sequence[str] | None = None
     parts = name.split(".")
     for number in range(1, len(parts) + 1):
         if number > 1 and path is None:  # what is above is no package
             return None
-        spec = _find_in(path, ".".join(parts[:number]))
+        part = ".".join(parts[:number])
+        spec = _find_in(path, part) or _find_namespace(path, part)
         if spec is None:
             return None
         path = spec.submodule_search_locations
     return spec
+
+
+def _find_namespace(path: Sequence[str] | None, name: str) -> ModuleSpec | None:
+    """Return the package that a directory without `__init__.py` is; None if there is no directory.
+
+    Python's finders find it only where the package above it is imported.
+    """
+    directories = [os.path.join(above, name.rpartition(".")[2]) for above in path or ()]
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = list(filter(os.path.isdir, directories))
+    return spec if spec.submodule_search_locations else None
 
 
 def _find_in(path: Sequence[str] | None, name: str) -> ModuleSpec | None:

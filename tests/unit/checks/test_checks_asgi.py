@@ -103,6 +103,24 @@ def test_application_with_the_service_is_found(
     assert asgi_source.mistake_in("mysite.asgi.application") == ""
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"), [(WRAPPED, ""), (PLAIN, "without the service")], ids=["good", "bad"]
+)
+def test_packages_without_init_are_searched(
+    source: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "mysite" / "inner" / "innermost"
+    directory.mkdir(parents=True)
+    (directory / "asgi.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    mistake = asgi_source.mistake_in("mysite.inner.innermost.asgi.application")
+
+    assert expected in mistake
+    assert bool(mistake) is bool(expected)
+    assert "mysite" not in sys.modules
+
+
 @pytest.mark.parametrize(("expected", "modules"), BAD.values(), ids=list(BAD))
 def test_application_without_the_service_is_reported(
     expected: str,
