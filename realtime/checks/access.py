@@ -226,12 +226,13 @@ def check_recovered_history(report: Report) -> list[CheckMessage]:
         checks.Warning(
             f"Clients may not read the history in {place}, but a client that may subscribe can"
             " recover all that is kept.",
-            hint="Turn history_recover (or force_recovery) off, keep less, or silence realtime.W027"
-            " if subscribers may see what is kept.",
+            hint="Turn history_recover (or force_recovery) and allow_recovery off, keep less, or"
+            " silence realtime.W027 if subscribers may see what is kept.",
             id="realtime.W027",
         )
         for place, options in places(report.config).items()
-        if options.history_disable_for_client and options.history_recover
+        if options.history_disable_for_client
+        and (options.history_recover or options.allow_recovery)
     ]
 
 

@@ -26,16 +26,21 @@ def check_token_keys(report: Report) -> list[CheckMessage]:
 
 
 def check_secret_length(report: Report) -> list[CheckMessage]:
-    """W012: `token_hmac_secret_key` is short."""
-    secret = report.config.token_hmac_secret_key
-    if settings.DEBUG or not 0 < len(secret.encode()) < MIN_SECRET_BYTES:
+    """W012: `token_hmac_secret_key`, or the key before it, is short."""
+    if settings.DEBUG:
         return []
+    hints = {
+        "token_hmac_secret_key": (
+            "Make a new one with manage.py realtime genconfig, and issue all tokens again."
+        ),
+        "token_hmac_previous_secret_key": "Issue all tokens again, and remove it.",
+    }
     return [
         checks.Warning(
-            f"token_hmac_secret_key is shorter than {MIN_SECRET_BYTES} bytes.",
-            hint="Make a new one with manage.py realtime genconfig, and issue all tokens again.",
-            id="realtime.W012",
+            f"{name} is shorter than {MIN_SECRET_BYTES} bytes.", hint=hint, id="realtime.W012"
         )
+        for name, hint in hints.items()
+        if 0 < len(getattr(report.config, name).encode()) < MIN_SECRET_BYTES
     ]
 
 

@@ -59,6 +59,13 @@ def test_short_secret_is_found(secret: str, expected: list[str]) -> None:
     assert ids(found(token_hmac_secret_key=secret)) == expected
 
 
+def test_short_secret_before_is_found() -> None:
+    messages = found(token_hmac_secret_key="k" * 32, token_hmac_previous_secret_key="k" * 31)
+
+    assert ids(messages) == ["realtime.W012"]
+    assert "token_hmac_previous_secret_key" in messages[0].msg
+
+
 def test_short_secret_is_for_development() -> None:
     with override_settings(DEBUG=True):
         assert found(token_hmac_secret_key="short") == []
@@ -125,9 +132,12 @@ def test_hook_that_gets_cookies_from_any_page_is_found(
 HISTORY = {"history_size": 1, "history_lifetime": 1, "history_disable_for_client": True}
 
 
+@pytest.mark.parametrize("name", ["history_recover", "force_recovery", "allow_recovery"])
 @pytest.mark.parametrize(("recover", "expected"), [(True, ["realtime.W027"]), (False, [])])
-def test_history_that_clients_can_recover_is_found(recover: bool, expected: list[str]) -> None:
-    options = {**HISTORY, "history_recover": recover}
+def test_history_that_clients_can_recover_is_found(
+    name: str, recover: bool, expected: list[str]
+) -> None:
+    options = {**HISTORY, name: recover}
 
     assert ids(found(token_hmac_secret_key=SECRET, **options)) == expected
     assert (
