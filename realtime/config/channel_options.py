@@ -91,7 +91,7 @@ class ChannelOptions:
     )
     force_push_join_leave: bool = option(
         None,
-        "Send joins and leaves to every subscriber; off: only to subscribers that ask. Needs"
+        "Send joins and leaves to every subscriber; off: only to newer clients that ask. Needs"
         " join_leave. Not set: as join_leave.",
     )
     force_positioning: bool = option(

@@ -235,9 +235,11 @@ def grant(client: Client, subscription: Subscription, request: SubscribeRequest 
         subscription: the subscription.
         request: what the client asks for; None for a server-side subscription.
     """
-    if not client.session.rules.asks:
-        return
     options, user = subscription.options, client.user
+    if not client.session.rules.asks:
+        # such a client cannot ask for joins; an observer is to see what there is
+        subscription.hears_joins = options.force_push_join_leave or not subscription.visible
+        return
     request = request or SubscribeRequest()
     subscription.recoverable = channel_rules.is_recoverable(options, user, request.recoverable)
     subscription.positioned = subscription.recoverable or channel_rules.is_positioned(

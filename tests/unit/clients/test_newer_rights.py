@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from realtime.auth import issue
 from realtime.config.reader import load
 from realtime.engine.memory import MemoryEngine
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
@@ -18,8 +19,9 @@ from tests.unit.node.node_parts import Connection, stop
 from tests.unit.parts import Clock, turns
 
 PERMISSION_DENIED, BAD_REQUEST = 103, 107
-SUBSCRIBE, PUBLISH, PRESENCE = 1, 3, 4
+SUBSCRIBE, UNSUBSCRIBE, PUBLISH, PRESENCE = 1, 2, 3, 4
 
+OBSERVER_KEY = b"k" * 32
 OPTIONS = {
     "token_hmac_secret_key": SECRET,
     "client_anonymous": True,
@@ -29,13 +31,16 @@ OPTIONS = {
         {"name": "said", "allow_publish_for_client": True, "anonymous": True},
         {"name": "objects", "publish": True, "publication_data_format": "json_object"},
         {"name": "seen", "presence": True, "allow_presence_for_client": True},
+        {"name": "joins", "join_leave": True},
+        {"name": "asking", "join_leave": True, "force_push_join_leave": False},
     ],
 }
 
 
 @pytest.fixture
 async def node(clock: Clock) -> AsyncIterator[Node]:
-    node = Node(load(OPTIONS), MemoryEngine(Timers(asyncio.get_running_loop())))
+    engine = MemoryEngine(Timers(asyncio.get_running_loop()))
+    node = Node(load(OPTIONS), engine, observer_keys=[OBSERVER_KEY])
     await node.start()
     yield node
     await stop(node, clock, SHUTDOWN_TIMEOUT)
@@ -85,6 +90,31 @@ async def test_command_is_answered_by_the_newer_names(
     node: Node, user: str, method: int, params: dict[str, Any], expected: int | None
 ) -> None:
     assert await error(await connect(node, user), method, **params) == expected
+
+
+@pytest.mark.parametrize(("channel", "expected"), [("joins:a", [1, 1, 2]), ("asking:a", [])])
+async def test_joins_and_leaves_are_for_clients_to_which_they_are_forced(
+    node: Node, channel: str, expected: list[int]
+) -> None:
+    connection, other = await connect(node), await connect(node, "18")
+    assert await error(connection, SUBSCRIBE, channel=channel) is None
+    assert await error(other, SUBSCRIBE, channel=channel) is None
+    await other.say(3, UNSUBSCRIBE, channel=channel)
+    await turns()
+
+    pushes = [message["result"] for message in connection.messages if "id" not in message]
+    assert [push.get("type") for push in pushes] == expected
+
+
+async def test_observer_sees_joins_that_are_not_forced(node: Node) -> None:
+    observer, other = Connection(node), await connect(node, "18")
+    token = issue.observer_token(OBSERVER_KEY, ["asking:a"], ttl=60)
+    await observer.say(1, 0, token=token)
+    await turns()
+    assert await error(other, SUBSCRIBE, channel="asking:a") is None
+
+    pushes = [message["result"] for message in observer.messages if "id" not in message]
+    assert [push.get("type") for push in pushes] == [1]
 
 
 async def test_token_opens_a_channel_that_is_closed_to_clients(node: Node) -> None:
