@@ -110,8 +110,8 @@ class Subscribing:
             options,
             client.info_with(subscription),
             visible=subscription.visible,
-            # where there are no joins, nobody needs to be kept from them
-            hears_joins=subscription.hears_joins or not options.join_leave,
+            # also where the options know no joins: the token of another subscription may allow them
+            hears_joins=subscription.hears_joins,
         )
         if subscription.recoverable and self._since is not None:
             self._recovered = await self._subscriptions.catch_up(

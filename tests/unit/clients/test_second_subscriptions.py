@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import jwt
 import pytest
 
 from realtime.node.node import Node
 from tests.conftest import connection_token, subscription_token
+from tests.server import SECRET
 from tests.unit.clients.conftest import Connect
 from tests.unit.clients.second_parts import SecondConnection
 from tests.unit.node.node_parts import Connection, publish
@@ -218,6 +220,31 @@ async def test_joins_and_leaves_for_those_who_ask(connect: Connect) -> None:
 
     assert asking.kinds("asking:a") == ["join", "join", "leave"]
     assert other.kinds("asking:a") == []
+
+
+@pytest.mark.parametrize(
+    ("channel", "of_quiet", "of_other"), [("a", False, None), ("plain:a", None, True)]
+)
+async def test_token_says_of_its_own_subscription_whether_it_has_joins(
+    connect: Connect, channel: str, of_quiet: bool | None, of_other: bool | None
+) -> None:
+    quiet, other = await connect(), await connect()
+    await quiet.call("subscribe", channel=channel, token=_joins_token(channel, of_quiet))
+
+    await other.call("subscribe", channel=channel, token=_joins_token(channel, of_other))
+    await other.call("unsubscribe", channel=channel)
+    await turns()
+
+    assert quiet.kinds(channel) == []
+    assert other.kinds(channel) == ["join"]
+
+
+def _joins_token(channel: str, joins: bool | None) -> str:
+    """A subscription token that turns joins on or off, or with None says nothing of them."""
+    switch = {"value": joins}
+    names = () if joins is None else ("join_leave", "force_push_join_leave")
+    claims = {"sub": "17", "channel": channel, "override": dict.fromkeys(names, switch)}
+    return jwt.encode(claims, SECRET, algorithm="HS256")
 
 
 async def test_both_generations_see_each_other(connect: Connect, second_node: Node) -> None:
