@@ -59,6 +59,7 @@ class Client:
 
     __slots__ = (
         "_closing",
+        "_ends",
         "_slot",
         "_timer",
         "codec",
@@ -99,6 +100,8 @@ class Client:
         self._slot: Slot | None = None
         """While the server pings the client."""
         self._closing = False
+        self._ends: dict[ChannelName, asyncio.Event] = {}
+        """The channels that the client is leaving; set when it has left."""
         self.has_large_reply = False
         """Whether a reply took long to make: others get a turn before the next command."""
         self.outbox = Outbox(
@@ -181,8 +184,8 @@ class Client:
 
     @property
     def session_name(self) -> str:
-        """The session of the connection; "" for none. No transport has one yet."""
-        return ""
+        """The session of the connection; "" for none."""
+        return self.transport.session
 
     def caller(self) -> Caller:
         """Describe the client for hooks."""
@@ -196,14 +199,13 @@ class Client:
     def report(self, max_channels: int) -> ClientReport:
         """Describe the connection for operators, with `max_channels` of its channels at most."""
         session = self.session
-        info = session.conn_info
         return ClientReport(
             client=self.id,
             transport=self.transport.name,
             seconds=self.node.timers.now() - self.opened_at,
             num_channels=len(session.subscriptions),
             channels=list(islice(session.subscriptions, max_channels)),
-            info=None if info is None else info.json.decode(),
+            info=None if session.conn_info is None else session.conn_info.json.decode(),
         )
 
     def info_in(self, channel: ChannelName) -> ClientInfo:
@@ -258,16 +260,20 @@ class Client:
             self.close(DisconnectInsufficientState())
 
     async def leave(self, channel: ChannelName) -> None:
-        """End a subscription. Do nothing if there is none, or if it is ending already.
+        """End a subscription, if there is one. If it is ending already, wait until it has ended.
 
         Raises:
             EngineUnavailable: the engine failed; the subscription has ended at this node.
         """
         subscription = self.session.subscriptions.get(channel)
-        if subscription is None or subscription.ending:
+        if subscription is None:
+            return
+        if subscription.ending:
+            await self._ends[channel].wait()
             return
         # it stays in the session until it has ended, so that the client cannot subscribe meanwhile
         subscription.ending = True
+        self._ends[channel] = asyncio.Event()
         try:
             await self.node.subscriptions.remove(
                 channel,
@@ -279,6 +285,7 @@ class Client:
             )
         finally:
             self._left(channel)
+            self._ends.pop(channel).set()
         self.set_timer()
 
     def _left(self, channel: ChannelName) -> None:
