@@ -19,12 +19,17 @@ class Once(NamedTuple):
 
     key: any text. Keys of different channels have nothing to do with each other.
     lifetime: whole seconds for which the key is remembered, 1 to `MAX_ONCE_LIFETIME`.
+    number: of the publication, where the key is that of several. Such a key has nothing to do with
+        the same text as the key of one publication.
     """
 
     key: str
     lifetime: int = ONCE_LIFETIME
+    number: int | None = None
 
     def digest(self, channel: ChannelName) -> str:
         """Return what is remembered of the key in a channel: 32 hex digits, however long it is."""
-        text = f"{len(channel)}:{channel}{self.key}".encode(errors="surrogatepass")
-        return hashlib.blake2b(text, digest_size=16).hexdigest()
+        text = f"{len(channel)}:{channel}{self.key}"
+        if self.number is not None:
+            text = f"{self.number}#{text}"
+        return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()

@@ -210,6 +210,10 @@ def _tags(tags: Mapping[str, str] | None) -> dict[str, str] | None:
     for text in (text for pair in tags.items() for text in pair):
         if not isinstance(text, str):
             raise TypeError(f"tags must be strings, not {type(text).__name__}")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise TypeError(f"tags must be text in UTF-8: {error}") from None
     return {str.__str__(key): str.__str__(value) for key, value in tags.items()}
 
 
@@ -229,7 +233,7 @@ def _encoded(
 def _numbered(publications: list[NewPublication]) -> list[NewPublication]:
     """Give each publication an idempotency key of its own: one channel may get several."""
     return [
-        new if new.once is None else new._replace(once=Once(f"{index}:{new.once.key}", new.once[1]))
+        new if new.once is None else new._replace(once=new.once._replace(number=index))
         for index, new in enumerate(publications)
     ]
 

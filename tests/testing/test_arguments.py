@@ -75,3 +75,24 @@ def test_value_that_is_no_user_is_a_type_error(
 ) -> None:
     with pytest.raises(TypeError, match="user"):
         call(user)
+
+
+@pytest.mark.parametrize(
+    "tags", ["k", ["k"], {"k": 1}, {1: "k"}, {"k": "\ud83d"}, {"\ud83d": "k"}], ids=ascii
+)
+def test_tags_that_are_no_text_are_refused_at_the_call(service: TestService, tags: Any) -> None:
+    with pytest.raises(TypeError, match="tags"):
+        realtime.publish("news", 1, tags=tags)
+
+
+def test_key_of_several_is_not_the_key_of_one(service: TestService) -> None:
+    with service.client("17") as client:
+        client.subscribe("news")
+
+        realtime.publish_many([("news", 1), ("news", 2)], once="k")
+        realtime.publish("news", 3, once="0:k")
+        realtime.publish("news", 4, once="k")
+        realtime.publish_many([("news", 1), ("news", 2), ("news", 5)], once="k")
+
+        for data in (1, 2, 3, 4, 5):
+            client.expect("news", data)
