@@ -71,7 +71,8 @@ class ReplicaWaits:
 
     def _send(self) -> None:
         try:
-            self._served, self._waiting = self._waiting, []
+            # the last is settled first, and callers that repeat their command must keep their order
+            self._served, self._waiting = self._waiting[::-1], []
             strongest = max(wait for _, wait in self._served)
             reply = self.link.send(encode(strongest.command()))
             reply.add_done_callback(self._on_reply)
