@@ -17,6 +17,7 @@ import msgspec
 from realtime import payload
 from realtime.auth.claims import OBSERVER
 from realtime.channel_rules import names as channel_names
+from realtime.config.expressions import compiled
 from realtime.config.options import Config
 from realtime.payload import Payload
 
@@ -78,6 +79,19 @@ def user_subscription_token(
     if data is not None:
         claims["data"] = _raw(data)
     return _sign(config, claims, ttl, info)
+
+
+def unnamed_party(config: Config) -> str:
+    """Return what tokens signed here do not name, though the service wants it.
+
+    Returns:
+        "audience", "issuer", or "" if nothing is missing.
+    """
+    for party in ("audience", "issuer"):
+        wanted: str = getattr(config, f"token_{party}_regex")
+        if wanted and compiled(wanted).search(getattr(config, f"token_{party}")) is None:
+            return party
+    return ""
 
 
 def observer_token(key: bytes, channels: Iterable[str], *, ttl: float) -> str:

@@ -9,8 +9,8 @@ from django.core.checks import CheckMessage
 from django.utils.module_loading import import_string
 
 from realtime import page_config
+from realtime.auth.issue import unnamed_party
 from realtime.auth.keys import MIN_SECRET_BYTES, InvalidKey, configured_keys, previous_keys
-from realtime.config.expressions import compiled
 from realtime.config.sources import Report
 
 
@@ -71,17 +71,15 @@ def check_token_keys_of_views(report: Report) -> list[CheckMessage]:
                 id="realtime.E031",
             )
         ]
-    for name in ("audience", "issuer"):
-        wanted: str = getattr(config, f"token_{name}_regex")
-        if wanted and not compiled(wanted).search(getattr(config, f"token_{name}")):
-            return [
-                checks.Error(
-                    f"realtime.urls is included, but the tokens that it signs name no {name} that"
-                    f" token_{name}_regex matches.",
-                    hint=f"Set token_{name} to a value that matches, too, or remove realtime.urls.",
-                    id="realtime.E042",
-                )
-            ]
+    if party := unnamed_party(config):
+        return [
+            checks.Error(
+                f"realtime.urls is included, but the tokens that it signs name no {party} that"
+                f" token_{party}_regex matches.",
+                hint=f"Set token_{party} to a value that matches, too, or remove realtime.urls.",
+                id="realtime.E042",
+            )
+        ]
     return []
 
 

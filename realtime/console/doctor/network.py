@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 
 import realtime
+from realtime.auth.issue import unnamed_party
 from realtime.config import origins
 from realtime.console import websocket
 from realtime.console.base import escape_for_terminal
@@ -134,7 +135,10 @@ def origin(service: Service) -> Finding:
 def connect(service: Service) -> Finding:
     """Check that a client with a token made here can connect, and how fast."""
     if not service.signs_tokens:
-        return skip("no token can be made here: the service uses no token_hmac_secret_key")
+        why = "the service uses no token_hmac_secret_key"
+        if service.config.token_hmac_secret_key and (party := unnamed_party(service.config)):
+            why = f"token_{party} does not say whom to name in it"
+        return skip(f"no token can be made here: {why}")
     result = service.connected
     if result.closed is not None:
         code, reason = result.closed

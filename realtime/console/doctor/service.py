@@ -78,7 +78,11 @@ class Service:
     def signs_tokens(self) -> bool:
         """Whether a token made here should be accepted."""
         config = self.config
-        return bool(config.token_hmac_secret_key) and not config.token_jwks_public_endpoint
+        return (
+            bool(config.token_hmac_secret_key)
+            and not config.token_jwks_public_endpoint
+            and not issue.unnamed_party(config)
+        )
 
     @cached_property
     def connected(self) -> Connected:
