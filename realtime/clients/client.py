@@ -166,8 +166,8 @@ class Client:
             self.push(self.codec.ping())
 
     def check_pong(self) -> None:
-        """Close the connection if the client owes a pong."""
-        if self.session.owes_pong:
+        """Close the connection if the client owes a pong, and has not sent it."""
+        if self.session.is_silent:
             self.close(DisconnectNoPong())
 
     # for node, hooks and signals

@@ -91,6 +91,7 @@ class Dispatcher:
             if codec is not client.codec:
                 client.speak(codec)
         command = None
+        client.session.handling = True
         try:
             for command in client.codec.decode(frame):
                 if client.is_closing():
@@ -111,6 +112,8 @@ class Dispatcher:
         except Exception:
             logger.exception("Could not handle a frame of client %s", client.id)
             client.close(DisconnectServerError())
+        finally:
+            client.session.handling = False
 
     async def _give_turn(self) -> None:
         self._in_turn = 0

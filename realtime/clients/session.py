@@ -120,6 +120,7 @@ class Session:
         "channels",
         "conn_info",
         "expiry_deadline",
+        "handling",
         "owes_pong",
         "pending",
         "rules",
@@ -148,6 +149,8 @@ class Session:
         """False for an observer, who receives its server-side channels and does nothing else."""
         self.owes_pong = False
         """Whether the client has a ping to answer."""
+        self.handling = False
+        """Whether a frame of the client is being handled. Others, and pongs, wait behind it."""
         self.channels: tuple[ChannelName, ...] = ()
         """The server-side channels that came with the user, from a token or a hook."""
         self.subscriptions: dict[ChannelName, Subscription] = {}
@@ -218,6 +221,11 @@ class Session:
         if not self.owes_pong:
             raise DisconnectBadRequest
         self.owes_pong = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the client owes a pong, and none can be waiting behind a slow command."""
+        return self.owes_pong and not self.handling
 
     def check_subscribe(self, channel: ChannelName) -> None:
         """Check that the client may subscribe to one more channel.

@@ -21,6 +21,7 @@ Invariants:
   pong than `pong_timeout`.
 - After a pause of the process, in which pongs have come and nobody has read them, nobody is closed
   at the next turn.
+- A client whose pong may wait behind a slow command of its own is not closed before the next look.
 - The timer runs only while there are clients.
 """
 
@@ -47,7 +48,10 @@ class Pinged(Protocol):
         ...
 
     def check_pong(self) -> None:
-        """Begin to close the connection if the client owes a pong. Must not raise."""
+        """Begin to close the connection if the client owes a pong and has not sent it.
+
+        Must not raise.
+        """
         ...
 
 
