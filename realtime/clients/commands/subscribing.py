@@ -238,7 +238,8 @@ def grant(client: Client, subscription: Subscription, request: SubscribeRequest 
     options, user = subscription.options, client.user
     if not client.session.rules.asks:
         # such a client cannot ask for joins; an observer is to see what there is
-        subscription.hears_joins = options.force_push_join_leave or not subscription.visible
+        forced = channel_rules.receives_joins(options, user, asked=False)
+        subscription.hears_joins = forced or not subscription.visible
         return
     request = request or SubscribeRequest()
     subscription.recoverable = channel_rules.is_recoverable(options, user, request.recoverable)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import jwt
 import pytest
 
 from realtime.auth import issue
@@ -104,6 +105,17 @@ async def test_joins_and_leaves_are_for_clients_to_which_they_are_forced(
 
     pushes = [message["result"] for message in connection.messages if "id" not in message]
     assert [push.get("type") for push in pushes] == expected
+
+
+async def test_token_keeps_joins_from_a_client_that_cannot_ask(node: Node) -> None:
+    connection, other = await connect(node), await connect(node, "18")
+    off = {"sub": "17", "channel": "$joins:a", "override": {"join_leave": {"value": False}}}
+    token = jwt.encode(off, SECRET, algorithm="HS256")
+    assert await error(connection, SUBSCRIBE, channel="$joins:a", token=token) is None
+    token = subscription_token(other.client.id, "$joins:a")
+    assert await error(other, SUBSCRIBE, channel="$joins:a", token=token) is None
+
+    assert [message for message in connection.messages if "id" not in message] == []
 
 
 async def test_observer_sees_joins_that_are_not_forced(node: Node) -> None:
