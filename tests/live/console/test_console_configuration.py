@@ -35,7 +35,9 @@ def test_mistakes_are_told_with_id_and_hint_and_fail(tmp_path: Path) -> None:
     finished = run(tmp_path, {"presense": True, "history_recover": True}, "checkconfig")
 
     assert finished.returncode == 1
-    assert "error realtime.E002: Unknown option 'presense'." in finished.stdout
+    assert (
+        "error realtime.E002: Unknown option 'presense' (from the config file)." in finished.stdout
+    )
     assert "error realtime.E007: history_recover of the top level" in finished.stdout
     assert "    Set both to more than 0" in finished.stdout
     assert finished.stderr == "CommandError: The configuration has 2 mistakes.\n"
@@ -104,7 +106,9 @@ def test_checks_of_other_apps_are_not_told(settings: Settings) -> None:
 def test_other_commands_lead_to_checkconfig(settings: Settings, arguments: list[str]) -> None:
     settings.REALTIME = {"presense": True}
 
-    with pytest.raises(CommandError, match=r"Unknown option 'presense'\. See: .* checkconfig"):
+    with pytest.raises(
+        CommandError, match=r"Unknown option 'presense' \(from settings\)\. See: .* checkconfig"
+    ):
         call(*arguments)
 
 

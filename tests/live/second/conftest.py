@@ -1,4 +1,7 @@
-"""Fixtures of the tests with published clients of the second generation: one server for all."""
+"""Fixtures of the tests with published clients of the second generation: one server for all.
+
+A module that uses `connect_next` has `pytest_plugins = ["tests.js_fixtures"]`.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,6 @@ from tests.js_client import Driver, FindNode, open_driver
 from tests.js_next import NextClient, open_next
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
-
-pytest_plugins = ["tests.js_fixtures"]
 
 KEPT = 5
 OPTIONS: dict[str, Any] = {

@@ -13,6 +13,8 @@ from tests.live.second.conftest import KEPT, OpenNext
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
+pytest_plugins = ["tests.js_fixtures"]
+
 every_build = pytest.mark.parametrize("build", NEXT_BUILDS, ids=[b.name for b in NEXT_BUILDS])
 both_formats = pytest.mark.parametrize("build", [JSON_5, PROTOBUF_5], ids=["json", "protobuf"])
 
