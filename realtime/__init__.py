@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from realtime.server_api.connecting import (
         adisconnect,
         arefresh,
+        asubscribe,
         aunsubscribe,
         disconnect,
         refresh,
+        subscribe,
         unsubscribe,
     )
     from realtime.server_api.functions import (
@@ -94,6 +96,7 @@ __all__ = [
     "apublish_many",
     "arefresh",
     "around_trip",
+    "asubscribe",
     "asubscribers",
     "aunsubscribe",
     "broadcast",
@@ -113,6 +116,7 @@ __all__ = [
     "publish_many",
     "refresh",
     "round_trip",
+    "subscribe",
     "subscribers",
     "unsubscribe",
 ]
@@ -133,9 +137,11 @@ _OVERVIEW = (
 _CONNECTING = (
     "adisconnect",
     "arefresh",
+    "asubscribe",
     "aunsubscribe",
     "disconnect",
     "refresh",
+    "subscribe",
     "unsubscribe",
 )
 _PUBLISHING = (

@@ -16,9 +16,10 @@ import uuid
 from itertools import islice
 from typing import Any
 
-from realtime.clients import refreshing
+from realtime.clients import refreshing, server_side, subscribing
 from realtime.clients.rules import rules_of
 from realtime.clients.session import Session, State, Subscription
+from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
 from realtime.errors import (
     Disconnect,
@@ -225,7 +226,11 @@ class Client:
         """Log that the service refused something the client sent. `why` must hold no secret."""
         logger.info("Client %s: %s refused: %s", self.id, what, why)
 
-    # unsubscribing
+    # subscriptions of the server's making, and their end
+
+    async def subscribe(self, wanted: ServerSubscription) -> None:
+        """Subscribe on the server's behalf and tell the client."""
+        await server_side.subscribe(self, wanted)
 
     async def unsubscribe(
         self, channel: ChannelName, why: UnsubscribeReason = SERVER_UNSUBSCRIBE
@@ -292,6 +297,7 @@ class Client:
         """Forget a subscription, once."""
         if self.session.subscriptions.pop(channel, None) is not None:
             self.emit("unsubscribed", channel=channel)
+        subscribing.freed(self, channel)
 
     # time
 

@@ -14,7 +14,8 @@ Invariants:
 - an expired connection, or subscription, has a window in which the client refreshes it; where the
   site refreshes the connection, there is no window;
 - where clients answer pings, a pong is legal only while the client owes one;
-- a channel is in `pending` or in `subscriptions`, never in both.
+- a channel is in `pending` or in `subscriptions`, never in both;
+- what the server wants to subscribe the client to is in `wanted` while the channel is busy.
 
 Times are seconds on the monotonic clock. `deadline()` says when `due()` must be called next, so a
 client needs one timer, and none while nothing expires.
@@ -29,6 +30,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from realtime.clients.rules import FIRST, Rules
+from realtime.cluster.control import ServerSubscription
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
     AlreadySubscribed,
@@ -66,6 +68,7 @@ class Subscription:
         "options",
         "positioned",
         "recoverable",
+        "revoked",
         "server_side",
         "visible",
     )
@@ -89,6 +92,8 @@ class Subscription:
         """Monotonic seconds; None: the subscription does not expire."""
         self.ending = False
         """Whether the client is leaving the channel now."""
+        self.revoked = False
+        """Whether the server is about to end it."""
         self.hears_joins = True
         """Whether the client gets joins and leaves, in a channel that has them."""
 
@@ -116,6 +121,7 @@ class Session:
     __slots__ = (
         "_config",
         "_stale_at",
+        "answered",
         "auth_session",
         "channels",
         "conn_info",
@@ -129,6 +135,7 @@ class Session:
         "subscriptions",
         "user",
         "visible",
+        "wanted",
     )
 
     def __init__(self, config: Config, now: float, rules: Rules = FIRST) -> None:
@@ -155,6 +162,10 @@ class Session:
         """The server-side channels that came with the user, from a token or a hook."""
         self.subscriptions: dict[ChannelName, Subscription] = {}
         self.pending: dict[ChannelName, Pending] = {}
+        self.wanted: dict[ChannelName, ServerSubscription] = {}
+        """What the server subscribes the client to as soon as the channel is not busy."""
+        self.answered = False
+        """Whether the client has the reply to connect, before which it gets no push."""
 
     # commands
 
@@ -232,16 +243,27 @@ class Session:
 
         Raises:
             LimitExceeded: it has `client_channel_limit` subscriptions.
-            AlreadySubscribed: it is subscribed to this channel. The rules say what comes first.
+            AlreadySubscribed: it is subscribed to this channel, or the server is subscribing it.
+                The rules say what comes first.
         """
-        subscribed = channel in self.subscriptions
+        subscribed = channel in self.subscriptions or channel in self.pending
         if subscribed and self.rules.duplicate_first:
             raise AlreadySubscribed
-        limit = self._config.client_channel_limit
-        if 0 < limit <= len(self.subscriptions):
+        if self.is_full():
             raise LimitExceeded
         if subscribed:
             raise AlreadySubscribed
+
+    def is_full(self) -> bool:
+        """Return whether the client has `client_channel_limit` subscriptions."""
+        limit = self._config.client_channel_limit
+        return 0 < limit <= len(self.subscriptions) + len(self.pending)
+
+    def is_busy(self, channel: ChannelName) -> bool:
+        """Return whether the server must wait with a subscription to a channel."""
+        subscription = self.subscriptions.get(channel)
+        ending = subscription is not None and (subscription.ending or subscription.revoked)
+        return ending or channel in self.pending or not self.answered
 
     def has_position(self, channel: ChannelName) -> bool:
         """Return whether the client must not miss a publication in a channel.
@@ -258,10 +280,20 @@ class Session:
         return self.rules.unsubscribes and not subscription.server_side
 
     def revoke(self, channel: ChannelName) -> None:
-        """Note that the server unsubscribes the client from what is being made; "" means all."""
+        """Note that the server unsubscribes the client, also from what is being made.
+
+        Args:
+            channel: the name of the channel; "" means all.
+        """
         for name, pending in self.pending.items():
             if channel in ("", name):
                 pending.unsubscribed = True
+        for name in list(self.wanted):
+            if channel in ("", name):
+                del self.wanted[name]
+        for name in self.subscriptions if not channel else (channel,):
+            if (subscription := self.subscriptions.get(name)) is not None:
+                subscription.revoked = True
 
     def is_subscribed(self, channel: ChannelName, subscription: Subscription) -> bool:
         """Return whether a subscription to a channel is in force, and not ending."""
@@ -271,6 +303,7 @@ class Session:
         """Enter CLOSED."""
         self.state = State.CLOSED
         self.subscriptions.clear()
+        self.wanted.clear()
 
     # time
 

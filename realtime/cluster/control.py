@@ -13,8 +13,9 @@ from typing import TypeAlias
 import msgspec
 
 from realtime import payload
+from realtime.config.channel_options import Overrides
 from realtime.payload import Payload
-from realtime.protocol.messages import ChannelName, ClientID, UserID
+from realtime.protocol.messages import ChannelName, ClientID, StreamPosition, UserID
 
 
 class Unsubscribe(msgspec.Struct, frozen=True, tag="unsubscribe", tag_field="do"):
@@ -88,11 +89,71 @@ class RefreshSome(Selection, frozen=True, tag="refresh_some", tag_field="do"):
     """Connection info, JSON text; None: it stays as it is."""
 
 
+class ServerSubscription(msgspec.Struct, frozen=True):
+    """A subscription that the server makes."""
+
+    channel: ChannelName
+    info: Payload | None = None
+    """The channel info."""
+    data: Payload | None = None
+    """For the client."""
+    expires_at: float | None = None
+    """Unix seconds; None for never."""
+    since: StreamPosition | None = None
+    """Where the client continues, if it is not subscribed yet."""
+    overrides: Overrides | None = None
+    """Options of the channel that are others for this subscription."""
+
+
+class SubscribeSome(Selection, frozen=True, tag="subscribe", tag_field="do"):
+    """Subscribe some connections to a channel."""
+
+    channel: ChannelName
+    info: str | None = None
+    """Channel info, JSON text; None for none."""
+    data: str | None = None
+    """For the clients, JSON text; None for none."""
+    expires_at: float | None = None
+    """Unix seconds; None: the subscription does not expire."""
+    since: StreamPosition | None = None
+    """Where the clients continue."""
+    overrides: dict[str, bool] | None = None
+    """Options of the channel that are others for these subscriptions: those of `Overrides`."""
+
+    def subscription(self) -> ServerSubscription:
+        """Return the subscription to make. Overrides that this version does not know have no
+        effect."""
+        return ServerSubscription(
+            self.channel,
+            _payload(self.info),
+            _payload(self.data),
+            self.expires_at,
+            self.since,
+            _overrides(self.overrides),
+        )
+
+
 ControlMessage: TypeAlias = (
-    Unsubscribe | DisconnectUser | EndAuthSession | UnsubscribeSome | DisconnectSome | RefreshSome
+    Unsubscribe
+    | DisconnectUser
+    | EndAuthSession
+    | UnsubscribeSome
+    | DisconnectSome
+    | RefreshSome
+    | SubscribeSome
 )
 
 _decoder: msgspec.json.Decoder[ControlMessage] = msgspec.json.Decoder(ControlMessage)
+
+
+def _payload(text: str | None) -> Payload | None:
+    return None if text is None else payload.check(text.encode())
+
+
+def _overrides(switches: dict[str, bool] | None) -> Overrides | None:
+    if switches is None:
+        return None
+    return Overrides(**{name: on for name, on in switches.items() if name in Overrides._fields})
 
 
 def is_ordered(message: ControlMessage) -> bool:

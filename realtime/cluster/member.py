@@ -23,6 +23,7 @@ from realtime.cluster.control import (
     DisconnectUser,
     EndAuthSession,
     RefreshSome,
+    SubscribeSome,
     Unsubscribe,
     UnsubscribeSome,
 )
@@ -173,6 +174,10 @@ class Member:
         return await self.broker.positions(channels)
 
     # control messages; all raise EngineUnavailable when they cannot be sent
+
+    async def subscribe_some(self, message: SubscribeSome) -> None:
+        """Subscribe connections to a channel."""
+        await self._send_control(message)
 
     async def unsubscribe_user(
         self, user: UserID, channel: ChannelName, *, client: ClientID = "", session: str = ""

@@ -20,6 +20,7 @@ from realtime.cluster.control import (
     EndAuthSession,
     RefreshSome,
     Selection,
+    SubscribeSome,
     Unsubscribe,
     UnsubscribeSome,
     is_ordered,
@@ -63,17 +64,27 @@ class ControlHandler:
         """Apply a message of the stream. Returns at once, so that the next one comes after it."""
         if message.origin == self._uid and not is_ordered(message):
             return  # it was applied when it was sent
-        if isinstance(message, Unsubscribe | UnsubscribeSome):
-            self._spawn(self._unsubscribe(message))
-        else:
-            self._close(message)
+        match message:
+            case Unsubscribe() | UnsubscribeSome():
+                self._spawn(self._unsubscribe(message))
+            case SubscribeSome():
+                self._spawn(self._subscribe(message))
+            case _:
+                self._close(message)
 
     async def apply(self, message: ControlMessage) -> None:
         """Apply a message, and wait for its effect."""
-        if isinstance(message, Unsubscribe | UnsubscribeSome):
-            await self._unsubscribe(message)
-        else:
-            self._close(message)
+        match message:
+            case Unsubscribe() | UnsubscribeSome():
+                await self._unsubscribe(message)
+            case SubscribeSome():
+                await self._subscribe(message)
+            case _:
+                self._close(message)
+
+    async def _subscribe(self, message: SubscribeSome) -> None:
+        wanted = message.subscription()
+        await asyncio.gather(*(client.subscribe(wanted) for client in self._selected(message)))
 
     async def _unsubscribe(self, message: Unsubscribe | UnsubscribeSome) -> None:
         if isinstance(message, Unsubscribe):

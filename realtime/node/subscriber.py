@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
 from realtime.errors import Disconnect
 from realtime.payload import Payload
@@ -53,6 +54,10 @@ class Subscriber(Protocol):
 
     def info_in(self, channel: ChannelName) -> ClientInfo:
         """Return the client info that others in the channel see."""
+        ...
+
+    async def subscribe(self, wanted: ServerSubscription) -> None:
+        """Subscribe the client and push it, or begin to. Where that fails, the client is closed."""
         ...
 
     async def unsubscribe(self, channel: ChannelName) -> None:

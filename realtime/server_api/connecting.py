@@ -8,17 +8,118 @@ docs/protocol.md, 6.4.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from realtime.channel_rules import name
 from realtime.cluster.member import Member
+from realtime.config.channel_options import Overrides
 from realtime.hooks.site_values import to_payload, user_id
 from realtime.server_api import operations
+from realtime.server_api.publishing import Position, stream_position
 from realtime.serving import serving
 
 Work = Callable[[Member], Awaitable[None]]
+
+
+def subscribe(
+    user: Any,
+    channel: str,
+    *,
+    client: str = "",
+    session: str = "",
+    info: object = None,
+    data: object = None,
+    expires_at: datetime | float | None = None,
+    recover_since: Position | int | None = None,
+    override: Mapping[str, bool] | None = None,
+) -> None:
+    """Subscribe a user's connections to a channel; it ends with the connection.
+
+    Where a client is subscribed already, it gets `data`, and `info` and `expires_at` become those
+    of this call.
+
+    Args:
+        user: a Django user, or a user ID as a string, an integer or a UUID.
+        channel: the name of the channel.
+        client: only the connection of the client with this ID.
+        session: only the connection with this session.
+        info: the channel info, which others in the channel see; None for none.
+        data: for the client; None for none.
+        expires_at: when the subscription expires, an aware `datetime` or Unix seconds; None for
+            never.
+        recover_since: the position, or the offset in whatever epoch, from which on the client gets
+            what it missed, in channels with forced recovery.
+        override: channel options that are others for these subscriptions: `join_leave`, `presence`,
+            `force_push_join_leave`, `force_recovery`, `force_positioning`.
+
+    Raises:
+        InternalError: code 100, `expires_at` has passed.
+        TypeError: `user` is neither a user nor an ID, `info` or `data` has no JSON form, or another
+            argument has the wrong type.
+        ValueError: `expires_at` is a naive datetime, an offset is less than 0, or an option is none
+            of those.
+    """
+    work = _subscribing(
+        user, channel, client, session, info, data, expires_at, recover_since, override
+    )
+    serving.call(work, async_name="asubscribe")
+
+
+async def asubscribe(
+    user: Any,
+    channel: str,
+    *,
+    client: str = "",
+    session: str = "",
+    info: object = None,
+    data: object = None,
+    expires_at: datetime | float | None = None,
+    recover_since: Position | int | None = None,
+    override: Mapping[str, bool] | None = None,
+) -> None:
+    """Subscribe a user's connections to a channel. Async version of `subscribe`."""
+    await serving.acall(
+        _subscribing(
+            user, channel, client, session, info, data, expires_at, recover_since, override
+        )
+    )
+
+
+def _subscribing(
+    user: Any,
+    channel: str,
+    client: str,
+    session: str,
+    info: object,
+    data: object,
+    expires_at: datetime | float | None,
+    recover_since: Position | int | None,
+    override: Mapping[str, bool] | None,
+) -> Work:
+    user, channel = user_id(user), name(channel)
+    client, session = _text(client), _text(session)
+    encoded_info = None if info is None else to_payload(info)
+    encoded_data = None if data is None else to_payload(data)
+    moment, since = _unix_seconds(expires_at), stream_position(recover_since)
+    for option, on in (override or {}).items():
+        if option not in Overrides._fields:
+            raise ValueError(f"override has no option {option!r}")
+        if not isinstance(on, bool):
+            raise TypeError(f"override {option} must be True or False, not {type(on).__name__}")
+    return lambda member: operations.subscribe(
+        member,
+        user,
+        channel,
+        client=client,
+        session=session,
+        info=encoded_info,
+        data=encoded_data,
+        expires_at=moment,
+        since=since,
+        overrides=override,
+    )
 
 
 def unsubscribe(user: Any, channel: str = "", *, client: str = "", session: str = "") -> None:

@@ -26,7 +26,7 @@ from realtime.cluster.member import Member
 from realtime.engine import base as nodes_
 from realtime.protocol import messages
 from realtime.server_api import operations
-from realtime.server_api.publishing import Position
+from realtime.server_api.publishing import Position, stream_position, whole
 from realtime.serving import serving
 
 
@@ -153,25 +153,12 @@ def _reading(
     channel: str, limit: int | None, since: Position | int | None, reverse: bool
 ) -> Callable[[Member], Awaitable[messages.HistoryResult]]:
     channel = name(channel)
-    if limit is not None and _whole("limit", limit) < 0:
+    if limit is not None and whole("limit", limit) < 0:
         raise ValueError(f"limit must be 0 or more, not {limit}")
-    position = None
-    if since is not None:
-        offset, epoch = since if isinstance(since, tuple) else (since, "")
-        if _whole("the offset of since", offset) < 0:
-            raise ValueError(f"an offset is 0 or more, not {offset}")
-        if not isinstance(epoch, str):
-            raise TypeError(f"an epoch is a string, not {type(epoch).__name__}")
-        position = messages.StreamPosition(offset, epoch)
+    position = stream_position(since)
     return lambda member: operations.history(
         member, channel, limit=limit, since=position, reverse=reverse
     )
-
-
-def _whole(what: str, number: object) -> int:
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise TypeError(f"{what} must be a whole number, not {type(number).__name__}")
-    return number
 
 
 def position(channel: str) -> Position:

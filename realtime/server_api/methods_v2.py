@@ -113,17 +113,51 @@ def _data(params: params_v2.Data) -> Payload:
     """
     if params.version:
         raise NotAvailable
+    data = _payload(params.data, params.b64data)
+    if data is None:
+        raise BadRequest
+    return data
+
+
+def _payload(value: Raw, base64_value: str | None = None) -> Payload | None:
+    """Return a value as a payload; None where it is absent. The one in Base64 comes first.
+
+    Raises:
+        BadRequest: it is not JSON, or not Base64.
+    """
     try:
-        if params.b64data:
-            return payload.check(base64.b64decode(params.b64data, validate=True))
-        if params.data == ABSENT:
-            raise BadRequest
-        return payload.check(bytes(params.data))
+        if base64_value:
+            return payload.check(base64.b64decode(base64_value, validate=True))
+        return None if value == ABSENT else payload.check(bytes(value))
     except (ValueError, binascii.Error):
         raise BadRequest from None
 
 
 # connections
+
+
+async def _subscribe(member: Member, params: params_v2.Subscribe) -> bytes:
+    await operations.subscribe(
+        member,
+        params.user or "",
+        params.channel or "",
+        client=params.client or "",
+        session=params.session or "",
+        info=_payload(params.info, params.b64info),
+        data=_payload(params.data, params.b64data),
+        expires_at=params.expire_at or None,
+        since=None if params.recover_since is None else _stream_position(params.recover_since),
+        overrides=_overrides(params.override),
+    )
+    return _EMPTY
+
+
+def _overrides(override: params_v2.Override | None) -> dict[str, bool] | None:
+    """Return the options that are others; a switch without a value is off."""
+    if override is None:
+        return None
+    switches = msgspec.structs.asdict(override)
+    return {name: bool(switch.value) for name, switch in switches.items() if switch is not None}
 
 
 async def _unsubscribe(member: Member, params: params_v2.Unsubscribe) -> bytes:
@@ -159,17 +193,13 @@ async def _refresh(member: Member, params: params_v2.Refresh) -> bytes:
     expires_at: float | None = params.expire_at or None
     if params.expired:
         expires_at = PAST
-    try:
-        info = None if params.info == ABSENT else payload.check(bytes(params.info))
-    except ValueError:
-        raise BadRequest from None
     await operations.refresh(
         member,
         params.user or "",
         client=params.client or "",
         session=params.session or "",
         expires_at=expires_at,
-        info=info,
+        info=_payload(params.info),
     )
     return _EMPTY
 
@@ -186,13 +216,15 @@ async def _presence_stats(member: Member, params: params_v2.Channel) -> bytes:
     return _encode(await operations.presence_stats(member, params.channel or ""))
 
 
+def _stream_position(position: params_v2.Position) -> StreamPosition:
+    offset = position.offset or 0
+    if offset > UINT64_MAX:
+        raise BadRequest
+    return StreamPosition(offset, position.epoch or "")
+
+
 async def _history(member: Member, params: params_v2.History) -> bytes:
-    since = None
-    if params.since is not None:
-        offset = params.since.offset or 0
-        if offset > UINT64_MAX:
-            raise BadRequest
-        since = StreamPosition(offset, params.since.epoch or "")
+    since = None if params.since is None else _stream_position(params.since)
     result = await operations.history(
         member,
         params.channel or "",
@@ -249,6 +281,7 @@ METHODS: dict[str, Row[Any]] = {
     for row in (
         _row("publish", params_v2.Publish, _publish),
         _row("broadcast", params_v2.Broadcast, _broadcast),
+        _row("subscribe", params_v2.Subscribe, _subscribe),
         _row("unsubscribe", params_v2.Unsubscribe, _unsubscribe),
         _row("disconnect", params_v2.Disconnect, _disconnect),
         _row("refresh", params_v2.Refresh, _refresh),

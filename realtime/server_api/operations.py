@@ -13,9 +13,11 @@ docs/protocol.md, 6.4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 
 from realtime.channel_rules import check_channel
+from realtime.cluster.control import SubscribeSome
 from realtime.cluster.member import Member, NewPublication
 from realtime.cluster.survey import ConnectionsAnswer, SubscribersAnswer, SurveyResult
 from realtime.config.options import ChannelOptions
@@ -26,6 +28,7 @@ from realtime.errors import (
     EngineAway,
     EngineUnavailable,
     Error,
+    InternalError,
     LimitExceeded,
     NoReply,
     NotAvailable,
@@ -110,6 +113,57 @@ async def publish_many(
     if refused is not None:
         raise refused
     return positions
+
+
+async def subscribe(
+    member: Member,
+    user: UserID,
+    channel: ChannelName,
+    *,
+    client: ClientID = "",
+    session: str = "",
+    info: Payload | None = None,
+    data: Payload | None = None,
+    expires_at: float | None = None,
+    since: StreamPosition | None = None,
+    overrides: Mapping[str, bool] | None = None,
+) -> None:
+    """Subscribe a user's connections to a channel.
+
+    Args:
+        member: the member of the service that this process is.
+        user: the user ID; "" for anonymous clients.
+        channel: the name of the channel.
+        client, session: as in `unsubscribe`.
+        info: the channel info.
+        data: for the clients.
+        expires_at: when the subscription expires, Unix seconds; None for never.
+        since: where the clients continue, in channels with forced recovery.
+        overrides: the names of options in `Overrides`, and what they are for these subscriptions.
+
+    Raises:
+        InternalError: `expires_at` has passed.
+    """
+    check_channel(channel, member.config)
+    if expires_at is not None and expires_at <= time.time():
+        raise InternalError
+    await member.subscribe_some(
+        SubscribeSome(
+            user=user,
+            client=client,
+            session=session,
+            channel=channel,
+            info=_text(info),
+            data=_text(data),
+            expires_at=expires_at,
+            since=since,
+            overrides=dict(overrides) if overrides else None,
+        )
+    )
+
+
+def _text(value: Payload | None) -> str | None:
+    return None if value is None else value.raw.decode()
 
 
 async def unsubscribe(

@@ -62,6 +62,35 @@ class User(Struct, forbid_unknown_fields=True):
     session: str | None = None
 
 
+class Switch(Struct):
+    """An option of the channel."""
+
+    value: bool | None = None
+
+
+class Override(Struct):
+    """Options of the channel that are others for one subscription."""
+
+    presence: Switch | None = None
+    join_leave: Switch | None = None
+    force_push_join_leave: Switch | None = None
+    force_recovery: Switch | None = None
+    force_positioning: Switch | None = None
+
+
+class Subscribe(User, forbid_unknown_fields=True):
+    """params of subscribe. `expire_at`: Unix seconds; 0 and absent: never."""
+
+    channel: str | None = None
+    info: Raw = field(default_factory=_absent)
+    b64info: str | None = None
+    data: Raw = field(default_factory=_absent)
+    b64data: str | None = None
+    expire_at: Int64 | None = None
+    recover_since: Position | None = None
+    override: Override | None = None
+
+
 class Unsubscribe(User, forbid_unknown_fields=True):
     """params of unsubscribe."""
 

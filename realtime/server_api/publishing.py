@@ -25,6 +25,30 @@ class Position(NamedTuple):
     epoch: str
 
 
+def stream_position(position: Position | int | None) -> StreamPosition | None:
+    """Return the position that a site gives; a number is an offset in whatever epoch.
+
+    Raises:
+        TypeError: it is not one.
+        ValueError: the offset is less than 0.
+    """
+    if position is None:
+        return None
+    offset, epoch = position if isinstance(position, tuple) else (position, "")
+    if whole("an offset", offset) < 0:
+        raise ValueError(f"an offset is 0 or more, not {offset}")
+    if not isinstance(epoch, str):
+        raise TypeError(f"an epoch is a string, not {type(epoch).__name__}")
+    return StreamPosition(offset, epoch)
+
+
+def whole(what: str, number: object) -> int:
+    """Return a number; raise TypeError if it is not a whole one."""
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(f"{what} must be a whole number, not {type(number).__name__}")
+    return number
+
+
 def publish(
     channel: str,
     data: object,

@@ -26,6 +26,7 @@ from cent import (
     PublishRequest,
     RefreshRequest,
     StreamPosition,
+    SubscribeRequest,
     UnsubscribeRequest,
 )
 
@@ -67,6 +68,8 @@ def main(url: str, key: str, channel: str, user: str) -> dict[str, Any]:
     batch = client.batch(BatchRequest(requests=commands))
     results["batch"] = [json.loads(reply.json(exclude_none=True)) for reply in batch.replies]
     call("refresh", client.refresh, RefreshRequest(user=user))
+    subscribe = SubscribeRequest(user=user, channel=channel, info=5, data={"n": 5})
+    call("subscribe", client.subscribe, subscribe)
     call("unsubscribe", client.unsubscribe, UnsubscribeRequest(user=user, channel=channel))
     call("disconnect", client.disconnect, DisconnectRequest(user=user))
     try:

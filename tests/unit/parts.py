@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from realtime import payload
+from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
 from realtime.errors import Disconnect, DisconnectInsufficientState
 from realtime.payload import Payload
@@ -93,6 +94,7 @@ class RecordingClient:
         self.closes: list[Disconnect | None] = []
         self.unsubscribed: list[str] = []
         self.refreshed: list[tuple[float | None, Payload | None]] = []
+        self.subscribed: list[ServerSubscription] = []
         self._user = user
 
     @property
@@ -109,6 +111,9 @@ class RecordingClient:
 
     def refresh_until(self, expires_at: float | None, info: Payload | None) -> None:
         self.refreshed.append((expires_at, info))
+
+    async def subscribe(self, wanted: ServerSubscription) -> None:
+        self.subscribed.append(wanted)
 
     async def refresh(self) -> None:
         raise AssertionError("a recording client belongs to no auth session")

@@ -15,14 +15,10 @@ import msgspec
 
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, ObserverToken
+from realtime.clients import server_side
 from realtime.clients.client import Client
-from realtime.clients.commands.subscribing import (
-    Subscribing,
-    grant,
-    overridden,
-    ttl_of,
-)
 from realtime.clients.session import Subscription
+from realtime.clients.subscribing import Subscribing, grant, overridden, ttl_of
 from realtime.cluster.control import DisconnectUser
 from realtime.config.options import Config
 from realtime.errors import (
@@ -104,6 +100,9 @@ async def connect(client: Client, command: Command) -> None:
             return
         subs = {name: subscribing.complete() for name, subscribing in channels.items()}
         client.reply(command, _result(client, identity, subs))
+        for subscribing in channels.values():
+            subscribing.push_kept()
+        server_side.connected(client)
         if client.is_pinged:
             client.start_pings()
     for subscribing in channels.values():

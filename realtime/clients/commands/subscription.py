@@ -13,13 +13,8 @@ import msgspec
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
 from realtime.clients.client import Client
-from realtime.clients.commands.subscribing import (
-    Subscribing,
-    grant,
-    overridden,
-    ttl_of,
-)
 from realtime.clients.session import Subscription
+from realtime.clients.subscribing import Subscribing, grant, overridden, ttl_of
 from realtime.config.options import ChannelOptions
 from realtime.errors import (
     BadRequest,
@@ -97,6 +92,7 @@ async def subscribe(client: Client, command: Command) -> None:
             result = msgspec.structs.replace(result, expires=True, ttl=ttl_of(expires_at))
             client.set_timer()
         client.reply(command, result)
+        subscribing.push_kept()
     await subscribing.join()
 
 

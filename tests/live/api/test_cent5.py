@@ -65,9 +65,9 @@ async def test_every_method_works(server: Server, connect: Callable[..., Any], u
     assert len(results["info"]["nodes"]) == 1
     assert results["batch"] == [{"offset": 3, "epoch": epoch}, {"num_clients": 1, "num_users": 1}]
     assert results["history_remove"] == results["refresh"] == {}
-    assert results["unsubscribe"] == results["disconnect"] == {}
+    assert results["subscribe"] == results["unsubscribe"] == results["disconnect"] == {}
     assert (results["error"], results["wrong key"]) == (102, "unauthorized")
-    pushes = [await client.push() for _ in range(4)]
+    pushes = [await client.push() for _ in range(5)]
     assert [push["data"]["data"] for push in pushes[:3]] == [{"n": 1}, 3, 4]
-    assert pushes[3] == {"type": 3, "channel": channel, "data": {}}
+    assert pushes[3:] == [{"type": kind, "channel": channel, "data": {}} for kind in (5, 3)]
     assert (await client.closed())[0] == 3012

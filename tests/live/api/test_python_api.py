@@ -60,6 +60,17 @@ async def subscribe(client: Any, *channels: str) -> None:
         await client.result("subscribe", {"channel": channel})
 
 
+@pytest.mark.parametrize("place", ["sync-view", "async-view"])
+async def test_subscribe_reaches_the_connections_of_a_user(
+    server: Server, connect: Callable[..., Any], unique: str, place: str
+) -> None:
+    client = await connect(server, user=unique)
+
+    assert call(server, place, "subscribe", unique, unique) == {"result": None}
+
+    assert await client.push() == {"type": 5, "channel": unique, "data": {}}
+
+
 # every function from every place
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from realtime.node.node import Node
 from tests.server import SECRET
 from tests.unit.node.node_parts import Connection
+from tests.unit.parts import data
 
 OPTIONS: dict[str, Any] = {
     "token_hmac_secret_key": SECRET,
@@ -94,3 +95,15 @@ class SecondConnection(Connection):
     def pings(self) -> int:
         """How many pings came."""
         return self.messages.count({})
+
+
+async def publish(node: Node, channel: str, value: int) -> None:
+    """Publish a number into a channel."""
+    options = node.config.options_of_namespace(channel.partition(":")[0] if ":" in channel else "")
+    assert options is not None
+    await node.publish(channel, data(str(value)), options)
+
+
+def published(connection: SecondConnection) -> list[Any]:
+    """The data of the publications pushed so far."""
+    return [push["pub"]["data"] for push in connection.pushed if "pub" in push]

@@ -17,15 +17,18 @@ from realtime.cluster.control import (
     DisconnectUser,
     EndAuthSession,
     RefreshSome,
+    ServerSubscription,
+    SubscribeSome,
     Unsubscribe,
     UnsubscribeSome,
 )
 from realtime.cluster.member import CONTROL_OPTIONS
 from realtime.cluster.peers import HEARTBEAT_INTERVAL
+from realtime.config.channel_options import Overrides
 from realtime.config.reader import load
 from realtime.errors import DisconnectConnectionLimit
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
-from realtime.protocol.messages import Publication
+from realtime.protocol.messages import Publication, StreamPosition
 from realtime.timers import Timers
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, RecordingClient, data, eventually, turns
@@ -273,6 +276,32 @@ async def test_connections_are_refreshed_at_every_node(node: Node, engine: Clust
         [(5.5, data('{"a": 1}')), (None, None)], key=str
     )
     assert two.refreshed == [(None, None)]
+
+
+async def test_connections_are_subscribed_at_every_node(node: Node, engine: ClusterEngine) -> None:
+    one, two = add(node, "C1"), add(node, "C2")
+    since = StreamPosition(7, "E")
+
+    await other_node_sends(
+        engine,
+        SubscribeSome(
+            user="17",
+            client="C1",
+            channel="a",
+            info='{"a": 1}',
+            data="[2]",
+            expires_at=5.5,
+            since=since,
+            overrides={"force_recovery": True, "of the future": True},
+        ),
+    )
+    await node.subscribe_some(SubscribeSome(user="17", channel="b"))
+    await eventually(lambda: len(one.subscribed) == 2)
+
+    overrides = Overrides(force_recovery=True)
+    whole = ServerSubscription("a", data('{"a": 1}'), data("[2]"), 5.5, since, overrides)
+    assert sorted(one.subscribed, key=str) == sorted([whole, ServerSubscription("b")], key=str)
+    assert two.subscribed == [ServerSubscription("b")]
 
 
 @pytest.mark.parametrize(

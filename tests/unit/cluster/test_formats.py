@@ -7,7 +7,13 @@ import pytest
 
 from realtime import channel_rules
 from realtime.cluster import control, survey
-from realtime.cluster.control import ControlMessage, DisconnectUser, EndAuthSession, Unsubscribe
+from realtime.cluster.control import (
+    ControlMessage,
+    DisconnectUser,
+    EndAuthSession,
+    SubscribeSome,
+    Unsubscribe,
+)
 from realtime.cluster.direct import DirectMessage
 from realtime.cluster.survey import (
     AskConnections,
@@ -16,6 +22,7 @@ from realtime.cluster.survey import (
     ConnectionsAnswer,
     SubscribersAnswer,
 )
+from realtime.protocol.messages import StreamPosition
 from tests.unit.parts import data
 
 CONTROL = [
@@ -30,6 +37,22 @@ CONTROL = [
     (
         EndAuthSession("17", "digest", 3005, "N1"),
         '{"do":"end_logins","user":"17","login":"digest","code":3005,"origin":"N1"}',
+    ),
+    (
+        SubscribeSome(
+            user="17",
+            client="C",
+            session="S",
+            origin="N1",
+            channel="a",
+            info="1",
+            expires_at=5.5,
+            since=StreamPosition(7, "E"),
+            overrides={"presence": True},
+        ),
+        '{"do":"subscribe","channel":"a","info":"1","data":null,"expires_at":5.5,'
+        '"since":{"offset":7,"epoch":"E"},"overrides":{"presence":true},"user":"17","client":"C",'
+        '"session":"S","origin":"N1"}',
     ),
 ]
 

@@ -4,6 +4,7 @@
         await subscribing.prepare()                held in the feed, present, history read
         result = subscribing.complete()            buffered publications merged, live from here on
         client.reply(...)                          same turn of the loop: no push comes before it
+        subscribing.push_kept()                    what was kept back and has no place in the reply
     await subscribing.join()
 
 Leaving the block without `complete`, for whatever reason, undoes all of it. A client that the
@@ -20,22 +21,27 @@ import logging
 import time
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Any, Protocol
 
 import msgspec
 
 from realtime import channel_rules
-from realtime.clients.client import Client
-from realtime.clients.session import Pending, Subscription
+from realtime.clients.session import Pending, Session, Subscription
 from realtime.config.channel_options import ChannelOptions, Overrides
 from realtime.errors import (
     DisconnectInsufficientState,
     EngineUnavailable,
     UnrecoverablePosition,
 )
+from realtime.node.node import Node
+from realtime.node.outbox import Outbox
+from realtime.node.subscriber import Subscriber
 from realtime.payload import Payload
 from realtime.protocol.messages import (
+    SERVER_UNSUBSCRIBE,
     UINT32_MAX,
     ChannelName,
+    ClientInfo,
     Publication,
     StreamPosition,
     SubscribeRequest,
@@ -45,6 +51,18 @@ from realtime.streams import recovery
 from realtime.streams.recovery import Recovered
 
 logger = logging.getLogger("realtime.client")
+
+
+class Client(Subscriber, Protocol):
+    """What is needed of a client."""
+
+    node: Node
+    session: Session
+    outbox: Outbox
+
+    def info_with(self, subscription: Subscription | None) -> ClientInfo: ...
+
+    def emit(self, kind: str, **details: Any) -> None: ...
 
 
 class Subscribing:
@@ -79,6 +97,8 @@ class Subscribing:
         self._pending = Pending(subscription)
         self._held = False
         """Whether the client is in the feed, or on its way there, and not live."""
+        self._kept: list[Publication] = []
+        """Publications for the client that are not in the result."""
 
     async def __aenter__(self) -> Subscribing:
         self._client.session.pending[self._channel] = self._pending
@@ -94,6 +114,7 @@ class Subscribing:
             del self._client.session.pending[self._channel]
         if self._held:
             await self._undo()
+        freed(self._client, self._channel)
 
     async def prepare(self) -> None:
         """Make the client a held subscriber, record its presence, read what it missed.
@@ -136,6 +157,10 @@ class Subscribing:
             raise UnrecoverablePosition
         if self._pending.unsubscribed:
             return result
+        held = self._subscriptions.held(channel, self._client)
+        # those with an offset are in the result, or older than its position
+        positioned = self._subscription.positioned
+        self._kept = [each for each in held if not (positioned and each.offset)]
         self._subscriptions.release(channel, self._client)
         self._held = False
         session = self._client.session
@@ -190,13 +215,23 @@ class Subscribing:
         logger.info("Client %s does not recover %r: %s", client.id, self._channel, why)
         return False
 
+    def push_kept(self) -> None:
+        """Push the publications that came meanwhile and are not in the result.
+
+        Call it behind the reply, in the same turn of the loop: newer ones come after them.
+        """
+        client = self._client
+        for publication in self._kept:
+            client.push(client.codec.publication(self._channel, publication))
+
     async def join(self) -> None:
         """Publish the join. If the server has unsubscribed the client, tell it so instead."""
         client = self._client
         if client.is_closing():
             return
         if self._pending.unsubscribed:
-            await client.unsubscribe(self._channel)
+            # at once: the server may subscribe it anew
+            client.push(client.codec.unsubscribe(self._channel, *SERVER_UNSUBSCRIBE))
         elif self._subscription.visible and client.session.is_subscribed(
             self._channel, self._subscription
         ):
@@ -217,6 +252,16 @@ class Subscribing:
         except EngineUnavailable as error:
             if self._client.node.outage.begins():
                 logger.error("Could not undo a subscription cleanly: %s", error)
+
+
+def freed(client: Client, channel: ChannelName) -> None:
+    """Begin to subscribe a client as the server wants, if it waits for the channel.
+
+    Call it when nothing is under way between the two any more.
+    """
+    wanted = client.session.wanted.pop(channel, None)
+    if wanted is not None:
+        client.node.spawn(client.subscribe(wanted))
 
 
 def overridden(options: ChannelOptions, overrides: Overrides | None) -> ChannelOptions:
