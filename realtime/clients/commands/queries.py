@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from realtime import channel_rules
 from realtime.clients.client import Client
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History
-from realtime.errors import BadRequest, DisconnectBadRequest, UnrecoverablePosition
+from realtime.errors import DisconnectBadRequest
 from realtime.protocol.messages import (
     ChannelName,
     ChannelRequest,
@@ -19,10 +18,10 @@ from realtime.protocol.messages import (
     ClientInfo,
     Command,
     HistoryRequest,
-    HistoryResult,
     PresenceResult,
     PresenceStatsResult,
 )
+from realtime.streams import reading
 
 
 async def presence(client: Client, command: Command) -> None:
@@ -50,29 +49,13 @@ async def history(client: Client, command: Command) -> None:
     subscribed = channel in client.session.subscriptions
     hidden = client.session.rules.hidden
     channel_rules.check_history(options, client.user, subscribed, hidden)
-    since, reverse = request.since, request.reverse
-    if reverse and since is not None and since.offset == 0:
-        raise BadRequest  # nothing comes before the first publication
-    stream = await _read(client, channel, request)
-    if since is not None and since.epoch not in ("", stream.position.epoch):
-        raise UnrecoverablePosition
-    client.reply(command, HistoryResult(stream.publications, stream.position))
-
-
-async def _read(client: Client, channel: ChannelName, request: HistoryRequest) -> History:
-    """Read the part of history that a request asks for."""
-    most = client.node.config.client_history_max_publication_limit
-    limit, since = request.limit, request.since
+    limit, most = request.limit, client.node.config.client_history_max_publication_limit
     if client.session.rules.limits_history and most:
         limit = min(limit, most) if limit >= 0 else most
-    if limit == 0:
-        return await client.node.broker.top(channel)
-    start = None
-    if since is not None:
-        start = since.offset + (-1 if request.reverse else 1)
-    return await client.node.broker.history(
-        channel, start, None if limit < 0 else limit, reverse=request.reverse
+    result = await reading.read(
+        client.node.broker, channel, limit=limit, since=request.since, reverse=request.reverse
     )
+    client.reply(command, result)
 
 
 def _channel(client: Client, channel: str | None) -> tuple[ChannelName, ChannelOptions]:
