@@ -111,7 +111,7 @@ class Client:
             binary=codec.binary,
             separator=codec.separator,
             limit_bytes=node.config.client_queue_max_size,
-            overflow=self._slow,
+            overflow=lambda: self.close(DisconnectSlow()),
         )
         self.push = self.outbox.append
         """Queue an encoded push."""
@@ -215,12 +215,8 @@ class Client:
 
     def info_with(self, subscription: Subscription | None) -> ClientInfo:
         """Return the client info, with the channel info of a subscription if there is one."""
-        return ClientInfo(
-            self.session.user,
-            self.id,
-            self.session.conn_info,
-            None if subscription is None else subscription.info,
-        )
+        info = None if subscription is None else subscription.info
+        return ClientInfo(self.session.user, self.id, self.session.conn_info, info)
 
     def log_refused(self, what: str, why: Exception) -> None:
         """Log that the service refused something the client sent. `why` must hold no secret."""
@@ -289,8 +285,9 @@ class Client:
                 hears_leave=self.session.rules.own_leave,
             )
         finally:
-            self._left(channel)
+            # who waits for the end goes on before what `_left` begins
             self._ends.pop(channel).set()
+            self._left(channel)
         self.set_timer()
 
     def _left(self, channel: ChannelName) -> None:
@@ -366,9 +363,6 @@ class Client:
                 disconnect,
             )
         self.node.spawn(self._close(disconnect))
-
-    def _slow(self) -> None:
-        self.close(DisconnectSlow())
 
     async def _close(self, disconnect: Disconnect | None) -> None:
         """Leave every channel, flush the outbox, close the transport."""

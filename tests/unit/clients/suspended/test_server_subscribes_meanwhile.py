@@ -117,6 +117,23 @@ async def test_call_while_the_client_leaves_subscribes_it_anew(
     assert published(second) == [1]
 
 
+async def test_call_behind_two_that_unsubscribe_is_the_last_one_told(
+    node: Node, engine: SuspendedEngine, second: SecondConnection
+) -> None:
+    await second.call("subscribe", channel="plain:a")
+    engine.hold("unsubscribe")
+    calls = [asyncio.create_task(operations.unsubscribe(node, "17", "plain:a")) for _ in range(2)]
+    await engine.reached("unsubscribe")
+    await turns()
+    await begin(node, "plain:a")
+
+    engine.go_on("unsubscribe")
+    await asyncio.gather(*calls)
+    await turns(20)
+
+    assert second.kinds("plain:a") == ["unsubscribe", "unsubscribe", "subscribe"]
+
+
 async def test_unsubscribe_while_the_server_subscribes_wins(
     node: Node, engine: SuspendedEngine, second: SecondConnection
 ) -> None:
