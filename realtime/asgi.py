@@ -42,7 +42,7 @@ from realtime.transports.servers import daphne, granian, signals, uvicorn_heads
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS
 from realtime.transports.sockjs.websocket import SockJSConsumer
-from realtime.transports.streaming.application import BODY_MAX_BYTES, Streaming, serves
+from realtime.transports.streaming import application as streaming
 from realtime.transports.websocket import WebSocketConsumer, deny
 
 logger = logging.getLogger("realtime.asgi")
@@ -116,7 +116,7 @@ class _Application:
         self._serves_only_http = isinstance(django, ASGIHandler)
         self._websocket = websocket or (None if self._serves_only_http else django)
         self._sockjs = SockJS(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-        self._streaming = Streaming()
+        self._streaming = streaming.Streaming()
         self._api = api
         self._freeze_gc = settle_heap
         # then the root path may be one that a client sent
@@ -156,8 +156,9 @@ class _Application:
                     await _serve_method(node, name, Exchange(scope, receive, send))
                     return
             is_sockjs = _is_sockjs(path, config)
-            if is_sockjs or serves(path, config):
+            if is_sockjs or streaming.serves(path, config):
                 if node is None:
+                    streaming.hide_query(scope, send)
                     await _respond(Exchange(scope, receive, send), _UNAVAILABLE)
                 else:
                     serve = self._sockjs if is_sockjs else self._streaming
@@ -182,8 +183,8 @@ class _Application:
                 return http_v2.refuse(config, _head(scope)), limit
         if _is_sockjs(path, config):
             return None, settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        if serves(path, config):
-            return None, BODY_MAX_BYTES
+        if streaming.serves(path, config):
+            return None, streaming.BODY_MAX_BYTES
         return None, config.site_body_max_size or None
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:

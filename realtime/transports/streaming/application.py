@@ -37,6 +37,9 @@ TEXT = "text/plain; charset=utf-8"
 BODY_MAX_BYTES = 65536
 """Largest body of a request."""
 
+FIRST_FRAME = "cf_connect"
+"""The field of the query that holds the first frame, with its token."""
+
 PREFLIGHT = (
     (b"access-control-allow-methods", b"POST, OPTIONS"),
     (b"access-control-max-age", b"300"),
@@ -56,24 +59,21 @@ Endpoint = Callable[["Request"], Awaitable[None]]
 class Request:
     """One request, and what is needed to answer it."""
 
-    def __init__(self, node: Node, sessions: StreamSessions, exchange: Exchange) -> None:
+    def __init__(
+        self, node: Node, sessions: StreamSessions, exchange: Exchange, query: bytes
+    ) -> None:
+        """Args: `query`: the query string, which `hide_query` took from the scope."""
         self.node = node
         self.sessions = sessions
         self.exchange = exchange
         self.scope = exchange.scope
         self.is_binary = header(self.scope, b"content-type") == BINARY
+        self._query = query
 
     @property
     def query(self) -> Mapping[str, list[str]]:
         """The fields of the query string."""
-        query: bytes = self.scope.get("query_string", b"")
-        return parse_qs(query.decode("latin-1"), keep_blank_values=True)
-
-    def hide_query(self) -> None:
-        """Keep the query string, which may hold a token, out of the access logs of servers."""
-        self.scope["query_string"] = b""
-        if (connection := daphne.connection_of(self.exchange.send)) is not None:
-            connection.hide_query()
+        return parse_qs(self._query.decode("latin-1"), keep_blank_values=True)
 
     def cors(self) -> Headers:
         """Return the headers for the page that sent the request; its origin is allowed."""
@@ -99,6 +99,7 @@ class Streaming:
         self._sessions = PerNode(StreamSessions)
 
     async def __call__(self, node: Node, scope: Scope, receive: Receive, send: Send) -> None:
+        query = hide_query(scope, send)  # also of a request that is refused
         exchange = Exchange(scope, receive, send)
         if has_too_many_headers(scope):
             await exchange.respond(*HEADERS_TOO_LARGE, TEXT)
@@ -106,7 +107,7 @@ class Streaming:
         if not may_use(node, scope):
             await exchange.respond(*FORBIDDEN, TEXT)
             return
-        request = Request(node, self._sessions.of(node), exchange)
+        request = Request(node, self._sessions.of(node), exchange, query)
         endpoints = _endpoints(path_of(scope), node.config)
         endpoint = endpoints.get(exchange.method)
         if endpoint is None:
@@ -115,6 +116,20 @@ class Streaming:
             return
         with uvicorn.close_clients_on_stop(send):
             await endpoint(request)
+
+
+def hide_query(scope: Scope, send: Send) -> bytes:
+    """Keep a query string that may hold a token out of the access logs of servers.
+
+    Returns:
+        The query string.
+    """
+    query: bytes = scope.get("query_string", b"")
+    if FIRST_FRAME.encode() in query:
+        scope["query_string"] = b""
+        if (connection := daphne.connection_of(send)) is not None:
+            connection.hide_query()
+    return query
 
 
 def may_use(node: Node, scope: Scope) -> bool:
@@ -149,8 +164,7 @@ async def _sse_with_body(request: Request) -> None:
 
 
 async def _sse(request: Request) -> None:
-    frame = request.query.get("cf_connect", [""])[0].encode()
-    request.hide_query()
+    frame = request.query.get(FIRST_FRAME, [""])[0].encode()
     if not frame:
         await request.respond(*BAD_REQUEST)
     elif len(frame) > BODY_MAX_BYTES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.live.streaming.client import (
     HTTP_STREAM,
     SSE,
     STREAMS,
+    ask,
     connect_command,
     frame_of,
     streaming,
@@ -134,6 +136,10 @@ async def test_tokens_and_sessions_are_not_logged(
 ) -> None:
     server = own_server(**WAYS[way], **STREAMS)
     token = connection_token("17")
+    elsewhere = {"Sec-Fetch-Site": "cross-site"}
+    query = f"{SSE}?cf_connect={quote(frame_of(connect_command()).decode())}"
+    assert (await ask(server, "GET", query, headers=elsewhere)).status == 403
+    assert (await ask(server, "DELETE", query)).status == 405
     async with streaming(server, SSE, frame_of(connect_command()), "GET") as stream:
         await stream.connected()
         await stream.emulate(server, {"id": 2, "rpc": {}})
