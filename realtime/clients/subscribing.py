@@ -100,6 +100,11 @@ class Subscribing:
         self._kept: list[Publication] = []
         """Publications for the client that are not in the result."""
 
+    @property
+    def _newest_only(self) -> bool:
+        """Whether the client recovers the newest publication only."""
+        return self._subscription.options.force_recovery_mode == "cache"
+
     async def __aenter__(self) -> Subscribing:
         self._client.session.pending[self._channel] = self._pending
         return self
@@ -136,7 +141,10 @@ class Subscribing:
         )
         if subscription.recoverable and self._since is not None:
             self._recovered = await self._subscriptions.catch_up(
-                channel, self._since, empty_epoch_matches=client.session.rules.empty_epoch_matches
+                channel,
+                self._since,
+                empty_epoch_matches=client.session.rules.empty_epoch_matches,
+                newest_only=self._newest_only,
             )
 
     def complete(self) -> SubscribeResult:
@@ -191,6 +199,8 @@ class Subscribing:
         merged = recovery.merge(self._recovered, held)
         if merged is None or merged.position != top:
             raise DisconnectInsufficientState
+        if self._newest_only:
+            merged = recovery.newest_only(merged)
         if not self._fits(merged.publications):
             # were it sent, the client could be slow at every return, because of the same backlog
             return result

@@ -149,7 +149,12 @@ class Subscriptions:
         return self._hub.feeds[channel].held(client)
 
     async def catch_up(
-        self, channel: ChannelName, since: StreamPosition, *, empty_epoch_matches: bool = False
+        self,
+        channel: ChannelName,
+        since: StreamPosition,
+        *,
+        empty_epoch_matches: bool = False,
+        newest_only: bool = False,
     ) -> Recovered:
         """Read what a held subscriber missed, and wait until its feed has reached that, too.
 
@@ -157,10 +162,15 @@ class Subscriptions:
             channel: the name of a channel whose stream is followed.
             since: the last position that the subscriber has seen.
             empty_epoch_matches: see `recovery.recover`.
+            newest_only: whether only the newest publication counts.
 
         Raises:
             EngineUnavailable: history could not be read, or the feed did not reach it in time.
         """
+        if newest_only:
+            history = await self._broker.history(channel, None, 1, reverse=True)
+            await self._reach(channel, history.position)
+            return recovery.recover_newest(history, since)
         history = await self._broker.history(channel, since.offset + 1)
         await self._reach(channel, history.position)
         return recovery.recover(history, since, empty_epoch_matches=empty_epoch_matches)

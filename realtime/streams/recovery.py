@@ -4,7 +4,7 @@ A stream counts publications from offset 1 within an epoch. History keeps the ne
 may have lost some that a client asks for. Publications that arrive while history is read are kept
 back; `merge` puts both together, so that the client gets each exactly once, oldest first.
 
-docs/protocol.md, 3.8 and 3.9, row by row.
+docs/protocol.md, 3.8, 3.9 and 16.6, row by row.
 """
 
 from __future__ import annotations
@@ -54,6 +54,23 @@ def recover(
     return Recovered(missed, top, complete)
 
 
+def recover_newest(stream: History, since: StreamPosition) -> Recovered:
+    """Recover a client in cache mode, where only the newest publication counts.
+
+    Args:
+        stream: the newest publication that its history keeps.
+        since: the position up to which the client has seen the stream.
+
+    Returns:
+        The newest publication, unless the client has it. If `recovered` is false, it was removed.
+    """
+    top = stream.position
+    if since.offset and since == top:
+        return Recovered((), top, True)
+    newest = tuple(p for p in stream.publications if p.offset == top.offset)
+    return Recovered(newest, top, bool(newest))
+
+
 def merge(answer: Recovered, held: Sequence[Publication]) -> Recovered | None:
     """Add the publications that arrived while history was read.
 
@@ -77,6 +94,13 @@ def merge(answer: Recovered, held: Sequence[Publication]) -> Recovered | None:
     if not added:
         return answer
     return Recovered((*publications, *added), StreamPosition(offset, position.epoch), recovered)
+
+
+def newest_only(merged: Recovered) -> Recovered:
+    """Return the answer in cache mode, from what `merge` returned."""
+    if not merged.publications:
+        return merged
+    return Recovered(merged.publications[-1:], merged.position, True)
 
 
 def size_of(publications: Iterable[Publication]) -> int:

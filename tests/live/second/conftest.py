@@ -34,6 +34,13 @@ OPTIONS: dict[str, Any] = {
             "history_recover": True,
         },
         {"name": "plain"},
+        {
+            "name": "cache",
+            "history_size": KEPT,
+            "history_lifetime": 300,
+            "force_recovery": True,
+            "force_recovery_mode": "cache",
+        },
         {"name": "asking", "history_size": KEPT, "history_lifetime": 300},
     ],
 }

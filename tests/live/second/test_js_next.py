@@ -101,6 +101,22 @@ async def test_more_missed_than_kept_is_not_recovered(
 
 
 @both_formats
+async def test_cache_mode_gives_the_newest_publication(
+    connect_next: OpenNext, server: Server, build: Build, unique: str
+) -> None:
+    client = await connect_next(build)
+    channel = f"cache:{unique}"
+    for value in (1, 2):
+        server.publish(channel, value)
+
+    context = await client.subscribe(channel, since={"offset": 0, "epoch": ""})
+    server.publish(channel, 3)
+
+    assert (context["wasRecovering"], context["recovered"]) == (True, True)
+    assert await client.publications(channel, 2) == [2, 3]
+
+
+@both_formats
 async def test_asks_for_recovery_where_it_may_read_history(
     connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
 ) -> None:

@@ -22,6 +22,13 @@ OPTIONS: dict[str, Any] = {
     "namespaces": [
         {"name": "plain"},
         {"name": "kept", "history_size": 3, "history_lifetime": 300},
+        {
+            "name": "cache",
+            "history_size": 3,
+            "history_lifetime": 300,
+            "force_recovery": True,
+            "force_recovery_mode": "cache",
+        },
         {"name": "ours", "server_side": True},
         {"name": "open", "publish": True, "anonymous": True},
         {

@@ -10,7 +10,7 @@ from realtime.node.node import Node
 from tests.conftest import connection_token
 from tests.unit.clients.conftest import Connect
 from tests.unit.clients.second_parts import SecondConnection
-from tests.unit.node.node_parts import publish
+from tests.unit.node.node_parts import Connection, publish
 from tests.unit.parts import turns
 
 TWO_KEPT = {"history_size": 2}
@@ -147,6 +147,43 @@ async def test_live_publications_continue_what_was_recovered(
 
     assert offsets(result) == [2]
     assert [push["pub"]["offset"] for push in connection.pushed if "pub" in push] == [3]
+
+
+async def test_cache_mode_recovers_the_newest_publication(
+    connect: Connect, second_node: Node
+) -> None:
+    epoch = await publish_to(second_node, "cache:a", 5)
+    one, other = await connect(), await connect()
+
+    asked = await one.call("subscribe", channel="cache:a", recover=True)
+    silent = await other.call("subscribe", channel="cache:a")
+    await publish_to(second_node, "cache:a", 1)
+    await turns()
+
+    assert (asked["recovered"], offsets(asked), asked["epoch"]) == (True, [5], epoch)
+    assert silent == {"recoverable": True, "epoch": epoch, "offset": 5, "positioned": True}
+    assert [push["pub"]["offset"] for push in one.pushed] == [6]
+
+
+async def test_cache_mode_is_the_same_in_the_first_generation(second_node: Node) -> None:
+    await publish_to(second_node, "cache:a", 5)
+    connection = Connection(second_node)
+    await connection.say(1, 0, token=connection_token("17"))
+
+    await connection.say(2, 1, channel="cache:a", recover=True)
+    await turns()
+
+    reply = connection.reply(2)
+    assert reply is not None
+    assert (reply["result"]["recovered"], offsets(reply["result"])) == (True, [5])
+
+
+async def test_cache_mode_without_publications_recovers_nothing(connect: Connect) -> None:
+    connection = await connect()
+
+    result = await connection.call("subscribe", channel="cache:a", recover=True)
+
+    assert (result["was_recovering"], result.get("recovered", False)) == (True, False)
 
 
 async def test_server_side_subscription_recovers(connect: Connect, second_node: Node) -> None:

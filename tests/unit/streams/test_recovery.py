@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from realtime.engine.base import History
 from realtime.protocol.messages import Publication, StreamPosition
-from realtime.streams.recovery import Recovered, merge, recover
+from realtime.streams.recovery import Recovered, merge, newest_only, recover, recover_newest
 from tests.unit.parts import data, quickly
 
 E, OTHER, MISSING = "qKzD", "AAAA", ""
@@ -133,3 +133,52 @@ def test_client_misses_nothing_and_gets_nothing_twice(
     assert [p.offset for p in merged.publications] == list(range(since + 1, top + more + 1))
     assert merged.position == StreamPosition(top + more, E)
     assert merged.recovered
+
+
+# cache mode: the newest publication is all that counts
+
+
+@pytest.mark.parametrize(
+    ("history", "offset", "epoch", "expected", "recovered"),
+    [
+        pytest.param(stream(6, 6), 6, E, [], True, id="nothing missed"),
+        pytest.param(stream(6, 6), 3, E, [6], True, id="behind"),
+        pytest.param(stream(6, 6), 0, MISSING, [6], True, id="no position"),
+        pytest.param(stream(6, 6), 9, E, [6], True, id="too far"),
+        pytest.param(stream(6, 6), 6, OTHER, [6], True, id="another epoch"),
+        pytest.param(stream(6, 5), 3, E, [], False, id="the newest one removed"),
+        pytest.param(GONE, 6, E, [], True, id="none kept, at the top"),
+        pytest.param(GONE, 5, E, [], False, id="none kept, behind"),
+        pytest.param(GONE, 6, OTHER, [], False, id="none kept, another epoch"),
+        pytest.param(NEVER, 0, E, [], False, id="never published"),
+    ],
+)
+def test_answer_in_cache_mode(
+    history: History, offset: int, epoch: str, expected: list[int], recovered: bool
+) -> None:
+    answer = recover_newest(history, StreamPosition(offset, epoch))
+
+    assert [publication.offset for publication in answer.publications] == expected
+    assert (answer.recovered, answer.position) == (recovered, history.position)
+
+
+@pytest.mark.parametrize(
+    ("answer", "held", "expected", "recovered"),
+    [
+        (Recovered(publications(5), StreamPosition(5, E), True), (), [5], True),
+        (Recovered(publications(5), StreamPosition(5, E), True), (5, 6, 7), [7], True),
+        (Recovered((), StreamPosition(5, E), True), (5,), [], True),
+        (Recovered((), StreamPosition(5, E), False), (), [], False),
+        (Recovered((), StreamPosition(5, E), False), (6,), [6], True),
+    ],
+)
+def test_newest_publication_that_was_held_back_counts(
+    answer: Recovered, held: tuple[int, ...], expected: list[int], recovered: bool
+) -> None:
+    merged = merge(answer, publications(*held))
+    assert merged is not None
+
+    newest = newest_only(merged)
+
+    assert [publication.offset for publication in newest.publications] == expected
+    assert (newest.recovered, newest.position) == (recovered, merged.position)
