@@ -30,7 +30,8 @@ Invariants:
 - A subscriber is held or live, never both.
 - A subscriber with a position gets publications by way of the follower: every live one has received
   all up to the follower's position, and none after it, and a held one has in `held` those delivered
-  since `hold`. A subscriber without one gets them as the engine delivers them.
+  since `hold`. A subscriber without one gets them as the engine delivers them, also in `held`: the
+  follower may be behind, and bring later what such a subscriber had before it came back.
 - A hidden subscriber gets publications, joins and leaves, but is neither counted nor present:
   it is an observer, or it is leaving.
 - A quiet subscriber gets neither joins nor leaves.
@@ -335,6 +336,9 @@ class Feed:
         """
         assert self.follower is not None
         self.checked_at = now
+        for client, held in self._held.items():
+            if not client.has_position(self.channel):
+                held.append(publication)
         if self._live:
             self._push(publication, self._live)
         self.follower.on_publication(publication, position)
@@ -344,17 +348,17 @@ class Feed:
 
         It is kept back for held ones.
         """
-        if self._live:
-            self._push(publication, self._live)
-        self.publish_followed(publication)
-
-    def publish_followed(self, publication: Publication) -> None:
-        """Push a publication to the live subscribers with a position, encoded once per codec.
-
-        It is kept back for held ones.
-        """
         for held in self._held.values():
             held.append(publication)
+        for lane in self._lanes():
+            if lane:
+                self._push(publication, lane)
+
+    def publish_followed(self, publication: Publication) -> None:
+        """As `publish`, for the subscribers with a position."""
+        for client, held in self._held.items():
+            if client.has_position(self.channel):
+                held.append(publication)
         if self._followed:
             self._push(publication, self._followed)
 

@@ -224,7 +224,7 @@ async def test_publication_of_a_stream_that_began_anew_closes_with_3010(clock: C
 
 
 async def test_held_subscriber_gets_nothing_and_its_publications_are_kept_back(node: Node) -> None:
-    held, served = RecordingClient("C1"), RecordingClient("C2")
+    held, served = RecordingClient("C1", positioned="a"), RecordingClient("C2")
     await subscribe(node, served, RECOVERABLE)
     await node.subscriptions.add("a", held, RECOVERABLE, held.info_in("a"))
 
@@ -235,7 +235,7 @@ async def test_held_subscriber_gets_nothing_and_its_publications_are_kept_back(n
 
 
 async def test_what_fills_a_gap_is_kept_back_for_a_held_subscriber_in_order(node: Node) -> None:
-    held, served = RecordingClient("C1"), RecordingClient("C2")
+    held, served = RecordingClient("C1", positioned="a"), RecordingClient("C2")
     await subscribe(node, served, RECOVERABLE)
     await node.subscriptions.add("a", held, RECOVERABLE, held.info_in("a"))
     await publish(node, RECOVERABLE, 1)
