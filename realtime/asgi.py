@@ -25,14 +25,20 @@ from realtime.config.options import Config
 from realtime.config.reader import InvalidOptions
 from realtime.errors import DisconnectShutdown, EngineUnavailable
 from realtime.node.node import Node
-from realtime.server_api import http, http_v2
-from realtime.server_api.methods_v2 import NAMES
+from realtime.server_api import http
 from realtime.serving import serving
+from realtime.transports.api import (
+    method_name,
+    refuse_command,
+    refuse_method,
+    respond,
+    serve_command,
+    serve_method,
+)
 from realtime.transports.asgi import (
     ASGIApplication,
     Event,
     Exchange,
-    Headers,
     Receive,
     Scope,
     Send,
@@ -43,6 +49,7 @@ from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS
 from realtime.transports.sockjs.websocket import SockJSConsumer
 from realtime.transports.streaming import application as streaming
+from realtime.transports.streaming.uni_websocket import UniWebSocketConsumer, serves_socket
 from realtime.transports.websocket import WebSocketConsumer, deny
 
 logger = logging.getLogger("realtime.asgi")
@@ -144,22 +151,24 @@ class _Application:
         config = _config() if node is None else node.config
         if config is not None:
             path = path_of(scope)
-            if path == config.websocket_handler_prefix and not config.websocket_disable:
+            if _is_websocket(path, config) or serves_socket(path, config):
                 headers = [(b"sec-websocket-version", b"13")]
-                await _respond(Exchange(scope, receive, send), _UPGRADE_EXPECTED, headers)
+                await respond(Exchange(scope, receive, send), _UPGRADE_EXPECTED, headers)
                 return
             if node is not None and self._api and (api := self._find_api()) is not None:
                 if path == api:
-                    await _serve_api(node, Exchange(scope, receive, send))
+                    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+                    await serve_command(node, Exchange(scope, receive, send), limit)
                     return
-                if (name := _method_name(path, api)) is not None:
-                    await _serve_method(node, name, Exchange(scope, receive, send))
+                if (name := method_name(path, api)) is not None:
+                    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+                    await serve_method(node, name, Exchange(scope, receive, send), limit)
                     return
             is_sockjs = _is_sockjs(path, config)
             if is_sockjs or streaming.serves(path, config):
                 if node is None:
                     streaming.hide_query(scope, send)
-                    await _respond(Exchange(scope, receive, send), _UNAVAILABLE)
+                    await respond(Exchange(scope, receive, send), _UNAVAILABLE)
                 else:
                     serve = self._sockjs if is_sockjs else self._streaming
                     await serve(node, scope, receive, send)
@@ -178,9 +187,9 @@ class _Application:
         if self._api and (api := self._find_api()) is not None:
             limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
             if path == api:
-                return _refuse_command(config, scope), limit
-            if _method_name(path, api) is not None:
-                return http_v2.refuse(config, _head(scope)), limit
+                return refuse_command(config, scope), limit
+            if method_name(path, api) is not None:
+                return refuse_method(config, scope), limit
         if _is_sockjs(path, config):
             return None, settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         if streaming.serves(path, config):
@@ -222,8 +231,10 @@ class _Application:
 
     def _find_consumer(self, path: str, config: Config) -> WebSocketConsumer | None:
         """Return our consumer for a WebSocket with this path; None if the path is not ours."""
-        if path == config.websocket_handler_prefix and not config.websocket_disable:
+        if _is_websocket(path, config):
             return WebSocketConsumer()
+        if serves_socket(path, config):
+            return UniWebSocketConsumer()
         if _is_sockjs(path, config) and _SOCKJS_SOCKET.fullmatch(
             path.removeprefix(config.sockjs_handler_prefix)
         ):
@@ -335,65 +346,10 @@ def _config() -> Config | None:
         return None
 
 
+def _is_websocket(path: str, config: Config) -> bool:
+    return path == config.websocket_handler_prefix and not config.websocket_disable
+
+
 def _is_sockjs(path: str, config: Config) -> bool:
     prefix = config.sockjs_handler_prefix
     return not config.sockjs_disable and (path == prefix or path.startswith(f"{prefix}/"))
-
-
-# the server API as plain ASGI
-
-
-def _refuse_command(config: Config, scope: Scope) -> http.Response | None:
-    """Return the response that refuses a request of the server API by its head, or None."""
-    authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
-    query = scope.get("query_string", b"").decode("latin-1")
-    return http.refuse(config, scope["method"], authorization, query)
-
-
-async def _serve_api(node: Node, exchange: Exchange) -> None:
-    refused = _refuse_command(node.config, exchange.scope)
-    if refused is not None:
-        await _respond(exchange, refused)
-        return
-    body = await exchange.body(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-    if body is None:
-        await _respond(exchange, http.TOO_LARGE)
-        return
-    content_type = dict(exchange.scope["headers"]).get(b"content-type", b"").decode("latin-1")
-    await _respond(exchange, await http.handle(node, content_type, body))
-
-
-def _method_name(path: str, api: str) -> str | None:
-    """Return the method that a path below that of the server API names, None if it names none."""
-    if not path.startswith(api):
-        return None
-    name = path[len(api) :].removeprefix("/")
-    return name if path == f"{api}/{name}" and name in NAMES else None
-
-
-def _head(scope: Scope) -> http_v2.Head:
-    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-    return http_v2.Head(
-        scope["method"],
-        scope.get("query_string", b"").decode("latin-1"),
-        headers.get(b"x-api-key"),
-        headers.get(b"authorization"),
-        headers.get(b"x-centrifugo-error-mode"),
-    )
-
-
-async def _serve_method(node: Node, name: str, exchange: Exchange) -> None:
-    head = _head(exchange.scope)
-    refused = http_v2.refuse(node.config, head)
-    if refused is not None:
-        await _respond(exchange, refused)
-        return
-    body = await exchange.body(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-    if body is None:
-        await _respond(exchange, http.TOO_LARGE)
-        return
-    await _respond(exchange, await http_v2.handle(node, name, head, body))
-
-
-async def _respond(exchange: Exchange, response: http.Response, headers: Headers = ()) -> None:
-    await exchange.respond(response.status, response.body, response.content_type, headers)

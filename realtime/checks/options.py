@@ -9,9 +9,12 @@ from django.core.checks import CheckMessage
 
 from realtime.checks import access
 from realtime.config.names import NOT_USED
-from realtime.config.rules import HTTP_TRANSPORTS
 from realtime.config.sources import Report
 from realtime.hooks import site_values
+
+HTTP_TRANSPORTS = ("http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket")
+"""Options of transports that are served to pages of the same host where login sessions identify
+clients and `allowed_origins` does not say otherwise."""
 
 OPTION_ERRORS: Mapping[str, str] = {
     "source": "realtime.E001",
@@ -40,7 +43,6 @@ OPTION_ERRORS: Mapping[str, str] = {
     "ping_intervals": "realtime.E040",
     "expression": "realtime.E041",
     "unsupported": "realtime.E043",
-    "http_origins": "realtime.E044",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -75,8 +77,6 @@ def check_options(report: Report) -> list[CheckMessage]:
     E040: `pong_timeout` is not less than `ping_interval`.
     E041: a regular expression, such as `channel_regex`, is not valid.
     E043: an option of a config file with nested names is not supported.
-    E044: `http_stream`, `sse` or a `uni_` transport with login sessions and without
-        `allowed_origins`.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])
@@ -156,15 +156,22 @@ def _unused(report: Report) -> dict[str, str]:
 
 
 def check_transports(report: Report) -> list[CheckMessage]:
-    """W040: a transport is on that this version does not serve."""
+    """W040: a transport with login sessions and without `allowed_origins` is for one host only.
+
+    Browsers open these transports from any page, and send cookies with them.
+    """
+    config = report.config
+    if not config.session_authentication or config.allowed_origins is not None:
+        return []
     return [
         checks.Warning(
-            f"{name} is on, but this version does not serve this transport.",
-            hint="Clients that cannot use WebSocket can use SockJS.",
+            f"{name} is on with session_authentication and without allowed_origins, so only pages"
+            " of the host that they connect to may use it.",
+            hint="List the origins of your pages in allowed_origins, or silence realtime.W040.",
             id="realtime.W040",
         )
         for name in HTTP_TRANSPORTS
-        if getattr(report.config, name)
+        if getattr(config, name)
     ]
 
 

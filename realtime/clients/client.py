@@ -163,7 +163,7 @@ class Client:
     def ping(self) -> None:
         """Send a ping, unless the client owes a pong."""
         if not self.session.owes_pong:
-            self.session.owes_pong = self.node.pings.expects_pongs
+            self.session.owes_pong = self.node.pings.expects_pongs and self.session.rules.answers
             self.push(self.codec.ping())
 
     def check_pong(self) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from realtime.errors import (
     BadRequest,
@@ -41,6 +42,9 @@ class Rules(Struct, frozen=True, gc=False):
     """`client_channel_limit` counts the subscriptions that connect makes."""
     other_channels: type[Disconnect] | None = None
     """What refresh with a token of other server-side channels leads to; None: nothing."""
+
+    answers: bool = True
+    """The client sends something after connect: pongs, and commands."""
 
     # commands
     duplicate_first: bool = False
@@ -98,9 +102,11 @@ SECOND = Rules(
     empty_epoch_matches=True,
 )
 
+UNIDIRECTIONAL = replace(SECOND, answers=False)
+
 _RULES: Mapping[int, Rules] = {1: FIRST, 2: SECOND}
 
 
 def rules_of(codec: Codec) -> Rules:
     """Return the rules of a connection that speaks a codec."""
-    return _RULES[codec.generation]
+    return UNIDIRECTIONAL if codec.unidirectional else _RULES[codec.generation]

@@ -17,10 +17,6 @@ _SCRIPT_URL = re.compile(r"(?:https?://[^\s;,'\"/@\\]+)?/(?!/)[^\s;,'\"\\]*")
 """A script of another host, or of this site; it can be named in a content security policy."""
 
 
-HTTP_TRANSPORTS = ("http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket")
-"""Options of transports that any page can open with the cookies of its visitor."""
-
-
 def check(config: Config) -> Iterator[Problem]:
     """Yield the mistakes in the options of the whole service."""
     yield from _check_personal_channel(config)
@@ -28,7 +24,6 @@ def check(config: Config) -> Iterator[Problem]:
     yield from _check_ping_intervals(config)
     yield from _check_origins(config)
     yield from _check_expressions_of_tokens(config)
-    yield from _check_origins_of_transports(config)
     yield from _check_paths(config)
     yield from _check_sockjs_iframe(config)
     yield from _check_endpoints(config)
@@ -126,17 +121,6 @@ def _check_origins(config: Config) -> Iterator[Problem]:
                 f"allowed_origins: {error}.",
                 "Use *, ?, [..] and {a,b}; for example https://*.example.org.",
             )
-
-
-def _check_origins_of_transports(config: Config) -> Iterator[Problem]:
-    # browsers send requests of these transports from any page, and cookies with them
-    on = [name for name in HTTP_TRANSPORTS if getattr(config, name)]
-    if on and config.session_authentication and config.allowed_origins is None:
-        yield Problem(
-            "http_origins",
-            f"{on[0]} and session_authentication need allowed_origins.",
-            "List the origins of your pages, such as https://example.org.",
-        )
 
 
 def _check_paths(config: Config) -> Iterator[Problem]:

@@ -40,6 +40,15 @@ def disconnect_of(message: DisconnectUser | EndAuthSession) -> type[Disconnect]:
     return _DISCONNECTS.get(message.code, DisconnectForced)
 
 
+def _told(message: DisconnectSome) -> Disconnect:
+    """Return the disconnect that clients get: the service's own if the message is about that one,
+    because each generation has its own code for it."""
+    own = _DISCONNECTS.get(message.code)
+    if own is not None and (own.reason, own.reconnect) == (message.reason, message.reconnect):
+        return own()
+    return Disconnect.received(message.code, message.reason, message.reconnect)
+
+
 class ControlHandler:
     """See the module. Belongs to the event loop of its node."""
 
@@ -125,7 +134,7 @@ class ControlHandler:
             self._identifying.add(DisconnectUser(message.user, message.code))
         for client in self._selected(message):
             if client.id not in message.keep:
-                client.close(Disconnect.received(message.code, message.reason, message.reconnect))
+                client.close(_told(message))
 
     def _refresh(self, message: RefreshSome) -> None:
         info = None if message.info is None else payload.check(message.info.encode())

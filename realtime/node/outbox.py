@@ -65,9 +65,10 @@ class Transport(Protocol):
     """Carries frames to the peer of one client."""
 
     name: str
-    """"websocket", "sockjs", "http_stream" or "sse"."""
+    """"websocket", "sockjs", "http_stream" or "sse"; with "uni_" in front: unidirectional."""
     session: str
-    """Secret by which requests beside the connection name it; "" where there are none."""
+    """Secret by which others name the connection: requests beside it, and the server API; "" where
+    there is none."""
     ends_with_push: bool
     """Whether a push tells the client why the connection ends, because no close frame does."""
 

@@ -36,6 +36,8 @@ class Codec(Protocol):
     """Whether outgoing frames are binary ones."""
     server_pings: bool
     """Whether the server sends pings, and not the client."""
+    unidirectional: bool
+    """Whether a client sends the request of connect and nothing else."""
     separator: bytes
     """Stands between two messages of a frame."""
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from channels.consumer import AsyncConsumer
 
@@ -32,6 +32,7 @@ from realtime.errors import (
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.node.outbox import Transport
+from realtime.protocol.codec import Codec
 from realtime.protocol.frames import Frame
 from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.serving import serving
@@ -54,6 +55,14 @@ FRAME_PINGS = b"cf_ws_frame_ping_pong=true"
 application cannot send them: servers do so by themselves, as they are configured."""
 
 
+class ClientTransport(Transport, Protocol):
+    """The transport of a client, whose outbox wants to know when it can send again."""
+
+    def when_ready(self, callback: Callable[[], None]) -> None:
+        """Call `callback` each time what had to wait has left."""
+        ...
+
+
 class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no types
     """One WebSocket connection."""
 
@@ -74,7 +83,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         except EngineUnavailable:
             await self.turn_away(serving.config(), scope, receive, send)
             return
-        if not await self._admit(node.config, scope, receive, send):
+        if not await self.admit(node.config, node, scope, receive, send):
             return
         codec, subprotocol, is_final = self.negotiate(scope, node.codecs)
         limit = self.size_limit(node)
@@ -99,14 +108,14 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         frame_pings = FRAME_PINGS in scope.get("query_string", b"").split(b"&")
         client = Client(node, transport, codec, opening, wants_pings=not frame_pings)
         dispatcher = Dispatcher(client, recognises=not is_final)
-        websocket.when_ready(client.outbox.ready)
+        transport.when_ready(client.outbox.ready)
         try:
-            await self._receive(dispatcher, receive, limit)
+            await self.receive_frames(dispatcher, receive, limit)
         except asyncio.CancelledError:
             if not websocket.abandoned:
                 # some servers end their applications before, or while, the node closes its clients
                 client.close(DisconnectShutdown())
-                await self._receive(dispatcher, receive, limit)
+                await self.receive_frames(dispatcher, receive, limit)
         finally:
             transport.closed()
             client.close(None)
@@ -125,30 +134,31 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             config: the options in force.
             disconnect: why; by default Redis is away.
         """
-        if not await self._admit(config, scope, receive, send):
+        if not await self.admit(config, None, scope, receive, send):
             return
         codec, subprotocol, _ = self.negotiate(scope, Codecs(config.v3_use_offset))
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
-        code, reason = codec.closing(disconnect or DisconnectServerError())
-        for frame in self.last_frames(code, reason):
+        disconnect = disconnect or DisconnectServerError()
+        for frame in self.last_frames(codec, disconnect):
             await send(send_event(frame))
-        await send(close_event(code, reason))
+        await send(close_event(*codec.closing(disconnect)))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 while (await receive())["type"] != "websocket.disconnect":
                     pass
 
-    async def _admit(self, config: Config, scope: Scope, receive: Receive, send: Send) -> bool:
+    async def admit(
+        self, config: Config, node: Node | None, scope: Scope, receive: Receive, send: Send
+    ) -> bool:
         """Return whether a handshake may be accepted; otherwise refuse it."""
         event = await receive()
         if event["type"] != "websocket.connect":
             return False
-        origin = header(scope, b"origin")
-        if not origins.is_allowed(origin, config.allowed_origins):
+        if not self.admits(config, node, scope):
             logger.info(
                 "Refused a handshake from %s: allowed_origins does not have the origin %r",
                 address_of(scope, config.admin_trusted_proxies) or "an unknown address",
-                origin,
+                header(scope, b"origin"),
             )
             await deny(scope, send, *self.refusal)
             return False
@@ -157,7 +167,15 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             return False
         return True
 
-    def last_frames(self, code: int, reason: str) -> Sequence[Frame]:
+    def admits(self, config: Config, node: Node | None, scope: Scope) -> bool:
+        """Return whether the page that sent a handshake may use the service.
+
+        Args:
+            node: None if there is none yet.
+        """
+        return origins.is_allowed(header(scope, b"origin"), config.allowed_origins)
+
+    def last_frames(self, codec: Codec, disconnect: Disconnect) -> Sequence[Frame]:
         """Return the frames to send before the close frame where no client was made."""
         return ()
 
@@ -169,7 +187,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         """Return the codec a handshake asks for, and the subprotocol to answer with."""
         return codecs.negotiate(scope.get("query_string", b""), scope.get("subprotocols", ()))
 
-    def transport(self, websocket: WebSocketTransport, node: Node) -> Transport:
+    def transport(self, websocket: WebSocketTransport, node: Node) -> ClientTransport:
         """Return the client's transport, which may wrap the WebSocket's."""
         return websocket
 
@@ -181,7 +199,9 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         """
         return (data,)
 
-    async def _receive(self, dispatcher: Dispatcher, receive: Receive, limit: int | None) -> None:
+    async def receive_frames(
+        self, dispatcher: Dispatcher, receive: Receive, limit: int | None
+    ) -> None:
         """Dispatch frames until the connection is closed."""
         client = dispatcher.client
         while True:

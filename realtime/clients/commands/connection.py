@@ -252,7 +252,7 @@ def _result(
     client: Client, identity: Identity, subs: dict[ChannelName, SubscribeResult]
 ) -> ConnectResult:
     refreshes = identity.expires_at is not None and not identity.server_side_refresh
-    pings = client.node.pings if client.is_pinged else None
+    session, answers = client.transport.session, client.session.rules.answers
     return ConnectResult(
         client=client.id,
         version=client.node.version,
@@ -260,10 +260,10 @@ def _result(
         ttl=ttl_of(identity.expires_at) if refreshes else 0,
         subs=subs or None,
         data=identity.data,
-        ping=client.node.config.ping_interval if pings else 0,
-        pong=pings is not None and pings.expects_pongs,
-        session=client.transport.session,
-        node=client.node.uid if client.transport.session else "",
+        ping=client.node.config.ping_interval if client.is_pinged else 0,
+        pong=client.is_pinged and client.node.pings.expects_pongs and answers,
+        session=session,
+        node=client.node.uid if session and answers else "",
     )
 
 

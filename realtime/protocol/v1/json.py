@@ -190,6 +190,7 @@ class JSONCodec:
     format = "json"
     binary = False
     server_pings = False
+    unidirectional = False
     separator = b""
 
     def __init__(self, use_offset: bool) -> None:

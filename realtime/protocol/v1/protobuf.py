@@ -61,6 +61,7 @@ class ProtobufCodec:
     format = "protobuf"
     binary = True
     server_pings = False
+    unidirectional = False
     separator = b""
 
     def __init__(self, use_offset: bool) -> None:

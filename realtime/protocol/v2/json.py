@@ -126,6 +126,7 @@ class JSONCodec:
     format = "json"
     binary = False
     server_pings = True
+    unidirectional = False
     separator = b"\n"
 
     _open, _close = b'{"push":{', b"}}"
@@ -239,6 +240,7 @@ class UnidirectionalJSONCodec(JSONCodec):
     The only frame of a client is the request of connect.
     """
 
+    unidirectional = True
     _open, _close = b"{", b"}"
 
     def decode(self, frame: bytes) -> Iterator[Command]:

@@ -64,6 +64,7 @@ class ProtobufCodec:
     format = "protobuf"
     binary = True
     server_pings = True
+    unidirectional = False
     separator = b""
 
     # receiving

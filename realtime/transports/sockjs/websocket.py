@@ -5,10 +5,11 @@ Each socket is a session of its own, whatever name is in its path.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from realtime.errors import DisconnectBadRequest, DisconnectMessageTooBig
+from realtime.errors import Disconnect, DisconnectBadRequest, DisconnectMessageTooBig
 from realtime.node.node import Node
+from realtime.protocol.codec import Codec
 from realtime.protocol.frames import Frame
 from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.transports.asgi import Scope
@@ -51,6 +52,10 @@ class SockJSTransport:
         websocket.send(_OPEN)
         self._set_heartbeat()
 
+    def when_ready(self, callback: Callable[[], None]) -> None:
+        """Call `callback` each time a frame that had to wait has left."""
+        self._websocket.when_ready(callback)
+
     @property
     def ready(self) -> bool:
         """Return whether the WebSocket is ready."""
@@ -92,8 +97,8 @@ class SockJSConsumer(WebSocketConsumer):
 
     refusal = 200, b""  # as the reference server
 
-    def last_frames(self, code: int, reason: str) -> Sequence[Frame]:
-        return _OPEN, _closing(code, reason)
+    def last_frames(self, codec: Codec, disconnect: Disconnect) -> Sequence[Frame]:
+        return _OPEN, _closing(*codec.closing(disconnect))
 
     def size_limit(self, node: Node) -> int | None:
         limit = node.config.message_size_limit_bytes

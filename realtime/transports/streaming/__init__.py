@@ -5,10 +5,17 @@
     POST /emulation               ─► sessions ─► the stream that the body names, at any node
 
 application   the routes, and what each request gets
+first_frame   who may begin, and the frame in a query
 formats       how frames stand in a response
 transport     sends them: the client's transport
 stream        one client from the first byte to the last
 sessions      the streams of one node by their sessions, and the way to those of other nodes
 
-docs/protocol.md, 15.7.
+Unidirectional clients have no requests beside their stream. One of their transports is a WebSocket:
+
+    POST     /connection/uni_http_stream  ─► stream
+    GET|POST /connection/uni_sse          ─►
+    /connection/uni_websocket             ─► uni_websocket
+
+docs/protocol.md, 15.7 and 15.8.
 """

@@ -5,29 +5,39 @@
     POST /connection/sse           the same, with the first frame as body
     POST /emulation                a frame for a stream at any node
 
+    POST /connection/uni_http_stream   one way; the body is the connect request
+    GET  /connection/uni_sse           one way; the connect request is in the query, or empty
+    POST /connection/uni_sse           one way; the body is the connect request
+
 docs/protocol.md, 15.7.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from urllib.parse import parse_qs
 
-from realtime.config import origins
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.protocol.v2.emulation import decode_emulation_request
 from realtime.transports.asgi import Exchange, Headers, Receive, Scope, Send, path_of
-from realtime.transports.handshake import cors, handshake, has_too_many_headers, header
+from realtime.transports.handshake import cors, has_too_many_headers, header
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import daphne, uvicorn
 from realtime.transports.streaming import stream
+from realtime.transports.streaming.first_frame import (
+    EMPTY_REQUEST,
+    frame_of_query,
+    is_connect_request,
+    may_use,
+)
 from realtime.transports.streaming.formats import (
     BINARY,
     HTTP_STREAM,
     HTTP_STREAM_BINARY,
     SSE,
+    UNI_HTTP_STREAM,
+    UNI_SSE,
     Format,
 )
 from realtime.transports.streaming.sessions import StreamSessions
@@ -36,9 +46,6 @@ TEXT = "text/plain; charset=utf-8"
 
 BODY_MAX_BYTES = 65536
 """Largest body of a request."""
-
-FIRST_FRAME = "cf_connect"
-"""The field of the query that holds the first frame, with its token."""
 
 PREFLIGHT = (
     (b"access-control-allow-methods", b"POST, OPTIONS"),
@@ -60,20 +67,15 @@ class Request:
     """One request, and what is needed to answer it."""
 
     def __init__(
-        self, node: Node, sessions: StreamSessions, exchange: Exchange, query: bytes
+        self, node: Node, sessions: StreamSessions, exchange: Exchange, query_frame: bytes
     ) -> None:
-        """Args: `query`: the query string, which `hide_query` took from the scope."""
         self.node = node
         self.sessions = sessions
         self.exchange = exchange
         self.scope = exchange.scope
         self.is_binary = header(self.scope, b"content-type") == BINARY
-        self._query = query
-
-    @property
-    def query(self) -> Mapping[str, list[str]]:
-        """The fields of the query string."""
-        return parse_qs(self._query.decode("latin-1"), keep_blank_values=True)
+        self.query_frame = query_frame
+        """The first frame in the query; b"" if there is none."""
 
     def cors(self) -> Headers:
         """Return the headers for the page that sent the request; its origin is allowed."""
@@ -99,7 +101,8 @@ class Streaming:
         self._sessions = PerNode(StreamSessions)
 
     async def __call__(self, node: Node, scope: Scope, receive: Receive, send: Send) -> None:
-        query = hide_query(scope, send)  # also of a request that is refused
+        query_frame = frame_of_query(scope)
+        hide_query(scope, send)  # also of a request that is refused
         exchange = Exchange(scope, receive, send)
         if has_too_many_headers(scope):
             await exchange.respond(*HEADERS_TOO_LARGE, TEXT)
@@ -107,7 +110,7 @@ class Streaming:
         if not may_use(node, scope):
             await exchange.respond(*FORBIDDEN, TEXT)
             return
-        request = Request(node, self._sessions.of(node), exchange, query)
+        request = Request(node, self._sessions.of(node), exchange, query_frame)
         endpoints = _endpoints(path_of(scope), node.config)
         endpoint = endpoints.get(exchange.method)
         if endpoint is None:
@@ -118,35 +121,12 @@ class Streaming:
             await endpoint(request)
 
 
-def hide_query(scope: Scope, send: Send) -> bytes:
-    """Keep a query string that may hold a token out of the access logs of servers.
-
-    Returns:
-        The query string.
-    """
-    query: bytes = scope.get("query_string", b"")
-    if FIRST_FRAME.encode() in query:
+def hide_query(scope: Scope, send: Send) -> None:
+    """Keep a query string that may hold a token out of the access logs of servers."""
+    if frame_of_query(scope):
         scope["query_string"] = b""
         if (connection := daphne.connection_of(send)) is not None:
             connection.hide_query()
-    return query
-
-
-def may_use(node: Node, scope: Scope) -> bool:
-    """Return whether the page that sent a request may use the service.
-
-    Without `allowed_origins` any page may, unless login sessions identify clients: then only pages
-    of the same host may. Requests without an Origin do not come from scripts of other sites; what
-    else a browser sends for a page of another site, such as the address of a picture, is refused.
-    """
-    origin = header(scope, b"origin")
-    if origin is None:
-        return header(scope, b"sec-fetch-site") in (None, "none", "same-origin")
-    config = node.config
-    if config.allowed_origins is not None:
-        return origins.is_allowed(origin, config.allowed_origins)
-    extra, site_headers = config.proxy_extra_http_headers, node.hooks.site_headers
-    return node.hooks.trusts_page(handshake(scope, "json", extra, site_headers=site_headers))
 
 
 # streams
@@ -164,24 +144,56 @@ async def _sse_with_body(request: Request) -> None:
 
 
 async def _sse(request: Request) -> None:
-    frame = request.query.get(FIRST_FRAME, [""])[0].encode()
-    if not frame:
+    if (frame := await _frame_of_query(request)) == b"":
         await request.respond(*BAD_REQUEST)
-    elif len(frame) > BODY_MAX_BYTES:
-        await request.respond(*TOO_LARGE)
-    else:
+    elif frame is not None:
         await _stream(request, SSE, frame)
 
 
+async def _frame_of_query(request: Request) -> bytes | None:
+    """Return the frame in the query; None if the request was refused because of its size."""
+    frame = request.query_frame
+    if len(frame) > BODY_MAX_BYTES:
+        await request.respond(*TOO_LARGE)
+        return None
+    return frame
+
+
 async def _stream(request: Request, response_format: Format, first_frame: bytes) -> None:
+    await _serve(request, request.sessions, response_format, first_frame)
+
+
+async def _serve(
+    request: Request, sessions: StreamSessions | None, response_format: Format, first_frame: bytes
+) -> None:
     await stream.serve(
-        request.node,
-        request.sessions,
-        request.exchange,
-        response_format,
-        first_frame,
-        request.cors(),
+        request.node, sessions, request.exchange, response_format, first_frame, request.cors()
     )
+
+
+# unidirectional streams
+
+
+async def _uni_http_stream(request: Request) -> None:
+    if (frame := await request.body()) is not None:
+        await _unidirectional(request, UNI_HTTP_STREAM, frame)
+
+
+async def _uni_sse_with_body(request: Request) -> None:
+    if (frame := await request.body()) is not None:
+        await _unidirectional(request, UNI_SSE, frame)
+
+
+async def _uni_sse(request: Request) -> None:
+    if (frame := await _frame_of_query(request)) is not None:
+        await _unidirectional(request, UNI_SSE, frame or EMPTY_REQUEST)
+
+
+async def _unidirectional(request: Request, response_format: Format, first_frame: bytes) -> None:
+    if is_connect_request(first_frame):
+        await _serve(request, None, response_format, first_frame)
+    else:
+        await request.respond(*BAD_REQUEST)
 
 
 # requests beside them
@@ -218,6 +230,8 @@ Endpoints = Mapping[str, Endpoint]
 
 _HTTP_STREAM: Endpoints = {"POST": _http_stream, "OPTIONS": _preflight}
 _SSE: Endpoints = {"GET": _sse, "POST": _sse_with_body}
+_UNI_HTTP_STREAM: Endpoints = {"POST": _uni_http_stream, "OPTIONS": _preflight}
+_UNI_SSE: Endpoints = {"GET": _uni_sse, "POST": _uni_sse_with_body}
 _EMULATION: Endpoints = {"POST": _emulation, "OPTIONS": _preflight}
 
 
@@ -228,6 +242,10 @@ def _endpoints(path: str, config: Config) -> Endpoints:
             return _HTTP_STREAM
         case "/connection/sse" if config.sse:
             return _SSE
+        case "/connection/uni_http_stream" if config.uni_http_stream:
+            return _UNI_HTTP_STREAM
+        case "/connection/uni_sse" if config.uni_sse:
+            return _UNI_SSE
         case "/emulation" if config.http_stream or config.sse:
             return _EMULATION
     return {}

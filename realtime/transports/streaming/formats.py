@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from realtime.protocol.frames import EVENTS_OPENING, Frame, event_bytes, http_stream_bytes
@@ -42,3 +42,6 @@ class Format:
 HTTP_STREAM = Format("http_stream", "text/plain; charset=utf-8", _stream_event)
 HTTP_STREAM_BINARY = Format("http_stream", BINARY, _stream_event, binary=True)
 SSE = Format("sse", "text/event-stream; charset=utf-8", _sse_event, opening=EVENTS_OPENING)
+
+UNI_HTTP_STREAM = replace(HTTP_STREAM, transport="uni_http_stream")
+UNI_SSE = replace(SSE, transport="uni_sse")

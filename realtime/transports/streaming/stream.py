@@ -29,7 +29,7 @@ UNBUFFERED = (
 
 async def serve(
     node: Node,
-    sessions: StreamSessions,
+    sessions: StreamSessions | None,
     exchange: Exchange,
     response_format: Format,
     first_frame: bytes,
@@ -38,6 +38,7 @@ async def serve(
     """Serve a client until either side ends the response.
 
     Args:
+        sessions: take the frames of other requests; None if the client is unidirectional.
         first_frame: what the client sent with the request.
         headers: of the response, besides those that every stream has.
     """
@@ -45,11 +46,14 @@ async def serve(
     await exchange.write(response_format.opening)  # servers keep a head until there is a body
     transport = StreamTransport(exchange.send, response_format, new_session())
     codec = node.codecs.protobuf_2 if response_format.binary else node.codecs.json_2
+    if sessions is None:
+        codec = node.codecs.unidirectional
     opening = request_handshake(node, exchange.scope, response_format.transport, codec.format)
     client = Client(node, transport, codec, opening)
     transport.when_ready(client.outbox.ready)
     incoming = IncomingFrames(Dispatcher(client, recognises=False), node.spawn)
-    sessions.add(transport.session, incoming)
+    if sessions is not None:
+        sessions.add(transport.session, incoming)
     try:
         try:
             await _serve(sessions, exchange, transport, client, incoming, first_frame)
@@ -58,14 +62,15 @@ async def serve(
             client.close(DisconnectShutdown())
             await transport.until_end(exchange)
     finally:
-        sessions.remove(transport.session)
+        if sessions is not None:
+            sessions.remove(transport.session)
         incoming.close()
         transport.closed()
         client.close(None)
 
 
 async def _serve(
-    sessions: StreamSessions,
+    sessions: StreamSessions | None,
     exchange: Exchange,
     transport: StreamTransport,
     client: Client,
@@ -73,7 +78,8 @@ async def _serve(
     first_frame: bytes,
 ) -> None:
     try:
-        await sessions.open()
+        if sessions is not None:
+            await sessions.open()
     except EngineUnavailable:
         client.close(DisconnectServerError())
     else:

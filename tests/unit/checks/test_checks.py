@@ -45,9 +45,6 @@ RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": Tr
         pytest.param({"pong_timeout": 25}, "realtime.E040", id="pong timeout"),
         pytest.param({"channel_regex": "("}, "realtime.E041", id="regular expression"),
         pytest.param(
-            {"sse": True, "session_authentication": True}, "realtime.E044", id="origins of sse"
-        ),
-        pytest.param(
             {"user_subscribe_to_personal": True, "user_personal_channel_namespace": "pp"},
             "realtime.E008",
             id="personal namespace",
@@ -377,10 +374,6 @@ def test_unknown_option_has_a_suggestion(options: dict[str, Any], hint: str) -> 
 
     assert message.id == "realtime.E002"
     assert hint in str(message.hint)
-
-
-def test_transport_that_is_not_served_is_found() -> None:
-    assert ids(found(**SECURE, http_stream=True)) == ["realtime.W040"]
 
 
 def test_nested_file_is_checked(tmp_path: Path) -> None:

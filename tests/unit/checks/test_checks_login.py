@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.test import override_settings
 
+from realtime.checks.options import HTTP_TRANSPORTS
 from realtime.hooks.registry import registry
 from tests.unit.checks.system_checks import found, ids
 
@@ -174,3 +175,22 @@ def test_primary_keys_that_no_channel_can_list_are_found(
     monkeypatch.setattr(User._meta, "pk", key)
 
     assert ids(found(**options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, True),
+        ({"allowed_origins": ["https://a.example"]}, False),
+        ({"allowed_origins": []}, False),
+        ({"session_authentication": False}, False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", HTTP_TRANSPORTS)
+def test_transport_for_pages_of_one_host_is_found(
+    name: str, given: dict[str, Any], expected: bool
+) -> None:
+    messages = found(**{**SESSIONS, name: True, **given})
+
+    assert ("realtime.W040" in ids(messages)) is expected

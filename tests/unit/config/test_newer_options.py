@@ -320,22 +320,3 @@ def test_mistake_is_reported_under_the_name_that_was_given() -> None:
     _, problems = read({"history_ttl": "soon"})
 
     assert "'history_ttl'" in problems[0].message
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({}, ["http_origins"]),
-        ({"allowed_origins": ["https://a.example"]}, []),
-        ({"allowed_origins": []}, []),
-        ({"session_authentication": False}, []),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize(
-    "name", ["http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket"]
-)
-def test_transports_that_any_page_can_open_need_origins_where_cookies_identify(
-    name: str, given: dict[str, Any], expected: list[str]
-) -> None:
-    assert rules({"session_authentication": True, name: True, **given}) == expected

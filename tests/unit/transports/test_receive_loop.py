@@ -42,9 +42,8 @@ async def test_message_is_let_go_when_it_was_handled(
     events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     sent: Any = message.decode() if kind == "text" else bytes(bytearray(message))
     references = sys.getrefcount(sent)
-    loop = asyncio.create_task(
-        consumer()._receive(connection.dispatcher, events.get, node.config.message_size_limit_bytes)
-    )
+    limit = node.config.message_size_limit_bytes
+    loop = asyncio.create_task(consumer().receive_frames(connection.dispatcher, events.get, limit))
 
     events.put_nowait({"type": "websocket.receive", kind: sent})
     await turns()

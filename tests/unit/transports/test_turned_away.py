@@ -10,6 +10,7 @@ import pytest
 
 from realtime.config.options import Config
 from realtime.transports.sockjs.websocket import SockJSConsumer
+from realtime.transports.streaming.uni_websocket import UniWebSocketConsumer
 from realtime.transports.websocket import WebSocketConsumer
 
 ADVICE = '{"reason":"internal server error","reconnect":true}'
@@ -55,6 +56,12 @@ async def test_client_of_sockjs_gets_its_frames() -> None:
         r'c[3004,"{\"reason\":\"internal server error\",\"reconnect\":true}"]',
         None,
     ]
+
+
+async def test_unidirectional_client_is_told_by_a_push() -> None:
+    frames = [event.get("text") for event in await turn_away(UniWebSocketConsumer())]
+
+    assert frames == [None, '{"disconnect":{"code":3004,"reason":"internal server error"}}', None]
 
 
 @pytest.mark.parametrize("origin", ["https://example.com"])

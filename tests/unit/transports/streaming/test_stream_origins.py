@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from realtime.node.hooks import Handshake, NoHooks
-from realtime.transports.streaming.application import may_use
+from realtime.transports.streaming.first_frame import may_use
 from tests.unit.parts import Clock
 from tests.unit.transports.emulation.parts import open_node
 

@@ -1,0 +1,358 @@
+"""Unidirectional transports: the connect request goes up, and only pushes come down."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tests.conftest import connection_token
+from tests.live.api_methods import KEY
+from tests.live.hooks_site import OPTIONS, Visitor, create_user, environment
+from tests.live.raw_http import open_exchange
+from tests.live.streaming.client import EMULATION, JSON_BODY, ask
+from tests.live.streaming.receivers import (
+    EVERY_RECEIVER,
+    RECEIVERS,
+    UNI_HTTP_STREAM,
+    UNI_SSE,
+    UNI_WEBSOCKET,
+    receiving,
+)
+from tests.server import Server
+
+PAGE = "https://example.org"
+ELSEWHERE = "https://elsewhere.example"
+LOGINS = {**OPTIONS, "uni_sse": True, "uni_websocket": True}
+
+each_receiver = pytest.mark.parametrize(
+    ("path", "way"), EVERY_RECEIVER.values(), ids=EVERY_RECEIVER
+)
+
+
+@pytest.fixture
+def server(serve: Callable[..., Server]) -> Server:
+    return serve(**RECEIVERS)
+
+
+def token(user: str = "17", **claims: Any) -> dict[str, Any]:
+    return {"token": connection_token(user, **claims)}
+
+
+async def handshake_status(
+    server: Server, query: str = "", headers: Mapping[str, str] | None = None
+) -> int:
+    """The status of a refused handshake."""
+    url = f"ws://127.0.0.1:{server.port}{UNI_WEBSOCKET}{query}"
+    with pytest.raises(InvalidStatus) as refused:
+        async with connect(url, proxy=None, additional_headers=headers or {}):
+            pass
+    return refused.value.response.status_code
+
+
+# what comes
+
+
+@each_receiver
+@pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
+async def test_connect_push_and_publications_stand_alone(
+    serve: Callable[..., Server], kind: str, path: str, way: str, unique: str
+) -> None:
+    server = serve(server=kind, **RECEIVERS)
+    channel = f"ns:{unique}"
+    async with receiving(server, path, way, token(channels=[channel])) as receiver:
+        connected = (await receiver.message())["connect"]
+        assert {name: connected[name] for name in ("subs", "ping")} == {
+            "subs": {channel: {}},
+            "ping": 25,
+        }
+        assert connected.keys() == {"client", "version", "subs", "ping", "session"}
+        assert connected["session"] != connected["client"]
+
+        for number in range(3):
+            await asyncio.to_thread(server.publish, channel, number)
+
+        for number in range(3):
+            assert await receiver.text() == f'{{"channel":"{channel}","pub":{{"data":{number}}}}}'
+
+
+async def test_events_need_no_request(serve: Callable[..., Server]) -> None:
+    server = serve(**RECEIVERS, client_anonymous=True)
+
+    for query in ("", "?cf_connect=", "?other=1"):
+        exchange = await ask_for_first_event(server, UNI_SSE + query)
+        assert '"client":' in exchange
+
+
+async def ask_for_first_event(server: Server, path: str) -> str:
+    exchange = await open_exchange(server, "GET", path)
+    try:
+        await exchange.begin()
+        return (await exchange.read_until(b"\n\n")).decode()
+    finally:
+        await exchange.close()
+
+
+@each_receiver
+async def test_channels_of_the_request_are_recovered(
+    server: Server, path: str, way: str, unique: str
+) -> None:
+    channel = f"recover:{unique}"
+    wanted: dict[str, Any] = {"subs": {channel: {}, f"server_side:{unique}": {}}}
+    async with receiving(server, path, way, {**token(), **wanted}) as receiver:
+        subs = (await receiver.message())["connect"]["subs"]
+    assert list(subs) == [channel]
+    server.publish(channel, "missed")
+
+    position = {"recover": True, "epoch": subs[channel]["epoch"], "offset": 0}
+    again = {**token(), "subs": {channel: position}}
+    async with receiving(server, path, way, again) as receiver:
+        sub = (await receiver.message())["connect"]["subs"][channel]
+
+    assert sub["recovered"] is True
+    assert [publication["data"] for publication in sub["publications"]] == ["missed"]
+
+
+@each_receiver
+async def test_pings_come_and_need_no_answer(
+    serve: Callable[..., Server], path: str, way: str
+) -> None:
+    server = serve(**RECEIVERS, ping_interval=1, pong_timeout=0.9)
+    async with receiving(server, path, way, token()) as receiver:
+        connected = (await receiver.message())["connect"]
+        assert connected["ping"] == 1
+        for _ in range(3):
+            assert await receiver.text() == "{}"
+
+
+@each_receiver
+async def test_session_names_the_connection_for_the_api(
+    server: Server, path: str, way: str, unique: str
+) -> None:
+    async with (
+        receiving(server, path, way, token(unique)) as other,
+        receiving(server, path, way, token(unique)) as receiver,
+    ):
+        await other.message()
+        session = (await receiver.message())["connect"]["session"]
+        command = {"user": unique, "session": session}
+
+        body = json.dumps({**command, "expired": False, "expire_at": 0}).encode()
+        assert (await api(server, "refresh", body)).status == 200
+        assert "refresh" in await receiver.message()
+
+        assert (await api(server, "disconnect", json.dumps(command).encode())).status == 200
+        assert await receiver.ending() == (3503, "force disconnect")
+
+        await asyncio.to_thread(server.api, "disconnect", user=unique)
+        assert await other.ending() == (3503, "force disconnect")
+
+
+async def api(server: Server, method: str, body: bytes) -> Any:
+    return await ask(server, "POST", f"/api/{method}", body, {**JSON_BODY, **KEY})
+
+
+# how it ends
+
+
+@each_receiver
+@pytest.mark.parametrize(
+    ("request_", "end"),
+    [
+        (token(ttl=-60), (3005, "connection expired")),
+        ({"token": "not.a.token"}, (3500, "invalid token")),
+        (token(channels=["unknown:channel"]), (3004, "internal server error")),
+        ({}, (3501, "bad request")),
+        ({**token(), "subs": {"unknown:channel": {}}}, (3501, "bad request")),
+    ],
+    ids=["expired token", "no token", "wrong channel", "nobody", "unknown namespace"],
+)
+async def test_refused_connect_ends_the_connection(
+    server: Server, path: str, way: str, request_: dict[str, Any], end: tuple[int, str]
+) -> None:
+    async with receiving(server, path, way, request_) as receiver:
+        assert await receiver.ending() == end
+
+
+@each_receiver
+async def test_shutdown_is_told(own_server: Callable[..., Server], path: str, way: str) -> None:
+    server = own_server(**RECEIVERS)
+    async with receiving(server, path, way, token()) as receiver:
+        await receiver.message()
+        stopping = asyncio.create_task(asyncio.to_thread(server.terminate))
+        assert await receiver.ending() == (3001, "shutdown")
+        await stopping
+
+
+# what goes up
+
+
+async def test_input_of_a_websocket_is_ignored(server: Server, unique: str) -> None:
+    channel = f"ns:{unique}"
+    url = f"ws://127.0.0.1:{server.port}{UNI_WEBSOCKET}"
+    async with connect(url, proxy=None) as socket:
+        await socket.send(json.dumps(token(channels=[channel])))
+        await socket.recv()
+        for late in ("hello", "{}", b"\xff", json.dumps(token("18"))):
+            await socket.send(late)
+        await asyncio.wait_for(await socket.ping(), 20)
+
+        server.publish(channel, 1)
+
+        assert json.loads(await socket.recv())["pub"] == {"data": 1}
+
+
+@pytest.mark.parametrize("message", ["", "hello", "[]", '{"token":5}', b"\xff"])
+async def test_message_that_is_no_connect_request_ends_a_websocket(
+    server: Server, message: str | bytes
+) -> None:
+    url = f"ws://127.0.0.1:{server.port}{UNI_WEBSOCKET}"
+    async with connect(url, proxy=None) as socket:
+        await socket.send(message)
+        assert json.loads(await socket.recv()) == {
+            "disconnect": {"code": 3501, "reason": "bad request"}
+        }
+        with pytest.raises(ConnectionClosed):
+            await socket.recv()
+        assert (socket.close_code, socket.close_reason) == (3501, "bad request")
+
+
+BAD = ["hello", "[]", '{"token":5}', '{"subs":[]}', "{}{}", '{"subs":{"a":{"delta":"x"}}}']
+
+
+@pytest.mark.parametrize("text", BAD)
+async def test_request_that_is_no_connect_request_is_refused(
+    serve: Callable[..., Server], text: str
+) -> None:
+    server = serve(server="uvicorn", **RECEIVERS)  # daphne knows no other status for a handshake
+    query = f"?cf_connect={quote(text)}"
+
+    assert await handshake_status(server, query) == 400
+    assert (await ask(server, "GET", UNI_SSE + query)).status == 400
+    for path in (UNI_SSE, UNI_HTTP_STREAM):
+        assert (await ask(server, "POST", path, text.encode(), JSON_BODY)).status == 400
+
+
+@pytest.mark.parametrize("path", [UNI_SSE, UNI_HTTP_STREAM])
+async def test_size_of_a_body_has_limits(server: Server, path: str) -> None:
+    assert (await ask(server, "POST", path, b"", JSON_BODY)).status == 400
+    assert (await ask(server, "POST", path, b"[" * 65537, JSON_BODY)).status == 413
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("OPTIONS", UNI_SSE, 405),
+        ("PUT", UNI_SSE, 405),
+        ("GET", UNI_HTTP_STREAM, 405),
+        ("OPTIONS", UNI_HTTP_STREAM, 204),
+        ("GET", UNI_WEBSOCKET, 400),
+        ("POST", EMULATION, 404),
+    ],
+)
+async def test_other_methods_are_refused(
+    server: Server, method: str, path: str, status: int
+) -> None:
+    answer = await ask(server, method, path, b"{}" if method == "POST" else None)
+
+    assert answer.status == status
+
+
+async def test_only_what_is_on_is_served(serve: Callable[..., Server]) -> None:
+    server = serve(server="uvicorn")
+
+    assert [(await ask(server, "PUT", path)).status for path in (UNI_SSE, UNI_HTTP_STREAM)] == [
+        404,
+        404,
+    ]
+    assert await handshake_status(server) == 404
+
+
+async def test_session_takes_no_frames(serve: Callable[..., Server]) -> None:
+    server = serve(**RECEIVERS, http_stream=True)
+    node = server.api("info")["result"]["nodes"][0]["uid"]
+    async with receiving(server, UNI_HTTP_STREAM, "POST", token()) as receiver:
+        session = (await receiver.message())["connect"]["session"]
+        body = json.dumps({"session": session, "node": node, "data": "{}"}).encode()
+
+        assert (await ask(server, "POST", EMULATION, body, JSON_BODY)).status == 404
+
+
+@pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
+async def test_tokens_stay_out_of_the_log(own_server: Callable[..., Server], kind: str) -> None:
+    server = own_server(server=kind, **RECEIVERS)
+    request = token()
+    async with (
+        receiving(server, UNI_SSE, "GET", request) as events,
+        receiving(server, UNI_WEBSOCKET, "query", request) as frames,
+    ):
+        for receiver in (events, frames):
+            await receiver.message()
+        stopping = asyncio.create_task(asyncio.to_thread(server.terminate))
+        for receiver in (events, frames):
+            assert await receiver.ending() == (3001, "shutdown")
+        await stopping
+
+    assert UNI_SSE in server.log
+    assert UNI_WEBSOCKET in server.log
+    assert request["token"] not in server.log
+
+
+# pages
+
+
+@pytest.mark.parametrize("origin", [ELSEWHERE, "null"])
+async def test_pages_of_other_origins_are_refused(
+    serve: Callable[..., Server], origin: str
+) -> None:
+    server = serve(**RECEIVERS, allowed_origins=[PAGE])
+    headers = {"Origin": origin}
+
+    assert await handshake_status(server, headers=headers) == 403
+    for path in (UNI_SSE, UNI_HTTP_STREAM):
+        assert (await ask(server, "POST", path, b"{}", headers)).status == 403
+
+
+async def test_page_of_an_allowed_origin_may_read(serve: Callable[..., Server]) -> None:
+    server = serve(**RECEIVERS, allowed_origins=[PAGE])
+    headers = {"Origin": PAGE, "Access-Control-Request-Headers": "content-type"}
+
+    answer = await ask(server, "OPTIONS", UNI_HTTP_STREAM, headers=headers)
+
+    assert {name: value for name, value in answer.headers.items() if "access" in name} == {
+        "access-control-allow-origin": PAGE,
+        "access-control-allow-credentials": "true",
+        "access-control-allow-headers": "content-type",
+        "access-control-allow-methods": "POST, OPTIONS",
+        "access-control-max-age": "300",
+    }
+
+
+@pytest.mark.parametrize(("path", "way"), [(UNI_SSE, "GET"), (UNI_WEBSOCKET, "query")])
+async def test_login_session_counts_for_pages_of_the_same_host_only(
+    serve: Callable[..., Server],
+    tmp_path_factory: pytest.TempPathFactory,
+    path: str,
+    way: str,
+    unique: str,
+) -> None:
+    """Without `allowed_origins`."""
+    server = serve(environment=environment(tmp_path_factory), **LOGINS)
+    username, pk = create_user(server)
+    headers = Visitor(server, username).headers
+    channel = f"{unique}#{pk}"
+
+    async with receiving(server, path, way, {"subs": {channel: {}}}, headers) as receiver:
+        assert list((await receiver.message())["connect"]["subs"]) == [channel]
+
+    foreign = {**headers, "Origin": ELSEWHERE}
+    if path == UNI_WEBSOCKET:
+        assert await handshake_status(server, headers=foreign) == 403
+    else:
+        assert (await ask(server, "GET", path, headers=foreign)).status == 403
