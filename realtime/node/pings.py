@@ -4,7 +4,7 @@ The clients stand on a wheel. Its slots come by one after another, all of them o
 interval. A client stays in its slot, and so gets one ping in each interval:
 
     slot n       comes by: each client in it is pinged
-    slot n - k   came by k turns ago, which is `pong_timeout`: whoever owes a pong is closed
+    slot n - k   came by k turns ago, at least `pong_timeout`: clients that owe a pong are closed
 
 A client begins in a slot that comes by after half an interval at the soonest. Which one it is, is
 left to chance, so that clients that came at the same moment are not pinged at the same moment.
@@ -17,8 +17,10 @@ Each client:
 Invariants:
 
 - A client that owes a pong gets no further ping, so it never owes two.
-- Turns are at least the `interval` divided by `SLOTS` apart, so no client has less time for its
-  pong than `pong_timeout`.
+- A turn that comes late by less than a turn's time does not delay the next one, or the interval
+  of a busy process would grow until clients give up. One that comes later delays all that follow.
+- `k` has one turn to spare, so no client has less time for its pong than `pong_timeout`, also if
+  its ping came late.
 - After a pause of the process, in which pongs have come and nobody has read them, nobody is closed
   at the next turn.
 - A client whose pong may wait behind a slow command of its own is not closed before the next look.
@@ -79,7 +81,7 @@ class Pings:
         self._wait = 0
         """The `k` of the module's docstring."""
         if self.expects_pongs:
-            self._wait = min(math.ceil(pong_timeout / self._turn_seconds), SLOTS - 1)
+            self._wait = min(math.ceil(pong_timeout / self._turn_seconds) + 1, SLOTS - 1)
         self._slots: tuple[Slot, ...] = tuple({} for _ in range(SLOTS))
         self._next = 0
         """Number of the slot that comes by next."""
@@ -94,7 +96,7 @@ class Pings:
             Its slot, for `remove`.
         """
         if not self._clients:
-            self._set_timer()
+            self._set_timer(self._timers.now())
         self._clients += 1
         # no secret: spreads pings
         slot = self._slots[(self._next + random.randrange(SLOTS // 2, SLOTS)) % SLOTS]
@@ -109,17 +111,17 @@ class Pings:
             if not self._clients:
                 self._timer.set(None)
 
-    def _set_timer(self) -> None:
-        # from now on, and not from the last turn: what came late gives nobody less time
-        self._due = self._timers.now() + self._turn_seconds
+    def _set_timer(self, begin: float) -> None:
+        self._due = begin + self._turn_seconds
         self._timer.set(self._due)
 
     def _turn(self) -> None:
+        now, due = self._timers.now(), self._due
         number, self._next = self._next, (self._next + 1) % SLOTS
-        if self.expects_pongs and self._timers.now() <= self._due + self._pause:
+        if self.expects_pongs and now <= due + self._pause:
             for client in list(self._slots[number - self._wait]):
                 client.check_pong()
         for client in list(self._slots[number]):
             client.ping()
         if self._clients:
-            self._set_timer()
+            self._set_timer(due if now < due + self._turn_seconds else now)

@@ -82,6 +82,18 @@ async def test_one_ping_follows_in_each_interval(clock: Clock, pings: Pings) -> 
     assert all(INTERVAL <= gap <= INTERVAL * 1.1 for gap in gaps)
 
 
+async def test_turns_that_come_a_little_late_do_not_add_up(clock: Clock, pings: Pings) -> None:
+    client = Pinged(clock)
+    pings.add(client)
+
+    for _ in range(8 * SLOTS):
+        await clock.advance(TURN * 0.6)  # each second turn comes late
+
+    gaps = [after - before for before, after in zip(client.pinged, client.pinged[1:], strict=False)]
+    assert gaps
+    assert max(gaps) <= INTERVAL + 2 * TURN
+
+
 async def test_missing_pong_ends_it_after_the_timeout_and_not_before(
     clock: Clock, pings: Pings
 ) -> None:
