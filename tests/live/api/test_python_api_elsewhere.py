@@ -28,6 +28,7 @@ FUNCTIONS = {
     "publish": "'a', 1",
     "publish_many": "[('a', 1)]",
     "broadcast": "['a'], 1",
+    "subscribe": "'17', 'a'",
     "unsubscribe": "'17'",
     "disconnect": "'17'",
     "refresh": "'17'",

@@ -193,6 +193,7 @@ async def test_failed_publish_raises_in_time_and_the_next_one_after_it_succeeds(
 FUNCTIONS: dict[str, list[Any]] = {
     "publish": ["kept:a", 1],
     "broadcast": [["kept:a", "b"], 1],
+    "subscribe": ["17", "kept:a"],
     "unsubscribe": ["17", "kept:a"],
     "disconnect": ["17"],
     "refresh": ["17"],
