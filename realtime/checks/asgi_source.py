@@ -6,7 +6,7 @@ So the modules that it imports are read as well, and those that they import.
 
     asgi.py ─imports─► site modules ─import─► ... `realtime.asgi`: it has the service
                                               end of the search: it has not
-                                              something that cannot be read: nobody knows
+                                              a module that cannot be read: unknown
 """
 
 from __future__ import annotations

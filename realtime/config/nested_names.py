@@ -13,19 +13,19 @@ SECTIONS = frozenset(
     http_server http_stream init log map_broker node opentelemetry presence_manager prometheus
     rpc shutdown sse swagger uni_grpc uni_http_stream uni_sse uni_websocket usage_stats websocket
     webtransport
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905 - read as words
 )
 """Keys whose value is an object in a nested file, and in no other."""
 
 _TOKEN = """
     hmac_secret_key hmac_previous_secret_key hmac_previous_secret_key_valid_until rsa_public_key
     ecdsa_public_key jwks_public_endpoint audience audience_regex issuer issuer_regex
-""".split()  # noqa: SIM905
+""".split()  # noqa: SIM905 - read as words
 _CLIENT = """
     channel_limit user_connection_limit queue_max_size expired_close_delay expired_sub_close_delay
     stale_close_delay channel_position_check_delay history_max_publication_limit
     recovery_max_publication_limit insecure
-""".split()  # noqa: SIM905
+""".split()  # noqa: SIM905 - read as words
 _CHANNEL = ("max_length", "private_prefix", "namespace_boundary", "user_boundary", "user_separator")
 _TRANSPORTS = ("http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket")
 
@@ -109,7 +109,7 @@ UNUSED: Mapping[str, str] = {
         consumers debug dev emulation enable_unreleased_features graphite grpc_api health init
         map_broker node opentelemetry prometheus swagger uni_grpc usage_stats webtransport
         rpc.ping rpc.ping_method
-        """.split(),  # noqa: SIM905
+        """.split(),  # noqa: SIM905 - read as words
         NOT_OFFERED,
     ),
 }
@@ -146,7 +146,7 @@ CHANNEL_OPTIONS = frozenset(
     """
     presence join_leave history_size history_ttl channel_regex publication_data_format
     subscribe_proxy_enabled publish_proxy_enabled
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905 - read as words
 )
 """Channel options that have the same name here."""
 
