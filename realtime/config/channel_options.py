@@ -131,19 +131,6 @@ class ChannelOptions:
         """Whether publications are numbered and kept: both size and lifetime are set."""
         return self.history_size > 0 and self.history_lifetime > 0
 
-    @property
-    def positioned(self) -> bool:
-        """Whether some subscriber may have a position, so that nodes follow the stream."""
-        return self.keeps_history and (
-            self.force_recovery
-            or self.allow_recovery
-            or self.force_positioning
-            or self.allow_positioning
-            # who may read history may ask for a position
-            or self.allow_history_for_client
-            or self.allow_history_for_subscriber
-        )
-
 
 CHANNEL_OPTION_FIELDS: Mapping[str, Field[Any]] = {f.name: f for f in fields(ChannelOptions)}
 

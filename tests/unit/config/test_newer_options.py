@@ -231,36 +231,6 @@ def test_options_made_in_code_are_resolved_too() -> None:
     )
 
 
-# positions
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({}, False),
-        ({"force_positioning": True}, False),
-        ({**HISTORY, "history_disable_for_client": True}, False),
-        (HISTORY, True),
-        ({**HISTORY, "allow_history_for_client": True}, True),
-        *(
-            ({**HISTORY, "history_disable_for_client": True, name: True}, True)
-            for name in (
-                "history_recover",
-                "force_recovery",
-                "allow_recovery",
-                "force_positioning",
-                "allow_positioning",
-            )
-        ),
-    ],
-    ids=str,
-)
-def test_stream_is_followed_where_a_subscriber_may_have_a_position(
-    given: dict[str, Any], expected: bool
-) -> None:
-    assert options(given).positioned is expected
-
-
 # rules between options
 
 
