@@ -1,0 +1,65 @@
+"""Rules of the server API: one coroutine for each method, on a member of the service.
+
+`publishing` changes streams, `users` acts on the connections of users, `queries` asks.
+Data are payloads, and results are messages. `methods` speaks bytes above this, and `functions`
+Python objects: both keep the same rules.
+
+All of them raise:
+    BadRequest: a name of a channel or user is missing, or is not one.
+    NamespaceNotFound: the channel is in no namespace of the configuration.
+    EngineUnavailable: Redis refused the command, or did not answer in time.
+
+docs/protocol.md, 6.4.
+"""
+
+from realtime.errors import EngineAway, EngineUnavailable, Error, NoReply, OutcomeUnknown
+from realtime.server_api.operations.publishing import (
+    broadcast,
+    history_remove,
+    publish,
+    publish_many,
+)
+from realtime.server_api.operations.queries import (
+    channels,
+    connections,
+    history,
+    info,
+    nodes,
+    numbers_of_subscribers,
+    positions,
+    presence,
+    presence_stats,
+    round_trip,
+    subscribers,
+)
+from realtime.server_api.operations.users import disconnect, refresh, subscribe, unsubscribe
+
+__all__ = [
+    "api_error",
+    "broadcast",
+    "channels",
+    "connections",
+    "disconnect",
+    "history",
+    "history_remove",
+    "info",
+    "nodes",
+    "numbers_of_subscribers",
+    "positions",
+    "presence",
+    "presence_stats",
+    "publish",
+    "publish_many",
+    "refresh",
+    "round_trip",
+    "subscribe",
+    "subscribers",
+    "unsubscribe",
+]
+
+
+def api_error(error: Error | EngineUnavailable) -> Error:
+    """Return the error with which the HTTP API answers."""
+    if isinstance(error, Error):
+        return error
+    return OutcomeUnknown() if isinstance(error, NoReply) else EngineAway()

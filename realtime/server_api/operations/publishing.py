@@ -1,0 +1,85 @@
+"""Operations that change the stream of a channel: publish and history_remove."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from realtime.channel_rules import check_channel
+from realtime.cluster.member import Member, NewPublication
+from realtime.config.options import ChannelOptions
+from realtime.errors import BadRequest, EngineUnavailable, Error, NoReply, NotAvailable
+from realtime.payload import Payload
+from realtime.protocol.messages import ChannelName, StreamPosition
+
+
+async def publish(member: Member, new: NewPublication) -> StreamPosition | None:
+    """Publish into a channel.
+
+    Returns:
+        The position of the publication; None without history. If its idempotency key was used,
+        that of the publication that used it.
+    """
+    return await member.publish_new(new, check_channel(new.channel, member.config))
+
+
+async def broadcast(
+    member: Member, channels: Sequence[ChannelName], data: Payload
+) -> list[StreamPosition | None]:
+    """Publish the same data into several channels; see `publish_many`."""
+    return await publish_many(member, [NewPublication(channel, data) for channel in channels])
+
+
+async def publish_many(
+    member: Member, publications: Sequence[NewPublication]
+) -> list[StreamPosition | None]:
+    """Publish into several channels.
+
+    Not atomic: the channels before one that is refused get their publication.
+
+    Returns:
+        For each what `publish` returns.
+
+    Raises:
+        BadRequest: there are no publications, or a name is not one of a channel.
+        EngineUnavailable: none was published.
+        NoReply: some may have been published.
+    """
+    if not publications:
+        raise BadRequest
+    if len(publications) == 1:
+        return [await publish(member, publications[0])]
+    ready: list[tuple[NewPublication, ChannelOptions]] = []
+    refused: Error | None = None
+    for new in publications:
+        try:
+            ready.append((new, check_channel(new.channel, member.config)))
+        except Error as error:
+            refused = error
+            break
+    results = await member.publish_many(ready)
+    positions: list[StreamPosition | None] = []
+    failures: list[EngineUnavailable] = []
+    for result in results:
+        if isinstance(result, EngineUnavailable):
+            failures.append(result)
+        else:
+            positions.append(result)
+    if failures:
+        unknown = [failure for failure in failures if isinstance(failure, NoReply)]
+        if not unknown and len(failures) < len(results):
+            raise NoReply(str(failures[0])) from failures[0]
+        raise (unknown or failures)[0]
+    if refused is not None:
+        raise refused
+    return positions
+
+
+async def history_remove(member: Member, channel: ChannelName) -> None:
+    """Remove the history of a channel; offsets continue from where they were.
+
+    Raises:
+        NotAvailable: the channel has no history.
+    """
+    if not check_channel(channel, member.config).keeps_history:
+        raise NotAvailable
+    await member.broker.remove_history(channel)

@@ -1,0 +1,157 @@
+"""Operations on the connections of users: subscribe, unsubscribe, disconnect, refresh."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from realtime.channel_rules import check_channel
+from realtime.cluster.control import SubscribeSome
+from realtime.cluster.member import Member
+from realtime.errors import BadRequest, Disconnect, InternalError
+from realtime.payload import Payload
+from realtime.protocol.messages import ChannelName, ClientID, StreamPosition, UserID
+
+MAX_WHITELIST = 1000
+"""Clients that a disconnect may leave."""
+
+
+async def subscribe(
+    member: Member,
+    user: UserID,
+    channel: ChannelName,
+    *,
+    client: ClientID = "",
+    session: str = "",
+    info: Payload | None = None,
+    data: Payload | None = None,
+    expires_at: float | None = None,
+    since: StreamPosition | None = None,
+    overrides: Mapping[str, bool] | None = None,
+) -> None:
+    """Subscribe a user's connections to a channel.
+
+    Args:
+        member: the member of the service that this process is.
+        user: the user ID; "" for anonymous clients.
+        channel: the name of the channel.
+        client, session: as in `unsubscribe`.
+        info: the channel info.
+        data: for the clients.
+        expires_at: when the subscription expires, Unix seconds; None for never.
+        since: where the clients continue, in channels with forced recovery.
+        overrides: the names of options in `Overrides`, and what they are for these subscriptions.
+
+    Raises:
+        InternalError: `expires_at` has passed.
+    """
+    check_channel(channel, member.config)
+    if expires_at is not None and expires_at <= time.time():
+        raise InternalError
+    await member.subscribe_some(
+        SubscribeSome(
+            user=user,
+            client=client,
+            session=session,
+            channel=channel,
+            info=_text(info),
+            data=_text(data),
+            expires_at=expires_at,
+            since=since,
+            overrides=dict(overrides) if overrides else None,
+        )
+    )
+
+
+def _text(value: Payload | None) -> str | None:
+    return None if value is None else value.raw.decode()
+
+
+async def unsubscribe(
+    member: Member,
+    user: UserID,
+    channel: ChannelName,
+    *,
+    client: ClientID = "",
+    session: str = "",
+    anonymous: bool = False,
+) -> None:
+    """Unsubscribe a user's connections from a channel; "" means from all their channels.
+
+    Args:
+        member: the member of the service that this process is.
+        user: the user ID.
+        channel: the name of the channel.
+        client: only this connection; "" for every one.
+        session: only the connection with this session; "" for every one.
+        anonymous: whether the user "" stands for anonymous clients; otherwise it is refused.
+    """
+    if not user and not anonymous:
+        raise BadRequest
+    if channel:
+        check_channel(channel, member.config)
+    await member.unsubscribe_user(user, channel, client=client, session=session)
+
+
+async def disconnect(
+    member: Member,
+    user: UserID,
+    *,
+    client: ClientID = "",
+    session: str = "",
+    whitelist: Sequence[ClientID] = (),
+    code: int | None = None,
+    reason: str = "",
+    anonymous: bool = False,
+) -> None:
+    """Disconnect a user's connections; by default their clients do not reconnect.
+
+    Args:
+        member: the member of the service that this process is.
+        user: the user ID.
+        client: as in `unsubscribe`.
+        session: as in `unsubscribe`.
+        whitelist: the connections that stay.
+        code: 3000 to 4999, which tells clients whether to reconnect: from 3500 to 3999 and from
+            4500 on they do not. None: "force disconnect".
+        reason: at most 123 bytes in a close frame.
+        anonymous: as in `unsubscribe`.
+
+    Raises:
+        BadRequest: the code or the reason is not one, or `whitelist` is too long.
+    """
+    if (not user and not anonymous) or len(whitelist) > MAX_WHITELIST:
+        raise BadRequest
+    disconnect = None if code is None else _disconnect(code, reason)
+    await member.disconnect_user(user, disconnect, client=client, session=session, keep=whitelist)
+
+
+def _disconnect(code: int, reason: str) -> Disconnect:
+    if not 3000 <= code <= 4999:
+        raise BadRequest
+    try:
+        return Disconnect.received(code, reason, reconnect=code % 1000 < 500)
+    except ValueError:
+        raise BadRequest from None
+
+
+async def refresh(
+    member: Member,
+    user: UserID,
+    *,
+    client: ClientID = "",
+    session: str = "",
+    expires_at: float | None = None,
+    info: Payload | None = None,
+) -> None:
+    """Set when a user's connections expire.
+
+    Args:
+        member: the member of the service that this process is.
+        user: the user ID; "" for anonymous clients.
+        client: as in `unsubscribe`.
+        session: as in `unsubscribe`.
+        expires_at: Unix seconds; a past time closes the connections, None ends their expiry.
+        info: their connection info; None: it stays as it is.
+    """
+    await member.refresh_user(user, expires_at, info, client=client, session=session)
