@@ -16,17 +16,15 @@ import uuid
 from itertools import islice
 from typing import Any
 
-from realtime.clients import refreshing, server_side, subscribing
+from realtime.clients import leaving, refreshing, server_side
 from realtime.clients.rules import rules_of
 from realtime.clients.session import Session, State, Subscription
 from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
 from realtime.errors import (
     Disconnect,
-    DisconnectInsufficientState,
     DisconnectNoPong,
     DisconnectSlow,
-    EngineUnavailable,
     Error,
     LimitExceeded,
 )
@@ -37,7 +35,6 @@ from realtime.node.pings import Slot
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
-    INSUFFICIENT_STATE,
     SERVER_UNSUBSCRIBE,
     SUBSCRIPTION_EXPIRED,
     ChannelName,
@@ -60,10 +57,10 @@ class Client:
 
     __slots__ = (
         "_closing",
-        "_ends",
         "_slot",
         "_timer",
         "codec",
+        "ends",
         "handshake",
         "has_large_reply",
         "id",
@@ -101,7 +98,7 @@ class Client:
         self._slot: Slot | None = None
         """While the server pings the client."""
         self._closing = False
-        self._ends: dict[ChannelName, asyncio.Event] = {}
+        self.ends: dict[ChannelName, asyncio.Event] = {}
         """The channels that the client is leaving; set when it has left."""
         self.has_large_reply = False
         """Whether a reply took long to make: others get a turn before the next command."""
@@ -236,16 +233,7 @@ class Client:
         The client gets the push even if it is not subscribed to the channel. A subscription that
         is still being made is not made; the client gets the push after its reply.
         """
-        session = self.session
-        session.revoke(channel)
-        names = [channel] if channel else list(session.subscriptions)
-        made = [name for name in names if name not in session.pending]
-        await asyncio.gather(*(self._unsubscribe(name, why) for name in made))
-
-    async def _unsubscribe(self, channel: ChannelName, why: UnsubscribeReason) -> None:
-        await self._leave_safely(channel)
-        if not self._closing:
-            self.push(self.codec.unsubscribe(channel, *why))
+        await leaving.unsubscribe(self, channel, why)
 
     def has_position(self, channel: ChannelName) -> bool:
         """Return whether the client must not miss a publication in a channel."""
@@ -253,48 +241,7 @@ class Client:
 
     def lose_position(self, channel: ChannelName) -> None:
         """Begin to end a subscription, or the connection, because publications are missing."""
-        subscription = self.session.subscriptions.get(channel)
-        if subscription is not None and self.session.ends_alone(subscription):
-            if not subscription.ending:
-                self.node.spawn(self._unsubscribe(channel, INSUFFICIENT_STATE))
-        else:
-            self.close(DisconnectInsufficientState())
-
-    async def leave(self, channel: ChannelName) -> None:
-        """End a subscription, if there is one. If it is ending already, wait until it has ended.
-
-        Raises:
-            EngineUnavailable: the engine failed; the subscription has ended at this node.
-        """
-        subscription = self.session.subscriptions.get(channel)
-        if subscription is None:
-            return
-        if subscription.ending:
-            await self._ends[channel].wait()
-            return
-        # it stays in the session until it has ended, so that the client cannot subscribe meanwhile
-        subscription.ending = True
-        self._ends[channel] = asyncio.Event()
-        try:
-            await self.node.subscriptions.remove(
-                channel,
-                self,
-                subscription.options,
-                leave=self.info_with(subscription),
-                visible=subscription.visible,
-                hears_leave=self.session.rules.own_leave,
-            )
-        finally:
-            # who waits for the end goes on before what `_left` begins
-            self._ends.pop(channel).set()
-            self._left(channel)
-        self.set_timer()
-
-    def _left(self, channel: ChannelName) -> None:
-        """Forget a subscription, once."""
-        if self.session.subscriptions.pop(channel, None) is not None:
-            self.emit("unsubscribed", channel=channel)
-        subscribing.freed(self, channel)
+        leaving.lose_position(self, channel)
 
     # time
 
@@ -316,7 +263,7 @@ class Client:
             self.close(disconnect)
             return
         for channel in self.session.expired(now):
-            self.node.spawn(self._unsubscribe(channel, SUBSCRIPTION_EXPIRED))
+            self.node.spawn(leaving.end(self, channel, SUBSCRIPTION_EXPIRED))
         if self.session.is_refresh_due(now):
             self.session.expiry_deadline = None
             self.node.spawn(self.refresh())
@@ -366,8 +313,7 @@ class Client:
 
     async def _close(self, disconnect: Disconnect | None) -> None:
         """Leave every channel, flush the outbox, close the transport."""
-        # at the same time: an engine that hangs costs its timeout once, and not for each channel
-        leaving = asyncio.gather(*map(self._leave_safely, list(self.session.subscriptions)))
+        away = asyncio.gather(*leaving.leave_all(self))
         try:
             # where the engine answers at once, others know before the client does; where it
             # hangs, the client does not wait for it
@@ -379,22 +325,14 @@ class Client:
                 await self.transport.close(*self.codec.closing(disconnect))
             # publications still come while the client leaves, and no one is there to read them
             self.outbox.close()
-            await asyncio.wait([leaving])
+            await asyncio.wait([away])
         finally:
-            leaving.cancel()
+            away.cancel()
             for channel in list(self.session.subscriptions):
-                self._left(channel)  # the engine hangs, and this process is about to end
+                leaving.left(self, channel)  # the engine hangs, and this process is about to end
             if self.session.state is State.CONNECTED:
                 self.emit("disconnected", code=0 if disconnect is None else disconnect.code)
             self.session.close()
             self.node.hub.remove(self)
             self.node.closed(self)
             self.outbox.close()
-
-    async def _leave_safely(self, channel: ChannelName) -> None:
-        """End a subscription at this node even if the engine fails."""
-        try:
-            await self.leave(channel)
-        except EngineUnavailable as error:
-            if self.node.outage.begins():
-                logger.error("Could not end a subscription cleanly: %s", error)

@@ -12,6 +12,7 @@ import msgspec
 
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
+from realtime.clients import leaving
 from realtime.clients.client import Client
 from realtime.clients.session import Subscription
 from realtime.clients.subscribing import Subscribing, grant, overridden, ttl_of
@@ -197,7 +198,7 @@ async def unsubscribe(client: Client, command: Command) -> None:
     request = client.codec.params(command, ChannelRequest)
     if not request.channel:
         raise DisconnectBadRequest
-    await client.leave(request.channel)
+    await leaving.leave(client, request.channel)
     client.reply(command, EmptyResult())
 
 
