@@ -38,9 +38,14 @@ class Client(subscribing.Client, Protocol):
 
 
 async def unsubscribe(client: Client, channel: ChannelName, why: UnsubscribeReason) -> None:
-    """Unsubscribe a client on the server's behalf; see `node.subscriber.Subscriber`."""
+    """Unsubscribe a client on the server's behalf; see `node.subscriber.Subscriber`.
+
+    A client that is connecting has no other subscriptions than those that are being made.
+    """
     session = client.session
     session.revoke(channel)
+    if not session.answered:
+        return
     names = [channel] if channel else list(session.subscriptions)
     made = [name for name in names if name not in session.pending]
     await asyncio.gather(*(end(client, name, why) for name in made))
@@ -81,7 +86,7 @@ async def leave(client: Client, channel: ChannelName) -> None:
     if subscription is None:
         return
     if subscription.ending:
-        await client.ends[channel].wait()
+        await wait_until_left(client, channel)
         return
     subscription.ending = True
     client.ends[channel] = asyncio.Event()
@@ -99,6 +104,12 @@ async def leave(client: Client, channel: ChannelName) -> None:
         client.ends.pop(channel).set()
         left(client, channel)
     client.set_timer()
+
+
+async def wait_until_left(client: Client, channel: ChannelName) -> None:
+    """Wait until a subscription that is ending has ended; return at once if there is none."""
+    if (ended := client.ends.get(channel)) is not None:
+        await ended.wait()
 
 
 async def _leave_safely(client: Client, channel: ChannelName) -> None:

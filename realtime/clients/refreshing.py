@@ -68,7 +68,10 @@ async def refresh(client: Client) -> None:
 
 
 def refresh_until(client: Client, expires_at: float | None, info: Payload | None) -> None:
-    """Set when a connection expires, and tell the client; see `node.subscriber.Subscriber`."""
+    """Set when a connection expires, and tell the client; see `node.subscriber.Subscriber`.
+
+    A client that is connecting learns it from its reply.
+    """
     if client.is_closing():
         return
     if expires_at is not None and expires_at <= time.time():
@@ -77,6 +80,8 @@ def refresh_until(client: Client, expires_at: float | None, info: Payload | None
     client.session.expiry_deadline = client.expiry_deadline(expires_at)
     client.session.refreshed(info, None)  # the deadline, also none, is set
     client.set_timer()
+    if not client.session.answered:
+        return
     ttl = 0 if expires_at is None else max(1, int(expires_at - time.time()))
     message = client.codec.refreshed(expires_at is not None, min(ttl, UINT32_MAX))
     if message is not None:

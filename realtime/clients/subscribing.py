@@ -313,6 +313,9 @@ def ttl_of(expires_at: float | None) -> int:
     Returns:
         Whole seconds, 32 bits at most; 0 for never, and for a moment that has passed.
     """
-    if expires_at is None:
-        return 0
-    return max(0, min(int(expires_at - time.time()), UINT32_MAX))
+    return 0 if expires_at is None else whole_ttl(expires_at - time.time())
+
+
+def whole_ttl(seconds: float) -> int:
+    """Return a time as replies carry it: whole seconds, 32 bits at most; 0 for a negative one."""
+    return max(0, min(int(seconds), UINT32_MAX))

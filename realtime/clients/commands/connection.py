@@ -18,7 +18,7 @@ from realtime.auth.claims import ExpiredToken, InvalidToken, ObserverToken
 from realtime.clients import server_side
 from realtime.clients.client import Client
 from realtime.clients.session import Subscription
-from realtime.clients.subscribing import Subscribing, grant, overridden, ttl_of
+from realtime.clients.subscribing import Subscribing, grant, overridden, ttl_of, whole_ttl
 from realtime.cluster.control import DisconnectUser
 from realtime.config.options import Config
 from realtime.errors import (
@@ -251,13 +251,14 @@ def _open_session(client: Client, identity: Identity) -> None:
 def _result(
     client: Client, identity: Identity, subs: dict[ChannelName, SubscribeResult]
 ) -> ConnectResult:
-    refreshes = identity.expires_at is not None and not identity.server_side_refresh
+    # the site may have set another expiry since the client was identified
+    deadline = None if identity.server_side_refresh else client.session.expiry_deadline
     session, answers = client.transport.session, client.session.rules.answers
     return ConnectResult(
         client=client.id,
         version=client.node.version,
-        expires=refreshes,
-        ttl=ttl_of(identity.expires_at) if refreshes else 0,
+        expires=deadline is not None,
+        ttl=0 if deadline is None else whole_ttl(deadline - client.node.timers.now()),
         subs=subs or None,
         data=identity.data,
         ping=client.node.config.ping_interval if client.is_pinged else 0,

@@ -222,7 +222,9 @@ async def sub_refresh(client: Client, command: Command) -> None:
         client, channel, request.token, DisconnectInvalidToken, DisconnectInvalidToken
     )
     if not client.session.is_subscribed(channel, subscription):
-        raise PermissionDenied  # unsubscribed while the keys were fetched
+        # a refusal is for good: the client must hear first why the server ends the subscription
+        await leaving.wait_until_left(client, channel)
+        raise PermissionDenied
     expires_at = token.refreshed_until
     if expires_at is not None and expires_at <= time.time():
         raise Expired
