@@ -143,15 +143,16 @@ def listed_users(channel: str, config: Config) -> list[str]:
     """Return the user IDs in the name of a user-limited channel: what follows the user boundary.
 
     Returns:
-        An empty list if the name has several boundaries: it may be that of user "a#b", or of user
-        "b", and no user may read what is meant for another.
+        Never "": anonymous clients have no ID that a name could list. An empty list if the name
+        has several boundaries: it may be that of user "a#b", or of user "b", and no user may read
+        what is meant for another.
     """
     boundary, separator = config.channel_user_boundary, config.channel_user_separator
     at = channel.find(boundary)
     if at != channel.rfind(boundary):
         return []
     users = channel[at + len(boundary) :]
-    return users.split(separator) if separator else [users]
+    return [user for user in (users.split(separator) if separator else [users]) if user]
 
 
 def can_be_listed(user: str, config: Config) -> bool:

@@ -77,9 +77,16 @@ def test_private_names_start_with_the_prefix(channel: str, private: bool) -> Non
         ("a# 17", "17", False),
         ("a#117", "17", False),
         ("a#17", "1", False),
-        ("an:a#", "", True),
-        ("an:a#,17", "", True),
         ("an:a#17", "", False),
+        ("an:a#", "", False),
+        ("an:a#,", "", False),
+        ("an:a#17,", "", False),
+        ("an:a#,17", "", False),
+        ("an:a#17,,18", "", False),
+        ("an:a##", "", False),
+        ("an:a#,#", "", False),
+        ("$an:a#", "", False),
+        ("#", "", False),
     ],
 )
 def test_user_limited_name_lets_in_the_users_after_its_only_boundary(

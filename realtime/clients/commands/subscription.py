@@ -120,9 +120,14 @@ def _check_rights(client: Client, channel: ChannelName, options: ChannelOptions)
     try:
         channel_rules.check_subscribe(channel, options, client.user, config)
     except PermissionDenied:
-        if channel_rules.is_user_limited(channel, options, config) and not (
-            channel_rules.listed_users(channel, config)
-            and channel_rules.can_be_listed(client.user, config)
+        # anonymous clients are refused whatever the name
+        if (
+            client.user
+            and channel_rules.is_user_limited(channel, options, config)
+            and not (
+                channel_rules.listed_users(channel, config)
+                and channel_rules.can_be_listed(client.user, config)
+            )
         ):
             client.log_refused("user-limited channel", ValueError(AMBIGUOUS))
         raise

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
+from realtime.channel_rules import check_subscribe
 from realtime.config import sources as config_sources
 from realtime.config.fields import kind_of
 from realtime.config.nested import is_nested, translate
 from realtime.config.nested_names import CHANNEL_OPTIONS, OPTIONS
 from realtime.config.options import CONFIG_FIELDS, find_option
 from realtime.config.reader import load, read
+from realtime.errors import PermissionDenied
 
 CLIENT = {"allowed_origins": ["https://example.org"]}
 
@@ -135,6 +137,16 @@ def test_proxy_decides_about_anonymous_clients_too() -> None:
 
     assert config.namespaces["chat"].proxy_subscribe
     assert config.namespaces["chat"].allow_subscribe_for_anonymous
+
+
+@pytest.mark.parametrize("name", ["chat:x#", "chat:x#,", "chat:x#17,", "chat:x##", "chat:#"])
+def test_name_that_lists_nobody_opens_nothing_where_a_proxy_decides(name: str) -> None:
+    # the proxy is not asked about names that list users
+    content = namespace(subscribe_proxy_enabled=True, allow_user_limited_channels=True)
+    config = load(translate(content).options)
+
+    with pytest.raises(PermissionDenied):
+        check_subscribe(name, config.namespaces["chat"], "", config)
 
 
 def test_without_origins_no_page_may_connect() -> None:
