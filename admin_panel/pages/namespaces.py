@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from realtime.config import sources as config_sources
+from realtime.config.merging import Origin
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, ChannelOptions
 from realtime.config.reader import read
 
@@ -161,7 +162,7 @@ def _without_password(text: str) -> str:
     return parts._replace(netloc=netloc, query="…" if parts.query else "").geturl()
 
 
-def _channel_options(origins: Mapping[str, config_sources.Origin]) -> list[ChannelOption]:
+def _channel_options(origins: Mapping[str, Origin]) -> list[ChannelOption]:
     config = config_sources.current()
     places: dict[str, ChannelOptions] = {"": config.channel, **config.namespaces}
     found: list[ChannelOption] = []
@@ -189,7 +190,7 @@ def _by_older_names(options: ChannelOptions) -> ChannelOptions:
     return ChannelOptions(**given)
 
 
-def _groups(origins: Mapping[str, config_sources.Origin]) -> list[Group]:
+def _groups(origins: Mapping[str, Origin]) -> list[Group]:
     config = config_sources.current()
     groups: list[Group] = []
     for name, option in CONFIG_FIELDS.items():

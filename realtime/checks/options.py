@@ -150,9 +150,12 @@ def _unused(report: Report) -> dict[str, str]:
     """Return the options that are given and have no effect, and why."""
     given = report.sources.options.keys() & NOT_USED.keys()
     from_files = (each for each in report.sources.file_options if each.kind == "unused")
-    return {name: NOT_USED[name] for name in given} | {
-        each.name: each.meaning for each in from_files
-    }
+    doubled = report.sources.without_effect
+    return (
+        {name: NOT_USED[name] for name in given}
+        | {each.name: each.meaning for each in from_files}
+        | {name: f"{counting} counts" for name, counting in doubled.items()}
+    )
 
 
 def check_transports(report: Report) -> list[CheckMessage]:

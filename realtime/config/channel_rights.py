@@ -14,8 +14,24 @@ docs/options.md, "Older and newer names".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
+
+_PUBLISH = ("allow_publish_for_client", "allow_publish_for_subscriber")
+
+REPLACED: Mapping[str, tuple[str, ...]] = {
+    "server_side": ("allow_subscribe_for_client",),
+    "anonymous": ("allow_subscribe_for_anonymous",),
+    "publish": _PUBLISH,
+    "subscribe_to_publish": _PUBLISH,
+    "presence_disable_for_client": ("allow_presence_for_client", "allow_presence_for_subscriber"),
+    "history_disable_for_client": ("allow_history_for_client", "allow_history_for_subscriber"),
+    "history_recover": ("force_recovery",),
+}
+"""Older option → the newer ones of the same right. One of them replaces the older option."""
+
+_FOLLOWERS: Mapping[str, tuple[str, ...]] = {"server_side": ("allow_user_limited_channels",)}
+"""Older option → newer ones that follow from it, and may be given beside it."""
 
 
 class _Right(NamedTuple):
@@ -70,6 +86,21 @@ def resolve(given: Mapping[str, Any]) -> dict[str, bool]:
         ),
         "history_recover": recover,
     }
+
+
+def outranked(older: str) -> tuple[str, ...]:
+    """Return the newer options that do not count where a stronger source gives an older one."""
+    return (*REPLACED.get(older, ()), *_FOLLOWERS.get(older, ()))
+
+
+def replacing(older: str, given: Container[str]) -> str:
+    """Return the newer option that counts in place of an older one; "" if none does.
+
+    Args:
+        older: the name of the older option.
+        given: the names of the options that the same source gives for the same channels.
+    """
+    return next((newer for newer in REPLACED.get(older, ()) if newer in given), "")
 
 
 class _Older:

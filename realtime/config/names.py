@@ -31,13 +31,17 @@ def options_in(source: Mapping[str, object]) -> Iterator[tuple[str, str, object]
         The option's name, its name in the source, and its value.
     """
     for name, value in source.items():
-        known = option_of(name)
-        newer = [other for other, option in NEWER_NAMES.items() if option == known]
-        if name not in newer and any(other in source for other in newer):
-            continue
-        if name in OLDER_NAMES and known in source:
-            continue
-        yield known, name, value
+        if not counting_name(name, source):
+            yield option_of(name), name, value
+
+
+def counting_name(name: str, source: Mapping[str, object]) -> str:
+    """Return the newer name of an option that counts in a source in place of `name`; "" if none."""
+    known = option_of(name)
+    newer = [other for other, option in NEWER_NAMES.items() if option == known]
+    if name not in newer and (given := [other for other in newer if other in source]):
+        return given[0]
+    return known if name in OLDER_NAMES and known in source else ""
 
 
 SERVER_DECIDES = "the ASGI server decides"

@@ -49,6 +49,8 @@ class Translation(NamedTuple):
     options: dict[str, object]
     file_options: list[FileOption]
     problems: list[Problem]
+    assumed: set[str]
+    """The options that the file does not name, and that are off in such a file."""
 
 
 def is_nested(content: Mapping[str, object]) -> bool:
@@ -61,7 +63,7 @@ def translate(content: Mapping[str, Any]) -> Translation:
 
     Problems name the path of an option, and never its value, which may be a secret.
     """
-    translation = Translation({}, [], [])
+    translation = Translation({}, [], [], set())
     for path, value in _leaves(content):
         _translate(path, value, translation)
     channel = content.get("channel")
@@ -161,8 +163,9 @@ def _converted(path: str, value: Any) -> Any:
 def _translate_channels(channel: Mapping[str, Any], translation: Translation) -> None:
     top_level = channel.get("without_namespace", {})
     if isinstance(top_level, Mapping):
-        top_level = _channel_options("channel.without_namespace", top_level, translation)
-        translation.options.update(top_level)
+        options = _channel_options("channel.without_namespace", top_level, translation)
+        translation.options.update(options)
+        translation.assumed.update(options.keys() - top_level.keys())
     else:
         translation.problems.append(_wrong_type("channel.without_namespace", "an object"))
     namespaces = channel.get("namespaces")

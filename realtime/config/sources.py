@@ -18,15 +18,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Container, Mapping
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.signals import setting_changed
 from django.utils.crypto import salted_hmac
 
 from realtime.config import nested
-from realtime.config.names import NOT_USED, SERVER_DECIDES, option_of, options_in
+from realtime.config.merging import PLACES, Merged, Origin
+from realtime.config.names import NOT_USED, SERVER_DECIDES, option_of
 from realtime.config.nested import FileOption
 from realtime.config.options import Config, Problem, find_option
 from realtime.config.reader import InvalidOptions, from_strings, read
@@ -44,16 +45,6 @@ _SETTINGS = (
 OUR_LAYER = "realtime.layer.RedisChannelLayer"
 IN_MEMORY_LAYER = "channels.layers.InMemoryChannelLayer"
 
-Origin: TypeAlias = Literal["environment", "settings", "file", "override"]
-"""A source of options; "override" is `Configuration.override`."""
-
-
-_PLACES: Mapping[str | None, str] = {
-    "environment": "the environment",
-    "settings": "settings",
-    "file": "the config file",
-}
-"""Source → its name in messages."""
 _OPTION = re.compile(r"'(\w+)'|\b([a-z0-9]+(?:_[a-z0-9]+)+)\b|^Unknown (\w+) (?=')|^(\w+)\b")
 """A word of a message that may be the name of an option."""
 
@@ -69,6 +60,8 @@ class Sources(NamedTuple):
     """Option → the source of its value."""
     file_options: list[FileOption]
     """The options of config files with nested names, and what they are here."""
+    without_effect: Mapping[str, str] = {}
+    """Option that is given and does not count → the option that counts, in words."""
 
 
 class Report(NamedTuple):
@@ -136,25 +129,18 @@ def _gather(overrides: Mapping[str, object]) -> Sources:
     problems: list[Problem] = []
     file_options: list[FileOption] = []
     strings, unknown = _read_environment(prefix)
-    # an older name given in a stronger source wins over the newer one in a weaker source
-    merged: dict[str, object] = {}
-    origins: dict[str, Origin] = {}
+    merged = Merged()
+    merged.add("settings", _read_setting("REALTIME_DEFAULTS", problems))
     file_of_settings = getattr(settings, "REALTIME_CONFIG_FILE", None)
+    merged.add("file", *_read_file(file_of_settings, problems, file_options))
+    merged.add("settings", _read_setting("REALTIME", problems))
     file_of_environment = os.environ.get(f"{prefix}CONFIG_FILE")
-    by_strength: tuple[tuple[Origin, Mapping[str, object]], ...] = (
-        ("settings", _read_setting("REALTIME_DEFAULTS", problems)),
-        ("file", _read_file(file_of_settings, problems, file_options)),
-        ("settings", _read_setting("REALTIME", problems)),
-        ("file", _read_file(file_of_environment, problems, file_options)),
-        ("environment", from_strings(strings)),
+    merged.add("file", *_read_file(file_of_environment, problems, file_options))
+    merged.add("environment", from_strings(strings))
+    merged.add("override", overrides)
+    return Sources(
+        merged.options, problems, unknown, merged.origins, file_options, merged.without_effect
     )
-    for origin, source in by_strength:
-        for known, _name, value in options_in(source):
-            merged[known] = value
-            origins[known] = origin
-    merged.update(overrides)
-    origins.update(dict.fromkeys(overrides, "override"))
-    return Sources(merged, problems, unknown, origins, file_options)
 
 
 def _name_sources(problem: Problem, origins: Mapping[str, Origin]) -> Problem:
@@ -163,7 +149,7 @@ def _name_sources(problem: Problem, origins: Mapping[str, Origin]) -> Problem:
     names = [option_of(name) for name in dict.fromkeys(found)]
     if "namespace" in problem.message.lower():
         names.append("namespaces")
-    given = {name: _PLACES[origins[name]] for name in names if origins.get(name) in _PLACES}
+    given = {name: PLACES[origins[name]] for name in names if origins.get(name) in PLACES}
     places = set(given.values())
     if not places:
         return problem
@@ -299,9 +285,10 @@ def _read_setting(name: str, problems: list[Problem]) -> Mapping[str, Any]:
 
 def _read_file(
     path: str | os.PathLike[str] | None, problems: list[Problem], file_options: list[FileOption]
-) -> Mapping[str, Any]:
+) -> tuple[Mapping[str, Any], Container[str]]:
+    """Return the options of a config file, and those of them that it does not name."""
     if not path:
-        return {}
+        return {}, ()
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
@@ -309,18 +296,18 @@ def _read_file(
         problems.append(
             Problem("source", f"The config file {path} cannot be read: {error}.", "Write JSON.")
         )
-        return {}
+        return {}, ()
     if not isinstance(content, dict):
         problems.append(
             Problem("source", f"The config file {path} is not a JSON object.", "Use {...}.")
         )
-        return {}
+        return {}, ()
     if not nested.is_nested(content):
-        return content
+        return content, ()
     translation = nested.translate(content)
     problems.extend(translation.problems)
     file_options.extend(translation.file_options)
-    return translation.options
+    return translation.options, translation.assumed
 
 
 configuration = Configuration()

@@ -77,6 +77,11 @@ RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": Tr
             id="waits longer for replicas than for a reply",
         ),
         pytest.param({"websocket_handler_prefix": "ws"}, "realtime.E026", id="path"),
+        pytest.param(
+            {"publish": True, "allow_publish_for_subscriber": True},
+            "realtime.W001",
+            id="older and newer name",
+        ),
         pytest.param({"history_size": 10}, "realtime.W028", id="history without lifetime"),
         pytest.param(
             {"namespaces": [{"name": "ab", "history_lifetime": 10}]},
