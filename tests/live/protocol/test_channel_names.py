@@ -94,12 +94,12 @@ async def test_subscribe_refuses_the_name(
 
 
 @pytest.mark.parametrize("channel", ["anonymous:a#", "anonymous:a#,17"])
-async def test_anonymous_user_matches_an_empty_element_of_the_user_list(
+async def test_empty_element_of_the_user_list_is_not_the_anonymous_user(
     serve: Serve, connect: Connect, format_name: str, channel: str
 ) -> None:
     client = await connect(serve(**MAIN), user="")
 
-    assert await client.result("subscribe", {"channel": channel}) == {}
+    assert await client.error("subscribe", {"channel": channel}) == ERRORS[103]
 
 
 async def test_anonymous_user_is_not_the_user_of_a_user_limited_channel(
