@@ -62,23 +62,11 @@ async def connect(client: Client, command: Command) -> None:
     """Identify the client, subscribe it to its server-side channels, reply."""
     request = client.codec.params(command, ConnectRequest)
     node = client.node
-    with node.identifying.begin() as missed:
-        identity = _in_force(await _identify(client, request), node)
-        revocations = missed(identity.user)
-    revoked: list[ChannelName] = []
-    for message in revocations:
-        if isinstance(message, DisconnectUser):
-            raise disconnect_of(message)
-        revoked.append(message.channel)
-    subscriptions = _server_side(client, identity, request)
+    identity, revoked = await identify(client, request)
+    subscriptions = server_side_subscriptions(client, identity, request)
     if client.is_closing():
         return
-    _check_limit(identity.user, node)
-    expires_at = identity.expires_at
-    if expires_at is not None and expires_at <= time.time():
-        raise Expired
-
-    _open_session(client, identity)
+    open_session(client, identity)
     for subscription in subscriptions.values():
         grant(client, subscription, None)
     node.single_connection.begin(client)
@@ -110,7 +98,28 @@ async def connect(client: Client, command: Command) -> None:
     await node.single_connection.finish(client)
 
 
-async def _identify(client: Client, request: ConnectRequest) -> Identity:
+async def identify(client: Client, request: ConnectRequest) -> tuple[Identity, list[ChannelName]]:
+    """Identify a client.
+
+    Returns:
+        Who it is, and the channels from which the server has unsubscribed the user meanwhile.
+
+    Raises:
+        Error, Disconnect: it may not connect, or the server has disconnected the user meanwhile.
+    """
+    node = client.node
+    with node.identifying.begin() as missed:
+        identity = _in_force(await _identity_of(client, request), node)
+        revocations = missed(identity.user)
+    revoked: list[ChannelName] = []
+    for message in revocations:
+        if isinstance(message, DisconnectUser):
+            raise disconnect_of(message)
+        revoked.append(message.channel)
+    return identity, revoked
+
+
+async def _identity_of(client: Client, request: ConnectRequest) -> Identity:
     """Identify a client by its token, or by hooks, or as anonymous. A token always decides."""
     config = client.node.config
     if request.token:
@@ -143,7 +152,7 @@ def _in_force(identity: Identity, node: Node) -> Identity:
     )
 
 
-def _server_side(
+def server_side_subscriptions(
     client: Client, identity: Identity, request: ConnectRequest
 ) -> dict[ChannelName, Subscription]:
     """Return the server-side subscriptions of a client. Client-side rules do not apply to them.
@@ -232,7 +241,17 @@ def _check_limit(user: UserID, node: Node) -> None:
         raise DisconnectConnectionLimit
 
 
-def _open_session(client: Client, identity: Identity) -> None:
+def open_session(client: Client, identity: Identity) -> None:
+    """Begin the session of a client that was identified.
+
+    Raises:
+        DisconnectConnectionLimit: its user has too many connections at this node.
+        Expired: its identity is out of date already.
+    """
+    _check_limit(identity.user, client.node)
+    expires_at = identity.expires_at
+    if expires_at is not None and expires_at <= time.time():
+        raise Expired
     client.session.connected(
         identity.user,
         identity.info,

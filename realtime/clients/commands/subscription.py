@@ -27,6 +27,7 @@ from realtime.errors import (
     PermissionDenied,
     TokenExpired,
 )
+from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
     ChannelRequest,
@@ -53,20 +54,8 @@ async def subscribe(client: Client, command: Command) -> None:
     channel = request.channel
     if not channel:
         raise DisconnectBadRequest
-    config, rules = client.node.config, client.session.rules
-    channel_rules.check_characters(channel)
-    channel_rules.check_length(channel, config, rules.too_long)
-    client.session.check_subscribe(channel)
-    options = channel_rules.options_of(channel, config)
-    channel_rules.check_pattern(channel, options, config)
-    if request.type:
-        raise PermissionDenied  # no channel is of another type
     token = request.token or ""
-    verifies = _verifies_token(client, channel, token)
-    if not (verifies and rules.any_channel_takes_token):
-        _check_rights(client, channel, options)
-    if request.tags_filter is not None:
-        raise BadRequest  # no channel has filters
+    options, by_token = check(client, channel, token, request)
 
     subscription = Subscription(options)
     async with Subscribing(
@@ -76,12 +65,9 @@ async def subscribe(client: Client, command: Command) -> None:
         request.since,
         must_recover=bool(request.flag & MUST_RECOVER),
     ) as subscribing:
-        expires_at = None
-        if verifies:
-            verified = await _permit(client, channel, subscription, token)
-            expires_at, subscribing.data = verified.expires_at, verified.data
-        else:
-            await _ask(client, channel, subscription, token)
+        expires_at, subscribing.data = await decide(
+            client, channel, subscription, token, by_token=by_token
+        )
         grant(client, subscription, request)
         if client.is_closing():
             return
@@ -95,6 +81,59 @@ async def subscribe(client: Client, command: Command) -> None:
         client.reply(command, result)
         subscribing.push_kept()
     await subscribing.join()
+
+
+def check(
+    client: Client, channel: ChannelName, token: str, request: SubscribeRequest
+) -> tuple[ChannelOptions, bool]:
+    """Check what can be checked about a subscription without asking anybody.
+
+    Returns:
+        The options of the channel, and whether the token alone decides.
+
+    Raises:
+        Error: the client may not subscribe.
+    """
+    config, rules = client.node.config, client.session.rules
+    channel_rules.check_characters(channel)
+    channel_rules.check_length(channel, config, rules.too_long)
+    client.session.check_subscribe(channel)
+    options = channel_rules.options_of(channel, config)
+    channel_rules.check_pattern(channel, options, config)
+    if request.type:
+        raise PermissionDenied  # no channel is of another type
+    by_token = _verifies_token(client, channel, token)
+    if not (by_token and rules.any_channel_takes_token):
+        _check_rights(client, channel, options)
+    if request.tags_filter is not None:
+        raise BadRequest  # no channel has filters
+    return options, by_token
+
+
+async def decide(
+    client: Client,
+    channel: ChannelName,
+    subscription: Subscription,
+    token: str,
+    *,
+    by_token: bool,
+) -> tuple[float | None, Payload | None]:
+    """Let the token or a hook decide about a subscription. Call it in its `Subscribing` block.
+
+    Args:
+        by_token: what `check` returned.
+
+    Returns:
+        When the subscription expires, in Unix seconds, and what the client is told with it.
+
+    Raises:
+        Error, Disconnect: the client may not subscribe.
+    """
+    if by_token:
+        verified = await _permit(client, channel, subscription, token)
+        return verified.expires_at, verified.data
+    await _ask(client, channel, subscription, token)
+    return None, None
 
 
 def _verifies_token(client: Client, channel: ChannelName, token: str) -> bool:
