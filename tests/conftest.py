@@ -37,25 +37,18 @@ TEARDOWN_TIMEOUT = 90
 """Seconds; session fixtures may stop many servers."""
 
 
-ONE_WORKER = ("tests/install/",)
-"""Directories whose files share what takes long to make: it is made once, in one worker."""
-
 SERVERS_KEPT = 6
 """Shared servers that a worker keeps from one module to the next."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadfile`, take the files of such a directory for one file."""
+    """With `--dist loadfile`, share the files out as `tests.scheduling` says."""
     if config.getoption("dist") != "loadfile":
         return None
-    from xdist.scheduler import LoadFileScheduling  # it is not there without the plugin
+    from tests.scheduling import Scheduling, check_names  # it needs the plugin
 
-    class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file: str = super()._split_scope(nodeid)
-            return next((place for place in ONE_WORKER if file.startswith(place)), file)
-
+    check_names()
     return Scheduling(config, log)
 
 

@@ -1,0 +1,73 @@
+"""How `--dist loadfile` shares the files out: the longest first, and some together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TOGETHER = ("tests/install/",)
+"""Directories whose files share what takes long to make: it is made once, in one worker."""
+
+LONGEST = (
+    "tests/install/",
+    "tests/chaos/test_redis.py",
+    "tests/live/sockjs/test_sockjs_churn.py",
+    "tests/live/redis/test_redis_away_serving.py",
+    "tests/live/js_client/test_js_client_connection.py",
+    "tests/live/console/test_run.py",
+    "tests/live/protocol/test_clients_that_do_not_read.py",
+    "tests/live/redis/test_redis_away.py",
+    "tests/chaos/test_servers.py",
+    "tests/live/redis/test_redis_processes.py",
+    "tests/chaos/test_versions.py",
+    "tests/live/js_client/test_js_client_channels.py",
+    "tests/live/js_client/test_js_client_private.py",
+    "tests/live/panel/test_panel_tail_restarts.py",
+    "tests/live/panel/test_panel_redis.py",
+    "tests/chaos/test_failover.py",
+    "tests/live/sockjs/test_sockjs_cluster_ends.py",
+    "tests/testing/test_plugin.py",
+    "tests/live/sockjs/test_sockjs_cluster_churn.py",
+    "tests/live/redis/test_cluster_nodes.py",
+    "tests/live/redis/test_cluster_churn.py",
+    "tests/live/redis/test_cluster_shutdown.py",
+    "tests/unit/clients/test_client_memory.py",
+)
+"""Files, and directories of `TOGETHER`, that take longest, in the order in which they begin.
+
+A file that begins last and takes long is one for which all other workers wait. The other files
+follow by the number of their tests, as xdist has it.
+"""
+
+
+class Scheduling(LoadFileScheduling):
+    """Gives whole files to workers that have little left to do."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return next((place for place in TOGETHER if file.startswith(place)), file)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        for file in LONGEST:
+            if file in self.workqueue:
+                self.workqueue.move_to_end(file, last=False)
+                break
+        super()._assign_work_unit(node)
+
+
+def check_names() -> None:
+    """Refuse the name of a file that is no more.
+
+    Raises:
+        pytest.UsageError: there is one.
+    """
+    if gone := [name for name in LONGEST if not (ROOT / name).exists()]:
+        raise pytest.UsageError(f"tests/scheduling.py names what is not there: {gone[0]}")
