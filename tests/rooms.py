@@ -24,6 +24,7 @@ PURE = (
     "realtime.config.rules",
     "realtime.streams.recovery",
     "realtime.streams.order",
+    "realtime.streams.tag_filters",
     "realtime.cluster.control",
     "realtime.cluster.survey",
     "realtime.clients.rules",

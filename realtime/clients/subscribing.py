@@ -49,6 +49,7 @@ from realtime.protocol.messages import (
 )
 from realtime.streams import recovery
 from realtime.streams.recovery import Recovered
+from realtime.streams.tag_filters import TagsFilter
 
 logger = logging.getLogger("realtime.client")
 
@@ -92,12 +93,14 @@ class Subscribing:
         self._since = since
         self.data: Payload | None = None
         """Goes to the client with the result."""
+        self.tags_filter: TagsFilter | None = None
+        """The client gets only what passes this; set it before `prepare`."""
         self._must_recover = must_recover
         self._recovered: Recovered | None = None
         self._pending = Pending(subscription)
         self._held = False
         """Whether the client is in the feed, or on its way there, and not live."""
-        self._kept: list[Publication] = []
+        self._kept: Sequence[Publication] = ()
         """Publications for the client that are not in the result."""
 
     @property
@@ -145,6 +148,7 @@ class Subscribing:
                 self._since,
                 empty_epoch_matches=client.session.rules.empty_epoch_matches,
                 newest_only=self._newest_only,
+                tags_filter=self.tags_filter,
             )
 
     def complete(self) -> SubscribeResult:
@@ -168,8 +172,9 @@ class Subscribing:
         held = self._subscriptions.held(channel, self._client)
         # those with an offset are in the result, or older than its position
         positioned = self._subscription.positioned
-        self._kept = [each for each in held if not (positioned and each.offset)]
-        self._subscriptions.release(channel, self._client)
+        kept = [each for each in held if not (positioned and each.offset)]
+        self._kept = recovery.passing(kept, self.tags_filter)
+        self._subscriptions.release(channel, self._client, self.tags_filter)
         self._held = False
         session = self._client.session
         del session.pending[channel]
@@ -199,6 +204,10 @@ class Subscribing:
         merged = recovery.merge(self._recovered, held)
         if merged is None or merged.position != top:
             raise DisconnectInsufficientState
+        # behind `merge`, which looks for gaps
+        merged = merged._replace(
+            publications=recovery.passing(merged.publications, self.tags_filter)
+        )
         if self._newest_only:
             merged = recovery.newest_only(merged)
         if not self._fits(merged.publications):

@@ -110,6 +110,9 @@ class ChannelOptions:
         choices=("stream", "cache"),
         convert=lambda mode: mode or "stream",
     )
+    allow_tags_filter: bool = option(
+        False, "Clients may ask for publications with certain tags only."
+    )
     channel_regex: str = option(
         "",
         "Regular expression for the part of a channel name after the namespace; empty: any ASCII"

@@ -156,7 +156,6 @@ CHANNEL_UNUSED: Mapping[str, str] = {
     "delta_publish": "publications are always sent whole",
 }
 CHANNEL_UNSUPPORTED: Mapping[str, str] = {
-    "allow_tags_filter": "publications are not filtered",
     "auto_cache_recover": "clients ask for recovery",
     "subscribe_proxy_name": "there is one endpoint: write default",
     "publish_proxy_name": "there is one endpoint: write default",

@@ -45,19 +45,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
-from typing import TypeAlias
 
 from realtime.config.options import ChannelOptions
 from realtime.errors import EngineUnavailable
 from realtime.metrics import Counters
+from realtime.node.lanes import (
+    Encode,
+    EncodeOnce,
+    FilteredGroup,
+    Group,
+    Lane,
+    discard,
+    encoded,
+    push,
+)
 from realtime.node.subscriber import Subscriber
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.streams.follower import StreamFollower
+from realtime.streams.tag_filters import TagsFilter
 from realtime.timers import Timer
-
-Lane: TypeAlias = dict[Codec, dict[Subscriber, None]]
-"""Live subscribers that get publications in the same way, by the codec that they speak."""
 
 
 class State(Enum):
@@ -75,8 +82,8 @@ class Feed:
     __slots__ = (
         "_attempt",
         "_counters",
-        "_encoded",
-        "_encoded_of",
+        "_encodings",
+        "_filtered",
         "_followed",
         "_held",
         "_hidden",
@@ -107,9 +114,10 @@ class Feed:
         """The live subscribers without a position."""
         self._followed: Lane = {}
         """The live subscribers with a position."""
-        self._encoded_of: Publication | None = None
-        self._encoded: dict[Codec, bytes] = {}
-        """Messages of that publication, where there are subscribers of both kinds."""
+        self._encodings: EncodeOnce | None = None
+        """None until there are subscribers of both kinds."""
+        self._filtered: dict[Subscriber, FilteredGroup] | None = None
+        """The live subscribers with a filter; None until there is one."""
         self._held: dict[Subscriber, list[Publication]] = {}
         self._hidden: set[Subscriber] = set()
         self._quiet: set[Subscriber] | None = None
@@ -258,8 +266,11 @@ class Feed:
         return client not in self._hidden and self._has(client)
 
     def _has(self, client: Subscriber) -> bool:
-        codec = client.codec
-        return client in self._held or any(client in lane.get(codec, ()) for lane in self._lanes())
+        group = self._group(client)
+        return client in self._held or any(client in lane.get(group, ()) for lane in self._lanes())
+
+    def _group(self, client: Subscriber) -> Group:
+        return client.codec if not self._filtered else self._filtered.get(client, client.codec)
 
     def hold(self, client: Subscriber, *, visible: bool = True, hears_joins: bool = True) -> None:
         """Add a subscriber, and keep its publications back.
@@ -278,11 +289,18 @@ class Feed:
         """Return the publications kept back for a subscriber so far, in order of arrival."""
         return self._held.get(client, [])
 
-    def release(self, client: Subscriber) -> None:
-        """Make a held subscriber live: it gets what is published from now on."""
+    def release(self, client: Subscriber, tags_filter: TagsFilter | None = None) -> None:
+        """Make a held subscriber live: it gets what is published from now on.
+
+        Args:
+            tags_filter: it gets only what passes this.
+        """
         del self._held[client]
+        if tags_filter is not None:
+            self._filtered = self._filtered or {}
+            self._filtered[client] = FilteredGroup(client.codec, tags_filter)
         lane = self._followed if client.has_position(self.channel) else self._live
-        lane.setdefault(client.codec, {})[client] = None
+        lane.setdefault(self._group(client), {})[client] = None
 
     def leave(self, client: Subscriber, *, hears_leave: bool = True) -> None:
         """Hide a subscriber: its presence is about to be removed, and it with it.
@@ -306,12 +324,11 @@ class Feed:
         self._hidden.discard(client)
         if self._quiet is not None:
             self._quiet.discard(client)
+        group = self._group(client)
         for lane in self._lanes():
-            clients = lane.get(client.codec)
-            if clients is not None and client in clients:
-                del clients[client]
-                if not clients:
-                    del lane[client.codec]
+            discard(lane, group, client)
+        if self._filtered is not None:
+            self._filtered.pop(client, None)
 
     def cut_off(self) -> list[Subscriber]:
         """Stop delivering to the subscribers with a position, and return them.
@@ -363,22 +380,11 @@ class Feed:
             self._push(publication, self._followed)
 
     def _push(self, publication: Publication, lane: Lane) -> None:
-        encode = self._encode_once if self._live and self._followed else _encode
-        for codec, clients in lane.items():
-            message = encode(codec, self.channel, publication)
-            self._counters.delivered += len(clients)
-            for client in clients:
-                client.push(message)
-
-    def _encode_once(self, codec: Codec, channel: ChannelName, publication: Publication) -> bytes:
-        """As `_encode`; what comes for the other subscribers a moment later is the same object."""
-        if self._encoded_of is not publication:
-            self._encoded_of = publication
-            self._encoded.clear()
-        message = self._encoded.get(codec)
-        if message is None:
-            message = self._encoded[codec] = codec.publication(channel, publication)
-        return message
+        encode: Encode = encoded
+        if self._live and self._followed:
+            encode = self._encodings = self._encodings or EncodeOnce()
+        filtered = self._filtered is not None
+        self._counters.delivered += push(lane, filtered, self.channel, publication, encode)
 
     def broadcast(self, encode: Callable[[Codec], bytes]) -> None:
         """Push a join or leave to every live subscriber that is not quiet, encoded once per codec.
@@ -392,7 +398,3 @@ class Feed:
                 if (message := messages.get(client.codec)) is None:
                     message = messages[client.codec] = encode(client.codec)
                 client.push(message)
-
-
-def _encode(codec: Codec, channel: ChannelName, publication: Publication) -> bytes:
-    return codec.publication(channel, publication)

@@ -31,6 +31,7 @@ from realtime.streams import recovery
 from realtime.streams.follower import StreamFollower
 from realtime.streams.recovery import Recovered
 from realtime.streams.retries import Retries
+from realtime.streams.tag_filters import TagsFilter
 
 logger = logging.getLogger("realtime.node")
 
@@ -155,6 +156,7 @@ class Subscriptions:
         *,
         empty_epoch_matches: bool = False,
         newest_only: bool = False,
+        tags_filter: TagsFilter | None = None,
     ) -> Recovered:
         """Read what a held subscriber missed, and wait until its feed has reached that, too.
 
@@ -163,14 +165,16 @@ class Subscriptions:
             since: the last position that the subscriber has seen.
             empty_epoch_matches: see `recovery.recover`.
             newest_only: whether only the newest publication counts.
+            tags_filter: with `newest_only`, the newest that passes this.
 
         Raises:
             EngineUnavailable: history could not be read, or the feed did not reach it in time.
         """
         if newest_only:
-            history = await self._broker.history(channel, None, 1, reverse=True)
+            limit = 1 if tags_filter is None else None
+            history = await self._broker.history(channel, None, limit, reverse=True)
             await self._reach(channel, history.position)
-            return recovery.recover_newest(history, since)
+            return recovery.recover_newest(history, since, tags_filter)
         history = await self._broker.history(channel, since.offset + 1)
         await self._reach(channel, history.position)
         return recovery.recover(history, since, empty_epoch_matches=empty_epoch_matches)
@@ -194,13 +198,15 @@ class Subscriptions:
         follower = self._hub.feeds[channel].follower
         return None if follower is None else follower.position
 
-    def release(self, channel: ChannelName, client: Subscriber) -> None:
-        """Make a held subscriber live.
+    def release(
+        self, channel: ChannelName, client: Subscriber, tags_filter: TagsFilter | None = None
+    ) -> None:
+        """Make a held subscriber live; with a filter it gets only what passes that.
 
         With a position it has everything up to `position`, what was kept back for
         it included. Call it in the same turn of the loop in which these were read.
         """
-        self._hub.feeds[channel].release(client)
+        self._hub.feeds[channel].release(client, tags_filter)
 
     async def join(self, channel: ChannelName, info: ClientInfo, options: ChannelOptions) -> None:
         """Publish a join, if the channel has join_leave. A failure is logged."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from realtime.engine.base import History
 from realtime.protocol.messages import Publication, StreamPosition
+from realtime.streams.tag_filters import TagsFilter
 
 ENVELOPE_BYTES = 128
 """Bytes of a publication, or of its client info, in a reply besides what it carries."""
@@ -54,21 +55,40 @@ def recover(
     return Recovered(missed, top, complete)
 
 
-def recover_newest(stream: History, since: StreamPosition) -> Recovered:
+def recover_newest(
+    stream: History, since: StreamPosition, tags_filter: TagsFilter | None = None
+) -> Recovered:
     """Recover a client in cache mode, where only the newest publication counts.
 
     Args:
-        stream: the newest publication that its history keeps.
+        stream: the newest publication that its history keeps; with a filter all that it keeps,
+            newest first.
         since: the position up to which the client has seen the stream.
+        tags_filter: the newest publication that passes this counts.
 
     Returns:
-        The newest publication, unless the client has it. If `recovered` is false, it was removed.
+        The newest publication, unless the client has it. If `recovered` is false, it was removed,
+        or none that is kept passes the filter.
     """
     top = stream.position
     if since.offset and since == top:
         return Recovered((), top, True)
-    newest = tuple(p for p in stream.publications if p.offset == top.offset)
+    if not stream.publications or stream.publications[0].offset != top.offset:
+        return Recovered((), top, False)
+    newest = passing(stream.publications, tags_filter)[:1]
+    if tags_filter is not None and newest and since.epoch == top.epoch:
+        newest = tuple(p for p in newest if p.offset > since.offset)
+        return Recovered(newest, top, True)
     return Recovered(newest, top, bool(newest))
+
+
+def passing(
+    publications: Sequence[Publication], tags_filter: TagsFilter | None
+) -> tuple[Publication, ...]:
+    """Return the publications that pass a filter, in their order; all without one."""
+    if tags_filter is None:
+        return tuple(publications)
+    return tuple(p for p in publications if tags_filter.matches(p.tags))
 
 
 def merge(answer: Recovered, held: Sequence[Publication]) -> Recovered | None:
@@ -97,7 +117,7 @@ def merge(answer: Recovered, held: Sequence[Publication]) -> Recovered | None:
 
 
 def newest_only(merged: Recovered) -> Recovered:
-    """Return the answer in cache mode, from what `merge` returned."""
+    """Return the answer in cache mode, from what `merge` returned, without what a filter keeps."""
     if not merged.publications:
         return merged
     return Recovered(merged.publications[-1:], merged.position, True)

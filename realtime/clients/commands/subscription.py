@@ -33,10 +33,12 @@ from realtime.protocol.messages import (
     ChannelRequest,
     Command,
     EmptyResult,
+    FilterNode,
     SubRefreshRequest,
     SubRefreshResult,
     SubscribeRequest,
 )
+from realtime.streams.tag_filters import InvalidFilter, TagsFilter, tags_filter
 
 AMBIGUOUS = (
     "the name has several user boundaries, or the user's ID contains channel_user_boundary or"
@@ -68,6 +70,8 @@ async def subscribe(client: Client, command: Command) -> None:
         expires_at, subscribing.data = await decide(
             client, channel, subscription, token, by_token=by_token
         )
+        if request.tags_filter is not None:
+            subscribing.tags_filter = _tags_filter(client, options, request.tags_filter)
         grant(client, subscription, request)
         if client.is_closing():
             return
@@ -105,8 +109,6 @@ def check(
     by_token = _verifies_token(client, channel, token)
     if not (by_token and rules.any_channel_takes_token):
         _check_rights(client, channel, options)
-    if request.tags_filter is not None:
-        raise BadRequest  # no channel has filters
     return options, by_token
 
 
@@ -134,6 +136,21 @@ async def decide(
         return verified.expires_at, verified.data
     await _ask(client, channel, subscription, token)
     return None, None
+
+
+def _tags_filter(client: Client, options: ChannelOptions, node: FilterNode) -> TagsFilter:
+    """Return the filter that a client asks for.
+
+    Raises:
+        BadRequest: the channel has no filters, or it is not one.
+    """
+    try:
+        if not options.allow_tags_filter:
+            raise InvalidFilter("allow_tags_filter is off")
+        return tags_filter(node)
+    except InvalidFilter as error:
+        client.log_refused("filter by tags", error)
+        raise BadRequest from None
 
 
 def _verifies_token(client: Client, channel: ChannelName, token: str) -> bool:

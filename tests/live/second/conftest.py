@@ -41,6 +41,13 @@ OPTIONS: dict[str, Any] = {
             "force_recovery": True,
             "force_recovery_mode": "cache",
         },
+        {
+            "name": "tags",
+            "allow_tags_filter": True,
+            "history_size": KEPT,
+            "history_lifetime": 300,
+            "force_recovery": True,
+        },
         {"name": "asking", "history_size": KEPT, "history_lifetime": 300},
     ],
 }

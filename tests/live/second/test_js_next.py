@@ -9,6 +9,7 @@ from tests.js_builds import BUILDS as FIRST_BUILDS
 from tests.js_builds import JSON, Build
 from tests.js_client import Driver
 from tests.js_next import JSON_5, NEXT_BUILDS, PROTOBUF_5, SOCKJS_5, NextClient, away, open_next
+from tests.live.api_methods import result
 from tests.live.second.conftest import KEPT, OpenNext
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -114,6 +115,56 @@ async def test_cache_mode_gives_the_newest_publication(
 
     assert (context["wasRecovering"], context["recovered"]) == (True, True)
     assert await client.publications(channel, 2) == [2, 3]
+
+
+@both_formats
+async def test_a_filter_by_tags_holds_and_recovers(
+    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
+) -> None:
+    client = await connect_next(build, through=proxy)
+    channel = f"tags:{unique}"
+
+    def publish(value: int, team: str) -> None:
+        result(server, "publish", channel=channel, data=value, tags={"team": team})
+
+    red = {"op": "and", "nodes": [{"key": "team", "cmp": "in", "vals": ["red", "pink"]}]}
+    context = await client.subscribe(channel, tagsFilter=red)
+    assert context["positioned"]
+    for value, team in enumerate(["blue", "red", "blue", "pink"], 1):
+        publish(value, team)
+    assert await client.publications(channel, 2) == [2, 4]
+
+    async with away(client, proxy):
+        for value, team in enumerate(["blue", "red", "blue"], 5):
+            publish(value, team)
+    await client.recovered(channel)
+    publish(8, "red")
+
+    assert await client.publications(channel, 2) == [6, 8]
+    await client.settle()
+    assert client.unread("publication", channel) == []
+    assert client.unread("unsubscribed", channel) == []
+
+
+@both_formats
+async def test_deltas_are_declined(
+    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
+) -> None:
+    client = await connect_next(build, through=proxy)
+    channel = f"chat:{unique}"
+    text = "the same long text, " * 20
+    await client.subscribe(channel, delta="fossil")
+    for value in (1, 2):
+        server.publish(channel, {"text": text, "value": value})
+    live = await client.publications(channel, 2)
+
+    async with away(client, proxy):
+        server.publish(channel, {"text": text, "value": 3})
+    await client.recovered(channel)
+
+    assert [*live, await client.publication(channel)] == [
+        {"text": text, "value": value} for value in (1, 2, 3)
+    ]
 
 
 @both_formats

@@ -29,6 +29,22 @@ OPTIONS: dict[str, Any] = {
             "force_recovery": True,
             "force_recovery_mode": "cache",
         },
+        {
+            "name": "tags",
+            "allow_tags_filter": True,
+            "history_size": 10,
+            "history_lifetime": 300,
+            "force_recovery": True,
+        },
+        {"name": "plaintags", "allow_tags_filter": True},
+        {
+            "name": "cachetags",
+            "allow_tags_filter": True,
+            "history_size": 5,
+            "history_lifetime": 300,
+            "force_recovery": True,
+            "force_recovery_mode": "cache",
+        },
         {"name": "ours", "server_side": True},
         {"name": "open", "publish": True, "anonymous": True},
         {

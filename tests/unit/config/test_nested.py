@@ -229,7 +229,7 @@ def test_addresses_are_urls(address: object, url: str) -> None:
         namespace(sub_refresh_proxy_enabled=True),
         namespace(subscribe_stream_proxy_enabled=True),
         namespace(subscription_type="map"),
-        namespace(allow_tags_filter=True),
+        namespace(sub_refresh_proxy_name="other"),
     ],
     ids=json.dumps,
 )
