@@ -11,7 +11,7 @@ urlpatterns = [
     path("api", include("api.urls")),
     path("admin/", admin.site.urls),
     path("hello", views.hello),
-    path("sockjs/", include("tests.site.sockjs")),
+    path("libraries/", include("tests.site.libraries")),
     path("call/sync-view", views.sync_view),
     path("call/thread", views.thread),
     path("call/sync-to-async", views.sync_to_async_to_sync),

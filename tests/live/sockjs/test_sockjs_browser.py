@@ -12,11 +12,12 @@ from selenium.webdriver import Chrome
 from tests.browser import browsing, console
 from tests.conftest import connection_token
 from tests.js_builds import require_packages
+from tests.live.event_page import EventPage
 from tests.server import Server, wait_until
 from tests.tcp_proxy import TcpProxy
 
 OPTIONS: dict[str, Any] = {
-    "sockjs_url": "/sockjs/sockjs.js",
+    "sockjs_url": "/libraries/sockjs.js",
     "sockjs_iframe": True,
     "allowed_origins": ["http://127.0.0.1:*", "http://localhost:*"],
     "namespaces": [{"name": "chat", "publish": True, "presence": True}],
@@ -38,34 +39,17 @@ GONE = ("xdr-streaming", "xdr-polling")
 NONE_LEFT = {"code": 2000, "reason": "All transports failed"}
 
 
-class Page:
+class Page(EventPage):
     """The page in a browser; see tests/site/sockjs.html."""
 
     def __init__(self, browser: Chrome) -> None:
-        self._browser = browser
-
-    def open(self, address: str) -> None:
-        """Load the page from a server."""
-        self._browser.get(f"{address}/sockjs/")
-
-    def run(self, script: str, *arguments: Any) -> Any:
-        return self._browser.execute_script(script, *arguments)
+        super().__init__(browser, "sockjs")
 
     def start(self, url: str, user: str, **options: Any) -> dict[str, Any]:
         """Connect a client to a server at this URL; returns the context of that event."""
         token = connection_token(user)
         self.run("start(...arguments)", url + "/connection/sockjs", token, options)
-        return self.event("connect")
-
-    def event(self, name: str) -> dict[str, Any]:
-        """Wait for the oldest such event that was not asked for yet; returns its context."""
-        script = """
-            const [name, done] = arguments;
-            next(name).then((context) => done({ context }), ({ message }) => done({ message }));
-        """
-        answer = self._browser.execute_async_script(script, name)
-        assert "context" in answer, answer["message"]
-        context: dict[str, Any] = answer["context"]
+        context: dict[str, Any] = self.event("connect")
         return context
 
     def publications(self, count: int) -> list[Any]:
@@ -75,7 +59,8 @@ class Page:
     def end_of_session(self, url: str, transport: str) -> dict[str, Any]:
         """What a SockJS session that cannot begin says in the end."""
         self.run("open(...arguments)", url + "/connection/sockjs", [transport])
-        return self.event("close")
+        end: dict[str, Any] = self.event("close")
+        return end
 
 
 @pytest.fixture(scope="module")
