@@ -205,7 +205,7 @@ class _Subscriber:
 
 def _handshake(request: HttpRequest, config: Config) -> Handshake:
     """Return the parts of a request that a hook may read."""
-    forwarded = forwarded_headers(config.proxy_extra_http_headers)
+    forwarded = forwarded_headers(config.handshake_headers)
     headers = {
         name.lower(): value for name, value in request.headers.items() if name.lower() in forwarded
     }

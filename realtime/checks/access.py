@@ -165,7 +165,9 @@ def check_origins_of_sessions(report: Report) -> list[CheckMessage]:
 def check_origins_of_endpoint(report: Report) -> list[CheckMessage]:
     """W013: `proxy_connect_endpoint` gets the cookies of pages of any site."""
     config = report.config
-    if not config.proxy_connect_endpoint:
+    own = config.proxy_connect_http_headers
+    gets_cookies = own is None or "cookie" in map(str.lower, own)
+    if not config.proxy_connect_endpoint or not gets_cookies:
         return []
     if not _any_page_may_connect(config):
         return []

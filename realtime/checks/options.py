@@ -11,10 +11,12 @@ from realtime.checks import access
 from realtime.config.names import NOT_USED
 from realtime.config.sources import Report
 from realtime.hooks import site_values
+from realtime.hooks.registry import registry
+from realtime.hooks.site import hooks_needed
 
 HTTP_TRANSPORTS = ("http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket")
-"""Options of transports that are served to pages of the same host where login sessions identify
-clients and `allowed_origins` does not say otherwise."""
+"""Options of transports that are served to pages of the same host where the site decides something
+and `allowed_origins` does not say otherwise."""
 
 OPTION_ERRORS: Mapping[str, str] = {
     "source": "realtime.E001",
@@ -159,17 +161,18 @@ def _unused(report: Report) -> dict[str, str]:
 
 
 def check_transports(report: Report) -> list[CheckMessage]:
-    """W040: a transport with login sessions and without `allowed_origins` is for one host only.
+    """W040: a transport without `allowed_origins` is for one host only, because cookies may count.
 
-    Browsers open these transports from any page, and send cookies with them.
+    Browsers open these transports from any page, and send cookies with them. Login sessions, hooks
+    and proxies may read them.
     """
     config = report.config
-    if not config.session_authentication or config.allowed_origins is not None:
+    if not hooks_needed(config, registry) or config.allowed_origins is not None:
         return []
     return [
         checks.Warning(
-            f"{name} is on with session_authentication and without allowed_origins, so only pages"
-            " of the host that they connect to may use it.",
+            f"{name} is on without allowed_origins, and login sessions, hooks or proxies may read"
+            " cookies: only pages of the host that they connect to may use it.",
             hint="List the origins of your pages in allowed_origins, or silence realtime.W040.",
             id="realtime.W040",
         )

@@ -10,7 +10,6 @@ is a mistake unless it is off; what changes nothing that clients may do is only 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -91,7 +90,7 @@ def _translate(path: str, value: Any, translation: Translation) -> None:
     elif path in _PROXY_SWITCHES:
         translation.file_options.append(FileOption(path, "option", _PROXY_SWITCHES[path]))
     elif path in _PROXY_HEADERS:
-        translation.file_options.append(FileOption(path, "option", "proxy_extra_http_headers"))
+        translation.file_options.append(FileOption(path, "option", _PROXY_HEADERS[path]))
     elif find_option(path):
         _set(path, path, value, translation)
     elif reason := _found(path, UNSUPPORTED):
@@ -217,13 +216,14 @@ _PROXY_SWITCHES: Mapping[str, str] = {
     "rpc.without_namespace.proxy_enabled": "proxy_rpc_endpoint",
 }
 """Switch in the file → the option that has no value where it is off."""
-_PROXY_HEADERS = (
-    "client.proxy.connect.http_headers",
-    "client.proxy.refresh.http_headers",
-    "channel.proxy.subscribe.http_headers",
-    "channel.proxy.publish.http_headers",
-    "rpc.proxy.http_headers",
-)
+_PROXY_HEADERS: Mapping[str, str] = {
+    "client.proxy.connect.http_headers": "proxy_connect_http_headers",
+    "client.proxy.refresh.http_headers": "proxy_refresh_http_headers",
+    "channel.proxy.subscribe.http_headers": "proxy_subscribe_http_headers",
+    "channel.proxy.publish.http_headers": "proxy_publish_http_headers",
+    "rpc.proxy.http_headers": "proxy_rpc_http_headers",
+}
+"""List in the file → option. A proxy gets no other headers, and none without a list."""
 
 
 def _translate_proxies(content: Mapping[str, Any], translation: Translation) -> None:
@@ -234,14 +234,17 @@ def _translate_proxies(content: Mapping[str, Any], translation: Translation) -> 
             translation.problems.append(_wrong_type(path, "true or false"))
         if switch is not True and endpoint not in content:
             options.pop(endpoint, None)
-    lists = {path: found for path in _PROXY_HEADERS if (found := _at(content, path)) is not None}
-    for path, names in lists.items():
+    for path, option in _PROXY_HEADERS.items():
+        names = _at(content, path)
+        if names is None:
+            if option.replace("http_headers", "endpoint") not in options:
+                continue
+            translation.assumed.add(option)
+            names = []
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             translation.problems.append(_wrong_type(path, "a list of strings"))
-            return
-    if lists:
-        headers = dict.fromkeys(itertools.chain(*lists.values()))
-        options["proxy_extra_http_headers"] = list(headers)
+        else:
+            options.setdefault(option, names)
 
 
 def _at(content: Any, path: str) -> Any:

@@ -12,6 +12,7 @@ sense inside a Django site.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
@@ -45,6 +46,12 @@ SOCKJS_SCRIPT = (
     "sha384-svdnwiXBL+Js+yUneJSRFy24NgGiOfDM/vkQl/vCeVrcbYD6yW8EwPr1FnxTEZsR",
 )
 """What the default URL stands for: one version of the file, and its integrity."""
+
+
+_HEADERS = "Headers of the handshake that this URL gets, and no others; not set: the usual ones."
+
+PROXIES = ("connect", "refresh", "subscribe", "publish", "rpc")
+"""Kinds of endpoints, as in the names of their options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +232,11 @@ class Config:
     proxy_extra_http_headers: tuple[str, ...] | None = option(
         None, "More headers of the handshake that are forwarded to these URLs."
     )
+    proxy_connect_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
+    proxy_refresh_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
+    proxy_subscribe_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
+    proxy_publish_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
+    proxy_rpc_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
 
     # transports and process
     allowed_origins: tuple[str, ...] | None = option(
@@ -272,6 +284,22 @@ class Config:
         if not name:
             return self.channel
         return self.namespaces.get(name)
+
+    def proxy_endpoint(self, kind: str) -> str:
+        """Return the URL of a kind of `PROXIES`; "" if there is none."""
+        url: str = getattr(self, f"proxy_{kind}_endpoint")
+        return url
+
+    def proxy_headers(self, kind: str) -> tuple[str, ...] | None:
+        """Return the only headers that an endpoint gets; None: the usual ones."""
+        names: tuple[str, ...] | None = getattr(self, f"proxy_{kind}_http_headers")
+        return names
+
+    @property
+    def handshake_headers(self) -> tuple[str, ...]:
+        """The headers of a handshake that are kept besides the usual ones."""
+        lists = (self.proxy_headers(kind) or () for kind in PROXIES)
+        return (*(self.proxy_extra_http_headers or ()), *itertools.chain.from_iterable(lists))
 
     @property
     def message_size_limit_bytes(self) -> int | None:

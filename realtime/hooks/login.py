@@ -171,12 +171,7 @@ class Logins:
 
     def trusts(self, handshake: Handshake) -> bool:
         """Return whether the page that sent a request may use the session of its cookie."""
-        return is_trusted(
-            handshake.headers.get("origin"),
-            host_of(handshake),
-            self._allowed_origins,
-            is_secure(handshake),
-        )
+        return trusts(handshake, self._allowed_origins)
 
     async def _read(self, key: str) -> tuple[str, Payload | None, str] | None:
         """Return user ID, connection info and auth session; None without an active user."""
@@ -246,6 +241,21 @@ def is_secure(handshake: Handshake) -> bool | None:
     scheme = value.split(",", 1)[0].strip()  # Django reads the first one, too
     # what Traefik says of a WebSocket
     return {"wss": "https", "ws": "http"}.get(scheme, scheme) == secure
+
+
+def trusts(handshake: Handshake, allowed_origins: Sequence[str] | None) -> bool:
+    """Return whether the page that sent a request may act with its cookies.
+
+    Args:
+        handshake: of the request.
+        allowed_origins: the option.
+    """
+    return is_trusted(
+        handshake.headers.get("origin"),
+        host_of(handshake),
+        allowed_origins,
+        is_secure(handshake),
+    )
 
 
 def is_trusted(

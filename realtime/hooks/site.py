@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from realtime import payload
-from realtime.config.options import ChannelOptions, Config
+from realtime.config.options import PROXIES, ChannelOptions, Config
 from realtime.errors import BadRequest, InternalError, MethodNotFound, NotAvailable
 from realtime.hooks import answers, login
 from realtime.hooks.login import Logins
@@ -69,7 +69,8 @@ class SiteHooks:
         )
         self._endpoints = Endpoints(config)
         self._logins = None
-        self.site_headers = login.site_headers() if config.session_authentication else ()
+        self._allowed_origins = config.allowed_origins
+        self.site_headers = login.site_headers()
         self._reader: Runner | None = None
         if config.session_authentication:
             workers = max(2, config.hook_workers // 2)
@@ -117,7 +118,8 @@ class SiteHooks:
         return "" if self._logins is None else self._logins.auth_session_of(handshake)
 
     def trusts_page(self, handshake: Handshake) -> bool:
-        return self._logins is None or self._logins.trusts(handshake)
+        # any hook, and most endpoints, may read cookies
+        return login.trusts(handshake, self._allowed_origins)
 
     def auth_session_ended(self, user: UserID, auth_session: str) -> None:
         if self._logins is not None:
@@ -243,11 +245,5 @@ def _decoded(data: bytes) -> Any:
 
 def hooks_needed(config: Config, registry: Registry) -> bool:
     """Return whether the site has any hook; otherwise the options alone decide."""
-    endpoints = (
-        config.proxy_connect_endpoint,
-        config.proxy_refresh_endpoint,
-        config.proxy_subscribe_endpoint,
-        config.proxy_publish_endpoint,
-        config.proxy_rpc_endpoint,
-    )
+    endpoints = map(config.proxy_endpoint, PROXIES)
     return bool(registry) or config.session_authentication or any(endpoints)

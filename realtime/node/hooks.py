@@ -65,7 +65,7 @@ def forwarded_headers(extra: Iterable[str] | None) -> frozenset[str]:
     """Return the names of the headers that hooks see, in lower case.
 
     Args:
-        extra: the option `proxy_extra_http_headers`.
+        extra: more of them; see `Config.handshake_headers`.
     """
     return frozenset((*FORWARDED_HEADERS, *map(str.lower, extra or ())))
 
@@ -157,7 +157,7 @@ class Hooks(Protocol):
     def trusts_page(self, handshake: Handshake) -> bool:
         """Return whether the page that sent a request may act with its cookies.
 
-        True where no login sessions identify clients.
+        True where the site decides nothing, so that no cookie is read.
         """
         ...
 

@@ -22,9 +22,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from realtime import payload
-from realtime.config.options import Config
+from realtime.config.options import PROXIES, Config
 from realtime.errors import InternalError
-from realtime.node.hooks import Caller, Handshake, Identity, Refresh
+from realtime.node.hooks import Caller, Handshake, Identity, Refresh, forwarded_headers
 from realtime.payload import Payload
 from realtime.protocol.json_stream import ObjectDecoder
 from realtime.protocol.messages import ChannelName
@@ -63,16 +63,24 @@ T = TypeVar("T")
 class _Endpoint:
     """One URL."""
 
-    def __init__(self, kind: str, url: str, timeout: float) -> None:
+    def __init__(self, kind: str, config: Config) -> None:
         """
         Args:
             kind: connect, refresh, subscribe, publish or rpc.
-            url: where it is.
-            timeout: seconds a call may take, 0 for no limit.
+            config: the options.
         """
         self.kind = kind
-        self.url = url
+        self.url = config.proxy_endpoint(kind)
+        timeout: float = getattr(config, f"proxy_{kind}_timeout")
         self.timeout = timeout or None
+        """Seconds a call may take; None for no limit."""
+        own = config.proxy_headers(kind)
+        if own is None:
+            names = forwarded_headers(config.proxy_extra_http_headers)
+        else:
+            names = frozenset(map(str.lower, own))
+        self.headers = names - NOT_FORWARDED
+        """The headers of the handshake that it gets, in lower case. Others get more."""
         self.slots = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
 
     def __str__(self) -> str:
@@ -87,14 +95,9 @@ class Endpoints:
     """The configured endpoints. Belongs to one event loop."""
 
     def __init__(self, config: Config) -> None:
-        configured = (
-            _Endpoint("connect", config.proxy_connect_endpoint, config.proxy_connect_timeout),
-            _Endpoint("refresh", config.proxy_refresh_endpoint, config.proxy_refresh_timeout),
-            _Endpoint("subscribe", config.proxy_subscribe_endpoint, config.proxy_subscribe_timeout),
-            _Endpoint("publish", config.proxy_publish_endpoint, config.proxy_publish_timeout),
-            _Endpoint("rpc", config.proxy_rpc_endpoint, config.proxy_rpc_timeout),
-        )
-        self._endpoints = {endpoint.kind: endpoint for endpoint in configured if endpoint.url}
+        self._endpoints = {
+            kind: _Endpoint(kind, config) for kind in PROXIES if config.proxy_endpoint(kind)
+        }
         self._client: ProxyClient | None = None
         if self._endpoints:
             # importing httpx takes a fifth of a second, which most sites need not spend
@@ -211,8 +214,13 @@ class Endpoints:
         assert self._client is not None
         try:
             async with asyncio.timeout(endpoint.timeout), endpoint.slots:
+                headers = {
+                    name: value
+                    for name, value in handshake.headers.items()
+                    if name in endpoint.headers
+                }
                 body = await self._client.post(
-                    endpoint.url, _headers(handshake), msgspec.json.encode(common | fields)
+                    endpoint.url, headers, msgspec.json.encode(common | fields)
                 )
             result = responses.read(body, decode_result, refusals=refusals)
             return None if result is None else convert(result)
@@ -222,10 +230,6 @@ class Endpoints:
             reason = str(error)
         logger.error("The %s failed: %s", endpoint, reason)
         raise InternalError
-
-
-def _headers(handshake: Handshake) -> dict[str, str]:
-    return {name: value for name, value in handshake.headers.items() if name not in NOT_FORWARDED}
 
 
 def _data_fields(handshake: Handshake, data: bytes) -> dict[str, object]:

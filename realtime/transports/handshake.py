@@ -169,7 +169,7 @@ def request_handshake(
     result = handshake(
         scope,
         format_name,
-        node.config.proxy_extra_http_headers,
+        node.config.handshake_headers,
         transport=transport,
         site_headers=node.hooks.site_headers,
         address=address,

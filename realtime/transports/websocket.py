@@ -96,7 +96,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         address = address_of(scope, node.config.admin_trusted_proxies)
         opening = Handshake(address=address)
         if node.hooks.wants_handshake:
-            extra = node.config.proxy_extra_http_headers
+            extra = node.config.handshake_headers
             opening = handshake(
                 scope,
                 codec.format,

@@ -23,9 +23,10 @@ EMPTY_REQUEST = b"{}"
 def may_use(node: Node, scope: Scope) -> bool:
     """Return whether the page that sent a request may use the service.
 
-    Without `allowed_origins` any page may, unless login sessions identify clients: then only pages
-    of the same host may. Requests without an Origin do not come from scripts of other sites; what
-    else a browser sends for a page of another site, such as the address of a picture, is refused.
+    Without `allowed_origins` any page may, unless the site decides something, by login sessions,
+    hooks or proxies, and may read cookies for it: then only pages of the same host may. Requests
+    without an Origin do not come from scripts of other sites; what else a browser sends for a page
+    of another site, such as the address of a picture, is refused.
     """
     origin = header(scope, b"origin")
     if origin is None:
@@ -33,7 +34,7 @@ def may_use(node: Node, scope: Scope) -> bool:
     config = node.config
     if config.allowed_origins is not None:
         return origins.is_allowed(origin, config.allowed_origins)
-    extra, site_headers = config.proxy_extra_http_headers, node.hooks.site_headers
+    extra, site_headers = config.handshake_headers, node.hooks.site_headers
     return node.hooks.trusts_page(handshake(scope, "json", extra, site_headers=site_headers))
 
 

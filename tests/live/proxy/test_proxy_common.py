@@ -122,6 +122,30 @@ async def test_headers_of_the_handshake_are_passed_on(
     assert "X-Other" not in received
 
 
+async def test_endpoint_with_headers_of_its_own_gets_no_others(
+    serve: Serve, connect: Connect, application: Application, unique: str
+) -> None:
+    sent = {"Cookie": "a=1", "X-Connect": "c", "X-Rpc": "r", "X-Custom": "all"}
+    options = {
+        "proxy_connect_http_headers": ["x-connect", "Host"],
+        "proxy_rpc_http_headers": ["X-Rpc"],
+    }
+    server = serve(**proxied(application), **options)
+
+    for kind in ("connect", "rpc", "publish"):
+        await ask(await client_for(connect, server, kind, additional_headers=sent), kind, unique)
+
+    received = {
+        request.path: {name for name in sent if name in request.headers}
+        for request in application.requests
+    }
+    assert received == {
+        "/connect": {"X-Connect"},
+        "/rpc": {"X-Rpc"},
+        "/publish": {"Cookie", "X-Custom"},
+    }
+
+
 async def test_extra_header_matches_in_any_spelling_and_travels_in_the_canonical_one(
     serve: Serve, connect: Connect, application: Application, unique: str
 ) -> None:

@@ -80,6 +80,11 @@ def test_connect_endpoint_that_gets_cookies_from_any_page_is_found(origins: dict
     assert ids(found(**ENDPOINT, **origins)) == ["realtime.W013"]
 
 
+def test_connect_endpoint_that_gets_no_cookies_is_right() -> None:
+    assert ids(found(**ENDPOINT, proxy_connect_http_headers=["X-Id"])) == []
+    assert ids(found(**ENDPOINT, proxy_connect_http_headers=["COOKIE"])) == ["realtime.W013"]
+
+
 def reads_cookies(request: Any) -> Any:
     def inner() -> Any:
         return request.cookies.get("key")
@@ -183,7 +188,8 @@ def test_primary_keys_that_no_channel_can_list_are_found(
         ({}, True),
         ({"allowed_origins": ["https://a.example"]}, False),
         ({"allowed_origins": []}, False),
-        ({"session_authentication": False}, False),
+        ({"session_authentication": False, "client_anonymous": True}, False),
+        ({"session_authentication": False, **ENDPOINT}, True),
     ],
     ids=str,
 )

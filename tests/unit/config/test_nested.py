@@ -176,13 +176,23 @@ def test_methods_go_to_their_endpoint() -> None:
     assert translation.problems == []
 
 
-def test_headers_of_all_proxies_are_one_list() -> None:
+def test_each_proxy_has_its_own_headers_and_no_others() -> None:
+    endpoint = {"endpoint": "http://a"}
     content = {
-        "client": {"proxy": {"connect": {"http_headers": ["Cookie", "Origin"]}}},
-        "channel": {"proxy": {"publish": {"http_headers": ["X-A", "Cookie"]}}},
+        "client": {
+            "proxy": {"connect": {"enabled": True, "http_headers": ["Cookie", "X-B"], **endpoint}}
+        },
+        "channel": {"proxy": {"publish": {"http_headers": ["X-A"]}, "subscribe": endpoint}},
     }
 
-    assert translate(content).options["proxy_extra_http_headers"] == ["Cookie", "Origin", "X-A"]
+    config = load(translate(content).options)
+
+    assert config.proxy_connect_http_headers == ("Cookie", "X-B")
+    assert config.proxy_publish_http_headers == ("X-A",)
+    assert config.proxy_subscribe_http_headers == ()
+    assert config.proxy_rpc_http_headers is None
+    assert config.proxy_extra_http_headers is None
+    assert config.handshake_headers == ("Cookie", "X-B", "X-A")
 
 
 # Redis

@@ -77,7 +77,17 @@ def test_hooks_and_proxies_do_not_get_these_headers(settings: Settings) -> None:
     settings.USE_X_FORWARDED_HOST = True
 
     assert "x-forwarded-host" not in opened(hooks_of_a_site(), x_forwarded_host="a").headers
-    assert SiteHooks(read({})[0], Registry()).site_headers == ()
+
+
+def test_every_hook_may_read_cookies_so_only_pages_of_the_site_use_them() -> None:
+    hooks = SiteHooks(read({})[0], Registry())
+    own, other = {"origin": PAGE}, {"origin": "https://elsewhere.example"}
+
+    assert hooks.trusts_page(Handshake(own, PAGE.removeprefix("https://"), is_secure=True))
+    assert not hooks.trusts_page(Handshake(other, PAGE.removeprefix("https://"), is_secure=True))
+    assert SiteHooks(
+        read({"allowed_origins": ["https://elsewhere.example"]})[0], Registry()
+    ).trusts_page(Handshake(other, "site.example"))
 
 
 async def test_log_says_which_origin_and_host_differ(caplog: pytest.LogCaptureFixture) -> None:
