@@ -40,6 +40,7 @@ from realtime.cluster.survey import (
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Cluster, NodeInfo, NodeStatus, Outgoing, Published, Store
 from realtime.engine.once import Once
+from realtime.engine.versions import Version
 from realtime.errors import Disconnect, DisconnectForced, EngineUnavailable
 from realtime.metrics import Counters, Outage
 from realtime.payload import Payload
@@ -80,6 +81,8 @@ class NewPublication(NamedTuple):
     """Its idempotency key, if it has one."""
     skip_history: bool = False
     """Deliver it only: it is not kept, and has no position."""
+    version: Version | None = None
+    """The version of what it shows, if that has versions."""
 
 
 class Member:
@@ -157,7 +160,7 @@ class Member:
         if new.skip_history:
             options = NOT_KEPT
         publication = self._publication(new.data, options, None, new.tags)
-        return Outgoing(new.channel, publication, options, new.once)
+        return Outgoing(new.channel, publication, options, new.once, new.version)
 
     def _publication(
         self,

@@ -21,7 +21,6 @@ What every caller can rely on: a method raises `EngineUnavailable` and nothing e
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -29,6 +28,7 @@ from msgspec import Struct
 
 from realtime.config.options import ChannelOptions
 from realtime.engine.once import Once
+from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
 from realtime.protocol.messages import (
@@ -134,12 +134,13 @@ class Receiver(Protocol):
 
 
 class Outgoing(NamedTuple):
-    """A publication on its way into a channel. `once`: its idempotency key, if it has one."""
+    """A publication on its way into a channel. `once` and `version`: if it has them."""
 
     channel: ChannelName
     publication: Publication
     options: ChannelOptions
     once: Once | None = None
+    version: Version | None = None
 
 
 Published: TypeAlias = StreamPosition | EngineUnavailable | None
@@ -156,6 +157,7 @@ class Streams(Protocol):
         publication: Publication,
         options: ChannelOptions,
         once: Once | None = None,
+        version: Version | None = None,
     ) -> StreamPosition | None:
         """Publish to every node that is subscribed to a channel.
 
@@ -169,10 +171,12 @@ class Streams(Protocol):
         Args:
             publication: its `offset` and `time` are ignored.
             once: its idempotency key; None: it has none.
+            version: only in channels with history: it is published if this is newer than the last
+                version in the channel, or of another run. None: it has none.
 
         Returns:
             The position of the publication; None without history. If the key was used, that of
-            the publication that used it.
+            the publication that used it; if the version is not newer, the top position.
         """
         ...
 
@@ -387,14 +391,3 @@ class Engine(Store, Protocol):
     async def stop(self) -> None:
         """Stop the delivery and release everything, within seconds whatever hangs."""
         ...
-
-
-EPOCH_BITS = 48
-
-
-def new_epoch() -> str:
-    """Return an epoch that no stream has yet: hexadecimal digits.
-
-    It is cheap, because every publication brings one along for a stream that has none.
-    """
-    return f"{random.getrandbits(EPOCH_BITS):x}"

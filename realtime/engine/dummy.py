@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Outgoing, Published
 from realtime.engine.once import Once
+from realtime.engine.versions import Version
 from realtime.protocol.messages import (
     ChannelName,
     ClientID,
@@ -30,6 +31,7 @@ class DummyStreams:
         publication: Publication,
         options: ChannelOptions,
         once: Once | None = None,
+        version: Version | None = None,
     ) -> StreamPosition | None:
         return None
 

@@ -23,9 +23,11 @@ from itertools import islice
 import msgspec
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History, Outgoing, Published, Receiver, new_epoch
+from realtime.engine.base import History, Outgoing, Published, Receiver
+from realtime.engine.epochs import new_epoch
 from realtime.engine.once import Once
 from realtime.engine.once_keys import OnceKeys
+from realtime.engine.versions import Version
 from realtime.protocol.messages import (
     ChannelName,
     ClientID,
@@ -60,7 +62,7 @@ class MemoryEngine:
 class _Stream:
     """The stream of one channel."""
 
-    __slots__ = ("epoch", "expiry", "forget", "publications", "top")
+    __slots__ = ("epoch", "expiry", "forget", "publications", "top", "version")
 
     def __init__(self, epoch: str) -> None:
         self.epoch = epoch
@@ -71,6 +73,8 @@ class _Stream:
         """Removes the publications at the end of their lifetime; None where there are none."""
         self.forget: Timer | None = None
         """Forgets the stream when it was not used for `meta_lifetime`."""
+        self.version: Version | None = None
+        """Of the last publication that had one."""
 
     @property
     def position(self) -> StreamPosition:
@@ -158,25 +162,37 @@ class MemoryBroker:
         publication: Publication,
         options: ChannelOptions,
         once: Once | None = None,
+        version: Version | None = None,
     ) -> StreamPosition | None:
         if once is None:
-            return self._publish(channel, publication, options)
+            return self._publish(channel, publication, options, version)[0]
         digest = once.digest(channel)
         if digest in self._once_keys:
             return self._once_keys[digest]
-        position = self._publish(channel, publication, options)
-        self._once_keys.add(digest, position, once.lifetime)
+        position, published = self._publish(channel, publication, options, version)
+        if published:
+            self._once_keys.add(digest, position, once.lifetime)
         return position
 
     def _publish(
-        self, channel: ChannelName, publication: Publication, options: ChannelOptions
-    ) -> StreamPosition | None:
+        self,
+        channel: ChannelName,
+        publication: Publication,
+        options: ChannelOptions,
+        version: Version | None,
+    ) -> tuple[StreamPosition | None, bool]:
+        """Publish; returns the position, and whether the version was new."""
         position: StreamPosition | None = None
         if options.keeps_history:
+            stream = self._streams.get(channel)
+            if version is not None and stream is not None and not version.follows(stream.version):
+                return stream.position, False
             publication, position = self._append(channel, publication, options)
+            if version is not None:
+                self._streams[channel].version = version
         if self.receiver is not None and channel in self._subscribed:
             self.receiver.on_publication(channel, publication, position)
-        return position
+        return position, True
 
     async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
         return [await self.publish(*publication) for publication in publications]

@@ -21,7 +21,8 @@ from realtime.cluster.member import Member, NewPublication
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Published
 from realtime.engine.once import Once
-from realtime.errors import BadRequest, EngineUnavailable, Error, MethodNotFound, NotAvailable
+from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
+from realtime.errors import BadRequest, EngineUnavailable, Error, MethodNotFound
 from realtime.payload import Payload
 from realtime.protocol.json_shapes import ClientInfoShape, client_info, raw
 from realtime.protocol.json_stream import ObjectDecoder
@@ -67,7 +68,7 @@ class Row(NamedTuple, Generic[P]):
 
 async def _publish(member: Member, params: params_v2.Publish) -> bytes:
     channel = params.channel or ""
-    check_channel(channel, member.config)
+    check_channel(channel, member.config)  # before the data
     position = await operations.publish(member, _new(channel, _data(params), params))
     return _encode(_position(position))
 
@@ -80,7 +81,8 @@ async def _broadcast(member: Member, params: params_v2.Broadcast) -> bytes:
     ready: list[tuple[NewPublication, ChannelOptions]] = []
     for channel in params.channels:
         try:
-            ready.append((_new(channel, data, params), check_channel(channel, member.config)))
+            new = _new(channel, data, params)
+            ready.append((new, operations.check_new(new, member.config)))
             outcomes.append(None)
         except Error as error:
             outcomes.append(error.with_traceback(None))
@@ -101,7 +103,16 @@ def _position(position: StreamPosition | None) -> _Position:
 
 def _new(channel: str, data: Payload, params: params_v2.Data) -> NewPublication:
     once = Once(params.idempotency_key) if params.idempotency_key else None
-    return NewPublication(channel, data, params.tags or None, once, bool(params.skip_history))
+    return NewPublication(
+        channel, data, params.tags or None, once, bool(params.skip_history), _version(params)
+    )
+
+
+def _version(params: params_v2.Data) -> Version | None:
+    number, epoch = params.version or 0, params.version_epoch or ""
+    if number > UINT64_MAX or len(epoch) > MAX_EPOCH_LENGTH:
+        raise BadRequest
+    return Version(number, epoch) if number else None
 
 
 def _data(params: params_v2.Data) -> Payload:
@@ -109,10 +120,7 @@ def _data(params: params_v2.Data) -> Payload:
 
     Raises:
         BadRequest: they are absent or not JSON.
-        NotAvailable: they have a version, which this service does not compare.
     """
-    if params.version:
-        raise NotAvailable
     data = _payload(params.data, params.b64data)
     if data is None:
         raise BadRequest

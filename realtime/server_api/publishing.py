@@ -11,8 +11,9 @@ from typing import NamedTuple
 from realtime.channel_rules import name, names
 from realtime.cluster.member import NewPublication
 from realtime.engine.once import MAX_ONCE_LIFETIME, ONCE_LIFETIME, Once
+from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
 from realtime.hooks.site_values import to_payload
-from realtime.protocol.messages import StreamPosition
+from realtime.protocol.messages import UINT64_MAX, StreamPosition
 from realtime.server_api import transactions
 from realtime.server_api.transactions import AfterCommit, Forgiving, Publications, Publisher
 from realtime.serving import refuse_on_loop, serving
@@ -57,6 +58,8 @@ def publish(
     once_lifetime: int = ONCE_LIFETIME,
     tags: Mapping[str, str] | None = None,
     skip_history: bool = False,
+    version: int | None = None,
+    version_epoch: str = "",
     on_commit: bool = True,
     fail_silently: bool = False,
 ) -> Position | None:
@@ -74,20 +77,27 @@ def publish(
         once_lifetime: whole seconds for which the key is remembered.
         tags: text by which subscribers can filter.
         skip_history: deliver the publication only; it is not kept and has no position.
+        version: of what the data show, from 1 on. In channels with history, a publication whose
+            version is not newer than the last one in the channel is not published.
+        version_epoch: the run in which versions grow. The first version of another run is newer
+            than all before it; "" is any run.
         on_commit: False publishes at once, also inside a transaction.
         fail_silently: drop what cannot be published because this process reaches no clients, or
             because Redis is away, instead of raising NotServing or EngineUnavailable.
 
     Returns:
-        The position of the publication; of a repetition, that of the first one. None without
-        history, before the commit, and for a publication that was dropped.
+        The position of the publication; of a repetition, that of the first one; of a version that
+        is not newer, that of the last publication. None without history, before the commit, and
+        for a publication that was dropped.
 
     Raises:
+        NotAvailable: code 108, a version in a channel without history, or with `skip_history`.
         TypeError: the data have no JSON form, or another argument has the wrong type.
         ValueError: the idempotency key is empty, or its lifetime is less than a second or longer
-            than 31 days.
+            than 31 days; or the version is not one.
     """
     new = _encoded([(channel, data)], _once(once, once_lifetime), tags, skip_history)
+    new = _versioned(new, version, version_epoch)
     return _send(new, on_commit, fail_silently, "apublish")[0]
 
 
@@ -99,6 +109,8 @@ async def apublish(
     once_lifetime: int = ONCE_LIFETIME,
     tags: Mapping[str, str] | None = None,
     skip_history: bool = False,
+    version: int | None = None,
+    version_epoch: str = "",
     fail_silently: bool = False,
 ) -> Position | None:
     """Publish JSON-serialisable data into a channel. Async version of `publish`.
@@ -106,6 +118,7 @@ async def apublish(
     It publishes at once: Django's transactions belong to threads.
     """
     new = _encoded([(channel, data)], _once(once, once_lifetime), tags, skip_history)
+    new = _versioned(new, version, version_epoch)
     return (await _asend(new, fail_silently))[0]
 
 
@@ -224,6 +237,23 @@ def _once(key: str | None, lifetime: int) -> Once | None:
     if not 1 <= lifetime <= MAX_ONCE_LIFETIME:
         raise ValueError(f"once_lifetime must be 1 to {MAX_ONCE_LIFETIME} seconds, not {lifetime}")
     return Once(key, int(lifetime))
+
+
+def _versioned(
+    publications: list[NewPublication], number: int | None, epoch: str
+) -> list[NewPublication]:
+    """Give publications a version, if there is one."""
+    if not isinstance(epoch, str):
+        raise TypeError(f"version_epoch must be a string, not {type(epoch).__name__}")
+    if number is None:
+        if epoch:
+            raise ValueError("version_epoch needs a version")
+        return publications
+    if not 1 <= whole("version", number) <= UINT64_MAX:
+        raise ValueError(f"a version is 1 to {UINT64_MAX}, not {number}")
+    if len(epoch) > MAX_EPOCH_LENGTH:
+        raise ValueError(f"version_epoch has at most {MAX_EPOCH_LENGTH} characters")
+    return [new._replace(version=Version(int(number), epoch)) for new in publications]
 
 
 def _tags(tags: Mapping[str, str] | None) -> dict[str, str] | None:

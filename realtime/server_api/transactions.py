@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeVar
 
 from django.db import connections, transaction
 
-from realtime import channel_rules
 from realtime.cluster.member import Member, NewPublication
 from realtime.config.options import Config
 from realtime.errors import BadRequest, EngineUnavailable, NotServing
@@ -135,11 +134,12 @@ def check(publications: Publications, config: Config) -> None:
     Raises:
         BadRequest: there are none, or a name of a channel is not one.
         NamespaceNotFound: a channel is in no namespace of the configuration.
+        NotAvailable: one has a version, and is not kept.
     """
     if not publications:
         raise BadRequest
     for new in publications:
-        channel_rules.check_channel(new.channel, config)
+        operations.check_new(new, config)
 
 
 # Django's transactions

@@ -11,7 +11,7 @@ from django.db.models import TextChoices
 
 import realtime
 from realtime import tokens
-from realtime.errors import DisconnectForced
+from realtime.errors import DisconnectForced, NotAvailable
 from realtime.testing import TestService
 
 
@@ -96,3 +96,41 @@ def test_key_of_several_is_not_the_key_of_one(service: TestService) -> None:
 
         for data in (1, 2, 3, 4, 5):
             client.expect("news", data)
+
+
+def test_an_older_version_is_not_published(service: TestService) -> None:
+    with service.client("17") as client:
+        client.subscribe("chat:a")
+
+        first = realtime.publish("chat:a", 1, version=2, version_epoch="a")
+        assert realtime.publish("chat:a", 2, version=2) == first
+        realtime.publish("chat:a", 3, version=1, version_epoch="b")
+
+        client.expect("chat:a", 1)
+        client.expect("chat:a", 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"version": 0}, ValueError),
+        ({"version": 2**64}, ValueError),
+        ({"version": "2"}, TypeError),
+        ({"version": True}, TypeError),
+        ({"version": 1, "version_epoch": 5}, TypeError),
+        ({"version": 1, "version_epoch": "x" * 256}, ValueError),
+        ({"version_epoch": "a"}, ValueError),
+        ({"version": 1, "skip_history": True}, NotAvailable),
+    ],
+    ids=str,
+)
+def test_versions_that_are_none_are_refused_at_the_call(
+    service: TestService, arguments: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        realtime.publish("chat:a", 1, **arguments)
+
+
+def test_version_is_not_available_without_history(service: TestService) -> None:
+    with pytest.raises(NotAvailable):
+        realtime.publish("news", 1, version=1)

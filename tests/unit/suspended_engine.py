@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import ParamSpec, TypeVar
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History, NodeInfo, Receiver, new_epoch
+from realtime.engine.base import History, NodeInfo, Receiver
+from realtime.engine.epochs import new_epoch
 from realtime.engine.memory import MemoryPresence
 from realtime.engine.once import Once
+from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
@@ -133,8 +135,9 @@ class SuspendedBroker(ListedBroker):
         publication: Publication,
         options: ChannelOptions,
         once: Once | None = None,
+        version: Version | None = None,
     ) -> StreamPosition | None:
-        arguments = (channel, publication, options, once)
+        arguments = (channel, publication, options, once, version)
         return await self.gate.through("publish", super().publish, *arguments)
 
     async def join(self, channel: str, info: ClientInfo) -> None:

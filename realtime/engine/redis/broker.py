@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from realtime.channel_rules import INTERNAL
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History, Outgoing, Published, Receiver, new_epoch
+from realtime.engine.base import History, Outgoing, Published, Receiver
+from realtime.engine.epochs import new_epoch
 from realtime.engine.once import Once
 from realtime.engine.redis import records
 from realtime.engine.redis.bus import Bus, NodeBus
@@ -30,6 +31,7 @@ from realtime.engine.redis.group_message import (
 )
 from realtime.engine.redis.scripts import READ, RENEW_EPOCH, Entry, ReadReply
 from realtime.engine.redis.shards import Shards, decoding
+from realtime.engine.versions import Version
 from realtime.protocol.messages import (
     UINT64_MAX,
     ChannelName,
@@ -93,8 +95,9 @@ class RedisStreams:
         publication: Publication,
         options: ChannelOptions,
         once: Once | None = None,
+        version: Version | None = None,
     ) -> StreamPosition | None:
-        message = self._message(channel, publication, options, once)
+        message = self._message(channel, publication, options, once, version)
         return (await self._bus.publish(message)).position
 
     async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
@@ -112,6 +115,7 @@ class RedisStreams:
         publication: Publication,
         options: ChannelOptions,
         once: Once | None,
+        version: Version | None,
     ) -> GroupMessage:
         content = records.of_publication(publication)
         content["type"] = PUBLICATION
@@ -125,6 +129,7 @@ class RedisStreams:
                 self._meta.lifetime,
                 self._meta.epoch_per_run,
                 publication.uid,
+                version,
             )
         settings = None
         if once is not None:

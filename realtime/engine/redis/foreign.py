@@ -74,7 +74,7 @@ class ForeignNodeBus:
         outcome = SENT
         if _concerns_redis(message):
             outcome = await self.redis.publish(message._replace(send=False))
-        if not outcome.repeated:
+        if not outcome.dropped:
             with wrapping_errors():
                 await self._layer.group_send(message.group, _outgoing(message, outcome.position))
         return outcome
@@ -163,7 +163,7 @@ class ForeignBlockingBus(RedisBlockingBus):
         outcome = SENT
         if _concerns_redis(message):
             outcome = self.redis.publish_blocking(message._replace(send=False))
-        if not outcome.repeated:
+        if not outcome.dropped:
             with wrapping_errors():
                 self._send(message.group, _outgoing(message, outcome.position))
         return outcome

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from realtime.engine.versions import Version
 from realtime.protocol.messages import StreamPosition
 from realtime.redis.commands import Wait
 
@@ -41,6 +42,8 @@ class StreamSettings(NamedTuple):
     """Begin new epochs when Redis was restarted."""
     uid: str = ""
     """Of the publication in the message."""
+    version: Version | None = None
+    """The message is numbered, kept and sent only if this is newer than the last one."""
 
 
 class OnceSettings(NamedTuple):
@@ -73,8 +76,9 @@ class Outcome(NamedTuple):
 
     position: StreamPosition | None = None
     """None without a stream. Of a repetition, that of the first message."""
-    repeated: bool = False
-    """Its idempotency key was used before: nothing was numbered, kept or sent."""
+    dropped: bool = False
+    """Its idempotency key was used before, or its version is not newer: nothing was numbered, kept
+    or sent."""
 
 
 def decode(serializer: Serializer, data: bytes) -> Message:

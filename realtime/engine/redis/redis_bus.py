@@ -14,7 +14,8 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
-from realtime.engine.base import Published, new_epoch
+from realtime.engine.base import Published
+from realtime.engine.epochs import new_epoch
 from realtime.engine.redis.confirmations import Confirmations
 from realtime.engine.redis.group_message import (
     GroupMessage,
@@ -104,9 +105,11 @@ class RedisBus:
             channel if send else "",
             stream.uid,
         )
-        if once is None:
-            return self.shard_of(channel), ScriptCall(APPEND, stream.keys, arguments)
-        keys, arguments = (*stream.keys, once.key), (*arguments, once.lifetime)
+        keys: tuple[str, ...] = stream.keys
+        if once is not None:
+            keys, arguments = (*keys, once.key), (*arguments, once.lifetime)
+        if stream.version is not None:
+            arguments = (*arguments, *((0,) if once is None else ()), *stream.version)
         return self.shard_of(channel), ScriptCall(APPEND, keys, arguments)
 
     # on an event loop
@@ -279,9 +282,9 @@ SENT = Outcome()
 
 
 def _outcome(reply: Appended) -> Outcome:
-    offset, epoch, repeated = reply
+    offset, epoch, dropped = reply
     position = StreamPosition(int(offset), epoch.decode()) if offset else None
-    return Outcome(position, repeated == 1)
+    return Outcome(position, dropped == 1)
 
 
 def _by_shard(requests: Sequence[tuple[int, Request]]) -> Iterator[tuple[int, list[int]]]:

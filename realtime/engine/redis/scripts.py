@@ -19,7 +19,7 @@ ReadReply: TypeAlias = tuple[int, bytes, list[Entry], bytes]
 """Offset, epoch, entries, and the UID of the publication at the top."""
 
 Appended: TypeAlias = tuple[int, bytes, int]
-"""Offset, epoch, and 1 for a repetition."""
+"""Offset, epoch, and 1 where nothing was published."""
 
 APPEND: Script[Appended] = Script.load(_DIRECTORY / "append.lua")
 SEND_ONCE: Script[Appended] = Script.load(_DIRECTORY / "send_once.lua")

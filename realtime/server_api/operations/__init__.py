@@ -15,6 +15,7 @@ docs/protocol.md, 6.4.
 from realtime.errors import EngineAway, EngineUnavailable, Error, NoReply, OutcomeUnknown
 from realtime.server_api.operations.publishing import (
     broadcast,
+    check_new,
     history_remove,
     publish,
     publish_many,
@@ -38,6 +39,7 @@ __all__ = [
     "api_error",
     "broadcast",
     "channels",
+    "check_new",
     "connections",
     "disconnect",
     "history",

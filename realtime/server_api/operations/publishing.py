@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from realtime.channel_rules import check_channel
 from realtime.cluster.member import Member, NewPublication
-from realtime.config.options import ChannelOptions
+from realtime.config.options import ChannelOptions, Config
 from realtime.errors import BadRequest, EngineUnavailable, Error, NoReply, NotAvailable
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, StreamPosition
@@ -17,9 +17,24 @@ async def publish(member: Member, new: NewPublication) -> StreamPosition | None:
 
     Returns:
         The position of the publication; None without history. If its idempotency key was used,
-        that of the publication that used it.
+        that of the publication that used it; if its version is not newer, the top position.
+
+    Raises:
+        NotAvailable: it has a version, and is not kept.
     """
-    return await member.publish_new(new, check_channel(new.channel, member.config))
+    return await member.publish_new(new, check_new(new, member.config))
+
+
+def check_new(new: NewPublication, config: Config) -> ChannelOptions:
+    """Return the options of the channel that a publication is for.
+
+    Raises:
+        NotAvailable: the publication has a version, and is not kept.
+    """
+    options = check_channel(new.channel, config)
+    if new.version is not None and (new.skip_history or not options.keeps_history):
+        raise NotAvailable
+    return options
 
 
 async def broadcast(
@@ -52,7 +67,7 @@ async def publish_many(
     refused: Error | None = None
     for new in publications:
         try:
-            ready.append((new, check_channel(new.channel, member.config)))
+            ready.append((new, check_new(new, member.config)))
         except Error as error:
             refused = error
             break

@@ -113,7 +113,7 @@ async def test_message_without_stream_arrives_as_it_is(layer: RedisChannelLayer,
     channel = await in_group(layer, "group")
 
     sent = await PUBLISH[way](layer.bus, message(layer, "group", kept=0, text="hi"))
-    assert sent == Outcome(None, repeated=False)
+    assert sent == Outcome(None, dropped=False)
 
     assert await receive(layer, channel) == {"type": "chat.message", "text": "hi"}
 

@@ -115,10 +115,6 @@ def test_data_that_are_absent_or_not_json_are_refused(
     assert call(server, "broadcast", channels=[unique], **data) == BAD_REQUEST
 
 
-def test_version_is_refused(server: Server, unique: str) -> None:
-    assert call(server, "publish", channel=unique, data=1, version=2) == NOT_AVAILABLE
-
-
 def test_null_is_data(server: Server, unique: str) -> None:
     channel = f"kept:{unique}"
     result(server, "publish", channel=channel, data=None)

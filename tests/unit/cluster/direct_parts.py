@@ -15,6 +15,7 @@ from realtime.cluster.direct import DirectMessage
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.engine.once import Once
+from realtime.engine.versions import Version
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.timers import Timers
@@ -42,8 +43,9 @@ class BranchBroker(SuspendedBroker):
         publication: Publication,
         options: ChannelOptions,
         once: Once | None = None,
+        version: Version | None = None,
     ) -> StreamPosition | None:
-        position = await super().publish(channel, publication, options, once)
+        position = await super().publish(channel, publication, options, once, version)
         if position is None:
             for branch in self._branches:
                 if branch.broker is not self:

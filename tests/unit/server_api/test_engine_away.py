@@ -13,6 +13,7 @@ from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.once import Once
+from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication, StreamPosition
@@ -35,10 +36,11 @@ class FailingBroker(SuspendedBroker):
         publication: Publication,
         options: ChannelOptions,
         once: Once | None = None,
+        version: Version | None = None,
     ) -> StreamPosition | None:
         if channel in self.failures:
             raise self.failures[channel].with_traceback(None)
-        return await super().publish(channel, publication, options, once)
+        return await super().publish(channel, publication, options, once, version)
 
     async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
         return [self.failures.get(channel) for channel, *_ in publications]

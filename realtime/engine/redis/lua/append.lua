@@ -2,13 +2,15 @@
 --
 -- One step, because two publishers must not get the same offset, a publication that is sent must be
 -- in the stream already, and subscribers must get the offsets in order. Of two publishers with the
--- same idempotency key exactly one must publish.
+-- same idempotency key exactly one must publish, and of two versions the older one must not publish
+-- after the newer one.
 --
 -- KEYS[1]  stream: entry ID is the offset and the time in Unix ms ("7-1763800000000"; "7-0" of older
 --          versions), field "m" the message, field "p" the UID of the publication before it, where
 --          that is known
 -- KEYS[2]  meta of the stream, hash: "s" the top offset, "e" the epoch, "u" the top offset again and
---          the UID of its publication ("7:UID"); older versions do not write it
+--          the UID of its publication ("7:UID"); older versions do not write it. With versions: "v"
+--          the last one, a number, and "ve" its epoch
 -- KEYS[3]  epoch of streams without publications, string
 -- KEYS[4]  only with an idempotency key: remembers it, string: offset and epoch ("7:EPOCH")
 -- ARGV[1]  message
@@ -20,7 +22,10 @@
 -- ARGV[7]  Redis channel to publish to; "": do not send
 -- ARGV[8]  UID of the publication
 -- ARGV[9]  only with KEYS[4]: seconds to remember the idempotency key
--- returns  {offset, epoch, 1 if the key was used before or 0}
+-- ARGV[10] only with a version: the number, decimal digits without leading zeros
+-- ARGV[11] only with a version: its epoch; "": any
+-- returns  {offset, epoch, 1 if nothing was published because the key was used before, or the version
+--          is not newer, or 0}
 if KEYS[4] then
   local first = redis.call('GET', KEYS[4])
   if first then
@@ -33,8 +38,21 @@ local offset = tonumber(meta[1] or 0)
 if not offset then
   return redis.error_reply('ERR the top offset of the stream is not a number')
 end
-offset = offset + 1
+local run = ''
+if ARGV[6] == '1' then
+  run = '-' .. string.match(redis.call('INFO', 'replication'), 'master_replid:(%x%x%x%x%x%x%x%x)')
+end
 local epoch = meta[2]
+if ARGV[10] then
+  local last = redis.call('HMGET', KEYS[2], 'v', 've')
+  -- as text, because Lua's numbers have 53 bits
+  if epoch and last[1] and (ARGV[11] == '' or ARGV[11] == last[2])
+    and (#ARGV[10] < #last[1] or (#ARGV[10] == #last[1] and ARGV[10] <= last[1])) then
+    return {offset, epoch .. run, 1}
+  end
+  redis.call('HSET', KEYS[2], 'v', ARGV[10], 've', ARGV[11])
+end
+offset = offset + 1
 -- a stream whose meta was lost does not continue: publications and epoch are dropped
 local lost = offset == 1 and redis.call('DEL', KEYS[1]) == 1
 if not epoch then
@@ -68,9 +86,7 @@ else
   -- metas expired before the option was changed
   redis.call('PERSIST', KEYS[2])
 end
-if ARGV[6] == '1' then
-  epoch = epoch .. '-' .. string.match(redis.call('INFO', 'replication'), 'master_replid:(%x%x%x%x%x%x%x%x)')
-end
+epoch = epoch .. run
 if ARGV[7] ~= '' then
   redis.call('PUBLISH', ARGV[7], string.format('\193%s:%s:', top, epoch) .. ARGV[1])
 end

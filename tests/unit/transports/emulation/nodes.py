@@ -13,6 +13,7 @@ from realtime.cluster.direct import DirectMessage
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.engine.once import Once
+from realtime.engine.versions import Version
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.timers import Timers
@@ -52,6 +53,7 @@ class LossyBroker(BranchBroker):
         publication: Publication,
         options: ChannelOptions,
         once: Once | None = None,
+        version: Version | None = None,
     ) -> StreamPosition | None:
         times = 1
         if channel.startswith(f"{INTERNAL}node"):
@@ -62,7 +64,7 @@ class LossyBroker(BranchBroker):
         if times == 0:
             self.withheld.append((channel, publication))
         for _ in range(times):
-            position = await super().publish(channel, publication, options, once)
+            position = await super().publish(channel, publication, options, once, version)
         return position if times else None
 
     async def let_arrive(self) -> None:

@@ -1,0 +1,106 @@
+"""The contract of `engine.base.Broker`, for every engine: versions of publications."""
+
+from __future__ import annotations
+
+import pytest
+
+from realtime.engine.base import Outgoing
+from realtime.engine.once import Once
+from realtime.engine.versions import Version
+from realtime.protocol.messages import UINT64_MAX, Publication, StreamPosition
+from tests.engine.bench import KEPT, Bench
+from tests.unit.parts import data
+
+
+async def publish(
+    engine: Bench, channel: str, value: int, version: Version | None, once: Once | None = None
+) -> StreamPosition | None:
+    publication = Publication(data(str(value)), uid=f"u{value}")
+    return await engine.broker.publish(channel, publication, KEPT, once, version)
+
+
+@pytest.mark.parametrize(
+    ("versions", "published"),
+    [
+        pytest.param([(1, ""), (2, ""), (3, "")], [0, 1, 2], id="growing"),
+        pytest.param([(2, ""), (2, ""), (1, "")], [0], id="equal and older"),
+        pytest.param([(9, ""), (10, ""), (9, "")], [0, 1], id="as numbers"),
+        pytest.param([(5, "a"), (1, "b"), (1, "b"), (2, "b")], [0, 1, 3], id="another run"),
+        pytest.param([(5, "a"), (1, ""), (6, "")], [0, 2], id="no run is any run"),
+        pytest.param([(5, ""), (1, "a"), (2, "a")], [0, 1, 2], id="a run after none"),
+        pytest.param([(6, "a"), (7, ""), (1, "a")], [0, 1, 2], id="a run after none, older"),
+        pytest.param([(5, ""), None, (4, "")], [0, 1], id="without a version"),
+        pytest.param([None, (1, ""), None], [0, 1, 2], id="first without a version"),
+        pytest.param(
+            [(UINT64_MAX - 1, ""), (UINT64_MAX, ""), (UINT64_MAX - 1, ""), (2**53, "")],
+            [0, 1],
+            id="large",
+        ),
+        pytest.param([(2**53, ""), (2**53 + 1, "")], [0, 1], id="beyond the numbers of Lua"),
+    ],
+)
+async def test_only_newer_versions_are_published(
+    engine: Bench, unique: str, versions: list[tuple[int, str] | None], published: list[int]
+) -> None:
+    await engine.broker.subscribe(unique)
+    top = 0
+    for value, each in enumerate(versions):
+        version = None if each is None else Version(*each)
+        position = await publish(engine, unique, value, version)
+        top += value in published
+        assert position is not None
+        assert position.offset == top
+        assert position == await engine.broker.position(unique)
+
+    assert await engine.kept_values(unique) == published
+    await engine.publish(unique, 99)
+    received = await engine.received(unique, len(published) + 1)
+    assert [p.offset for p in received] == [*range(1, len(published) + 2)]
+
+
+async def test_versions_of_channels_have_nothing_to_do_with_each_other(
+    engine: Bench, unique: str
+) -> None:
+    for channel in (unique, f"{unique}b"):
+        await publish(engine, channel, 1, Version(7))
+
+        assert await engine.kept_values(channel) == [1]
+
+
+async def test_a_version_outlives_what_it_published(engine: Bench, unique: str) -> None:
+    first = await publish(engine, unique, 1, Version(7))
+    await engine.broker.remove_history(unique)
+
+    assert await publish(engine, unique, 2, Version(7)) == first
+    assert await engine.kept(unique) == []
+
+
+async def test_a_key_is_asked_before_the_version_and_used_by_publications_alone(
+    engine: Bench, unique: str
+) -> None:
+    first = await publish(engine, unique, 1, Version(7), Once("a"))
+    second = await publish(engine, unique, 2, Version(8))
+
+    assert await publish(engine, unique, 3, Version(9), Once("a")) == first
+    assert await publish(engine, unique, 4, Version(8), Once("b")) == second
+    third = await publish(engine, unique, 5, Version(9), Once("b"))
+
+    assert third is not None
+    assert third.offset == 3
+    assert await engine.kept_values(unique) == [1, 2, 5]
+
+
+async def test_versions_of_several_at_once(engine: Bench, unique: str) -> None:
+    outcomes = await engine.broker.publish_many(
+        [
+            Outgoing(unique, Publication(data(str(n)), uid=str(n)), KEPT, None, Version(n))
+            for n in (2, 1, 3)
+        ]
+    )
+
+    assert [outcome.offset for outcome in outcomes if isinstance(outcome, StreamPosition)] == [
+        1,
+        1,
+        2,
+    ]
+    assert await engine.kept_values(unique) == [2, 3]
