@@ -108,7 +108,7 @@ class ProtocolClient:
             if params is not None:
                 text += f', "params": {_json_object(params)}'
             return text + "}"
-        encoded = b"" if params is None else _fill(request(), params).SerializeToString()
+        encoded = b"" if params is None else fill(request(), params).SerializeToString()
         return delimit(command(id=command_id, method=number, params=encoded))
 
     async def send_params(self, method: str, params: bytes) -> int:
@@ -305,7 +305,8 @@ def _json_object(params: Mapping[str, Any]) -> str:
     return "{" + ", ".join(members) + "}"
 
 
-def _fill(message: Message, params: Mapping[str, Any]) -> Message:
+def fill(message: Message, params: Mapping[str, Any]) -> Message:
+    """Set the fields of a message to values of the JSON shape; returns the message."""
     for name, value in params.items():
         if name in RAW_FIELDS:
             setattr(
@@ -315,7 +316,7 @@ def _fill(message: Message, params: Mapping[str, Any]) -> Message:
             continue
         elif name == "subs":
             for channel, sub in value.items():
-                _fill(message.subs[channel], sub or {})  # type: ignore[attr-defined]
+                fill(message.subs[channel], sub or {})  # type: ignore[attr-defined]
         else:
             setattr(message, name, value)
     return message
