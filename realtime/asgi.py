@@ -168,7 +168,8 @@ class _Application:
             if is_sockjs or streaming.serves(path, config):
                 if node is None:
                     streaming.hide_query(scope, send)
-                    await respond(Exchange(scope, receive, send), _UNAVAILABLE)
+                    response = _UNAVAILABLE if is_sockjs else streaming.response_when_away(path)
+                    await respond(Exchange(scope, receive, send), response)
                 else:
                     serve = self._sockjs if is_sockjs else self._streaming
                     await serve(node, scope, receive, send)

@@ -14,7 +14,7 @@ from realtime.hooks import site_values
 from realtime.hooks.registry import registry
 from realtime.hooks.site import hooks_needed
 
-HTTP_TRANSPORTS = ("http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket")
+HTTP_TRANSPORTS = ("events", "http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket")
 """Options of transports that are served to pages of the same host where the site decides something
 and `allowed_origins` does not say otherwise."""
 

@@ -104,6 +104,9 @@ SECOND = Rules(
 
 UNIDIRECTIONAL = replace(SECOND, answers=False)
 
+LISTENING = replace(UNIDIRECTIONAL, unsubscribes=False, limits_server_side=False)
+"""Of a listener: what it cannot go on with ends the response, and it comes back with its ID."""
+
 _RULES: Mapping[int, Rules] = {1: FIRST, 2: SECOND}
 
 

@@ -259,6 +259,9 @@ class Config:
         "Largest frame a client may send, bytes; 0: 65536; negative: no limit.",
         least=-math.inf,
     )
+    events: bool = option(
+        False, "Serve channels by their address to pages without a library, as events."
+    )
     http_stream: bool = option(False, "Serve clients by HTTP streaming.")
     sse: bool = option(False, "Serve clients by server-sent events.")
     uni_http_stream: bool = option(False, "Serve receivers by HTTP streaming, in one direction.")

@@ -17,5 +17,9 @@ Unidirectional clients have no requests beside their stream. One of their transp
     GET|POST /connection/uni_sse          ─►
     /connection/uni_websocket             ─► uni_websocket
 
-docs/protocol.md, 15.7 and 15.8.
+Listeners have no library at all: the address names their channels.
+
+    GET /connection/events  ─► event_request ─► events
+
+docs/protocol.md, 15.7, 15.8 and 17.
 """

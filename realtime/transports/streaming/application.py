@@ -9,30 +9,38 @@
     GET  /connection/uni_sse           one way; the connect request is in the query, or empty
     POST /connection/uni_sse           one way; the body is the connect request
 
-docs/protocol.md, 15.7.
+    GET  /connection/events        channels as events; the query names them
+
+docs/protocol.md, 15.7, 15.8 and 17.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from realtime import errors
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.protocol.v2.emulation import decode_emulation_request
+from realtime.protocol.v2.events import EventCodecs
+from realtime.server_api.http import Response
 from realtime.transports.asgi import Exchange, Headers, Receive, Scope, Send, path_of
 from realtime.transports.handshake import cors, has_too_many_headers, header
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import daphne, uvicorn
-from realtime.transports.streaming import stream
+from realtime.transports.streaming import event_request, events, stream
 from realtime.transports.streaming.first_frame import (
     EMPTY_REQUEST,
+    KEY,
     frame_of_query,
+    has_field,
     is_connect_request,
     may_use,
 )
 from realtime.transports.streaming.formats import (
     BINARY,
+    EVENTS,
     HTTP_STREAM,
     HTTP_STREAM_BINARY,
     SSE,
@@ -47,10 +55,7 @@ TEXT = "text/plain; charset=utf-8"
 BODY_MAX_BYTES = 65536
 """Largest body of a request."""
 
-PREFLIGHT = (
-    (b"access-control-allow-methods", b"POST, OPTIONS"),
-    (b"access-control-max-age", b"300"),
-)
+EVENTS_PATH = "/connection/events"
 
 BAD_REQUEST = 400, b"Bad Request\n"
 FORBIDDEN = 403, b"Forbidden\n"
@@ -60,6 +65,9 @@ TOO_LARGE = 413, b"Content Too Large\n"
 HEADERS_TOO_LARGE = 431, b"Request Header Fields Too Large\n"
 UNAVAILABLE = 503, b"Service Unavailable\n"
 
+SECRETS = event_request.SECRETS | {KEY}
+"""Fields of a query that may hold a token."""
+
 Endpoint = Callable[["Request"], Awaitable[None]]
 
 
@@ -67,15 +75,21 @@ class Request:
     """One request, and what is needed to answer it."""
 
     def __init__(
-        self, node: Node, sessions: StreamSessions, exchange: Exchange, query_frame: bytes
+        self,
+        node: Node,
+        sessions: StreamSessions,
+        codecs: EventCodecs,
+        exchange: Exchange,
+        query: bytes,
     ) -> None:
         self.node = node
         self.sessions = sessions
+        self.codecs = codecs
         self.exchange = exchange
         self.scope = exchange.scope
         self.is_binary = header(self.scope, b"content-type") == BINARY
-        self.query_frame = query_frame
-        """The first frame in the query; b"" if there is none."""
+        self.query = query
+        """The query string, which the scope may not have any more."""
 
     def cors(self) -> Headers:
         """Return the headers for the page that sent the request; its origin is allowed."""
@@ -99,9 +113,10 @@ class Streaming:
 
     def __init__(self) -> None:
         self._sessions = PerNode(StreamSessions)
+        self._codecs = EventCodecs()
 
     async def __call__(self, node: Node, scope: Scope, receive: Receive, send: Send) -> None:
-        query_frame = frame_of_query(scope)
+        query: bytes = scope.get("query_string", b"")
         hide_query(scope, send)  # also of a request that is refused
         exchange = Exchange(scope, receive, send)
         if has_too_many_headers(scope):
@@ -110,7 +125,7 @@ class Streaming:
         if not may_use(node, scope):
             await exchange.respond(*FORBIDDEN, TEXT)
             return
-        request = Request(node, self._sessions.of(node), exchange, query_frame)
+        request = Request(node, self._sessions.of(node), self._codecs, exchange, query)
         endpoints = _endpoints(path_of(scope), node.config)
         endpoint = endpoints.get(exchange.method)
         if endpoint is None:
@@ -123,7 +138,7 @@ class Streaming:
 
 def hide_query(scope: Scope, send: Send) -> None:
     """Keep a query string that may hold a token out of the access logs of servers."""
-    if frame_of_query(scope):
+    if has_field(scope, SECRETS):
         scope["query_string"] = b""
         if (connection := daphne.connection_of(send)) is not None:
             connection.hide_query()
@@ -152,7 +167,7 @@ async def _sse(request: Request) -> None:
 
 async def _frame_of_query(request: Request) -> bytes | None:
     """Return the frame in the query; None if the request was refused because of its size."""
-    frame = request.query_frame
+    frame = frame_of_query(request.query)
     if len(frame) > BODY_MAX_BYTES:
         await request.respond(*TOO_LARGE)
         return None
@@ -196,6 +211,30 @@ async def _unidirectional(request: Request, response_format: Format, first_frame
         await request.respond(*BAD_REQUEST)
 
 
+# listeners
+
+
+async def _events(request: Request) -> None:
+    cors_headers = request.cors()
+    try:
+        wanted = event_request.read(request.scope, request.query)
+    except event_request.BadRequest as error:
+        answer = events.refusal(400, errors.BadRequest.code, f"bad request: {error}")
+        await events.respond(request.exchange, answer, cors_headers)
+    except event_request.Over:
+        await events.respond(request.exchange, events.OVER, cors_headers)
+    else:
+        await events.serve(request.node, request.codecs, request.exchange, wanted, cors_headers)
+
+
+def response_when_away(path: str) -> Response:
+    """Return the response to a request while the service cannot serve."""
+    if path != EVENTS_PATH:
+        return Response(*UNAVAILABLE, TEXT)
+    status, body = events.come_back()
+    return Response(status, body, EVENTS.content_type)
+
+
 # requests beside them
 
 
@@ -221,18 +260,28 @@ async def _deliver(request: Request, body: bytes) -> tuple[int, bytes]:
     return (204, b"") if is_taken else NOT_FOUND
 
 
-async def _preflight(request: Request) -> None:
-    await request.respond(204, headers=PREFLIGHT)
+def _preflight(method: str) -> Endpoint:
+    """Return what lets pages of allowed origins send requests with this method."""
+    headers = (
+        (b"access-control-allow-methods", f"{method}, OPTIONS".encode()),
+        (b"access-control-max-age", b"300"),
+    )
+
+    async def respond(request: Request) -> None:
+        await request.respond(204, headers=headers)
+
+    return respond
 
 
 Endpoints = Mapping[str, Endpoint]
 """Method → endpoint."""
 
-_HTTP_STREAM: Endpoints = {"POST": _http_stream, "OPTIONS": _preflight}
+_HTTP_STREAM: Endpoints = {"POST": _http_stream, "OPTIONS": _preflight("POST")}
 _SSE: Endpoints = {"GET": _sse, "POST": _sse_with_body}
-_UNI_HTTP_STREAM: Endpoints = {"POST": _uni_http_stream, "OPTIONS": _preflight}
+_UNI_HTTP_STREAM: Endpoints = {"POST": _uni_http_stream, "OPTIONS": _preflight("POST")}
 _UNI_SSE: Endpoints = {"GET": _uni_sse, "POST": _uni_sse_with_body}
-_EMULATION: Endpoints = {"POST": _emulation, "OPTIONS": _preflight}
+_EVENTS: Endpoints = {"GET": _events, "OPTIONS": _preflight("GET")}
+_EMULATION: Endpoints = {"POST": _emulation, "OPTIONS": _preflight("POST")}
 
 
 def _endpoints(path: str, config: Config) -> Endpoints:
@@ -246,6 +295,8 @@ def _endpoints(path: str, config: Config) -> Endpoints:
             return _UNI_HTTP_STREAM
         case "/connection/uni_sse" if config.uni_sse:
             return _UNI_SSE
+        case "/connection/events" if config.events:
+            return _EVENTS
         case "/emulation" if config.http_stream or config.sse:
             return _EMULATION
     return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from urllib.parse import parse_qsl, urlencode
 
 from realtime.config import origins
@@ -38,19 +39,23 @@ def may_use(node: Node, scope: Scope) -> bool:
     return node.hooks.trusts_page(handshake(scope, "json", extra, site_headers=site_headers))
 
 
-def frame_of_query(scope: Scope) -> bytes:
-    """Return the first frame that is in the query string; b"" if there is none."""
-    return next((text.encode() for key, text in _fields(scope) if key == KEY), b"")
+def frame_of_query(query: bytes) -> bytes:
+    """Return the first frame that is in a query string; b"" if there is none."""
+    return next((text.encode() for key, text in _fields(query) if key == KEY), b"")
+
+
+def has_field(scope: Scope, names: Container[str]) -> bool:
+    """Return whether the query string has one of these fields."""
+    return any(key in names for key, _ in _fields(scope.get("query_string", b"")))
 
 
 def hide_frame(scope: Scope) -> None:
     """Take the first frame, which may hold a token, out of the query string."""
-    rest = [(key, text) for key, text in _fields(scope) if key != KEY]
+    rest = [(key, text) for key, text in _fields(scope.get("query_string", b"")) if key != KEY]
     scope["query_string"] = urlencode(rest).encode()
 
 
-def _fields(scope: Scope) -> list[tuple[str, str]]:
-    query: bytes = scope.get("query_string", b"")
+def _fields(query: bytes) -> list[tuple[str, str]]:
     return parse_qsl(query.decode("latin-1"), keep_blank_values=True)
 
 

@@ -24,6 +24,10 @@ def _sse_event(frame: Frame) -> dict[str, Any]:
     return _chunk(event_bytes(frame))
 
 
+def _stream_of_events(frame: Frame) -> dict[str, Any]:
+    return _chunk(frame.data)  # events already
+
+
 @dataclass(frozen=True)
 class Format:
     """What a response looks like."""
@@ -45,3 +49,5 @@ SSE = Format("sse", "text/event-stream; charset=utf-8", _sse_event, opening=EVEN
 
 UNI_HTTP_STREAM = replace(HTTP_STREAM, transport="uni_http_stream")
 UNI_SSE = replace(SSE, transport="uni_sse")
+
+EVENTS = replace(SSE, transport="events", event=_stream_of_events, opening=b"")

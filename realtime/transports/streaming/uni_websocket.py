@@ -115,7 +115,7 @@ class UniWebSocketConsumer(WebSocketConsumer):
     async def admit(
         self, config: Config, node: Node | None, scope: Scope, receive: Receive, send: Send
     ) -> bool:
-        self._first_frame = frame_of_query(scope)
+        self._first_frame = frame_of_query(scope.get("query_string", b""))
         hide_frame(scope)
         if not await super().admit(config, node, scope, receive, send):
             return False

@@ -99,6 +99,7 @@ DEFAULTS: Mapping[str, object] = {
     "sockjs_url": "https://cdn.jsdelivr.net/npm/sockjs-client@1/dist/sockjs.min.js",
     "sockjs_heartbeat_delay": 25,
     "memory_history_meta_ttl": 0,
+    "events": False,
     "http_stream": False,
     "sse": False,
     "uni_http_stream": False,
