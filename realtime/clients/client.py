@@ -24,7 +24,6 @@ from realtime.cluster.survey import ClientReport
 from realtime.errors import (
     Disconnect,
     DisconnectNoPong,
-    DisconnectSlow,
     Error,
     LimitExceeded,
 )
@@ -108,7 +107,7 @@ class Client:
             binary=codec.binary,
             separator=codec.separator,
             limit_bytes=node.config.client_queue_max_size,
-            overflow=lambda: self.close(DisconnectSlow()),
+            overflow=self.close,
         )
         self.push = self.outbox.append
         """Queue an encoded push."""

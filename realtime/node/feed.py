@@ -34,7 +34,7 @@ Invariants:
   follower may be behind, and bring later what such a subscriber had before it came back.
 - A hidden subscriber gets publications, joins and leaves, but is neither counted nor present:
   it is an observer, or it is leaving.
-- A quiet subscriber gets neither joins nor leaves.
+- Only a listening subscriber gets joins and leaves.
 - When the stream is lost, subscribers with a position are cut off. All others go on.
 - An open feed with a subscriber that has a position has a follower. Only its follower calls
   `publish_followed`.
@@ -87,8 +87,8 @@ class Feed:
         "_followed",
         "_held",
         "_hidden",
+        "_listening",
         "_live",
-        "_quiet",
         "_timer",
         "_was_open",
         "channel",
@@ -120,8 +120,8 @@ class Feed:
         """The live subscribers with a filter; None until there is one."""
         self._held: dict[Subscriber, list[Publication]] = {}
         self._hidden: set[Subscriber] = set()
-        self._quiet: set[Subscriber] | None = None
-        """None until there is one."""
+        self._listening: set[Subscriber] | None = None
+        """None until there is one: most channels have no joins."""
         self.state = State.IDLE
         self._was_open = False
         """Whether the attempt is one to follow."""
@@ -277,13 +277,15 @@ class Feed:
 
         Args:
             visible: False for a hidden one.
-            hears_joins: False for a quiet one.
+            hears_joins: True for a listening one.
         """
         self._held[client] = []
         if not visible:
             self._hidden.add(client)
-        if not hears_joins:
-            self._make_quiet(client)
+        if hears_joins:
+            if self._listening is None:
+                self._listening = set()
+            self._listening.add(client)
 
     def held(self, client: Subscriber) -> list[Publication]:
         """Return the publications kept back for a subscriber so far, in order of arrival."""
@@ -306,24 +308,19 @@ class Feed:
         """Hide a subscriber: its presence is about to be removed, and it with it.
 
         Args:
-            hears_leave: False to keep its own leave from it: it is quiet then.
+            hears_leave: False to keep its own leave from it: it listens no more then.
         """
         if self._has(client):
             self._hidden.add(client)
-            if not hears_leave:
-                self._make_quiet(client)
-
-    def _make_quiet(self, client: Subscriber) -> None:
-        if self._quiet is None:
-            self._quiet = set()
-        self._quiet.add(client)
+            if not hears_leave and self._listening is not None:
+                self._listening.discard(client)
 
     def remove(self, client: Subscriber) -> None:
         """Remove a subscriber, live or held; unknown ones are ignored."""
         self._held.pop(client, None)
         self._hidden.discard(client)
-        if self._quiet is not None:
-            self._quiet.discard(client)
+        if self._listening is not None:
+            self._listening.discard(client)
         group = self._group(client)
         for lane in self._lanes():
             discard(lane, group, client)
@@ -387,14 +384,15 @@ class Feed:
         self._counters.delivered += push(lane, filtered, self.channel, publication, encode)
 
     def broadcast(self, encode: Callable[[Codec], bytes]) -> None:
-        """Push a join or leave to every live subscriber that is not quiet, encoded once per codec.
+        """Push a join or leave to every live subscriber that listens, encoded once per codec.
 
         Held ones learn from presence, which they can ask for after their reply.
         """
+        if not self._listening:
+            return
         messages: dict[Codec, bytes] = {}
-        quiet = self._quiet or ()
         for client in self._all_live():
-            if client not in quiet:
+            if client in self._listening:
                 if (message := messages.get(client.codec)) is None:
                     message = messages[client.codec] = encode(client.codec)
                 client.push(message)

@@ -11,6 +11,7 @@ docs/protocol.md, 7.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -21,11 +22,14 @@ from realtime.errors import NotAvailable
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, UserID
 
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+"""One for all connections: each `{}` would cost 64 bytes."""
+
 
 class Handshake(Struct, frozen=True, gc=False):
     """The HTTP request that opened a connection, as hooks see it."""
 
-    headers: Mapping[str, str] = {}
+    headers: Mapping[str, str] = NO_HEADERS
     """Lower-case name → value, of FORWARDED_HEADERS and configured headers only."""
     host: str = ""
     """The header Host. An origin with another host means that a page of another site connected."""
@@ -34,7 +38,7 @@ class Handshake(Struct, frozen=True, gc=False):
     encoding: str = "json"
     """"binary" when payloads need not be JSON."""
     transport: str = "websocket"
-    site_headers: Mapping[str, str] = {}
+    site_headers: Mapping[str, str] = NO_HEADERS
     """Lower-case name → value, of `Hooks.site_headers` only. Neither hooks nor proxies see them."""
     is_secure: bool = False
     """Whether the ASGI server says that it came by TLS."""

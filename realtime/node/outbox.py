@@ -26,6 +26,7 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
+from realtime.errors import DisconnectSlow
 from realtime.protocol.frames import Frame
 
 logger = logging.getLogger("realtime.outbox")
@@ -34,12 +35,13 @@ logger = logging.getLogger("realtime.outbox")
 class Batch:
     """Waiting messages in order: an earlier batch and one more message. Shared by outboxes."""
 
-    __slots__ = ("_before", "_frame", "message", "next", "size")
+    __slots__ = ("_before", "frame", "message", "next", "size")
 
     def __init__(self, before: Batch | None, message: bytes) -> None:
         self._before = before
         self.message = message
-        self._frame: Frame | None = None
+        self.frame: Frame | None = None
+        """All messages in one frame, once `join` has built it."""
         self.size: int = len(message) + (0 if before is None else before.size)
         """Bytes of all messages."""
         self.next: Batch | None = None
@@ -48,17 +50,16 @@ class Batch:
         The flusher clears it after each turn, because it closes a reference cycle.
         """
 
-    def frame(self, binary: bool, separator: bytes) -> Frame:
-        """Return all messages in one frame; built once."""
-        if self._frame is None:
-            messages: list[bytes] = []
-            batch: Batch | None = self
-            while batch is not None:
-                messages.append(batch.message)
-                batch = batch._before
-            messages.reverse()
-            self._frame = Frame(separator.join(messages), binary)
-        return self._frame
+    def join(self, binary: bool, separator: bytes) -> Frame:
+        """Build the frame."""
+        messages: list[bytes] = []
+        batch: Batch | None = self
+        while batch is not None:
+            messages.append(batch.message)
+            batch = batch._before
+        messages.reverse()
+        self.frame = frame = Frame(separator.join(messages), binary)
+        return frame
 
 
 class Transport(Protocol):
@@ -125,14 +126,14 @@ class Outbox:
         binary: bool,
         separator: bytes = b"",
         limit_bytes: int,
-        overflow: Callable[[], None],
+        overflow: Callable[[DisconnectSlow], None],
     ) -> None:
         """
         Args:
             binary: whether frames are binary.
             separator: stands between two messages of a frame.
             limit_bytes: unsent bytes after which the client is slow; 0 for no limit.
-            overflow: called once, when the limit is exceeded.
+            overflow: called once, when the limit is exceeded: closes the connection.
         """
         self._transport = transport
         self._flusher = flusher
@@ -143,7 +144,7 @@ class Outbox:
         self._coming = 0
         """Bytes of `_reserved` that may not be queued yet."""
         self._is_limit_moved = False
-        self._overflow: Callable[[], None] | None = overflow
+        self._overflow: Callable[[DisconnectSlow], None] | None = overflow
         self._batch = flusher.empty
         self._queued = False
 
@@ -170,10 +171,10 @@ class Outbox:
     def flush(self) -> None:
         """Send everything in one frame, if the transport is ready."""
         self._queued = False
-        batch = self._batch
-        if batch.size and self._transport.ready:
+        batch, transport = self._batch, self._transport
+        if batch.size and transport.ready:
             self._batch = self._flusher.empty
-            backlog = self._transport.send(batch.frame(self._binary, self.separator))
+            backlog = transport.send(batch.frame or batch.join(self._binary, self.separator))
             if backlog or self._is_limit_moved:
                 self._coming = 0
                 self._move_limit(backlog)
@@ -231,7 +232,7 @@ class Outbox:
         # Send nothing more: a client that gets a later publication never recovers the dropped ones.
         self.close()
         if overflow is not None:
-            overflow()
+            overflow(DisconnectSlow())
 
 
 class Flusher:

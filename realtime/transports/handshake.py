@@ -61,12 +61,12 @@ def client_address(peer: str, forwarded: str, proxies: int) -> str:
         forwarded: the header X-Forwarded-For, "" if it is missing.
         proxies: reverse proxies that append to that header; 0: it is not trusted.
     """
-    entries = [entry.strip() for entry in forwarded.split(",")]
+    entries = [entry.strip() for entry in forwarded.split(",")] if forwarded else []
     if proxies and len(entries) >= proxies and (trusted := _ip_address(entries[-proxies])):
         return trusted
     if any(_names(entry, peer) for entry in entries):
         return ""
-    return _ip_address(peer) or peer
+    return (_ip_address(peer) or peer) if ":" in peer else peer  # IPv4 has one spelling
 
 
 def _names(entry: str, address: str) -> bool:

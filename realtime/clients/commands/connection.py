@@ -273,6 +273,7 @@ def _result(
     # the site may have set another expiry since the client was identified
     deadline = None if identity.server_side_refresh else client.session.expiry_deadline
     session, answers = client.transport.session, client.session.rules.answers
+    is_pinged = client.is_pinged
     return ConnectResult(
         client=client.id,
         version=client.node.version,
@@ -280,8 +281,8 @@ def _result(
         ttl=0 if deadline is None else whole_ttl(deadline - client.node.timers.now()),
         subs=subs or None,
         data=identity.data,
-        ping=client.node.config.ping_interval if client.is_pinged else 0,
-        pong=client.is_pinged and client.node.pings.expects_pongs and answers,
+        ping=client.node.config.ping_interval if is_pinged else 0,
+        pong=is_pinged and client.node.pings.expects_pongs and answers,
         session=session,
         node=client.node.uid if session and answers else "",
     )

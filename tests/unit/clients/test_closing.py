@@ -158,7 +158,9 @@ async def test_nothing_follows_the_close_frame_while_the_peer_has_not_answered()
 
     loop = asyncio.get_running_loop()
     transport = WebSocketTransport(send, loop.create_task(asyncio.Event().wait()))
-    outbox = Outbox(transport, Flusher(loop), binary=False, limit_bytes=0, overflow=lambda: None)
+    outbox = Outbox(
+        transport, Flusher(loop), binary=False, limit_bytes=0, overflow=lambda slow: None
+    )
     closing = loop.create_task(transport.close(DisconnectForced.code, DisconnectForced.advice))
     await eventually(lambda: bool(sent))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from realtime.errors import DisconnectSlow
 from realtime.node.outbox import Flusher, Outbox
 from realtime.protocol.frames import Frame
 
@@ -62,5 +63,5 @@ class Peer:
             overflow=self._overflow,
         )
 
-    def _overflow(self) -> None:
+    def _overflow(self, disconnect: DisconnectSlow) -> None:
         self.overflows += 1

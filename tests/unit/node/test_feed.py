@@ -253,7 +253,7 @@ def test_subscribers_with_and_without_a_position_share_what_is_encoded() -> None
     assert len(positioned.pushed) == 2
 
 
-def test_quiet_subscriber_gets_publications_and_neither_joins_nor_leaves() -> None:
+def test_subscriber_that_does_not_listen_gets_publications_alone() -> None:
     feed = Feed("a", OPTIONS)
     client = RecordingClient("C1")
     feed.hold(client, hears_joins=False)

@@ -158,7 +158,7 @@ async def test_message_that_comes_while_flushing_leaves_in_the_next_turn(
             return super().send(frame)
 
     asking = Answering()
-    outbox = Outbox(asking, flusher, binary=False, limit_bytes=0, overflow=lambda: None)
+    outbox = Outbox(asking, flusher, binary=False, limit_bytes=0, overflow=lambda slow: None)
     outbox.append(b"a\n")
     await turns()
 
