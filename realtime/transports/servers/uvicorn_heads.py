@@ -83,6 +83,8 @@ class TimedHeads(asyncio.Protocol):
     transport: asyncio.Transport
     cycle: Any = None
     """The last request whose head has come; None before the first one."""
+    parser: Any = None
+    """httptools' parser, if uvicorn uses it."""
     _cycle: Any = None
     """`cycle` before the bytes that came last."""
     _head: object = None
@@ -101,6 +103,15 @@ class TimedHeads(asyncio.Protocol):
             self._head = None
         elif self._head is None and (self.cycle is None or self.cycle.response_complete):
             self._wait()
+
+    def handle_websocket_upgrade(self, *arguments: Any) -> None:
+        """Leave the connection to the WebSocket, as uvicorn does, and be freed at once.
+
+        httptools' parser holds this protocol. uvicorn drops it where an HTTP connection is lost,
+        and not here, so each WebSocket would leave it all to the garbage collector.
+        """
+        super().handle_websocket_upgrade(*arguments)  # type: ignore[misc]
+        self.parser = None
 
     def _wait(self) -> None:
         self._head = object()

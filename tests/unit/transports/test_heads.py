@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -23,6 +25,10 @@ from tests.unit.parts import Clock, eventually, turns
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 END = b"\r\n"
+UPGRADE = (
+    b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
 IDLE = 60
 """Twisted's time-out between requests, seconds."""
 
@@ -183,6 +189,45 @@ async def test_uvicorn_s_connection_stays_during_and_between_requests(
         await send(clock, writer, b"", 3 * HEAD_TIMEOUT)
         assert not await is_closed(reader)
     writer.close()
+
+
+async def accept(scope: Scope, receive: Receive, send: Send) -> None:
+    """Accept a WebSocket, and wait until it is closed."""
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+        await receive()
+
+
+@pytest.mark.parametrize("http", ["h11", "httptools"])
+async def test_web_socket_keeps_nothing_of_the_http_connection_that_it_was(http: Any) -> None:
+    if http == "httptools":
+        pytest.importorskip("httptools", reason="uvicorn does without, if it is not installed")
+    config: Any = Config(accept, http=http, ws="websockets-sansio", log_config=None)
+    start_up: Any = LifespanOn(config).send
+    uvicorn_heads.limit_heads(start_up)
+    loop, state = asyncio.get_running_loop(), ServerState()
+    made: list[weakref.ref[asyncio.Protocol]] = []
+
+    def make() -> asyncio.Protocol:
+        protocol: asyncio.Protocol = config.http_protocol_class(config, state, {}, loop)
+        made.append(weakref.ref(protocol))
+        return protocol
+
+    server = await loop.create_server(make, "127.0.0.1")
+    gc.disable()
+    try:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(HEAD + UPGRADE + END)
+        assert b" 101 " in await reader.readuntil(END + END)
+
+        await eventually(lambda: [protocol() for protocol in made] == [None])
+
+        writer.close()
+        await eventually(lambda: not state.connections)
+    finally:
+        gc.enable()
+        server.close()
 
 
 def test_servers_know_the_protocol_as_one_of_uvicorn() -> None:
