@@ -142,6 +142,8 @@ class Subscribing:
             # also where the options know no joins: the token of another subscription may allow them
             hears_joins=subscription.hears_joins,
         )
+        if self._since is None and self._recovers_unasked():
+            self._since, self._must_recover = StreamPosition(0, ""), False
         if subscription.recoverable and self._since is not None:
             self._recovered = await self._subscriptions.catch_up(
                 channel,
@@ -150,6 +152,14 @@ class Subscribing:
                 newest_only=self._newest_only,
                 tags_filter=self.tags_filter,
             )
+
+    def _recovers_unasked(self) -> bool:
+        """Whether the client gets the newest publication although it does not ask for recovery."""
+        return (
+            self._newest_only
+            and self._subscription.options.auto_cache_recover
+            and self._client.session.rules.asks
+        )
 
     def complete(self) -> SubscribeResult:
         """Make the client a live subscriber, unless the server has unsubscribed it meanwhile.

@@ -110,6 +110,11 @@ class ChannelOptions:
         choices=("stream", "cache"),
         convert=lambda mode: mode or "stream",
     )
+    auto_cache_recover: bool = option(
+        False,
+        "With force_recovery_mode cache: clients of the second generation get the newest"
+        " publication without asking for it.",
+    )
     allow_tags_filter: bool = option(
         False, "Clients may ask for publications with certain tags only."
     )

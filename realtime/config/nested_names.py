@@ -145,6 +145,7 @@ CHANNEL_OPTIONS = frozenset(
 ) | frozenset(
     """
     presence join_leave history_size history_ttl channel_regex publication_data_format
+    auto_cache_recover
     subscribe_proxy_enabled publish_proxy_enabled
     """.split()  # noqa: SIM905 - read as words
 )
@@ -156,7 +157,6 @@ CHANNEL_UNUSED: Mapping[str, str] = {
     "delta_publish": "publications are always sent whole",
 }
 CHANNEL_UNSUPPORTED: Mapping[str, str] = {
-    "auto_cache_recover": "clients ask for recovery",
     "subscribe_proxy_name": "there is one endpoint: write default",
     "publish_proxy_name": "there is one endpoint: write default",
     "sub_refresh_proxy_enabled": "clients refresh subscriptions with tokens",

@@ -30,6 +30,15 @@ from cent import (
     UnsubscribeRequest,
 )
 
+PAID = {
+    *("block_user", "unblock_user", "connections", "invalidate_user_tokens", "revoke_token"),
+    *("get_user_status", "update_user_status", "delete_user_status"),
+    *("device_list", "device_register", "device_remove", "device_update"),
+    *("device_topic_list", "device_topic_update", "user_topic_list", "user_topic_update"),
+    *("send_push_notification", "cancel_push", "update_push_status"),
+}
+"""Methods of the paid edition of the reference server; it has no rpc."""
+
 
 def main(url: str, key: str, channel: str, user: str) -> dict[str, Any]:
     client = Client(url, key, timeout=10)
@@ -81,6 +90,8 @@ def main(url: str, key: str, channel: str, user: str) -> dict[str, Any]:
     except CentUnauthorizedError:
         results["wrong key"] = "unauthorized"
     client.close()
+    public = {name for name in dir(Client) if not name.startswith("_")}
+    results["methods not called"] = sorted(public - PAID - {"close"} - results.keys())
     return results
 
 

@@ -67,6 +67,7 @@ async def test_every_method_works(server: Server, connect: Callable[..., Any], u
     assert results["history_remove"] == results["refresh"] == {}
     assert results["subscribe"] == results["unsubscribe"] == results["disconnect"] == {}
     assert (results["error"], results["wrong key"]) == (102, "unauthorized")
+    assert results["methods not called"] == []
     pushes = [await client.push() for _ in range(5)]
     assert [push["data"]["data"] for push in pushes[:3]] == [{"n": 1}, 3, 4]
     assert pushes[3:] == [{"type": kind, "channel": channel, "data": {}} for kind in (5, 3)]

@@ -36,6 +36,14 @@ OPTIONS: dict[str, Any] = {
             "history_lifetime": 300,
             "force_recovery": True,
         },
+        {
+            "name": "auto",
+            "history_size": 3,
+            "history_lifetime": 300,
+            "force_recovery": True,
+            "force_recovery_mode": "cache",
+            "auto_cache_recover": True,
+        },
         {"name": "plaintags", "allow_tags_filter": True},
         {
             "name": "cachetags",

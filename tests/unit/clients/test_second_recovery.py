@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from realtime.node.node import Node
+from realtime.server_api import operations
 from tests.conftest import connection_token
 from tests.unit.clients.conftest import Connect
 from tests.unit.clients.second_parts import SecondConnection
@@ -163,6 +164,49 @@ async def test_cache_mode_recovers_the_newest_publication(
     assert (asked["recovered"], offsets(asked), asked["epoch"]) == (True, [5], epoch)
     assert silent == {"recoverable": True, "epoch": epoch, "offset": 5, "positioned": True}
     assert [push["pub"]["offset"] for push in one.pushed] == [6]
+
+
+@pytest.mark.parametrize("flag", [0, 2])
+async def test_cache_mode_may_recover_unasked(
+    connect: Connect, second_node: Node, flag: int
+) -> None:
+    empty = await (await connect()).call("subscribe", channel="auto:a", flag=flag)
+    epoch = await publish_to(second_node, "auto:a", 5)
+    connection, asking = await connect(), await connect()
+
+    silent = await connection.call("subscribe", channel="auto:a", flag=flag)
+    top = await asking.call("subscribe", channel="auto:a", recover=True, offset=5, epoch=epoch)
+
+    assert (empty["was_recovering"], empty.get("recovered", False)) == (True, False)
+    assert (silent["was_recovering"], silent["recovered"], offsets(silent)) == (True, True, [5])
+    assert (top["recovered"], offsets(top)) == (True, [])
+
+
+async def test_server_side_subscriptions_recover_unasked(
+    connect: Connect, second_node: Node
+) -> None:
+    await publish_to(second_node, "auto:a", 2)
+    connection = await connect()
+    await operations.subscribe(second_node, "17", "auto:a")
+    await turns()
+    late = await connect(channels=["auto:b", "auto:a"])
+
+    assert connection.kinds("auto:a") == ["subscribe", "pub"]
+    subs = late.messages[0]["connect"]["subs"]
+    assert (offsets(subs["auto:a"]), subs["auto:b"]["was_recovering"]) == ([2], True)
+
+
+async def test_the_first_generation_recovers_when_it_asks(second_node: Node) -> None:
+    await publish_to(second_node, "auto:a", 2)
+    connection = Connection(second_node)
+    await connection.say(1, 0, token=connection_token("17"))
+
+    await connection.say(2, 1, channel="auto:a")
+    await turns()
+
+    reply = connection.reply(2)
+    assert reply is not None
+    assert offsets(reply["result"]) == []
 
 
 async def test_cache_mode_is_the_same_in_the_first_generation(second_node: Node) -> None:

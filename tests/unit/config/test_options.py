@@ -49,6 +49,7 @@ NEWER_CHANNEL_DEFAULTS: Mapping[str, object] = {
     "force_recovery": False,
     "allow_recovery": False,
     "force_recovery_mode": "stream",
+    "auto_cache_recover": False,
     "allow_tags_filter": False,
     "channel_regex": "",
     "publication_data_format": "",
