@@ -24,7 +24,7 @@ def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """A browser that was never here; its console must stay empty."""
-    with browsing(tmp_path_factory.mktemp("profile")) as browser:
+    with browsing(tmp_path_factory.mktemp("profile"), keeps_pages=True) as browser:
         yield browser
         assert console(browser) == []
 
