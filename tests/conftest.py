@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
+from hypothesis import HealthCheck, settings
 
 from realtime.auth import issue
 from realtime.config.reader import load
@@ -31,6 +32,13 @@ CONFIG = load({"token_hmac_secret_key": SECRET})
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # so it is for what a shell runs in the background, and would be for every server started here
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# a busy machine is slow, and nothing is wrong with that; in CI this is so already
+settings.register_profile(
+    "any machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 TEARDOWN_TIMEOUT = 90

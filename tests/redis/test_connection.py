@@ -237,7 +237,7 @@ CALLS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(calls=CALLS, connected=st.booleans())
 def test_replies_match_their_commands_whoever_is_cancelled(
     redis_server: RedisServer, calls: list[tuple[str, int | None]], connected: bool

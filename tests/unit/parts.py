@@ -19,7 +19,7 @@ from realtime.protocol.codec import Codec
 from realtime.protocol.messages import ClientInfo
 from realtime.protocol.v1.json import JSONCodec
 
-quickly = settings(deadline=None, max_examples=60)
+quickly = settings(max_examples=60)
 """Property tests run beside others on few cores: no deadline per example."""
 
 json_values = st.recursive(

@@ -91,7 +91,7 @@ phases = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(phases)
 def test_list_and_reports_are_right_after_a_renewal(script: list[Phase]) -> None:
     asyncio.run(follow(script))
