@@ -29,6 +29,8 @@ QUICK = 1.75
 """Seconds that a page may take, on a busy machine."""
 PAGES_FOR = 4.0
 """Seconds in which pages are fetched: the service tries to start every three."""
+BETWEEN_PAGES = 0.02
+"""Seconds from a page to the next, which leave the machine to others."""
 COMES_BACK = 10.0
 """Seconds until a server has noticed that Redis is there."""
 
@@ -64,6 +66,7 @@ def pages(server: Server, seconds: float) -> list[Page]:
     fetched = []
     while time.monotonic() < end:
         fetched.append(page(server))
+        time.sleep(BETWEEN_PAGES)
     return fetched
 
 

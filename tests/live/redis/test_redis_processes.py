@@ -223,7 +223,7 @@ def test_process_forked_by_a_view_reaches_nobody_without_redis(
 
 
 @pytest.mark.parametrize(
-    ("threads", "each"), [(POOL_SIZE, 100), (4 * POOL_SIZE, 1)], ids=["enough", "too few"]
+    ("threads", "each"), [(POOL_SIZE, 20), (4 * POOL_SIZE, 1)], ids=["enough", "too few"]
 )
 def test_many_threads_share_a_bounded_number_of_connections(
     redis: RedisServer, variables: dict[str, str], kept: Kept, threads: int, each: int
