@@ -27,6 +27,7 @@ def connection_token(
     info: object = None,
     channels: Iterable[str] = (),
     subs: Mapping[str, object] | None = None,
+    meta: object = None,
 ) -> str:
     """Sign a connection token with `token_hmac_secret_key` (HS256).
 
@@ -38,6 +39,7 @@ def connection_token(
         channels: names of server-side subscriptions.
         subs: server-side subscriptions with more about each: channel → the claims `info`, `data`
             and `override` of docs/tokens.md.
+        meta: JSON-serialisable value that hooks and proxies can read, and no client.
 
     Returns:
         The token in compact form.
@@ -55,6 +57,7 @@ def connection_token(
         info=_payload(info),
         channels=channels,
         subs=subs,
+        meta=_payload(meta),
     )
 
 

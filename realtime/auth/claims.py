@@ -41,13 +41,15 @@ class ExpiredToken(ValueError):
 
 
 class Expected(NamedTuple):
-    """What the claims `aud` and `iss` must be. Empty: anything, and nothing."""
+    """What the claims `aud` and `iss` must be, and where the user ID is. Empty: anything."""
 
     audience: str = ""
     audience_regex: str = ""
     """Searched for in each audience of the token; one must match."""
     issuer: str = ""
     issuer_regex: str = ""
+    user_id_claim: str = ""
+    """The claim that holds the user ID; empty: sub."""
 
 
 ANYBODY = Expected()
@@ -76,6 +78,8 @@ class ConnectToken(Struct, frozen=True, gc=False):
     has not expired."""
     subs: Mapping[str, TokenSubscription] = {}
     """Channel → what the token says about the subscription, if it says anything."""
+    meta: Payload | None = None
+    """What hooks and proxies learn of the connection, and no client."""
 
 
 class SubscribeToken(Struct, frozen=True, gc=False):
@@ -149,11 +153,12 @@ class _Claims(Struct):
 
 
 class _ConnectClaims(_Claims):
-    sub: str | None = None
+    sub: Raw = _ABSENT
     channels: list[str] | None = None
     channel: Raw = _ABSENT
     expire_at: NumericDate = None
     subs: dict[str, _Sub | None] | None = None
+    meta: Raw = _ABSENT
 
 
 class _SubscribeClaims(_Claims):
@@ -171,11 +176,12 @@ class _ObserverClaims(_Claims):
     channels: list[str] = []
 
 
-C = TypeVar("C", bound=_Claims)
+C = TypeVar("C")
 
 _decode_connect = msgspec.json.Decoder(_ConnectClaims).decode
 _decode_observer = msgspec.json.Decoder(_ObserverClaims).decode
 _decode_subscribe = msgspec.json.Decoder(_SubscribeClaims).decode
+_decode_any = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def read_connect(claims: bytes, now: float, expected: Expected = ANYBODY) -> ConnectToken:
@@ -197,11 +203,12 @@ def read_connect(claims: bytes, now: float, expected: Expected = ANYBODY) -> Con
     expire_at = _number(decoded.expire_at)
     token_expires_at = _check_times(decoded, now)
     return ConnectToken(
-        user=decoded.sub or "",
+        user=_user(_claim_of_user(decoded.sub, claims, expected)),
         info=info,
         channels=tuple(names),
         expires_at=_life(expire_at, token_expires_at),
         subs=subs,
+        meta=None if bytes(decoded.meta) == b"null" else _payload("meta", decoded.meta, None),
     )
 
 
@@ -224,7 +231,7 @@ def read_subscribe(claims: bytes, now: float, expected: Expected = ANYBODY) -> S
         info=info,
         expires_at=_life(expire_at, None if decoded.eto else token_expires_at),
         token_expires_at=token_expires_at,
-        user=_text(decoded.sub),
+        user=_text(_claim_of_user(decoded.sub, claims, expected)),
         data=data,
         overrides=_overrides(decoded.override),
         refreshed_until=_life(expire_at, token_expires_at),
@@ -305,6 +312,26 @@ def _number(date: NumericDate) -> float | None:
     if not math.isfinite(number):
         raise InvalidToken("a time claim is not a number")
     return number
+
+
+def _claim_of_user(sub: Raw, claims: bytes, expected: Expected) -> Raw:
+    """Return the claim that holds the user ID."""
+    if not expected.user_id_claim:
+        return sub
+    return _decode(_decode_any, claims).get(expected.user_id_claim, _ABSENT)
+
+
+def _user(claim: Raw) -> str:
+    """Return the user ID of a connection token; "" for an anonymous user.
+
+    Raises:
+        InvalidToken: it is not a string.
+    """
+    if bytes(claim) in (b"", b"null"):
+        return ""
+    if (user := _text(claim)) is None:
+        raise InvalidToken("claims have the wrong types")
+    return user
 
 
 def _text(claim: Raw) -> str | None:

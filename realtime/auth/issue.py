@@ -19,6 +19,7 @@ from realtime.auth.claims import OBSERVER
 from realtime.channel_rules import names as channel_names
 from realtime.config.expressions import compiled
 from realtime.config.options import Config
+from realtime.config.token_options import TokenOptions
 from realtime.payload import Payload
 
 _encode = jwt.PyJWS().encode
@@ -32,9 +33,13 @@ def connection_token(
     info: object = None,
     channels: Iterable[str] = (),
     subs: Mapping[str, object] | None = None,
+    meta: object = None,
 ) -> str:
     """Sign a connection token for a user ID. See `realtime.tokens.connection_token`."""
-    claims: dict[str, Any] = {"sub": user}
+    options = config.connection_tokens
+    claims: dict[str, Any] = {options.user_id_claim or "sub": user}
+    if meta is not None:
+        claims["meta"] = _raw(meta)
     names = channel_names(channels)
     if subs:
         described = {name: {} for name in names} | {
@@ -43,7 +48,7 @@ def connection_token(
         claims["subs"] = msgspec.Raw(payload.from_object(described).json)
     elif names:
         claims["channels"] = names
-    return _sign(config, claims, ttl, info)
+    return _sign(options, claims, ttl, info)
 
 
 def subscription_token(
@@ -59,7 +64,7 @@ def subscription_token(
     claims: dict[str, Any] = {"client": client, "channel": channel}
     if keep_subscription:
         claims["eto"] = True
-    return _sign(config, claims, ttl, info)
+    return _sign(config.subscription_tokens, claims, ttl, info)
 
 
 def user_subscription_token(
@@ -73,23 +78,24 @@ def user_subscription_token(
     keep_subscription: bool = False,
 ) -> str:
     """Sign a subscription token for a user ID. See `realtime.tokens.user_subscription_token`."""
-    claims: dict[str, Any] = {"sub": user, "channel": channel}
+    options = config.subscription_tokens
+    claims: dict[str, Any] = {options.user_id_claim or "sub": user, "channel": channel}
     if keep_subscription:
         claims["expire_at"] = 0
     if data is not None:
         claims["data"] = _raw(data)
-    return _sign(config, claims, ttl, info)
+    return _sign(options, claims, ttl, info)
 
 
-def unnamed_party(config: Config) -> str:
+def unnamed_party(options: TokenOptions) -> str:
     """Return what tokens signed here do not name, though the service wants it.
 
     Returns:
         "audience", "issuer", or "" if nothing is missing.
     """
     for party in ("audience", "issuer"):
-        wanted: str = getattr(config, f"token_{party}_regex")
-        if wanted and compiled(wanted).search(getattr(config, f"token_{party}")) is None:
+        wanted: str = getattr(options, f"{party}_regex")
+        if wanted and compiled(wanted).search(getattr(options, party)) is None:
             return party
     return ""
 
@@ -113,18 +119,18 @@ def observer_token(key: bytes, channels: Iterable[str], *, ttl: float) -> str:
     return _encode(msgspec.json.encode(claims), key, algorithm="HS256", headers={"kid": OBSERVER})
 
 
-def _sign(config: Config, claims: dict[str, Any], ttl: float | None, info: object) -> str:
-    if not config.token_hmac_secret_key:
-        raise ValueError("set token_hmac_secret_key to make tokens")
+def _sign(options: TokenOptions, claims: dict[str, Any], ttl: float | None, info: object) -> str:
+    if not options.hmac_secret_key:
+        raise ValueError(f"set {options.option('hmac_secret_key')} to make tokens")
     if ttl is not None:
         claims["exp"] = int(time.time() + ttl)
     if info is not None:
         claims["info"] = _raw(info)
-    if config.token_audience:
-        claims["aud"] = config.token_audience
-    if config.token_issuer:
-        claims["iss"] = config.token_issuer
-    return _encode(msgspec.json.encode(claims), config.token_hmac_secret_key, algorithm="HS256")
+    if options.audience:
+        claims["aud"] = options.audience
+    if options.issuer:
+        claims["iss"] = options.issuer
+    return _encode(msgspec.json.encode(claims), options.hmac_secret_key, algorithm="HS256")
 
 
 def _raw(value: object) -> msgspec.Raw:

@@ -24,7 +24,7 @@ from jwt import PyJWKClient, PyJWKSet
 from jwt.algorithms import Algorithm, get_default_algorithms
 from jwt.exceptions import InvalidKeyError, PyJWTError
 
-from realtime.config.options import Config
+from realtime.config.token_options import TokenOptions
 
 logger = logging.getLogger("realtime.tokens")
 
@@ -66,23 +66,25 @@ class Key(NamedTuple):
         return self.algorithm.verify(message, self.key, signature)
 
 
-def configured_keys(config: Config) -> dict[str, Key]:
+def configured_keys(options: TokenOptions) -> dict[str, Key]:
     """Return the keys in the options, by name of algorithm.
 
     Raises:
         InvalidKey: an option holds something else than its kind of key.
     """
     algorithms = get_default_algorithms()
-    keys = _hmac_keys("token_hmac_secret_key", config.token_hmac_secret_key)
-    if config.token_rsa_public_key:
-        public = _public_key("token_rsa_public_key", config.token_rsa_public_key)
+    keys = _hmac_keys(options.option("hmac_secret_key"), options.hmac_secret_key)
+    if options.rsa_public_key:
+        name = options.option("rsa_public_key")
+        public = _public_key(name, options.rsa_public_key)
         if not isinstance(public, RSAPublicKey):
-            raise InvalidKey("token_rsa_public_key is not an RSA key")
+            raise InvalidKey(f"{name} is not an RSA key")
         keys |= {name: Key(algorithms[name], public) for name in RSA_ALGORITHMS}
-    if config.token_ecdsa_public_key:
-        public = _public_key("token_ecdsa_public_key", config.token_ecdsa_public_key)
+    if options.ecdsa_public_key:
+        name = options.option("ecdsa_public_key")
+        public = _public_key(name, options.ecdsa_public_key)
         if not isinstance(public, EllipticCurvePublicKey):
-            raise InvalidKey("token_ecdsa_public_key is not an ECDSA key")
+            raise InvalidKey(f"{name} is not an ECDSA key")
         for name in ECDSA_ALGORITHMS:
             try:
                 # each of these algorithms belongs to one curve
@@ -92,13 +94,14 @@ def configured_keys(config: Config) -> dict[str, Key]:
     return keys
 
 
-def previous_keys(config: Config) -> dict[str, Key]:
-    """Return the keys that `token_hmac_secret_key` replaces, by name of algorithm.
+def previous_keys(options: TokenOptions) -> dict[str, Key]:
+    """Return the keys that `hmac_secret_key` replaces, by name of algorithm.
 
     Raises:
         InvalidKey: the option holds an asymmetric key.
     """
-    return _hmac_keys("token_hmac_previous_secret_key", config.token_hmac_previous_secret_key)
+    name = options.option("hmac_previous_secret_key")
+    return _hmac_keys(name, options.hmac_previous_secret_key)
 
 
 def _hmac_keys(option: str, secret: str) -> dict[str, Key]:
@@ -139,7 +142,13 @@ _FAILURES = (
 class KeySet:
     """The RSA signing keys of a JSON Web Key Set endpoint, cached for an hour."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, option: str = "token_jwks_public_endpoint") -> None:
+        """
+        Args:
+            url: of the endpoint.
+            option: its name, for the log.
+        """
+        self._option = option
         self._client = PyJWKClient(url, cache_jwk_set=False, timeout=KEY_SET_TIMEOUT)
         self._keys: dict[str, Any] = {}
         self._fresh_until = 0.0
@@ -176,8 +185,7 @@ class KeySet:
                 except _FAILURES as error:
                     if attempt == KEY_SET_ATTEMPTS:
                         logger.error(
-                            "Could not fetch the key set of token_jwks_public_endpoint: %s",
-                            _why(error),
+                            "Could not fetch the key set of %s: %s", self._option, _why(error)
                         )
                 else:
                     self._fresh_until = time.monotonic() + KEY_SET_LIFETIME

@@ -27,6 +27,7 @@ from realtime.auth.claims import (
 )
 from realtime.auth.keys import RSA_ALGORITHMS, Key, KeySet, configured_keys, previous_keys
 from realtime.config.options import Config
+from realtime.config.token_options import TokenOptions
 
 # PyJWT takes padding too, and its older versions any character between those of the alphabet.
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
@@ -52,92 +53,42 @@ class _Signed(NamedTuple):
     claims: bytes
 
 
-class Verifier:
-    """Verifies tokens with the keys of one configuration. Belongs to one event loop."""
+class _Signers:
+    """Who may sign one kind of tokens: their keys. Belongs to one event loop."""
 
-    def __init__(self, config: Config, observer_keys: Sequence[bytes] = ()) -> None:
+    def __init__(self, options: TokenOptions) -> None:
         """
-        Args:
-            observer_keys: each of them verifies tokens of observers, and no other tokens.
-
         Raises:
             InvalidKey: an option holds something else than its kind of key.
         """
-        hs256 = get_default_algorithms()["HS256"]
-        self._observer_keys = [Key(hs256, key) for key in observer_keys]
         self._keys: dict[str, Key] = {}
         self._previous_keys: dict[str, Key] = {}
-        self._previous_keys_valid_until = (
-            config.token_hmac_previous_secret_key_valid_until or math.inf
-        )
-        self._expected = Expected(
-            config.token_audience,
-            config.token_audience_regex,
-            config.token_issuer,
-            config.token_issuer_regex,
-        )
+        self._previous_keys_valid_until = options.hmac_previous_secret_key_valid_until or math.inf
         self._key_set: KeySet | None = None
-        if config.token_jwks_public_endpoint:
-            self._key_set = KeySet(config.token_jwks_public_endpoint)
+        if options.jwks_public_endpoint:
+            name = options.option("jwks_public_endpoint")
+            self._key_set = KeySet(options.jwks_public_endpoint, name)
             self._rsa = {name: get_default_algorithms()[name] for name in RSA_ALGORITHMS}
         else:
-            self._keys = configured_keys(config)
-            self._previous_keys = previous_keys(config)
+            self._keys = configured_keys(options)
+            self._previous_keys = previous_keys(options)
 
-    async def identify(self, token: str, now: float) -> ConnectToken | ObserverToken:
-        """Verify the token of a connect command.
-
-        Args:
-            now: Unix seconds.
-
-        Returns:
-            The claims of an observer's token if the key ID says that it is one.
+    async def verified(self, signed: _Signed, now: float) -> bytes:
+        """Return the claims of a token whose signature is right, still encoded.
 
         Raises:
-            InvalidToken: it is malformed, its signature is wrong, or a claim has a wrong type.
-            ExpiredToken: `exp` has passed, or `nbf` has not come yet.
+            InvalidToken: none of the keys signed it.
             KeysUnavailable: the key set cannot be fetched.
         """
-        signed = _parse(token)
-        if signed.key_id == OBSERVER:
-            return claims.read_observer(self._verified_for_observer(signed), now)
-        return claims.read_connect(await self._verified(signed, now), now, self._expected)
-
-    async def connect(self, token: str, now: float) -> ConnectToken:
-        """Verify a connection token, and not one of an observer.
-
-        Arguments and errors are those of `identify`.
-        """
-        verified = await self._verified(_parse(token), now)
-        return claims.read_connect(verified, now, self._expected)
-
-    async def subscribe(self, token: str, now: float) -> SubscribeToken:
-        """Verify a subscription token.
-
-        Arguments and errors are those of `identify`.
-        """
-        verified = await self._verified(_parse(token), now)
-        return claims.read_subscribe(verified, now, self._expected)
+        for key in await self._possible_keys(signed, now):
+            if key.verifies(signed.message, signed.signature):
+                return signed.claims
+        raise InvalidToken("wrong signature")
 
     def close(self) -> None:
         """Release the thread that fetches keys."""
         if self._key_set is not None:
             self._key_set.close()
-
-    def _verified_for_observer(self, signed: _Signed) -> bytes:
-        """Return the claims of a token that an observer key signed."""
-        if signed.algorithm != "HS256":
-            raise InvalidToken("not an observer's token")
-        if not any(key.verifies(signed.message, signed.signature) for key in self._observer_keys):
-            raise InvalidToken("wrong signature")
-        return signed.claims
-
-    async def _verified(self, signed: _Signed, now: float) -> bytes:
-        """Return the claims of a token whose signature is right, still encoded."""
-        for key in await self._possible_keys(signed, now):
-            if key.verifies(signed.message, signed.signature):
-                return signed.claims
-        raise InvalidToken("wrong signature")
 
     async def _possible_keys(self, signed: _Signed, now: float) -> list[Key]:
         """Return the keys with which a token may be signed; at least one."""
@@ -155,6 +106,88 @@ class Verifier:
         if public is None:
             raise InvalidToken("unknown key ID")
         return [Key(self._rsa[algorithm], public)]
+
+
+class Verifier:
+    """Verifies tokens with the keys of one configuration. Belongs to one event loop."""
+
+    def __init__(self, config: Config, observer_keys: Sequence[bytes] = ()) -> None:
+        """
+        Args:
+            config: the options.
+            observer_keys: each of them verifies tokens of observers, and no other tokens.
+
+        Raises:
+            InvalidKey: an option holds something else than its kind of key.
+        """
+        hs256 = get_default_algorithms()["HS256"]
+        self._observer_keys = [Key(hs256, key) for key in observer_keys]
+        self._connection = _Signers(config.connection_tokens)
+        self._of_connection = _expected(config.connection_tokens)
+        self._subscription = self._connection
+        if config.subscription_tokens != config.connection_tokens:
+            self._subscription = _Signers(config.subscription_tokens)
+        self._of_subscription = _expected(config.subscription_tokens)
+
+    async def identify(self, token: str, now: float) -> ConnectToken | ObserverToken:
+        """Verify the token of a connect command.
+
+        Args:
+            token: in compact form.
+            now: Unix seconds.
+
+        Returns:
+            The claims of an observer's token if the key ID says that it is one.
+
+        Raises:
+            InvalidToken: it is malformed, its signature is wrong, or a claim has a wrong type.
+            ExpiredToken: `exp` has passed, or `nbf` has not come yet.
+            KeysUnavailable: the key set cannot be fetched.
+        """
+        signed = _parse(token)
+        if signed.key_id == OBSERVER:
+            return claims.read_observer(self._verified_for_observer(signed), now)
+        verified = await self._connection.verified(signed, now)
+        return claims.read_connect(verified, now, self._of_connection)
+
+    async def connect(self, token: str, now: float) -> ConnectToken:
+        """Verify a connection token, and not one of an observer.
+
+        Arguments and errors are those of `identify`.
+        """
+        verified = await self._connection.verified(_parse(token), now)
+        return claims.read_connect(verified, now, self._of_connection)
+
+    async def subscribe(self, token: str, now: float) -> SubscribeToken:
+        """Verify a subscription token.
+
+        Arguments and errors are those of `identify`.
+        """
+        verified = await self._subscription.verified(_parse(token), now)
+        return claims.read_subscribe(verified, now, self._of_subscription)
+
+    def close(self) -> None:
+        """Release the threads that fetch keys."""
+        self._connection.close()
+        self._subscription.close()
+
+    def _verified_for_observer(self, signed: _Signed) -> bytes:
+        """Return the claims of a token that an observer key signed."""
+        if signed.algorithm != "HS256":
+            raise InvalidToken("not an observer's token")
+        if not any(key.verifies(signed.message, signed.signature) for key in self._observer_keys):
+            raise InvalidToken("wrong signature")
+        return signed.claims
+
+
+def _expected(options: TokenOptions) -> Expected:
+    return Expected(
+        options.audience,
+        options.audience_regex,
+        options.issuer,
+        options.issuer_regex,
+        options.user_id_claim,
+    )
 
 
 def _parse(token: str) -> _Signed:

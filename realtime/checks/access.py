@@ -33,12 +33,7 @@ def places(config: Config) -> dict[str, ChannelOptions]:
 def ways_in(config: Config) -> list[str]:
     """Return with what clients can connect; empty if none can."""
     ways = {
-        "a token": (
-            config.token_hmac_secret_key
-            or config.token_rsa_public_key
-            or config.token_ecdsa_public_key
-            or config.token_jwks_public_endpoint
-        ),
+        "a token": config.connection_tokens.verifies,
         "the login session": config.session_authentication,
         "proxy_connect_endpoint": config.proxy_connect_endpoint,
         "a connect hook": "connect" in registry.single,

@@ -11,14 +11,17 @@ from django.utils.module_loading import import_string
 from realtime import page_config
 from realtime.auth.issue import unnamed_party
 from realtime.auth.keys import MIN_SECRET_BYTES, InvalidKey, configured_keys, previous_keys
+from realtime.config.options import Config
 from realtime.config.sources import Report
+from realtime.config.token_options import TokenOptions
 
 
 def check_token_keys(report: Report) -> list[CheckMessage]:
     """E010: a token key is not valid."""
     try:
-        configured_keys(report.config)
-        previous_keys(report.config)
+        for options in (report.config.connection_tokens, report.config.subscription_tokens):
+            configured_keys(options)
+            previous_keys(options)
     except InvalidKey as error:
         hint = "A secret can be any text; public keys and certificates must be in PEM form."
         return [checks.Error(f"Option {error}.", hint=hint, id="realtime.E010")]
@@ -26,22 +29,30 @@ def check_token_keys(report: Report) -> list[CheckMessage]:
 
 
 def check_secret_length(report: Report) -> list[CheckMessage]:
-    """W012: `token_hmac_secret_key`, or the key before it, is short."""
+    """W012: an HMAC key of tokens, or the key before it, is short."""
     if settings.DEBUG:
         return []
     hints = {
-        "token_hmac_secret_key": (
+        "hmac_secret_key": (
             "Make a new one with manage.py realtime genconfig, and issue all tokens again."
         ),
-        "token_hmac_previous_secret_key": "Issue all tokens again, and remove it.",
+        "hmac_previous_secret_key": "Issue all tokens again, and remove it.",
     }
     return [
         checks.Warning(
-            f"{name} is shorter than {MIN_SECRET_BYTES} bytes.", hint=hint, id="realtime.W012"
+            f"{options.option(name)} is shorter than {MIN_SECRET_BYTES} bytes.",
+            hint=hint,
+            id="realtime.W012",
         )
+        for options in _kinds(report.config)
         for name, hint in hints.items()
-        if 0 < len(getattr(report.config, name).encode()) < MIN_SECRET_BYTES
+        if 0 < len(getattr(options, name).encode()) < MIN_SECRET_BYTES
     ]
+
+
+def _kinds(config: Config) -> list[TokenOptions]:
+    """Return the options of connection tokens, and those of subscription tokens if they differ."""
+    return list(dict.fromkeys((config.connection_tokens, config.subscription_tokens)))
 
 
 def check_token_keys_of_views(report: Report) -> list[CheckMessage]:
@@ -51,36 +62,41 @@ def check_token_keys_of_views(report: Report) -> list[CheckMessage]:
     E031: the views of `realtime.urls` sign tokens that the service rejects.
     E042: the views of `realtime.urls` do not know the audience or the issuer to name in tokens.
     """
-    config = report.config
     if page_config.find_view("refresh") is None:
         return []
-    if not config.token_hmac_secret_key:
-        return [
-            checks.Error(
-                "realtime.urls is included, but there is no key to sign tokens with.",
-                hint="Set token_hmac_secret_key; manage.py realtime genconfig makes one.",
-                id="realtime.E030",
+    messages: list[CheckMessage] = []
+    for options in _kinds(report.config):
+        party = unnamed_party(options)
+        if not options.hmac_secret_key:
+            name = options.option("hmac_secret_key")
+            messages.append(
+                checks.Error(
+                    "realtime.urls is included, but there is no key to sign tokens with.",
+                    hint=f"Set {name}; manage.py realtime genconfig makes one.",
+                    id="realtime.E030",
+                )
             )
-        ]
-    if config.token_jwks_public_endpoint:
-        return [
-            checks.Error(
-                "realtime.urls is included, but the service rejects the tokens that it signs:"
-                " with token_jwks_public_endpoint, only keys of that key set are accepted.",
-                hint="Remove realtime.urls, or token_jwks_public_endpoint.",
-                id="realtime.E031",
+        elif options.jwks_public_endpoint:
+            name = options.option("jwks_public_endpoint")
+            messages.append(
+                checks.Error(
+                    "realtime.urls is included, but the service rejects the tokens that it signs:"
+                    f" with {name}, only keys of that key set are accepted.",
+                    hint=f"Remove realtime.urls, or {name}.",
+                    id="realtime.E031",
+                )
             )
-        ]
-    if party := unnamed_party(config):
-        return [
-            checks.Error(
-                f"realtime.urls is included, but the tokens that it signs name no {party} that"
-                f" token_{party}_regex matches.",
-                hint=f"Set token_{party} to a value that matches, too, or remove realtime.urls.",
-                id="realtime.E042",
+        elif party:
+            name = options.option(party)
+            messages.append(
+                checks.Error(
+                    f"realtime.urls is included, but the tokens that it signs name no {party} that"
+                    f" {name}_regex matches.",
+                    hint=f"Set {name} to a value that matches, too, or remove realtime.urls.",
+                    id="realtime.E042",
+                )
             )
-        ]
-    return []
+    return messages
 
 
 def check_login_of_views(report: Report) -> list[CheckMessage]:

@@ -186,7 +186,7 @@ class Client:
 
     def caller(self) -> Caller:
         """Describe the client for hooks."""
-        return Caller(self.id, self.session.user, self.handshake)
+        return Caller(self.id, self.session.user, self.handshake, self.session.meta)
 
     def emit(self, kind: str, **details: Any) -> None:
         """Emit a signal about this client, unless it is an observer."""

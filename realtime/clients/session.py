@@ -127,6 +127,7 @@ class Session:
         "conn_info",
         "expiry_deadline",
         "handling",
+        "meta",
         "owes_pong",
         "pending",
         "rules",
@@ -146,6 +147,8 @@ class Session:
         self.state = State.NEW
         self.user: UserID = ""
         self.conn_info: Payload | None = None
+        self.meta: Payload | None = None
+        """What hooks and proxies learn of the connection, and no client."""
         self.expiry_deadline: float | None = None
         """Monotonic seconds; None: the connection does not expire."""
         self.server_side_refresh = False

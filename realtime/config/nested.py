@@ -69,6 +69,9 @@ def translate(content: Mapping[str, Any]) -> Translation:
     channel = channel if isinstance(channel, Mapping) else {}
     _translate_channels(channel, translation)
     _translate_proxies(content, translation)
+    if _at(content, "client.subscription_token.enabled") is not True:
+        for name in [name for name in translation.options if name.startswith(_SUBSCRIPTION_TOKEN)]:
+            del translation.options[name]  # there, the switch decides
     translation.options.setdefault("allowed_origins", [])
     return translation
 
@@ -207,6 +210,8 @@ def _channel_options(
         options["allow_subscribe_for_anonymous"] = True
     return options
 
+
+_SUBSCRIPTION_TOKEN = "subscription_token_"
 
 # proxies
 

@@ -20,6 +20,7 @@ SECTIONS = frozenset(
 _TOKEN = """
     hmac_secret_key hmac_previous_secret_key hmac_previous_secret_key_valid_until rsa_public_key
     ecdsa_public_key jwks_public_endpoint audience audience_regex issuer issuer_regex
+    user_id_claim
 """.split()  # noqa: SIM905 - read as words
 _CLIENT = """
     channel_limit user_connection_limit queue_max_size expired_close_delay expired_sub_close_delay
@@ -31,6 +32,9 @@ _TRANSPORTS = ("http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocke
 
 OPTIONS: Mapping[str, str] = {
     **{f"client.token.{name}": f"token_{name}" for name in _TOKEN},
+    **{f"client.subscription_token.{name}": f"subscription_token_{name}" for name in _TOKEN},
+    "client.subscription_token.enabled": "separate_subscription_token_config",
+    "client.disallow_anonymous_connection_tokens": "disallow_anonymous_connection_tokens",
     **{f"client.{name}": f"client_{name}" for name in _CLIENT},
     **{f"channel.{name}": f"channel_{name}" for name in _CHANNEL},
     **{f"{name}.enabled": name for name in _TRANSPORTS},
@@ -49,6 +53,7 @@ OPTIONS: Mapping[str, str] = {
     "http_api.key": "api_key",
     "http_api.insecure": "api_insecure",
     "http_api.disabled": "api_disable",
+    "http_api.error_mode": "api_error_mode",
     "admin.enabled": "admin",
     "admin.password": "admin_password",
     "admin.secret": "admin_secret",
@@ -94,7 +99,6 @@ UNUSED: Mapping[str, str] = {
     "log": "Django's LOGGING decides",
     "http_api.handler_prefix": "Django's URLconf decides paths",
     "http_api.external": "the reverse proxy decides who reaches it",
-    "http_api.error_mode": NOT_OFFERED,
     "admin": "the site's URLconf and the reverse proxy decide",
     "client.concurrency": "commands of one connection always run in order",
     "client.connect_include_server_time": "the time is not sent",
@@ -119,10 +123,7 @@ UNSUPPORTED: Mapping[str, str] = {
     "broker": "the engine is the broker",
     "presence_manager": "the engine keeps presence",
     "proxies": "there is one endpoint for each kind of event",
-    "client.subscription_token": "the keys of client.token verify subscription tokens, too",
-    "client.token.user_id_claim": "the claim is always sub",
     "client.user_id_http_header": "use the connect hook",
-    "client.disallow_anonymous_connection_tokens": "do not sign such tokens",
     "client.connection_limit": "the reverse proxy can limit connections",
     "client.connection_rate_limit": "the reverse proxy can limit connections",
     "client.proxy": "a proxy has an endpoint, a timeout and http_headers",
@@ -137,7 +138,7 @@ UNSUPPORTED: Mapping[str, str] = {
 }
 """Path, or the beginning of paths, in the file → the reason. A mistake unless it is off."""
 
-SWITCHED = ("broker", "presence_manager", "client.subscription_token", "engine.redis.sentinel_tls")
+SWITCHED = ("broker", "presence_manager", "engine.redis.sentinel_tls")
 """Sections of those that are off unless `enabled` is on, whatever else they hold."""
 
 CHANNEL_OPTIONS = frozenset(

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from realtime.config.channel_options import CHANNEL_OPTION_FIELDS, ChannelOptions
 from realtime.config.fields import as_comma_list, as_text, option, seconds
 from realtime.config.names import option_of
+from realtime.config.token_options import TokenOptions
 
 __all__ = [
     "CHANNEL_OPTION_FIELDS",
@@ -149,7 +150,48 @@ class Config:
     token_issuer_regex: str = option(
         "", "Regular expression that the issuer of a token must match; empty: anything."
     )
+    token_user_id_claim: str = option("", "Claim that holds the user ID; empty: sub.")
+    disallow_anonymous_connection_tokens: bool = option(
+        False, "Refuse connection tokens without a user ID."
+    )
+    separate_subscription_token_config: bool = option(
+        False,
+        "Subscription tokens have the options subscription_token_.. alone. So it is, too, where"
+        " one of these keys is set.",
+    )
+    subscription_token_hmac_secret_key: str = option(
+        "", "Verifies HS256/384/512 tokens.", secret=True
+    )
+    subscription_token_hmac_previous_secret_key: str = option(
+        "", "Verifies these tokens, too, while their key changes.", secret=True
+    )
+    subscription_token_hmac_previous_secret_key_valid_until: int = option(
+        0, "Unix time at which that key stops to be valid; 0: never."
+    )
+    subscription_token_rsa_public_key: str = option("", "PEM; verifies RS256/384/512 tokens.")
+    subscription_token_ecdsa_public_key: str = option("", "PEM; verifies ES256/384/512 tokens.")
+    subscription_token_jwks_public_endpoint: str = option(
+        "", "URL of a JSON Web Key Set; when set, only its keys are accepted."
+    )
+    subscription_token_audience: str = option(
+        "", "What such a token must name in aud; empty: anything."
+    )
+    subscription_token_audience_regex: str = option(
+        "", "Regular expression that one of its audiences must match; empty: anything."
+    )
+    subscription_token_issuer: str = option(
+        "", "What such a token must name in iss; empty: anything."
+    )
+    subscription_token_issuer_regex: str = option(
+        "", "Regular expression that its issuer must match; empty: anything."
+    )
+    subscription_token_user_id_claim: str = option("", "Claim that holds the user ID; empty: sub.")
     api_key: str = option("", "Protects the server API.", secret=True)
+    api_error_mode: str = option(
+        "",
+        "transport: POST /api/<method> tells errors by the HTTP status; empty: with status 200.",
+        choices=("", "transport"),
+    )
     api_insecure: bool = option(False, "The server API needs no key.")
     admin: bool = option(False, "Serve the standalone panel, /admin/auth and /admin/api.")
     admin_password: str = option("", "The password that all operators share.", secret=True)
@@ -238,6 +280,10 @@ class Config:
     proxy_publish_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
     proxy_rpc_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
 
+    proxy_include_connection_meta: bool = option(
+        False, "Send these URLs the meta of a connection, from its token or the connect endpoint."
+    )
+
     # transports and process
     allowed_origins: tuple[str, ...] | None = option(
         None, "Patterns of accepted Origin headers; not set: any; empty: none."
@@ -287,6 +333,22 @@ class Config:
         if not name:
             return self.channel
         return self.namespaces.get(name)
+
+    @property
+    def connection_tokens(self) -> TokenOptions:
+        """The options of connection tokens."""
+        return self._tokens("token")
+
+    @property
+    def subscription_tokens(self) -> TokenOptions:
+        """The options of subscription tokens."""
+        own = self._tokens("subscription_token")
+        separate = self.separate_subscription_token_config or own.verifies
+        return own if separate else self.connection_tokens
+
+    def _tokens(self, prefix: str) -> TokenOptions:
+        names = TokenOptions._fields[1:]
+        return TokenOptions(prefix, *(getattr(self, f"{prefix}_{name}") for name in names))
 
     def proxy_endpoint(self, kind: str) -> str:
         """Return the URL of a kind of `PROXIES`; "" if there is none."""

@@ -90,12 +90,14 @@ def _add_gentoken(parser: CommandParser) -> None:
 
 def _gentoken(options: Options) -> Answer:
     config = sources.current()
-    if not config.token_hmac_secret_key:
+    user, client = options["user"], options["client"]
+    of_subscription = client is not None or options["subscription"]
+    kind = config.subscription_tokens if of_subscription else config.connection_tokens
+    if not kind.hmac_secret_key:
         raise CommandError(
-            "token_hmac_secret_key, with which tokens are signed, is not set."
+            f"{kind.option('hmac_secret_key')}, with which tokens are signed, is not set."
             " Make one: manage.py realtime genconfig"
         )
-    user, client = options["user"], options["client"]
     channels: list[str] = options["channel"]
     ttl: int | None = options["ttl"]
     info = _read_info(options["info"])
@@ -149,7 +151,7 @@ def _checktoken(options: Options) -> Answer:
         raise CommandError(
             "The token cannot be checked: token_jwks_public_endpoint cannot be fetched."
         ) from None
-    value = {"valid": True, **_described(verified), "algorithm": _algorithm(token)}
+    value = {"valid": True, **_described(verified, token), "algorithm": _algorithm(token)}
     return Answer(_text(value), value)
 
 
@@ -163,12 +165,16 @@ async def _verify(config: Config, token: str) -> ConnectToken | SubscribeToken:
     """
     verifier = Verifier(config)
     try:
-        claims = _claims(token)
-        if "client" in claims or "channel" in claims:
+        if _is_subscription_token(token):
             return await verifier.subscribe(token, time.time())
         return await verifier.connect(token, time.time())
     finally:
         verifier.close()
+
+
+def _is_subscription_token(token: str) -> bool:
+    claims = _claims(token)
+    return "client" in claims or "channel" in claims
 
 
 def _claims(token: str) -> dict[str, Any]:
@@ -187,24 +193,28 @@ def _algorithm(token: str) -> str:
         return ""
 
 
-def _described(token: ConnectToken | SubscribeToken) -> dict[str, object]:
-    info = None if token.info is None else msgspec.Raw(token.info.json)
-    if isinstance(token, ConnectToken):
+def _described(verified: ConnectToken | SubscribeToken, token: str) -> dict[str, object]:
+    """Return what a valid token says. Times are when it expires, and what it opens."""
+    info = None if verified.info is None else msgspec.Raw(verified.info.json)
+    exp = _claims(token).get("exp")
+    expires_at = None if exp is None else float(exp)
+    if isinstance(verified, ConnectToken):
         return {
             "kind": "connection",
-            "user": token.user,
+            "user": verified.user,
             "info": info,
-            "channels": token.channels,
-            "expires_at": token.expires_at,
+            "channels": verified.channels,
+            "expires_at": expires_at,
+            "connection_expires_at": verified.expires_at,
         }
     return {
         "kind": "subscription",
-        **({} if token.user is None else {"user": token.user}),
-        **({"client": token.client} if token.client else {}),
-        "channel": token.channel,
+        **({} if verified.user is None else {"user": verified.user}),
+        **({"client": verified.client} if verified.client else {}),
+        "channel": verified.channel,
         "info": info,
-        "expires_at": token.token_expires_at,
-        "subscription_expires_at": token.expires_at,
+        "expires_at": expires_at,
+        "subscription_expires_at": verified.expires_at,
     }
 
 
@@ -223,7 +233,9 @@ def _dated(claims: Mapping[str, Any]) -> dict[str, object]:
 def _why(config: Config, token: str, reason: str) -> str:
     if reason != "no key for this algorithm":
         return WHY.get(reason, "")
-    known = ", ".join(sorted(configured_keys(config))) or "none"
+    of_subscription = _is_subscription_token(token)
+    options = config.subscription_tokens if of_subscription else config.connection_tokens
+    known = ", ".join(sorted(configured_keys(options))) or "none"
     algorithm = escape_for_terminal(_algorithm(token)) or "none"
     return f"It names {algorithm}; the configured keys are for: {known}."
 
@@ -251,8 +263,13 @@ def _text(known: Mapping[str, object]) -> str:
     for name, label in (("not_before", "not before"), ("expires_at", "expires")):
         if isinstance(moment := known.get(name), float):
             lines.append(f"{label + ':':<12}{_moment(moment)}")
-    if known.get("valid") and known["expires_at"] is None:
-        lines.append(f"{'expires:':<12}{NEVER}")
+    if known.get("valid"):
+        if known["expires_at"] is None:
+            lines.append(f"{'expires:':<12}{NEVER}")
+        until = known[f"{known['kind']}_expires_at"]
+        if until != known["expires_at"]:
+            moment_of_end = _moment(until) if isinstance(until, float) else NEVER
+            lines.append(f"the {known['kind']} expires: {moment_of_end}")
     return "\n".join(lines)
 
 

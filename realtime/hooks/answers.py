@@ -43,6 +43,8 @@ class Connected:
     """Seconds until the connection expires or the refresh hook is called; None: never."""
     data: Any = None
     """JSON-serialisable data for the client, in the reply to connect."""
+    meta: Any = None
+    """JSON-serialisable value that later hooks and proxies can read, and no client."""
 
     def identity(self) -> Identity:
         """Return it as commands use it. Reads the database if `channels` is a query.
@@ -56,6 +58,7 @@ class Connected:
             channels=tuple(channel_rules.names(self.channels)),
             expires_at=None if self.ttl is None else time.time() + _seconds(self.ttl),
             data=optional(self.data),
+            meta=optional(self.meta),
         )
 
 

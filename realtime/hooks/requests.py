@@ -1,6 +1,6 @@
 """Arguments of hooks.
 
-Only `user` and `client`, and the Django user, are verified; everything else is client input.
+Only `user`, `client`, `meta` and the Django user are verified; everything else is client input.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from asgiref.sync import sync_to_async
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.http import parse_cookie
 from django.utils.functional import SimpleLazyObject
 
 from realtime.node.hooks import Handshake
+from realtime.payload import Payload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,16 @@ class Request:
     user: str
     """User ID; "" for anonymous clients, and before a client is identified."""
     handshake: Handshake
+    encoded_meta: Payload | None = field(default=None, repr=False)
     _django_user: Any = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def meta(self) -> Any:
+        """The claim `meta` of the connection token, or what the connect hook gave; else None.
+
+        It is verified, and no client sees it.
+        """
+        return None if self.encoded_meta is None else msgspec.json.decode(self.encoded_meta.json)
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -225,7 +225,12 @@ class SiteHooks:
 
 
 def _of(caller: Caller) -> dict[str, Any]:
-    return {"client": caller.client, "user": caller.user, "handshake": caller.handshake}
+    return {
+        "client": caller.client,
+        "user": caller.user,
+        "handshake": caller.handshake,
+        "encoded_meta": caller.meta,
+    }
 
 
 def _decoded(data: bytes) -> Any:

@@ -80,6 +80,8 @@ class Caller(Struct, frozen=True, gc=False):
     client: ClientID
     user: UserID
     handshake: Handshake
+    meta: Payload | None = None
+    """What the token of the connection, or the site, says to hooks and proxies alone."""
 
 
 class Identity(Struct, frozen=True, gc=False):
@@ -99,6 +101,8 @@ class Identity(Struct, frozen=True, gc=False):
     """False for an observer, who watches the channels and does nothing else."""
     subs: Mapping[ChannelName, TokenSubscription] = {}
     """Channel → what a token says about the server-side subscription, if it says anything."""
+    meta: Payload | None = None
+    """For hooks and proxies, and no client."""
 
 
 class Refresh(Struct, frozen=True, gc=False):

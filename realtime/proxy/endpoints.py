@@ -98,6 +98,7 @@ class Endpoints:
         self._endpoints = {
             kind: _Endpoint(kind, config) for kind in PROXIES if config.proxy_endpoint(kind)
         }
+        self._includes_meta = config.proxy_include_connection_meta
         self._client: ProxyClient | None = None
         if self._endpoints:
             # importing httpx takes a fifth of a second, which most sites need not spend
@@ -131,6 +132,7 @@ class Endpoints:
                 channels=tuple(result.channels or ()),
                 expires_at=result.expire_at or None,
                 data=responses.data_for_client(result, caller.handshake),
+                meta=responses.meta(result),
             )
 
         return await self._call("connect", caller, fields, responses.connect, identity)
@@ -205,12 +207,14 @@ class Endpoints:
         """
         endpoint = self._endpoints[kind]
         handshake = caller.handshake
-        common = {
+        common: dict[str, object] = {
             "client": caller.client,
             "transport": handshake.transport,
             "protocol": handshake.protocol,
             "encoding": handshake.encoding,
         }
+        if self._includes_meta and caller.meta is not None:
+            fields["meta"] = Raw(caller.meta.json)
         assert self._client is not None
         try:
             async with asyncio.timeout(endpoint.timeout), endpoint.slots:

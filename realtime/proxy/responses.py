@@ -47,6 +47,7 @@ class _Response(Struct, forbid_unknown_fields=True):
 class _Error(Struct, forbid_unknown_fields=True):
     code: UInt32 | None = None
     message: str | None = None
+    temporary: bool | None = None
 
 
 class _Disconnect(Struct, forbid_unknown_fields=True):
@@ -65,6 +66,7 @@ class ConnectResult(Struct, forbid_unknown_fields=True):
     data: Raw = ABSENT
     b64data: str | None = None
     channels: list[str] | None = None
+    meta: Raw = ABSENT
 
 
 class RefreshResult(Struct, forbid_unknown_fields=True):
@@ -123,7 +125,7 @@ def read(body: bytes, decode_result: ObjectDecoder[R], *, refusals: bool = True)
     if disconnect is not None:
         raise _to_disconnect(disconnect)
     if error is not None:
-        raise Error.received(error.code or 0, error.message or "")
+        raise Error.received(error.code or 0, error.message or "", error.temporary or False)
     return result
 
 
@@ -177,6 +179,15 @@ def data_for_client(result: ConnectResult | DataResult, by: Handshake) -> Payloa
     if raw and by.encoding == "binary" and by.protocol == "protobuf":
         return Payload(raw, raw)  # any bytes: they become part of no JSON
     return _checked(raw)
+
+
+def meta(result: ConnectResult) -> Payload | None:
+    """Return what the endpoint says to hooks and proxies about a connection; None for nothing.
+
+    Raises:
+        ProxyError: it is not JSON.
+    """
+    return None if bytes(result.meta) == b"null" else _checked(bytes(result.meta))
 
 
 def replacement(result: DataResult) -> Payload | None:

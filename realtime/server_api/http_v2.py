@@ -89,7 +89,7 @@ async def handle(member: Member, name: str, head: Head, body: bytes) -> Response
     except Malformed:
         return BAD_REQUEST
     except Error as error:
-        if head.error_mode == "transport":
+        if "transport" in (head.error_mode, member.config.api_error_mode):
             return Response(STATUSES.get(error.code, 503), encode_error(error), JSON)
         return Response(200, b'{"error":%b}' % encode_error(error), JSON)
     return Response(200, b'{"result":%b}' % result, JSON)

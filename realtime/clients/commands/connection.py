@@ -28,6 +28,7 @@ from realtime.errors import (
     DisconnectConnectionLimit,
     DisconnectExpired,
     DisconnectInvalidToken,
+    DisconnectPermissionDenied,
     Error,
     Expired,
     NamespaceNotFound,
@@ -261,6 +262,7 @@ def open_session(client: Client, identity: Identity) -> None:
         visible=identity.visible,
         channels=identity.channels,
     )
+    client.session.meta = identity.meta
     if identity.visible:
         client.node.hub.add(client)
     client.emit("connected")
@@ -315,6 +317,8 @@ async def refresh(client: Client, command: Command) -> None:
     if other_channels is not None and not session.has_channels(identity.channels):
         raise other_channels
     client.extend(client.expiry_deadline(identity.expires_at), identity.info)
+    if identity.meta is not None:
+        session.meta = identity.meta
     client.reply(
         command,
         RefreshResult(
@@ -333,6 +337,7 @@ async def _verified(
 
     Raises:
         DisconnectInvalidToken: the token is malformed, or its signature is wrong.
+        DisconnectPermissionDenied: it names no user, and such tokens are not allowed.
         when_expired: the token is expired, or not valid yet.
     """
     try:
@@ -346,8 +351,16 @@ async def _verified(
         return Identity(
             "", channels=verified.channels, expires_at=verified.expires_at, visible=False
         )
+    if not verified.user and client.node.config.disallow_anonymous_connection_tokens:
+        client.log_refused("connection token", InvalidToken("names no user"))
+        raise DisconnectPermissionDenied
     return Identity(
-        verified.user, verified.info, verified.channels, verified.expires_at, subs=verified.subs
+        verified.user,
+        verified.info,
+        verified.channels,
+        verified.expires_at,
+        subs=verified.subs,
+        meta=verified.meta,
     )
 
 

@@ -136,7 +136,9 @@ def connect(service: Service) -> Finding:
     """Check that a client with a token made here can connect, and how fast."""
     if not service.signs_tokens:
         why = "the service uses no token_hmac_secret_key"
-        if service.config.token_hmac_secret_key and (party := unnamed_party(service.config)):
+        if service.config.token_hmac_secret_key and (
+            party := unnamed_party(service.config.connection_tokens)
+        ):
             why = f"token_{party} does not say whom to name in it"
         return skip(f"no token can be made here: {why}")
     result = service.connected

@@ -81,7 +81,7 @@ class Service:
         return (
             bool(config.token_hmac_secret_key)
             and not config.token_jwks_public_endpoint
-            and not issue.unnamed_party(config)
+            and not issue.unnamed_party(config.connection_tokens)
         )
 
     @cached_property

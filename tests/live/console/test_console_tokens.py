@@ -160,6 +160,7 @@ def test_valid_connection_token_is_told_with_who_and_until_when() -> None:
         "info": {"name": "Ann"},
         "channels": ["news"],
         "expires_at": expires_at,
+        "connection_expires_at": expires_at,
         "algorithm": "HS256",
     }
 
@@ -189,6 +190,28 @@ def test_people_are_told_the_same() -> None:
     assert [line.split() for line in lines[1:3]] == [["user:", "17"], ["channels:", "news"]]
     assert lines[3].startswith("expires: ")
     assert lines[3].endswith("(in 2 days)")
+
+
+@pytest.mark.parametrize(
+    ("claims", "end"),
+    [
+        ({"sub": "17"}, "the connection expires: "),
+        ({"sub": "17", "channel": "$a"}, "the subscription expires: "),
+    ],
+    ids=["connection", "subscription"],
+)
+def test_expiry_of_a_token_is_not_that_of_what_it_opens(claims: dict[str, Any], end: str) -> None:
+    now = int(time.time())
+    token = signed(**claims, exp=now + 3630, expire_at=now + 2 * 86400 + 60)
+    for_ever = signed(**claims, exp=now + 3630, expire_at=0)
+
+    lines = call("checktoken", token).splitlines()
+
+    assert lines[-2].startswith("expires: ")
+    assert lines[-2].endswith("(in 1 hour)")
+    assert lines[-1].startswith(end)
+    assert lines[-1].endswith("(in 2 days)")
+    assert call("checktoken", for_ever).splitlines()[-1] == f"{end}never"
 
 
 def test_user_cannot_steer_the_terminal() -> None:

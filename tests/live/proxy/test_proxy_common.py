@@ -8,6 +8,7 @@ import socket
 
 import pytest
 
+from tests.conftest import connection_token
 from tests.live.configurations import Connect, Serve
 from tests.live.proxy.application import (
     ASKING,
@@ -120,6 +121,19 @@ async def test_headers_of_the_handshake_are_passed_on(
         name: [value] for name, value in FORWARDED.items()
     }
     assert "X-Other" not in received
+
+
+@pytest.mark.parametrize("included", [True, False])
+async def test_meta_of_the_token_is_sent_where_the_option_says_so(
+    serve: Serve, connect: Connect, application: Application, unique: str, included: bool
+) -> None:
+    token = connection_token(unique, meta={"plan": "gold"})
+    server = serve(**proxied(application), proxy_include_connection_meta=included)
+
+    await ask(await connect(server, token=token), "rpc", unique)
+
+    sent = json.loads(application.only_request().body)
+    assert sent.get("meta") == ({"plan": "gold"} if included else None)
 
 
 async def test_endpoint_with_headers_of_its_own_gets_no_others(

@@ -107,9 +107,13 @@ async def test_channels_do_not_count_beside_subs() -> None:
     assert (await connect({"subs": {"b": {}}, "channels": ["a"]})).channels == ("b",)
 
 
-@pytest.mark.parametrize("meta", [{"a": 1}, 5, None, "text"])
-async def test_meta_is_not_looked_at(meta: object) -> None:
-    assert await connect({"meta": meta}) == ConnectToken("")
+@pytest.mark.parametrize(
+    ("meta", "expected"), [({"a": 1}, b'{"a":1}'), (5, b"5"), (None, None), ("text", b'"text"')]
+)
+async def test_meta_is_any_json(meta: object, expected: bytes | None) -> None:
+    found = (await connect({"meta": meta})).meta
+
+    assert (None if found is None else found.json) == expected
 
 
 @pytest.mark.parametrize(

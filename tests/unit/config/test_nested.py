@@ -15,26 +15,9 @@ from realtime.config.fields import kind_of
 from realtime.config.nested import is_nested, translate
 from realtime.config.nested_names import CHANNEL_OPTIONS, OPTIONS
 from realtime.config.options import CONFIG_FIELDS, find_option
-from realtime.config.reader import load, read
+from realtime.config.reader import load
 from realtime.errors import PermissionDenied
-
-CLIENT = {"allowed_origins": ["https://example.org"]}
-
-
-def tree(path: str, value: object) -> dict[str, Any]:
-    """A file with one option."""
-    for key in reversed(path.split(".")):
-        value = {key: value}
-    assert isinstance(value, dict)
-    return value
-
-
-def namespace(**options: object) -> dict[str, Any]:
-    return {"channel": {"namespaces": [{"name": "chat", **options}]}}
-
-
-def rules(content: dict[str, Any]) -> list[str]:
-    return [problem.rule for problem in translate(content).problems]
+from tests.unit.config.nested_files import CLIENT, namespace, tree
 
 
 @pytest.mark.parametrize(
@@ -57,6 +40,8 @@ def test_file_with_sections_has_nested_names(content: dict[str, Any], expected: 
 def test_path_stands_for_an_option(path: str, option: str) -> None:
     assert find_option(option) is not None
     if path.endswith((".connect.endpoint", ".refresh.endpoint", "rpc.proxy.endpoint")):
+        return  # only with their switch
+    if path.startswith("client.subscription_token."):
         return  # only with their switch
     field = CONFIG_FIELDS[option]
     value: object = {"bool": True, "int": 7, "float": 7.5, "list": ["a"]}.get(
@@ -154,6 +139,20 @@ def test_without_origins_no_page_may_connect() -> None:
     assert translate({"client": CLIENT}).options["allowed_origins"] == ["https://example.org"]
 
 
+@pytest.mark.parametrize("switch", [{}, {"enabled": False}, {"enabled": True}], ids=str)
+def test_switch_decides_about_keys_of_subscription_tokens(switch: dict[str, bool]) -> None:
+    content = {"client": {"subscription_token": {"hmac_secret_key": "s", **switch}}}
+
+    translation = translate(content)
+
+    assert translation.problems == []
+    options = load(translation.options).subscription_tokens
+    on = switch.get("enabled", False)
+    assert (options.prefix, options.hmac_secret_key) == (
+        ("subscription_token", "s") if on else ("token", "")
+    )
+
+
 # proxies
 
 
@@ -211,174 +210,6 @@ def test_each_proxy_has_its_own_headers_and_no_others() -> None:
 )
 def test_addresses_are_urls(address: object, url: str) -> None:
     assert translate(tree("engine.redis.address", address)).options["redis_url"] == url
-
-
-# mistakes, and what has no effect
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        tree("client.disallow_anonymous_connection_tokens", True),
-        tree("client.subscription_token.enabled", True),
-        tree("client.token.user_id_claim", "id"),
-        tree("client.user_id_http_header", "X-User"),
-        tree("client.connection_limit", 5),
-        tree("client.proxy.connect.include_connection_meta", True),
-        tree("channel.proxy.sub_refresh.endpoint", "http://a"),
-        tree("broker.enabled", True),
-        tree("engine.redis.user", "someone"),
-        tree("engine.redis.cluster_address", ["a:6379"]),
-        tree("engine.redis.sentinel_user", "someone"),
-        tree("engine.redis.sentinel_tls.enabled", True),
-        tree("http_server.internal_port", 9000),
-        tree("http_server.internal_address", "127.0.0.1"),
-        {"client": {}, "proxies": [{"name": "a"}]},
-        {"client": {}, "rpc": {"namespaces": [{"name": "a"}]}},
-        namespace(subscribe_proxy_name="other"),
-        namespace(sub_refresh_proxy_enabled=True),
-        namespace(subscribe_stream_proxy_enabled=True),
-        namespace(subscription_type="map"),
-        namespace(sub_refresh_proxy_name="other"),
-    ],
-    ids=json.dumps,
-)
-def test_what_is_not_supported_is_a_mistake(content: dict[str, Any]) -> None:
-    assert rules(content) == ["unsupported"]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        tree("client.disallow_anonymous_connection_tokens", False),
-        {"client": {"subscription_token": {"enabled": False, "hmac_secret_key": "s"}}},
-        {"broker": {"type": "nats"}},
-        tree("engine.redis.sentinel_tls.root_ca_pem", "x"),
-        {"client": {}, "proxies": []},
-        namespace(subscribe_proxy_name="default"),
-        namespace(subscription_type="stream"),
-        namespace(map={}),
-    ],
-    ids=json.dumps,
-)
-def test_what_is_not_supported_may_be_off(content: dict[str, Any]) -> None:
-    assert rules(content) == []
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        tree("http_server.port", 9000),
-        tree("http_server.tls.enabled", True),
-        tree("log.level", "debug"),
-        tree("client.concurrency", 8),
-        tree("websocket.compression", True),
-        tree("channel.history_meta_ttl", "720h"),
-        tree("engine.redis.idle_timeout", "1s"),
-        tree("http_stream.handler_prefix", "/x"),
-        {"client": {}, "consumers": [{"name": "a"}]},
-        namespace(delta_publish=True),
-    ],
-    ids=json.dumps,
-)
-def test_what_has_no_effect_is_reported(content: dict[str, Any]) -> None:
-    translation = translate(content)
-
-    assert translation.problems == []
-    assert "unused" in {each.kind for each in translation.file_options}
-
-
-@pytest.mark.parametrize(
-    ("content", "hint"),
-    [
-        (tree("client.token.hmac_secret", "s"), "client.token.hmac_secret_key"),
-        (tree("client.token", 5), ""),
-        (tree("chanel.namespaces", []) | {"client": {}}, ""),
-        (namespace(allow_publish_for_clients=True), "allow_publish_for_client?"),
-        (namespace(publish=True), ""),
-    ],
-    ids=str,
-)
-def test_unknown_option_is_a_mistake(content: dict[str, Any], hint: str) -> None:
-    [problem] = translate(content).problems
-
-    assert problem.rule == "unknown"
-    assert hint in problem.hint
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        tree("channel.namespaces", {}),
-        tree("channel.namespaces", [5]),
-        tree("channel.without_namespace", []),
-    ],
-    ids=str,
-)
-def test_channels_of_another_shape_are_a_mistake(content: dict[str, Any]) -> None:
-    assert rules(content) == ["type"]
-
-
-def test_options_of_this_service_may_stand_beside_the_sections() -> None:
-    content = {"client": {}, "session_authentication": True}
-
-    assert translate(content).options["session_authentication"] is True
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        {"client": CLIENT, "allowed_origins": ["*"]},
-        {"allowed_origins": ["*"], "client": CLIENT},
-        {"client": {"token": {"hmac_secret_key": "a"}}, "secret": "b"},
-        {"websocket": {"disabled": True}, "websocket_disable": False},
-        {
-            "client": {"allow_anonymous_connect_without_token": False},
-            "allow_anonymous_connect_without_token": True,
-        },
-    ],
-    ids=json.dumps,
-)
-def test_one_option_under_two_names_is_a_mistake(content: dict[str, Any]) -> None:
-    assert rules(content) == ["source"]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        tree("client.proxy.connect.enabled", "false"),
-        tree("client.proxy.connect.http_headers", "Cookie"),
-        tree("rpc.proxy.http_headers", ["Cookie", {}]),
-    ],
-    ids=json.dumps,
-)
-def test_proxy_of_another_shape_is_a_mistake(content: dict[str, Any]) -> None:
-    assert rules(content) == ["type"]
-
-
-@pytest.mark.parametrize("address", [None, 5, {"a": 1}, ["a", 5]], ids=str)
-def test_address_of_another_shape_is_a_mistake(address: object) -> None:
-    _, problems = read(translate(tree("engine.redis.address", address)).options)
-
-    assert [problem.rule for problem in problems] == ["type"]
-
-
-def test_own_name_of_an_endpoint_needs_no_switch() -> None:
-    content = {"client": {}, "proxy_connect_endpoint": "http://a"}
-
-    assert translate(content).options["proxy_connect_endpoint"] == "http://a"
-
-
-def test_secrets_are_in_no_report() -> None:
-    secret = "do-not-show-me"
-    token = {"hmac_secret_key": [secret], "unknown": secret, "user_id_claim": secret}
-    content = {"client": {"token": token}}
-
-    translation = translate(content)
-
-    assert len(translation.problems) == 2
-    assert secret not in str(translation.problems)
-    assert secret not in str(translation.file_options)
 
 
 # as a source
