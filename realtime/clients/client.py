@@ -301,12 +301,14 @@ class Client:
             self.node.pings.remove(self, self._slot)
             self._slot = None
         if disconnect is not None:
+            code, reason = self.codec.closing(disconnect)
             logger.info(
-                "Disconnecting client %s of user %r at %s: %s",
+                "Disconnecting client %s of user %r at %s: %d: %s",
                 self.id,
                 self.session.user,
                 self.handshake.address or "an unknown address",
-                disconnect,
+                code,
+                disconnect.reason if reason == disconnect.advice else reason,
             )
         self.node.spawn(self._close(disconnect))
 

@@ -8,18 +8,24 @@ from collections.abc import Callable
 
 import pytest
 
+from realtime.protocol.v2 import client_pb2
+from tests.conftest import connection_token
 from tests.live.clusters import KINDS, OwnRedis, TwoNodes
+from tests.live.raw_http import open_exchange
 from tests.live.streaming.client import (
+    BINARY_BODY,
     EMULATION,
     HTTP_STREAM,
     JSON_BODY,
     SSE,
     STREAMS,
+    BinaryStream,
     ask,
     connect_command,
     frame_of,
     streaming,
 )
+from tests.protocol_client import delimit
 from tests.server import Server
 
 Cluster = Callable[..., list[Server]]
@@ -54,6 +60,40 @@ async def test_any_node_takes_requests_beside_a_stream(
     assert "é\u2028" in [
         message["push"]["pub"]["data"] for message in messages if "push" in message
     ]
+
+
+async def test_any_node_takes_binary_requests_beside_a_binary_stream(
+    nodes: TwoNodes, unique: str
+) -> None:
+    one, other = nodes
+    channel = f"open:{unique}"
+    token = client_pb2.ConnectRequest(token=connection_token("17")).SerializeToString()
+    subscribe = client_pb2.SubscribeRequest(channel=channel).SerializeToString()
+    publish = client_pb2.PublishRequest(channel=channel, data=b'"\xc3\xa9"').SerializeToString()
+    frame = delimit(client_pb2.Command(id=1, connect=token))
+    exchange = await open_exchange(one, "POST", HTTP_STREAM, frame, BINARY_BODY)
+    try:
+        await exchange.begin()
+        stream = BinaryStream(exchange)
+        connected = (await stream.reply()).connect
+        commands = (
+            client_pb2.Command(id=2, subscribe=subscribe),
+            client_pb2.Command(id=3, publish=publish),
+        )
+        request = client_pb2.EmulationRequest(
+            node=connected.node, session=connected.session, data=b"".join(map(delimit, commands))
+        )
+        body = request.SerializeToString()
+
+        answer = await ask(other, "POST", EMULATION, body, BINARY_BODY)
+        messages = [await stream.reply() for _ in range(3)]
+    finally:
+        await exchange.close()
+
+    assert answer.status == 204
+    assert messages[0].HasField("subscribe")
+    assert [each.push.pub.data for each in messages if each.HasField("push")] == [b'"\xc3\xa9"']
+    assert [each.id for each in messages if each.HasField("publish")] == [3]
 
 
 async def test_other_nodes_refuse_what_belongs_to_no_stream(nodes: TwoNodes) -> None:

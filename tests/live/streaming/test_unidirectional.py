@@ -60,7 +60,7 @@ async def handshake_status(
 
 
 @each_receiver
-@pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
+@pytest.mark.parametrize("kind", ["daphne", "uvicorn", "granian"])
 async def test_connect_push_and_publications_stand_alone(
     serve: Callable[..., Server], kind: str, path: str, way: str, unique: str
 ) -> None:
@@ -88,6 +88,18 @@ async def test_events_need_no_request(serve: Callable[..., Server]) -> None:
     for query in ("", "?cf_connect=", "?other=1"):
         exchange = await ask_for_first_event(server, UNI_SSE + query)
         assert '"client":' in exchange
+
+
+async def test_first_of_two_requests_in_a_query_counts(server: Server) -> None:
+    good, bad = (quote(json.dumps(request)) for request in (token(), {"token": "x.y.z"}))
+
+    events = await ask_for_first_event(server, f"{UNI_SSE}?cf_connect={good}&cf_connect={bad}")
+    url = f"ws://127.0.0.1:{server.port}{UNI_WEBSOCKET}?cf_connect={good}&cf_connect={bad}"
+    async with connect(url, proxy=None) as socket:
+        message = await socket.recv()
+
+    assert '"client":' in events
+    assert "connect" in json.loads(message)
 
 
 async def ask_for_first_event(server: Server, path: str) -> str:
@@ -262,6 +274,14 @@ async def test_other_methods_are_refused(
     answer = await ask(server, method, path, b"{}" if method == "POST" else None)
 
     assert answer.status == status
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+async def test_plain_request_to_the_websocket_is_refused(server: Server, method: str) -> None:
+    answer = await ask(server, method, UNI_WEBSOCKET)
+
+    assert (answer.status, answer.body) == (400, b"Bad Request\n")
+    assert answer.headers["sec-websocket-version"] == "13"
 
 
 async def test_only_what_is_on_is_served(serve: Callable[..., Server]) -> None:

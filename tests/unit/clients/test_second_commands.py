@@ -42,6 +42,21 @@ async def test_first_frame_decides_and_later_ones_do_not(new: New) -> None:
     assert connection.closes == [BAD_REQUEST]
 
 
+@pytest.mark.parametrize(("generation", "code"), [(1, 3003), (2, 3501)])
+async def test_log_has_the_code_of_the_generation(
+    second_node: Node, new: New, caplog: pytest.LogCaptureFixture, generation: int, code: int
+) -> None:
+    connection = new() if generation == 2 else Connection(second_node)
+    first = b'{"id":1,"subscribe":{}}' if generation == 2 else b"{}"
+
+    with caplog.at_level("INFO", "realtime.client"):
+        await connection.dispatcher.receive(first)
+        await turns()
+
+    assert f": {code}: bad request" in caplog.text
+    assert connection.closes == [code]
+
+
 async def test_client_of_the_first_generation_stays_one(second_node: Node) -> None:
     connection = Connection(second_node)
     await connection.say(1, 0, token=token())
