@@ -25,7 +25,7 @@ from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
 from realtime.errors import BadRequest, EngineUnavailable, Error, MethodNotFound
 from realtime.payload import Payload
 from realtime.protocol.json_shapes import ClientInfoShape, client_info, raw
-from realtime.protocol.json_stream import ObjectDecoder
+from realtime.protocol.json_stream import Malformed, ObjectDecoder
 from realtime.protocol.messages import ABSENT, UINT64_MAX, Publication, StreamPosition
 from realtime.server_api import operations, params_v2
 
@@ -309,6 +309,16 @@ BATCH = "batch"
 
 NAMES: Sequence[str] = (*METHODS, BATCH)
 """The last part of the paths."""
+
+
+async def run(member: Member, name: str, params: bytes) -> bytes:
+    """Run one method of `METHODS`; see `methods.run`. Returns the result as JSON."""
+    row = METHODS[name]
+    try:
+        decoded = row.decode(params)
+    except Malformed:
+        raise BadRequest from None
+    return await row.run(member, decoded)
 
 
 async def pause() -> None:

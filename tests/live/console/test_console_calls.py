@@ -6,7 +6,6 @@ The results are those of the server API: docs/protocol.md, 6.4.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,56 +15,11 @@ from django.core.management.base import CommandError
 from pytest_django import Settings
 
 from tests.live.configurations import FORCED, Connect
-from tests.live.console.command import KEYS, call, run, run_here
+from tests.live.console.command import KEYS, call, run
+from tests.live.console.console_parts import API_OPTIONS as OPTIONS
+from tests.live.console.console_parts import Console
 from tests.ports import refusing_port
-from tests.redis_server import RedisServer
 from tests.server import Server
-
-OPTIONS: dict[str, Any] = {
-    "presence": True,
-    "history_size": 5,
-    "history_lifetime": 60,
-    "namespaces": [{"name": "off"}],
-}
-PREFIX = "console"
-
-
-class Console:
-    """`manage.py realtime` of a site whose service runs, and the way to that service."""
-
-    def __init__(self, server: Server, options: dict[str, Any], way: list[str]) -> None:
-        self.server = server
-        self._options = options
-        self._way = way
-
-    def run_alone(self, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run it in a process of its own."""
-        return run(directory, self._options, *arguments, *self._way)
-
-    def text(self, *arguments: str) -> str:
-        """What it prints; it must succeed."""
-        finished = run_here(self._options, *arguments, *self._way)
-        assert finished.returncode == 0, finished.stderr
-        return finished.stdout.removesuffix("\n")
-
-    def json(self, *arguments: str) -> Any:
-        """The value it prints with --json; it must succeed."""
-        return json.loads(self.text(*arguments, "--json"))
-
-
-@pytest.fixture(params=["url", "redis"])
-def console(
-    request: pytest.FixtureRequest,
-    serve: Callable[..., Server],
-    redis_server: RedisServer,
-) -> Console:
-    """Runs a test over HTTP with the memory engine, and through Redis without a URL."""
-    if request.param == "url":
-        server = serve(**OPTIONS)
-        return Console(server, OPTIONS, ["--url", server.address])
-    options = {**OPTIONS, "redis_url": redis_server.url, "redis_prefix": PREFIX}
-    return Console(serve(**options), options, [])
-
 
 # what they do
 
@@ -79,7 +33,8 @@ async def test_published_data_reach_a_subscriber_as_they_were_written(
 
     finished = console.run_alone(tmp_path, "publish", unique, data)
 
-    assert (finished.returncode, finished.stdout) == (0, "Published.\n"), finished.stderr
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.startswith("Published. Offset 1, epoch ")
     push = await client.push()
     assert push["channel"] == unique
     assert push["data"]["data"] == {"text": "hi", "number": 12345678901234567890123}
@@ -92,7 +47,8 @@ async def test_broadcast_reaches_every_channel(
     for name in ("a", "b"):
         await client.result("subscribe", {"channel": f"{name}{unique}"})
 
-    assert console.json("broadcast", f"a{unique}", f"b{unique}", "[1]") == {}
+    responses = console.json("broadcast", f"a{unique}", f"b{unique}", "[1]")["responses"]
+    assert [response["result"]["offset"] for response in responses] == [1, 1]
 
     pushes = [await client.push() for _ in range(2)]
     assert [(push["channel"], push["data"]["data"]) for push in pushes] == [
@@ -135,9 +91,12 @@ def test_history_is_shown_and_removed(console: Console, unique: str) -> None:
     assert console.text("history_remove", unique) == "Removed."
 
     assert [publication["data"] for publication in kept] == [{"n": 1}, {"n": 2}]
-    assert [row.split() for row in rows[1:]] == [[each["uid"], _compact(each)] for each in kept]
+    assert [row.split()[0] for row in rows[1:]] == ["1", "2"]
+    assert [row.split()[-1] for row in rows[1:]] == [_compact(each) for each in kept]
     assert console.server.api("history", channel=unique) == {"result": {"publications": []}}
-    assert console.text("history", unique) == "The channel keeps no publication."
+    assert console.text("history", unique).startswith(
+        "No publication. The position of the channel: offset 2, epoch "
+    )
 
 
 def _compact(publication: dict[str, Any]) -> str:
