@@ -172,9 +172,15 @@ class Member:
         uid = f"{self._uid_prefix}{next(self._publications):x}" if options.keeps_history else ""
         return Publication(data, info, 0, uid, tags)
 
-    async def positions(self, channels: Sequence[ChannelName]) -> list[StreamPosition]:
-        """Return the top position of each channel; raises EngineUnavailable."""
-        return await self.broker.positions(channels)
+    async def positions(
+        self, channels: Sequence[ChannelName], at: int | None = None
+    ) -> list[StreamPosition]:
+        """Return the top position of each channel; raises EngineUnavailable.
+
+        Args:
+            at: Unix ms, see `Streams.position`; None: now.
+        """
+        return await self.broker.positions(channels, at)
 
     # control messages; all raise EngineUnavailable when they cannot be sent
 

@@ -220,12 +220,19 @@ class Streams(Protocol):
         """
         ...
 
-    async def position(self, channel: ChannelName) -> StreamPosition:
-        """Return the top position of a channel, the one that `history` would return."""
+    async def position(self, channel: ChannelName, at: int | None = None) -> StreamPosition:
+        """Return the top position of a channel, the one that `history` would return.
+
+        Args:
+            at: Unix ms; return the position that the channel had then, by the clock that gives
+                publications their times. If history does not reach back that far, its offset is 0.
+        """
         ...
 
-    async def positions(self, channels: Sequence[ChannelName]) -> list[StreamPosition]:
-        """Return the top position of each channel, in as few round trips as possible."""
+    async def positions(
+        self, channels: Sequence[ChannelName], at: int | None = None
+    ) -> list[StreamPosition]:
+        """Return what `position` returns of each channel, in as few round trips as possible."""
         ...
 
     async def top(self, channel: ChannelName) -> History:

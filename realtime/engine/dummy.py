@@ -54,10 +54,12 @@ class DummyStreams:
     ) -> History:
         return History((), NOWHERE)
 
-    async def position(self, channel: ChannelName) -> StreamPosition:
+    async def position(self, channel: ChannelName, at: int | None = None) -> StreamPosition:
         return NOWHERE
 
-    async def positions(self, channels: Sequence[ChannelName]) -> list[StreamPosition]:
+    async def positions(
+        self, channels: Sequence[ChannelName], at: int | None = None
+    ) -> list[StreamPosition]:
         return [NOWHERE] * len(channels)
 
     async def top(self, channel: ChannelName) -> History:

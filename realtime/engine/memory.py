@@ -62,11 +62,13 @@ class MemoryEngine:
 class _Stream:
     """The stream of one channel."""
 
-    __slots__ = ("epoch", "expiry", "forget", "publications", "top", "version")
+    __slots__ = ("epoch", "expiry", "forget", "publications", "time", "top", "version")
 
     def __init__(self, epoch: str) -> None:
         self.epoch = epoch
         self.top = 0
+        self.time = 0
+        """When the last publication was kept, Unix ms."""
         self.publications: deque[Publication] | tuple[()] = ()
         """A deque while there are any: an empty one is larger than all the rest."""
         self.expiry: Timer | None = None
@@ -85,8 +87,18 @@ class _Stream:
         """The UID of the last publication; "" when it is not kept any more."""
         return self.publications[-1].uid if self.publications else ""
 
+    def position_at(self, at: int) -> StreamPosition:
+        """Return the position at a time in Unix ms; see `Streams.position`."""
+        if self.time <= at:
+            return self.position
+        for publication in reversed(self.publications):
+            if publication.time <= at:
+                return StreamPosition(publication.offset, self.epoch)
+        return StreamPosition(0, self.epoch)
+
     def keep(self, publication: Publication, size: int) -> None:
         """Add a publication, and drop the oldest ones above this number."""
+        self.time = publication.time
         publications = self.publications or deque()
         publications.append(publication)
         while len(publications) > size:
@@ -222,15 +234,17 @@ class MemoryBroker:
         kept = stream.read(start, limit, reverse=reverse)
         return History(kept, stream.position, stream.top_uid)
 
-    async def positions(self, channels: Sequence[ChannelName]) -> list[StreamPosition]:
-        return [await self.position(channel) for channel in channels]
+    async def positions(
+        self, channels: Sequence[ChannelName], at: int | None = None
+    ) -> list[StreamPosition]:
+        return [await self.position(channel, at) for channel in channels]
 
-    async def position(self, channel: ChannelName) -> StreamPosition:
+    async def position(self, channel: ChannelName, at: int | None = None) -> StreamPosition:
         stream = self._streams.get(channel)
         if stream is None:
             return self._first_position(channel)
         self._touch(channel, stream)
-        return stream.position
+        return stream.position if at is None else stream.position_at(at)
 
     async def top(self, channel: ChannelName) -> History:
         stream = self._streams.get(channel)

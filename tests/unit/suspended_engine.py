@@ -159,8 +159,8 @@ class SuspendedBroker(ListedBroker):
             "history", super().history, channel, start, limit, reverse=reverse
         )
 
-    async def position(self, channel: str) -> StreamPosition:
-        return await self.gate.through("position", super().position, channel)
+    async def position(self, channel: str, at: int | None = None) -> StreamPosition:
+        return await self.gate.through("position", super().position, channel, at)
 
     async def top(self, channel: str) -> History:
         """Held as `position`, which it takes the place of."""

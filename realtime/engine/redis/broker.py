@@ -196,12 +196,14 @@ class RedisStreams:
             type(error).__name__,
         )
 
-    async def position(self, channel: ChannelName) -> StreamPosition:
-        return (await self._read(channel))[0]
+    async def position(self, channel: ChannelName, at: int | None = None) -> StreamPosition:
+        return (await self.positions([channel], at))[0]
 
-    async def positions(self, channels: Sequence[ChannelName]) -> list[StreamPosition]:
+    async def positions(
+        self, channels: Sequence[ChannelName], at: int | None = None
+    ) -> list[StreamPosition]:
         replies = await self._bus.run_many(
-            [(self._shards.shard(channel), self._read_call(channel)) for channel in channels]
+            [(self._shards.shard(channel), self._read_call(channel, at=at)) for channel in channels]
         )
         return [_read_reply(reply)[0] for reply in replies]
 
@@ -235,6 +237,7 @@ class RedisStreams:
         first: str | int = "",
         limit: int | None = None,
         reverse: bool = False,
+        at: int | None = None,
     ) -> ScriptCall[ReadReply]:
         arguments = (
             first,
@@ -243,6 +246,7 @@ class RedisStreams:
             int(self._meta.epoch_per_run),
             "" if limit is None else min(limit, MAX_COUNT),
             int(reverse),
+            "" if at is None else at,
         )
         return ScriptCall(READ, self._keys.stream(channel), arguments)
 

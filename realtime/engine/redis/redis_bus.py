@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import binascii
+import copy
 import functools
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -69,6 +70,15 @@ class RedisBus:
         self._confirmations = Confirmations()
         self._loops: dict[asyncio.AbstractEventLoop, LoopBus] = {}
         self._blocking: dict[int, BlockingRedis] = {}
+
+    def with_timeouts(self, timeouts: Timeouts) -> RedisBus:
+        """Return a bus to the same Redis, with other timeouts and connections of its own."""
+        bus = copy.copy(self)
+        bus.timeouts = timeouts
+        bus._confirmations = Confirmations()
+        bus._loops = {}
+        bus._blocking = {}
+        return bus
 
     def group_channel(self, group: str) -> str:
         """Return the Redis channel of a group."""

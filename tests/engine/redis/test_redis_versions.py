@@ -160,3 +160,40 @@ async def test_keys_of_idempotency_expire(engine: RedisBench, unique: str) -> No
         left = [client.ttl(key) for key in client.scan_iter(f"{engine.prefix}:once:*")]
     assert len(left) == 2
     assert all(0 < seconds <= 40 for seconds in left)
+
+
+async def test_position_at_a_time_is_unknown_after_a_publication_of_older_versions(
+    engine: RedisBench, unique: str
+) -> None:
+    """They write no time. What is read later knows that it was there."""
+    await engine.publish(unique, 10)
+    publish_as_before(engine, unique, 2, 20)
+    top = await engine.broker.position(unique)
+
+    first = await engine.broker.position(unique, now_ms(engine))
+    second = await engine.broker.position(unique, now_ms(engine))
+
+    assert first == StreamPosition(0, top.epoch)
+    assert second == top
+
+
+async def test_position_at_a_time_leaves_out_publications_of_older_versions(
+    engine: RedisBench, unique: str
+) -> None:
+    """They may be later: nobody knows."""
+    await engine.publish(unique, 10)
+    at = now_ms(engine)
+    while now_ms(engine) == at:
+        pass
+    publish_as_before(engine, unique, 2, 20)
+    publish_as_before(engine, unique, 3, 30)
+    await engine.publish(unique, 40)
+
+    assert (await engine.broker.position(unique, at)).offset == 1
+
+
+def now_ms(engine: RedisBench) -> int:
+    """Return the time by the clock of Redis."""
+    with engine.client() as client:
+        seconds, micros = client.time()
+    return int(seconds) * 1000 + int(micros) // 1000

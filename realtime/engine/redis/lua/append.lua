@@ -9,8 +9,9 @@
 --          versions), field "m" the message, field "p" the UID of the publication before it, where
 --          that is known
 -- KEYS[2]  meta of the stream, hash: "s" the top offset, "e" the epoch, "u" the top offset again and
---          the UID of its publication ("7:UID"); older versions do not write it. With versions: "v"
---          the last one, a number, and "ve" its epoch
+--          the UID of its publication ("7:UID"), "t" the ID of its entry, which has the time;
+--          older versions write neither "u" nor "t". With versions: "v" the last one, a number,
+--          and "ve" its epoch
 -- KEYS[3]  epoch of streams without publications, string
 -- KEYS[4]  only with an idempotency key: remembers it, string: offset and epoch ("7:EPOCH")
 -- ARGV[1]  message
@@ -77,7 +78,7 @@ if tonumber(before) == offset - 1 then
 else
   redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[1])
 end
-redis.call('HSET', KEYS[2], 's', top, 'u', top .. ':' .. ARGV[8])
+redis.call('HSET', KEYS[2], 's', top, 'u', top .. ':' .. ARGV[8], 't', id)
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 if ARGV[4] ~= '0' then
   -- a meta that expired before the publications would end their epoch

@@ -9,6 +9,8 @@
 -- ARGV[4]  "1": epochs end when Redis restarts, or becomes the master again
 -- ARGV[5]  entries to return at most; "": all
 -- ARGV[6]  "1": go back from the first entry to older ones
+-- ARGV[7]  Unix ms by the clock of Redis; "": now. Another time: `offset` is that of the last
+--          publication until then, and 0 where that is unknown
 -- returns  {offset, epoch, entries, UID}: the top position, the entries as XRANGE or XREVRANGE gives
 --          them, and the UID of the publication at the top, "" where it is unknown
 --
@@ -16,6 +18,61 @@
 -- Where metas expire it must write the epoch, for it has to expire with the meta. Such a meta lives
 -- an hour at most: nodes that follow the stream read it more often.
 local UNPUBLISHED_LIFETIME = 3600
+
+-- Return the offset and the time in an entry ID; both nil if it is not one. Older versions write "7-0".
+local function parts(id)
+  local offset, time = string.match(id or '', '^(%d+)-(%d+)$')
+  return tonumber(offset), tonumber(time)
+end
+
+-- Return the last offset whose publication was kept until a time in ms; 0 if that is unknown.
+--
+-- An unknown time counts as too late: subscribers then get more than they need, never less.
+local function offset_at(top, at)
+  local offset, time = parts(redis.call('HGET', KEYS[2], 't'))
+  if offset ~= top then
+    -- a node of an older version published it
+    local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+    offset, time = parts(last and last[1])
+  end
+  if offset ~= top or time == 0 then
+    -- from now on it is known to have been there
+    local now = redis.call('TIME')
+    local id = string.format('%.0f-%s%s', top, now[1], string.sub(now[2] + 1000000, 2, 4))
+    redis.call('HSET', KEYS[2], 't', id)
+    return 0
+  end
+  if time <= at then
+    return top
+  end
+  local first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
+  local low, oldest = parts(first and first[1])
+  if not low or oldest == 0 or oldest > at then
+    return 0
+  end
+  local function is_late(number)
+    number = string.format('%.0f', number)
+    local entry = redis.call('XRANGE', KEYS[1], number, number, 'COUNT', 1)[1]
+    local _, kept = parts(entry and entry[1])
+    return not kept or kept == 0 or kept > at
+  end
+  -- go back in growing steps, then halve: entries may be many, and large
+  local high, step = top, 1
+  while high - step > low and is_late(high - step) do
+    high, step = high - step, step * 2
+  end
+  low = math.max(low, high - step)
+  while high - low > 1 do
+    local middle = math.floor((low + high) / 2)
+    if is_late(middle) then
+      high = middle
+    else
+      low = middle
+    end
+  end
+  return low
+end
+
 local lifetime = tonumber(ARGV[2])
 local left = redis.call('TTL', KEYS[2])
 local meta = redis.call('HMGET', KEYS[2], 's', 'e', 'u')
@@ -51,6 +108,9 @@ else
 end
 if ARGV[4] == '1' then
   epoch = epoch .. '-' .. string.match(redis.call('INFO', 'replication'), 'master_replid:(%x%x%x%x%x%x%x%x)')
+end
+if ARGV[7] ~= '' and offset > 0 then
+  return {offset_at(offset, tonumber(ARGV[7])), epoch, {}, ''}
 end
 local at, uid = string.match(meta[3] or '', '^(%d+):(.*)$')
 if tonumber(at) ~= offset then

@@ -1,0 +1,100 @@
+"""The position of a channel at an earlier time, for every engine."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from realtime.config.options import ChannelOptions
+from realtime.protocol.messages import StreamPosition
+from tests.engine.bench import KEPT, Bench
+
+LONG = ChannelOptions(history_size=1000, history_lifetime=100)
+
+
+async def publish_later(engine: Bench, channel: str, *values: int) -> int:
+    """Publish in a later millisecond than anything before; return the time of the last one."""
+    stamp = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 <= stamp:
+        pass  # the clock of the loop stands still with the memory engine
+    await engine.publish(channel, *values, options=LONG)
+    history = await engine.broker.history(channel, limit=1, reverse=True)
+    return history.publications[0].time
+
+
+async def test_position_at_a_later_time_is_the_top(engine: Bench, unique: str) -> None:
+    position = await engine.publish(unique, 1, 2, 3)
+    last = (await engine.broker.history(unique)).publications[-1].time
+
+    assert await engine.broker.position(unique, last) == position
+    assert await engine.broker.position(unique, last + 1) == position
+    assert await engine.broker.positions([unique], last) == [position]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 8, 9, 40])
+async def test_position_at_an_earlier_time_leaves_out_what_came_later(
+    engine: Bench, unique: str, number: int
+) -> None:
+    """The number of publications is what the search in the stream depends on."""
+    times = [await publish_later(engine, unique, value) for value in range(number)]
+    epoch = (await engine.broker.position(unique)).epoch
+
+    found = [await engine.broker.position(unique, at) for at in times]
+    before = [await engine.broker.position(unique, at - 1) for at in times]
+
+    assert found == [StreamPosition(offset, epoch) for offset in range(1, number + 1)]
+    assert before == [StreamPosition(offset, epoch) for offset in range(number)]
+
+
+async def test_position_is_0_where_history_does_not_reach_back(engine: Bench, unique: str) -> None:
+    at = await publish_later(engine, unique, 1)
+    await publish_later(engine, unique, 2)
+    top = await engine.publish(unique, *range(3, 12), options=KEPT)
+    assert top is not None
+
+    found = await engine.broker.position(unique, at)
+
+    assert found == StreamPosition(0, top.epoch)
+
+
+async def test_position_is_0_where_what_came_later_was_removed(engine: Bench, unique: str) -> None:
+    at = await publish_later(engine, unique, 1)
+    await publish_later(engine, unique, 2)
+    top = await engine.broker.position(unique)
+    await engine.broker.remove_history(unique)
+
+    assert await engine.broker.position(unique, at) == StreamPosition(0, top.epoch)
+
+
+async def test_position_of_a_quiet_channel_outlives_its_publications(
+    engine: Bench, unique: str
+) -> None:
+    at = await publish_later(engine, unique, 1)
+    top = await engine.broker.position(unique)
+    await engine.broker.remove_history(unique)
+
+    assert await engine.broker.position(unique, at) == top
+
+
+async def test_position_at_any_time_without_publications_is_the_first_one(
+    engine: Bench, unique: str
+) -> None:
+    first = await engine.broker.position(unique)
+
+    assert first.offset == 0
+    assert await engine.broker.position(unique, 1) == first
+    assert await engine.broker.position(unique, 2**60) == first
+
+
+async def test_positions_at_a_time_are_those_of_each_channel(engine: Bench, unique: str) -> None:
+    names = [f"{unique}-{number}" for number in range(5)]
+    for number, name in enumerate(names):
+        await engine.publish(name, *range(number), options=LONG)
+    at = max(time.time_ns() // 1_000_000, await publish_later(engine, names[0], 1))
+    for name in names:
+        await publish_later(engine, name, 99)
+
+    found = await engine.broker.positions(names, at)
+
+    assert [position.offset for position in found] == [1, 1, 2, 3, 4]
