@@ -21,7 +21,6 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 import realtime
-from realtime import page_config
 from realtime.channel_rules import check_channel
 from realtime.checks import TAG
 from realtime.cluster.survey import ClientReport, ConnectionsAnswer, SurveyResult
@@ -30,6 +29,7 @@ from realtime.config.options import ChannelOptions
 from realtime.config.redis_options import uses_redis
 from realtime.engine.base import NodeStatus
 from realtime.errors import EngineUnavailable, InternalError, NotServing
+from realtime.pages import page_config
 from realtime.protocol.json_stream import Malformed
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.redis.commands import Command

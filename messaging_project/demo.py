@@ -20,7 +20,8 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from realtime import page_config, tokens
+from realtime import tokens
+from realtime.pages import page_config
 
 CHANNEL = "demo:lobby"
 TOKEN_TTL = 3600

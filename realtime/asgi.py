@@ -36,6 +36,7 @@ from realtime.transports.api import (
     serve_method,
 )
 from realtime.transports.asgi import (
+    BEGUN,
     ASGIApplication,
     Event,
     Exchange,
@@ -174,7 +175,7 @@ class _Application:
                     serve = self._sockjs if is_sockjs else self._streaming
                     await serve(node, scope, receive, send)
                 return
-        await self._django(scope, receive, send)
+        await self._django({**scope, BEGUN: time.time()}, receive, send)
 
     def _rule_of_body(self, scope: Scope) -> tuple[http.Response | None, int | None]:
         """Decide about a request with a body from its head; see `daphne_request.BodyRule`.

@@ -70,6 +70,8 @@ class Serving:
         self._starting: dict[asyncio.AbstractEventLoop, asyncio.Task[Node]] = {}
         self._member: Member | None = None
         """The member that threads without a node use."""
+        self._impatient: dict[float, Member] = {}
+        """Timeout in seconds → the same for calls with it, with connections of its own."""
 
     def begin_forked(self) -> None:
         """Begin as another member that serves no clients, in a process that was forked.
@@ -77,7 +79,7 @@ class Serving:
         The lock is new, for a thread of the parent may hold the old one. Nodes and member of the
         parent are kept: their end would close connections which the two processes share.
         """
-        self._inherited.append((self._nodes, self._starting, self._member))
+        self._inherited.append((self._nodes, self._starting, self._member, self._impatient))
         self._begin()
 
     def config(self) -> Config:
@@ -211,12 +213,20 @@ class Serving:
 
     # work on the member that this process is
 
-    def call(self, work: Callable[[Member], Awaitable[T]], *, async_name: str = "") -> T:
+    def call(
+        self,
+        work: Callable[[Member], Awaitable[T]],
+        *,
+        async_name: str = "",
+        timeout: float | None = None,
+    ) -> T:
         """Run `work` for this process, from a thread that runs no event loop.
 
         Args:
             work: is called with the member that this process is.
             async_name: the function of `realtime` to await on an event loop, for the message.
+            timeout: seconds to wait for the serving loop; with Redis, to connect and for each
+                reply. None: as the options say.
 
         Raises:
             RuntimeError: called on an event loop, which this would block.
@@ -227,18 +237,23 @@ class Serving:
         refuse_on_loop(async_name)
         config = self.config()
         if factory.is_shared(config) or self._is_alone(config):
-            return self._run(work, config)
+            return self._run(work, config, timeout)
         future = _submit(self.serving_node(), work)
         try:
-            return future.result(self.call_timeout)
+            return future.result(self.call_timeout if timeout is None else timeout)
         except FutureTimeout:
             if future.done():
                 raise
             future.cancel()
             raise InternalError(message="the serving event loop did not answer in time") from None
 
-    async def acall(self, work: Callable[[Member], Awaitable[T]]) -> T:
+    async def acall(
+        self, work: Callable[[Member], Awaitable[T]], *, timeout: float | None = None
+    ) -> T:
         """Run `work` for this process, from a coroutine of any loop. Async version of `call`.
+
+        Args:
+            timeout: of a thread that is used, where this loop has no node; see `call`.
 
         Raises:
             NotServing: with the memory engine, in a process that serves no clients.
@@ -249,7 +264,7 @@ class Serving:
             return await work(node)
         config = self.config()
         if factory.is_shared(config):
-            return await asyncio.to_thread(self._run, work, config)
+            return await asyncio.to_thread(self._run, work, config, timeout)
         if self._is_alone(config):
             return await work(self._blocking_member(config))
         return await asyncio.wrap_future(_submit(self.serving_node(), work))
@@ -264,11 +279,13 @@ class Serving:
             return True
         return False
 
-    def _run(self, work: Callable[[Member], Awaitable[T]], config: Config) -> T:
+    def _run(
+        self, work: Callable[[Member], Awaitable[T]], config: Config, timeout: float | None
+    ) -> T:
         """Run `work` with blocking calls, stepping its coroutine by hand."""
 
         async def run() -> T:
-            return await work(self._blocking_member(config))
+            return await work(self._blocking_member(config, timeout))
 
         coroutine: Coroutine[Any, Any, T] = run()
         try:
@@ -282,8 +299,14 @@ class Serving:
         finally:
             coroutine.close()
 
-    def _blocking_member(self, config: Config) -> Member:
+    def _blocking_member(self, config: Config, timeout: float | None = None) -> Member:
         with self._lock:
+            if timeout is not None:
+                member = self._impatient.get(timeout)
+                if member is None or member.config is not config:
+                    member = Member(config, self._engines.blocking_store(config, timeout))
+                    self._impatient[timeout] = member
+                return member
             if self._member is None or self._member.config is not config:
                 self._member = Member(config, self._engines.blocking_store(config))
                 for node in self._nodes.values():

@@ -22,7 +22,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 from msgspec import Meta, Struct
 
-from realtime import channel_rules, page_config
+from realtime import channel_rules
 from realtime.config import sources
 from realtime.config.options import Config
 from realtime.errors import Disconnect, Error, InternalError, PermissionDenied
@@ -33,6 +33,7 @@ from realtime.hooks.requests import SubscribeRequest
 from realtime.hooks.runner import call
 from realtime.hooks.site_values import user_id
 from realtime.node.hooks import Handshake, forwarded_headers
+from realtime.pages import page_config
 from realtime.tokens import connection_token, subscription_token, user_subscription_token
 
 MAX_BODY_BYTES = 256 * 1024

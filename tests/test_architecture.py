@@ -30,7 +30,7 @@ ROOMS = (
     "realtime.templatetags",
     "realtime.urls",
     "realtime.views",
-    "realtime.page_config",
+    "realtime.pages",
     # the doors, and what stands behind them
     "realtime.asgi",
     "realtime.layer",
@@ -111,7 +111,7 @@ DJANGO_SIDE = (
     "realtime.hooks",
     "realtime.logout",
     "realtime.management",
-    "realtime.page_config",
+    "realtime.pages",
     "realtime.signals",
     "realtime.templatetags",
     "realtime.testing",

@@ -8,11 +8,11 @@ from importlib.metadata import version
 from django.core import checks
 from django.core.checks import CheckMessage
 
-from realtime import page_config
 from realtime.config.options import Config
 from realtime.config.sources import Report
 from realtime.hooks.registry import registry
 from realtime.hooks.runner import threads_can_be_chosen
+from realtime.pages import page_config
 
 
 def check_proxies(report: Report) -> list[CheckMessage]:

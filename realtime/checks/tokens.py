@@ -8,12 +8,12 @@ from django.core import checks
 from django.core.checks import CheckMessage
 from django.utils.module_loading import import_string
 
-from realtime import page_config
 from realtime.auth.issue import unnamed_party
 from realtime.auth.keys import MIN_SECRET_BYTES, InvalidKey, configured_keys, previous_keys
 from realtime.config.options import Config
 from realtime.config.sources import Report
 from realtime.config.token_options import TokenOptions
+from realtime.pages import page_config
 
 
 def check_token_keys(report: Report) -> list[CheckMessage]:

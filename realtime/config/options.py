@@ -257,6 +257,9 @@ class Config:
     json_encoder: str = option(
         "", "Dotted path of a json.JSONEncoder for data of the site; empty: that of the service."
     )
+    page_margin: float = seconds(
+        2.0, "Seconds by which the position of a page is older, against clocks that differ."
+    )
     hook_timeout: float = seconds(5.0, "Seconds that a hook may take.", least=0.1)
     hook_workers: int = option(
         8, "Threads for each of the three groups of synchronous hooks.", least=1

@@ -15,6 +15,7 @@ from realtime.engine.redis.foreign import ForeignBlockingBus, ForeignLayer, Fore
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.redis.commands import Wait
+from realtime.redis.hosts import Timeouts
 
 
 def is_shared(config: Config) -> bool:
@@ -51,11 +52,17 @@ class Engines:
         )
         return RedisEngine(bus, sources.redis_prefix(config), _meta(config))
 
-    def blocking_store(self, config: Config) -> Store:
-        """Return the store of a process or thread without a node; its coroutines never suspend."""
+    def blocking_store(self, config: Config, timeout: float | None = None) -> Store:
+        """Return the store of a process or thread without a node; its coroutines never suspend.
+
+        Args:
+            timeout: seconds to connect, and seconds to wait for a reply; None: as the options say.
+        """
         if is_dummy(config):
             return DummyStore()
         redis, foreign = self._buses(config)
+        if timeout is not None:
+            redis = redis.with_timeouts(Timeouts(timeout, timeout))
         bus: Bus = (
             RedisBlockingBus(redis) if foreign is None else ForeignBlockingBus(redis, foreign)
         )

@@ -2,11 +2,15 @@
 
     {% load realtime %}{% realtime_config %}
 
+    {% realtime_channel "orders:42" %}
+    {% realtime_channels "orders:42" "news" %}
+
 A page with a token belongs to one visitor: no cache may give it to others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django import template
@@ -14,9 +18,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.template import Context
 from django.utils.html import json_script
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
-from realtime import page_config
+from realtime.pages import elements, page_config, page_positions
+from realtime.pages.middleware import page_of
+from realtime.tokens import user_subscription_token
 
 register = template.Library()
 
@@ -39,6 +45,87 @@ def realtime_config(context: Context, **own: Any) -> SafeString:
 def realtime_token(context: Context) -> str:
     """Return a connection token for the visitor; "" if they are not logged in."""
     return page_config.token(_request(context))
+
+
+@register.simple_tag(takes_context=True)
+def realtime_channel(context: Context, channel: str, **options: Any) -> SafeString:
+    """Return an element with a channel and the position it had when the request began.
+
+    Args:
+        channel: the name of a channel with history and recovery.
+        options: `as`, a name by which the script finds the channel; `token`, whether to add a
+            subscription token of the visitor, which makes the response private.
+    """
+    return _elements(_request(context), [channel], **_renamed(options))
+
+
+@register.simple_tag(takes_context=True)
+def realtime_channels(context: Context, *channels: Any, token: bool = False) -> SafeString:
+    """Return such an element for each of several channels.
+
+    Args:
+        channels: names, and lists of names.
+        token: as with `realtime_channel`.
+    """
+    names: list[str] = []
+    for each in channels:
+        names += [each] if isinstance(each, str) or not isinstance(each, Iterable) else each
+    return _elements(_request(context), names, token=token)
+
+
+def _renamed(options: dict[str, Any]) -> dict[str, Any]:
+    """`as` is a keyword of Python."""
+    return {"name" if option == "as" else option: value for option, value in options.items()}
+
+
+def _elements(
+    request: HttpRequest, channels: list[str], *, name: str = "", token: bool = False
+) -> SafeString:
+    page = page_of(request)
+    if token:
+        _make_private(request)
+    usable = [channel for channel in channels if page_positions.check(channel)]
+    if page is None:
+        # nobody completes the elements later
+        found = _read_now(request, usable)
+        more = {channel: elements.as_json(found[channel]) for channel in usable}
+    else:
+        at = page_positions.time_of(request)
+        more = {channel: {"at": at} for channel in usable}
+    written = []
+    for channel in channels:
+        values = {"channel": channel, **more.get(channel, {})}
+        if token:
+            values["token"] = user_subscription_token(page_config.visitor(request) or "", channel)
+        written.append(elements.element(values, str(name)))
+    return mark_safe("\n".join(written))
+
+
+def _read_now(request: HttpRequest, channels: list[str]) -> dict[str, Any]:
+    try:
+        return dict(page_positions.positions(request, channels))
+    except RuntimeError as error:
+        raise ImproperlyConfigured(
+            "{% realtime_channel %} needs 'realtime.pages.middleware.PositionMiddleware' in"
+            f" MIDDLEWARE: {error}"
+        ) from error
+
+
+def _make_private(request: HttpRequest) -> None:
+    """Keep a page with a token out of all caches.
+
+    Raises:
+        ImproperlyConfigured: without the middleware, or in a streamed page, it cannot be done.
+    """
+    page = page_of(request)
+    if page is None or page.sent:
+        raise ImproperlyConfigured(
+            "A token in a page needs 'realtime.pages.middleware.PositionMiddleware' in MIDDLEWARE,"
+            " and a response that is not streamed: its headers keep the page out of caches."
+        )
+    page.private = True
+    # of Django's cache middleware: cache_page stores before the headers are written
+    request._cache_update_cache = False  # type: ignore[attr-defined]
 
 
 def _request(context: Context) -> HttpRequest:

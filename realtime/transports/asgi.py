@@ -14,6 +14,9 @@ Receive: TypeAlias = Callable[[], Awaitable[Event]]
 Send: TypeAlias = Callable[[Event], Awaitable[None]]
 ASGIApplication: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+BEGUN = "realtime.at"
+"""Key of a scope: when the request reached the site, Unix seconds."""
+
 Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 

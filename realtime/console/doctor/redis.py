@@ -63,7 +63,7 @@ def checks(config: Config) -> Iterator[Check]:
             ("eviction", eviction),
             ("persistence", partial(persistence, config)),
             ("subscribers", subscribers),
-            ("clock", clock),
+            ("clock", partial(clock, config)),
         ):
             yield Check(f"{name} {what}", partial(check, shard))
 
@@ -173,9 +173,20 @@ def _limits(reply: list[bytes]) -> dict[str, tuple[int, int, int]]:
     }
 
 
-def clock(shard: Shard) -> Finding:
-    """Check that its clock, by which presence expires, agrees with the one here."""
+def clock(config: Config, shard: Shard) -> Finding:
+    """Check that its clock, by which presence expires, agrees with the one here.
+
+    Positions of pages allow a difference of `page_margin`; above half of it is little reserve.
+    """
     before = time.time()
     seconds, micros = shard.run("TIME")
     middle = (before + time.time()) / 2
-    return judge_skew(int(seconds) + int(micros) / 1e6 - middle, "the clock of Redis")
+    skew = int(seconds) + int(micros) / 1e6 - middle
+    finding = judge_skew(skew, "the clock of Redis")
+    if finding.status == "ok" and abs(skew) > config.page_margin / 2:
+        return warn(
+            f"the clock of Redis differs by {abs(skew):.1f} s from the one here, more than half"
+            f" of page_margin ({config.page_margin:g} s)",
+            "Run NTP on all machines, or raise page_margin: pages may miss publications.",
+        )
+    return finding

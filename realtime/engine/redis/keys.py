@@ -12,7 +12,7 @@ class Keys:
 
     | key | type | lifetime |
     | `P:stream:<channel>` | stream: offset → message | history_lifetime after the last one |
-    | `P:meta:<channel>` | hash: top, time, UID, epoch, version | redis_history_meta_ttl or an hour |
+    | `P:meta:<channel>` | hash: top, time, UID, epoch, version | redis_history_meta_ttl, or 1 h |
     | `P:epoch` | string: the epoch of channels without a meta | forever |
     | `P:once:<digest>` | string: offset and epoch, of an idempotency key | once_lifetime |
     | `P:presence:<channel>` | hash: client ID → client info | until all entries expire |

@@ -1,0 +1,85 @@
+"""Elements of a page that name a channel and its position.
+
+    <script type="application/json" data-realtime-channel>
+        {"channel": "orders:42", "offset": 17, "epoch": "xcf4"}</script>
+
+It is data that browsers do not run, and holds nothing secret, so caches may keep the page. While
+the page is rendered, the element has a time in place of the position: {"channel": ..., "at": ms}.
+The middleware reads the positions of all channels of the page together, and writes them in. An
+element that a cache kept before that is completed with the position of its own time.
+
+Without a position, the client loads the state once it is connected.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from django.utils.html import escape, json_script
+from django.utils.safestring import SafeString, mark_safe
+
+from realtime.server_api.publishing import Position
+
+_OPEN = '<script type="application/json"'
+MARK = f"{_OPEN} data-realtime-channel".encode()
+_ELEMENT = re.compile(re.escape(MARK) + rb'(?:="[^"<>]*")?>(\{[^<>]*\})</script>')
+
+Found = dict[tuple[str, int], Position | None]
+"""Channel and time → position."""
+
+
+def element(values: Mapping[str, Any], name: str = "") -> SafeString:
+    """Return the element with these values. `name`: by which scripts find it."""
+    attribute = f'data-realtime-channel="{escape(name)}"' if name else "data-realtime-channel"
+    script = json_script(dict(values))
+    return mark_safe(script.replace(_OPEN, f"{_OPEN} {attribute}", 1))
+
+
+def pending(html: bytes) -> list[tuple[str, int]]:
+    """Return channel and time of each element that has no position yet."""
+    if MARK not in html:
+        return []
+    found = (_values(match) for match in _ELEMENT.finditer(html))
+    return list(dict.fromkeys((each["channel"], each["at"]) for each in found if each is not None))
+
+
+def complete(html: bytes, found: Mapping[tuple[str, int], Position | None]) -> bytes:
+    """Write positions into elements; those without one lose their time only."""
+
+    def write(match: re.Match[bytes]) -> bytes:
+        values = _values(match)
+        if values is None:
+            return match[0]
+        position = found.get((values["channel"], values.pop("at")))
+        begin = match.start(1) - match.start(0)
+        text = json_script(values | as_json(position)).removeprefix(f"{_OPEN}>")
+        return match[0][:begin] + text.encode()
+
+    return _ELEMENT.sub(write, html)
+
+
+def as_json(position: Position | None) -> dict[str, Any]:
+    """Return a position as elements and headers have it."""
+    return {} if position is None else {"offset": position.offset, "epoch": position.epoch}
+
+
+def by_time(elements: Iterable[tuple[str, int]]) -> Iterator[tuple[int, list[str]]]:
+    """Yield each time with its channels: a page has one time, unless caches kept parts of it."""
+    times: dict[int, list[str]] = {}
+    for channel, at in elements:
+        times.setdefault(at, []).append(channel)
+    yield from times.items()
+
+
+def _values(match: re.Match[bytes]) -> dict[str, Any] | None:
+    """Return the values of an element that waits for its position; None of any other."""
+    try:
+        values = json.loads(match[1])
+    except ValueError:
+        return None
+    if type(values.get("channel")) is not str or type(values.get("at")) is not int:
+        return None
+    return dict(values)

@@ -1,0 +1,139 @@
+"""The middleware for positions of pages.
+
+    MIDDLEWARE = [..., "realtime.pages.middleware.PositionMiddleware", ...]
+
+It notes when a request begins, and completes the elements of the page: one round trip for each
+shard. Place it below middleware that compresses responses. It works in sync and in async sites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest
+from django.utils.cache import patch_cache_control, patch_vary_headers
+
+from realtime.errors import Error
+from realtime.pages import elements, page_positions
+
+ATTRIBUTE = "_realtime_page"
+
+
+class Page:
+    """What the tags of one page say to the middleware."""
+
+    def __init__(self) -> None:
+        self.private = False
+        """Whether it holds a token."""
+        self.sent = False
+        """Whether its headers are on their way: what is rendered later is streamed."""
+
+
+class PositionMiddleware:
+    """See the module."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        self.get_response = get_response
+        self._is_async = iscoroutinefunction(get_response)
+        if self._is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if self._is_async:
+            return self._acall(request)
+        page = _begin(request)
+        response = self.get_response(request)
+        _finish(page, response)
+        if _is_html(response):
+            if response.streaming:
+                _stream(response)
+            elif wanted := elements.pending(response.content):
+                _replace(response, elements.complete(response.content, _read(wanted)))
+        return response
+
+    async def _acall(self, request: HttpRequest) -> Any:
+        page = _begin(request)
+        response = await self.get_response(request)
+        _finish(page, response)
+        if _is_html(response):
+            if response.streaming:
+                _stream(response)
+            elif wanted := elements.pending(response.content):
+                _replace(response, elements.complete(response.content, await _aread(wanted)))
+        return response
+
+
+def page_of(request: HttpRequest) -> Page | None:
+    """Return what the middleware keeps of a page; None without the middleware."""
+    page: Page | None = getattr(request, ATTRIBUTE, None)
+    return page
+
+
+def _begin(request: HttpRequest) -> Page:
+    page_positions.note_begin(request)
+    page = Page()
+    setattr(request, ATTRIBUTE, page)
+    return page
+
+
+def _finish(page: Page, response: Any) -> None:
+    page.sent = response.streaming
+    if page.private:
+        patch_cache_control(response, private=True)
+        patch_vary_headers(response, ["Cookie"])
+
+
+def _is_html(response: Any) -> bool:
+    kind = response.headers.get("Content-Type", "")
+    return "html" in kind and "Content-Encoding" not in response.headers
+
+
+def _replace(response: Any, content: bytes) -> None:
+    response.content = content
+    if "Content-Length" in response.headers:
+        response.headers["Content-Length"] = str(len(content))
+
+
+def _stream(response: Any) -> None:
+    """Complete the elements in each chunk of a streamed page."""
+    chunks = response.streaming_content
+    response.streaming_content = _acompleted(chunks) if response.is_async else _completed(chunks)
+
+
+def _completed(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
+        wanted = elements.pending(chunk)
+        yield elements.complete(chunk, _read(wanted)) if wanted else chunk
+
+
+async def _acompleted(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        wanted = elements.pending(chunk)
+        yield elements.complete(chunk, await _aread(wanted)) if wanted else chunk
+
+
+def _read(wanted: list[tuple[str, int]]) -> elements.Found:
+    found: elements.Found = {}
+    for at, channels in elements.by_time(wanted):
+        try:
+            read = page_positions.read(channels, at)
+        except Error:  # a cache kept what the options no longer allow
+            continue
+        found.update({(channel, at): position for channel, position in read.items()})
+    return found
+
+
+async def _aread(wanted: list[tuple[str, int]]) -> elements.Found:
+    found: elements.Found = {}
+    for at, channels in elements.by_time(wanted):
+        try:
+            read = await page_positions.aread(channels, at)
+        except Error:
+            continue
+        found.update({(channel, at): position for channel, position in read.items()})
+    return found

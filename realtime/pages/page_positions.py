@@ -1,0 +1,195 @@
+"""Positions of channels as they were when a request began.
+
+A page is made of queries. A position that is older than all of them makes the browser receive what
+was published since, so nothing is lost between the queries and the subscription. Nobody can read
+the position before the first query without knowing the channels; so the time is noted, and the
+position of that time is read later.
+
+The time is that of the host, and publications have that of Redis. `page_margin` is subtracted, so
+that clocks may differ by as much. Redis away costs a page at most three times `READ_TIMEOUT`, and
+then nothing for `RETRY_DELAY`: the position is unknown, and the client loads the state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+from django.http import HttpRequest
+
+from realtime.channel_rules import check_channel, name
+from realtime.cluster.member import Member
+from realtime.config.options import Config
+from realtime.errors import (
+    BadRequest,
+    EngineUnavailable,
+    InternalError,
+    LimitExceeded,
+    NotAvailable,
+    NotServing,
+)
+from realtime.protocol.messages import StreamPosition
+from realtime.server_api.publishing import Position
+from realtime.serving import serving
+from realtime.transports.asgi import BEGUN
+
+logger = logging.getLogger("realtime.pages")
+
+READ_TIMEOUT = 0.2
+"""Seconds that a page waits for a connection, and for the positions."""
+RETRY_DELAY = 1.0
+"""Seconds after a failure for which pages do not ask."""
+LOG_INTERVAL = 60.0
+"""Seconds between log lines about positions that could not be read."""
+
+ATTRIBUTE = "_realtime_begun"
+
+
+def note_begin(request: HttpRequest) -> None:
+    """Note when a request began: now, if nobody noted it before."""
+    if begun_at(request) is None:
+        setattr(request, ATTRIBUTE, time.time())
+
+
+def begun_at(request: HttpRequest) -> float | None:
+    """Return when a request began, Unix seconds; None if nobody noted it."""
+    begun: float | None = getattr(request, ATTRIBUTE, None)
+    if begun is None:
+        begun = getattr(request, "scope", {}).get(BEGUN)
+    return begun
+
+
+def time_of(request: HttpRequest) -> int:
+    """Return the time whose positions are those of a request: Unix ms.
+
+    Raises:
+        RuntimeError: nobody noted when the request began.
+    """
+    begun = begun_at(request)
+    if begun is None:
+        raise RuntimeError(
+            "Nobody noted when this request began: add"
+            " 'realtime.pages.middleware.PositionMiddleware' to MIDDLEWARE."
+        )
+    # not its own millisecond: what was published in it may be newer
+    return int((begun - serving.config().page_margin) * 1000) - 1
+
+
+def positions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Position | None]:
+    """Return the positions that channels had when a request began, in one round trip per shard.
+
+    Args:
+        request: the request in work.
+        channels: names of channels with recovery.
+
+    Returns:
+        Channel → position; None if it is unknown, because Redis is away or clients chose a name
+        that is none.
+
+    Raises:
+        NotAvailable: a channel does not recover: turn on history and `force_recovery`.
+        NamespaceNotFound: a channel is in no namespace of the configuration.
+        RuntimeError: nobody noted when the request began; or called on an event loop.
+    """
+    return _reader.read(dict.fromkeys(channels), time_of(request))
+
+
+async def apositions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Position | None]:
+    """Return the positions that channels had when a request began. Async version of `positions`."""
+    return await _reader.aread(dict.fromkeys(channels), time_of(request))
+
+
+def read(channels: Sequence[str], at: int) -> dict[str, Position | None]:
+    """Return positions at a time in Unix ms; see `positions`."""
+    return _reader.read(dict.fromkeys(channels), at)
+
+
+async def aread(channels: Sequence[str], at: int) -> dict[str, Position | None]:
+    """Return positions at a time in Unix ms. Async version of `read`."""
+    return await _reader.aread(dict.fromkeys(channels), at)
+
+
+def check(channel: str) -> bool:
+    """Return whether a channel can have a position; raises as `positions`."""
+    return _is_usable(name(channel), serving.config())
+
+
+def _is_usable(channel: str, config: Config) -> bool:
+    try:
+        options = check_channel(channel, config)
+    except (BadRequest, LimitExceeded):  # a visitor may have chosen the name
+        return False
+    if not options.keeps_history or not (options.force_recovery or options.allow_recovery):
+        raise NotAvailable(
+            message=f"channel {channel!r} needs history and force_recovery for positions of pages"
+        )
+    return True
+
+
+class _Reader:
+    """Reads positions, and pauses after a failure."""
+
+    def __init__(self) -> None:
+        self._retry_at = 0.0
+        self._log_at = 0.0
+
+    def read(self, channels: Mapping[str, None], at: int) -> dict[str, Position | None]:
+        wanted = self._wanted(channels)
+        if not wanted:
+            return dict.fromkeys(channels)
+        try:
+            found = serving.call(
+                lambda member: _positions(member, wanted, at),
+                async_name="pages.apositions",
+                timeout=READ_TIMEOUT,
+            )
+        except (EngineUnavailable, NotServing, InternalError) as error:
+            self._failed(error)
+            return dict.fromkeys(channels)
+        return _result(channels, wanted, found)
+
+    async def aread(self, channels: Mapping[str, None], at: int) -> dict[str, Position | None]:
+        wanted = self._wanted(channels)
+        if not wanted:
+            return dict.fromkeys(channels)
+        try:
+            async with asyncio.timeout(3 * READ_TIMEOUT):
+                found = await serving.acall(
+                    lambda member: _positions(member, wanted, at), timeout=READ_TIMEOUT
+                )
+        except (EngineUnavailable, NotServing, InternalError, TimeoutError) as error:
+            self._failed(error)
+            return dict.fromkeys(channels)
+        return _result(channels, wanted, found)
+
+    def _wanted(self, channels: Mapping[str, None]) -> list[str]:
+        """Return the channels to ask for; none while the reader pauses."""
+        config = serving.config()
+        wanted = [channel for channel in channels if _is_usable(name(channel), config)]
+        return wanted if time.monotonic() >= self._retry_at else []
+
+    def _failed(self, error: Exception) -> None:
+        now = time.monotonic()
+        self._retry_at = now + RETRY_DELAY
+        if now >= self._log_at:
+            self._log_at = now + LOG_INTERVAL
+            logger.warning("Pages have no positions, their clients load the state: %s", error)
+
+
+async def _positions(member: Member, channels: list[str], at: int) -> list[StreamPosition]:
+    return await member.positions(channels, at)
+
+
+def _result(
+    channels: Mapping[str, None], wanted: list[str], found: list[StreamPosition]
+) -> dict[str, Position | None]:
+    result: dict[str, Position | None] = dict.fromkeys(channels)
+    for channel, position in zip(wanted, found, strict=True):
+        if position.epoch:  # the dummy engine has none
+            result[channel] = Position(position.offset, position.epoch)
+    return result
+
+
+_reader = _Reader()

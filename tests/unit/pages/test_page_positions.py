@@ -1,0 +1,312 @@
+"""Positions of pages: those that channels had when the request began."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest
+from django.test import AsyncClient, Client, RequestFactory, override_settings
+from pytest_django import DjangoAssertNumQueries
+
+import realtime
+from realtime.errors import EngineUnavailable, NamespaceNotFound, NotAvailable
+from realtime.node.node import Node
+from realtime.pages import page_positions
+from realtime.serving import serving
+from realtime.testing import TestService
+from tests.server import SECRET
+from tests.unit.pages import site
+from tests.unit.pages.parts import elements
+
+KEPT = {"history_size": 100, "history_lifetime": 100, "history_recover": True}
+OPTIONS = {
+    "token_hmac_secret_key": SECRET,
+    "session_authentication": True,
+    "page_margin": 0,
+    "namespaces": [
+        {"name": "orders", **KEPT},
+        {"name": "plain"},
+        {"name": "kept", "history_size": 100, "history_lifetime": 100},
+    ],
+}
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "realtime.pages.middleware.PositionMiddleware",
+]
+
+
+@pytest.fixture(autouse=True)
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestService]:
+    """The service, and a site with the middleware. No page of an earlier test failed."""
+    monkeypatch.setattr(page_positions, "_reader", page_positions._Reader())
+    with (
+        override_settings(REALTIME=OPTIONS, ROOT_URLCONF=site.__name__, MIDDLEWARE=MIDDLEWARE),
+        TestService() as started,
+    ):
+        yield started
+    cache.clear()
+
+
+def publish_before(channel: str = "orders:42") -> dict[str, Any]:
+    """Publish in a millisecond of its own."""
+    wait_a_millisecond()
+    position = realtime.publish(channel, "before")
+    assert position is not None
+    wait_a_millisecond()
+    return {"channel": channel, "offset": position.offset, "epoch": position.epoch}
+
+
+def wait_a_millisecond() -> None:
+    begun = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 <= begun:
+        pass
+
+
+@pytest.mark.parametrize("path", ["page", "apage", "later"])
+def test_page_has_the_position_from_before_its_queries(path: str) -> None:
+    expected = publish_before()
+
+    found = elements(Client().get(f"/{path}").content)
+
+    assert found == [expected]
+    assert realtime.position("orders:42").offset == expected["offset"] + 1
+
+
+@pytest.mark.parametrize("path", ["page", "apage", "later"])
+async def test_page_has_the_position_from_before_its_queries_on_a_loop(path: str) -> None:
+    expected = await asyncio.to_thread(publish_before)
+
+    response = await AsyncClient().get(f"/{path}")
+
+    assert elements(response.content) == [expected]
+
+
+def test_streamed_page_has_the_position_from_before_its_queries() -> None:
+    expected = publish_before()
+
+    response = Client().get("/streamed")
+
+    assert elements(response.getvalue()) == [expected, expected]
+
+
+async def test_streamed_page_has_the_position_from_before_its_queries_on_a_loop() -> None:
+    expected = await asyncio.to_thread(publish_before)
+
+    response = await AsyncClient().get("/astreamed")
+    stream: Any = response
+    html = b"".join([chunk async for chunk in stream.streaming_content])
+
+    assert elements(html) == [expected, expected]
+
+
+def test_cached_page_keeps_the_position_of_its_time() -> None:
+    expected = publish_before()
+
+    first, second = (Client().get("/cached") for _ in range(2))
+
+    assert elements(first.content) == elements(second.content) == [expected]
+    assert realtime.position("orders:42").offset == expected["offset"] + 1
+
+
+def test_margin_makes_positions_older() -> None:
+    expected = publish_before()
+    with override_settings(REALTIME={**OPTIONS, "page_margin": 3600}):
+        expected = publish_before()
+
+        found = elements(Client().get("/page").content)
+
+    assert found == [{**expected, "offset": 0}]
+
+
+@pytest.mark.django_db
+def test_page_makes_no_query_and_stays_public(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    with django_assert_num_queries(0):
+        response = Client().get("/page")
+
+    assert "Vary" not in response.headers
+    assert "Cache-Control" not in response.headers
+    assert not response.cookies
+    assert list(elements(response.content)[0]) == ["channel", "offset", "epoch"]
+
+
+@pytest.mark.parametrize("path", ["page", "later"])
+def test_channels_of_a_page_are_read_together(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[str]] = []
+    read = Node.positions
+
+    async def count(self: Node, channels: Any, at: int | None = None) -> Any:
+        calls.append(list(channels))
+        return await read(self, channels, at)
+
+    monkeypatch.setattr(Node, "positions", count)
+    names = [f"orders:{number}" for number in range(50)]
+
+    response = Client().get("/page", {"text": site.MANY, "name": names})
+
+    assert calls == [[*names, "orders:x"]]
+    assert len(elements(response.content)) == 101
+    assert all("offset" in each for each in elements(response.content))
+
+
+def test_channel_cannot_end_the_element() -> None:
+    name = 'orders:</script><script>alert("1")//&<!--'
+
+    html = Client().get("/page", {"text": site.MANY, "name": name}).content.decode()
+
+    assert [each["channel"] for each in elements(html)] == [name, "orders:x", name]
+    assert html.count("<script") == html.count("</script>") == 3
+    assert "<!--" not in html
+
+
+def test_element_has_a_name_for_scripts() -> None:
+    text = """{% load realtime %}{% realtime_channel "orders:42" as='"><b>' %}"""
+
+    html = Client().get("/page", {"text": text}).content.decode()
+
+    assert 'data-realtime-channel="&quot;&gt;&lt;b&gt;"' in html
+    assert "offset" in elements(html)[0]
+
+
+def test_name_that_a_visitor_made_up_has_no_position() -> None:
+    response = Client().get(
+        "/page", {"text": site.MANY, "name": ["orders:ä", "orders:" + 300 * "x"]}
+    )
+
+    assert response.status_code == 200
+    assert ["offset" in each for each in elements(response.content)] == [
+        False, False, True, False, False
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("plain:1", NotAvailable), ("kept:1", NotAvailable), ("nowhere:1", NamespaceNotFound)],
+)
+def test_channel_without_recovery_is_a_mistake_of_the_site(
+    name: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        Client().get("/page", {"text": site.MANY, "name": name})
+
+
+def test_responses_that_are_no_pages_stay_as_they_are() -> None:
+    html = Client().get("/plain").content
+
+    assert [list(each) for each in elements(html)] == [["channel", "at"]]
+
+
+def test_page_renders_while_the_engine_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = []
+
+    async def fail(*_: Any) -> Any:
+        attempts.append(1)
+        raise EngineUnavailable("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Node, "positions", fail)
+        pages = [Client().get("/page") for _ in range(3)]
+
+    assert [elements(page.content) for page in pages] == 3 * [[{"channel": "orders:42"}]]
+    assert len(attempts) == 1  # the others do not wait for it
+    page_positions._reader._retry_at = 0
+    assert "offset" in elements(Client().get("/page").content)[0]
+
+
+# tokens
+
+
+def test_page_with_a_token_is_private() -> None:
+    response = Client().get("/page", {"text": site.TOKEN})
+
+    (found,) = elements(response.content)
+    assert found["token"].count(".") == 2
+    assert "offset" in found
+    assert response.headers["Cache-Control"] == "private"
+    assert response.headers["Vary"] == "Cookie"
+
+
+def test_page_with_a_token_is_not_cached_by_the_site() -> None:
+    offsets = []
+    for _ in range(2):
+        publish_before("$orders:42")
+        (found,) = elements(Client().get("/cached", {"text": site.TOKEN}).content)
+        offsets.append(found["offset"])
+
+    assert offsets == [1, 2]
+
+
+def test_streamed_page_cannot_have_a_token() -> None:
+    response = Client().get("/streamed", {"text": site.TOKEN})
+
+    with pytest.raises(ImproperlyConfigured, match="not streamed"):
+        response.getvalue()
+
+
+# without the middleware
+
+
+def request_begun(**scope: Any) -> HttpRequest:
+    request = RequestFactory().get("/")
+    request.scope = scope  # type: ignore[attr-defined]
+    return request
+
+
+def test_asgi_application_notes_the_time_too() -> None:
+    expected = publish_before()
+    request = request_begun(**{"realtime.at": time.time()})
+    publish_before()
+
+    assert elements(site.render(request, site.TAG)) == [expected]
+
+
+@pytest.mark.parametrize("text", [site.TAG, site.TOKEN])
+def test_request_that_nobody_noted_is_a_mistake_of_the_site(text: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="PositionMiddleware"):
+        site.render(RequestFactory().get("/"), text)
+
+
+async def test_tag_on_a_loop_needs_the_middleware() -> None:
+    request = request_begun(**{"realtime.at": time.time()})
+
+    with pytest.raises(ImproperlyConfigured, match="PositionMiddleware"):
+        site.render(request, site.TAG)
+
+
+# headers
+
+
+@pytest.mark.parametrize("path", ["json", "ajson"])
+def test_header_has_the_positions(path: str) -> None:
+    expected = [publish_before("orders:1"), publish_before("orders:2")]
+
+    response = Client().get(f"/{path}", {"name": ["orders:1", "orders:2"]})
+
+    assert json.loads(f"[{response.headers['Realtime-Position']}]") == expected
+    assert response.headers["Access-Control-Expose-Headers"] == "Realtime-Position"
+
+
+def test_header_is_ascii() -> None:
+    response = Client().get("/json", {"name": ["orders:1", "orders:ä\r\nSet-Cookie: a"]})
+
+    (found,) = json.loads(f"[{response.headers['Realtime-Position']}]")
+    assert found["channel"] == "orders:1"
+
+
+def test_process_with_the_dummy_engine_has_no_positions(service: TestService) -> None:
+    service.stop()
+    with override_settings(REALTIME={**OPTIONS, "engine": "dummy"}):
+        serving.config()
+        found = elements(Client().get("/page").content)
+    service.start()
+
+    assert found == [{"channel": "orders:42"}]
