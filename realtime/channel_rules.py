@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from realtime.config.expressions import compiled
+from realtime.config import name_patterns
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
     BadRequest,
@@ -82,8 +82,7 @@ def check_pattern(channel: str, options: ChannelOptions, config: Config) -> None
     """Refuse a name that `channel_regex` does not match, or without one a name that is not ASCII.
 
     The expression is for what follows the namespace; in a channel of the top level, for all of the
-    name. It is not tried on names that are too long: the time of a search may grow with the square
-    of the length, and no client can be subscribed there.
+    name. It is not tried on names that are too long, where no client can be subscribed.
 
     Raises:
         BadRequest: the name does not match, or is not ASCII, or is too long for an expression.
@@ -92,7 +91,7 @@ def check_pattern(channel: str, options: ChannelOptions, config: Config) -> None
         check_characters(channel)
         return
     check_length(channel, config, BadRequest)
-    if compiled(options.channel_regex).search(_split(channel, config)[1]) is None:
+    if not name_patterns.matches(options.channel_regex, _split(channel, config)[1]):
         raise BadRequest
 
 

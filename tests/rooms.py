@@ -15,6 +15,7 @@ PURE = (
     "realtime.config.expressions",
     "realtime.config.fields",
     "realtime.config.merging",
+    "realtime.config.name_patterns",
     "realtime.config.names",
     "realtime.config.nested",
     "realtime.config.nested_names",

@@ -6,10 +6,10 @@ Pure. Types and ranges of single values are checked in `reader`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
-from realtime.config import origins, redis_options
+from realtime.config import name_patterns, origins, redis_options
 from realtime.config.expressions import compiled
 from realtime.config.options import ChannelOptions, Config, Problem
 
@@ -43,17 +43,22 @@ def check_channel(where: str, options: ChannelOptions) -> Iterator[Problem]:
             f"history_recover of {where} needs history_size and history_lifetime.",
             "Set both to more than 0, or turn history_recover off.",
         )
-    yield from _check_expression(f"channel_regex of {where}", options.channel_regex)
+    yield from _check_expression(
+        f"channel_regex of {where}", options.channel_regex, name_patterns.NamePattern
+    )
 
 
-def _check_expression(name: str, expression: str) -> Iterator[Problem]:
+def _check_expression(
+    name: str, expression: str, read: Callable[[str], object] = compiled
+) -> Iterator[Problem]:
     try:
-        compiled(expression)
+        read(expression)
     except (re.error, RecursionError, OverflowError) as error:
         yield Problem(
             "expression",
-            f"{name} is not a regular expression: {error}.",
-            "It has the syntax of Python's module re; for example ^[a-z0-9-]+$.",
+            f"{name} is not a regular expression that can be used: {error}.",
+            "It has the syntax of Python's module re; for example ^[a-z0-9-]+$. "
+            " channel_regex cannot have (?=...), references to groups and possessive repeats.",
         )
 
 
