@@ -44,6 +44,9 @@ settings.load_profile("any machine")
 TEARDOWN_TIMEOUT = 90
 """Seconds; session fixtures may stop many servers."""
 
+FAILED = pytest.StashKey[bool]()
+"""Set of a test that failed before its teardown."""
+
 
 SERVERS_KEPT = 6
 """Shared servers that a worker keeps from one module to the next."""
@@ -77,12 +80,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """End a worker whose teardown hangs: the timeouts of tests are off once a test has failed."""
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """End a worker whose teardown hangs after a failure, which turns the test's timeout off.
+
+    The watch is a thread, so it is begun where it is needed only.
+    """
+    if not item.stash.get(FAILED, False):
+        return (yield)
     stderr = item.config.stash[fault_handler_stderr_fd_key]  # the process's own, not captured
     faulthandler.dump_traceback_later(TEARDOWN_TIMEOUT, exit=True, file=stderr)
     try:
-        yield
+        return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
 
@@ -91,6 +99,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Show what shared servers wrote at last where a test failed: rare failures are read later."""
     report = yield
+    if report.failed:
+        item.stash[FAILED] = True
     servers = getattr(item, "funcargs", {}).get("shared_servers")
     if report.failed and servers is not None:
         for server in servers.used_last():
