@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 
-TOGETHER = ("tests/install/",)
-"""Directories whose files share what takes long to make: it is made once, in one worker."""
+TOGETHER = ("tests/install/", "tests/live/panel/", "tests/live/client_module/")
+"""Directories whose files share what takes long to make: installed sites, a site with its staff,
+browsers. They are made once, in one worker."""
 
 LONGEST = (
+    "tests/live/panel/",
     "tests/install/",
+    "tests/live/client_module/",
     "tests/chaos/test_redis.py",
     "tests/live/sockjs/test_sockjs_churn.py",
     "tests/live/redis/test_redis_away_serving.py",
@@ -30,12 +33,16 @@ LONGEST = (
     "tests/chaos/test_versions.py",
     "tests/live/js_client/test_js_client_channels.py",
     "tests/live/js_client/test_js_client_private.py",
-    "tests/live/panel/test_panel_tail_restarts.py",
-    "tests/live/panel/test_panel_redis.py",
     "tests/chaos/test_failover.py",
     "tests/live/sockjs/test_sockjs_cluster_ends.py",
     "tests/testing/test_plugin.py",
     "tests/live/sockjs/test_sockjs_cluster_churn.py",
+    "tests/live/servers/test_servers.py",
+    "tests/live/servers/test_asgi.py",
+    "tests/live/console/test_console_doctor.py",
+    "tests/live/browser/test_demo_browser.py",
+    "tests/live/streaming/test_unidirectional.py",
+    "tests/live/streaming/test_stream_messages.py",
     "tests/live/redis/test_cluster_nodes.py",
     "tests/live/redis/test_cluster_churn.py",
     "tests/live/redis/test_cluster_shutdown.py",
