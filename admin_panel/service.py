@@ -28,23 +28,26 @@ from realtime.config import sources
 from realtime.config.options import ChannelOptions
 from realtime.config.redis_options import uses_redis
 from realtime.engine.base import NodeStatus
+from realtime.engine.versions import MAX_EPOCH_LENGTH
 from realtime.errors import EngineUnavailable, InternalError, NotServing
 from realtime.pages import page_config
 from realtime.protocol.json_stream import Malformed
-from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
+from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
 from realtime.redis.commands import Command
 from realtime.server_api import http, methods, operations
 from realtime.server_api.overview import Subscribers
 from realtime.serving import serving
 
 __all__ = [
+    "MAX_EPOCH_LENGTH",
+    "UINT64_MAX",
     "ClientInfo",
     "ClientReport",
     "NodeStatus",
     "Publication",
     "Unavailable",
 ]
-"""Types that other modules of the panel import from here."""
+"""What other modules of the panel import from here, besides its functions."""
 
 logger = logging.getLogger("realtime.admin_panel")
 
@@ -228,16 +231,20 @@ def observer_token(channel: str, ttl: float) -> str:
 # acting
 
 
-def publish(channel: str, data: object) -> None:
+def publish(channel: str, data: object, **extras: Any) -> None:
     """Publish at once, even in a transaction, so that a failure is raised here.
+
+    Args:
+        extras: tags, idempotency key and version, as `realtime.publish` takes them.
 
     Raises:
         Unavailable: the service does not answer.
-        Error: code 102 or 107, the name is not that of a channel.
+        Error: code 102 or 107, the name is not that of a channel; 108, it keeps no history, and
+            there is a version.
         ValueError: the data are not JSON that the service accepts.
     """
     with answering():
-        realtime.publish(channel, data, on_commit=False)
+        realtime.publish(channel, data, on_commit=False, **extras)
 
 
 def remove_history(channel: str) -> None:

@@ -6,6 +6,7 @@ only the newest publications, and many clients only if the operator asks for the
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
@@ -56,6 +57,10 @@ class Kept(NamedTuple):
     by: Present | None
     """The client that published it, if one did."""
     data: JSONText
+    time: datetime | None
+    """When it was kept; None where that is unknown."""
+    tags: list[tuple[str, str]]
+    """Name and value."""
 
 
 class State(NamedTuple):
@@ -208,4 +213,8 @@ def _present(info: ClientInfo) -> Present:
 
 def _kept(publication: Publication) -> Kept:
     by = _present(publication.info) if publication.info is not None else None
-    return Kept(publication.offset, publication.uid, by, json_text(publication.data))
+    time = None
+    if publication.time:
+        time = datetime.fromtimestamp(publication.time / 1000, UTC)
+    tags = sorted((publication.tags or {}).items())
+    return Kept(publication.offset, publication.uid, by, json_text(publication.data), time, tags)

@@ -32,7 +32,7 @@ from .. import service
 from ..operators import Operator
 from ..panel import PageRequest
 from ..publishing import channel_names, recent
-from ..publishing.forms import ChannelsField, PublishForm
+from ..publishing.forms import EXTRAS, ChannelsField, PublishForm
 from ..publishing.reach import Reach, Target, check, count
 from ..publishing.send import Sent, send
 from .channels import find
@@ -55,7 +55,7 @@ def show(request: PageRequest) -> HttpResponse:
     if request.http.method != "POST":
         return _page(request, PublishForm(initial=_from_query(request)))
     if "edit" in post or "check" in post:
-        values = {"channel": post.get("channel", ""), "data": post.get("data", "")}
+        values = {name: post.get(name, "") for name in PublishForm.base_fields}
         context = reached(request.operator, values["channel"]) if "check" in post else {}
         return _page(request, PublishForm(initial=values), **context)
     form = PublishForm(post)
@@ -116,7 +116,8 @@ def _publish(request: PageRequest, form: PublishForm) -> HttpResponse:
             reach = count(targets)
             if reach.needs_confirmation:
                 return _ask(request, reach)
-        sent = send(request.operator, form.cleaned_data["channel"], form.cleaned_data["data"])
+        data, extras = form.cleaned_data["data"], form.extras
+        sent = send(request.operator, form.cleaned_data["channel"], data, **extras)
     except service.Unavailable as unavailable:
         form.add_error("channel", f"{unavailable.title}. {unavailable.advice}")
         return _page(request, form)
@@ -151,6 +152,7 @@ def _ask(request: PageRequest, reach: Reach) -> HttpResponse:
         title=_("Confirm a large publication"),
         channel=request.http.POST["channel"],
         data=request.http.POST["data"],
+        extras=[(name, request.http.POST.get(name, "")) for name in EXTRAS],
         draft=_draft(request.http),
         reach=reach,
         asked=True,
@@ -160,7 +162,8 @@ def _ask(request: PageRequest, reach: Reach) -> HttpResponse:
 def _page_of_failure(request: PageRequest, form: PublishForm, sent: Sent) -> HttpResponse:
     """Show the form with the channels into which publishing failed."""
     if sent.published:
-        values = {"channel": channel_names.join(sent.failed), "data": form.cleaned_data["data"]}
+        values = {name: request.http.POST.get(name, "") for name in PublishForm.base_fields}
+        values["channel"] = channel_names.join(sent.failed)
         # unbound, because the remaining input is valid and may be sent again
         return _page(
             request,

@@ -10,7 +10,11 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ..service import MAX_EPOCH_LENGTH, UINT64_MAX
 from . import channel_names
+
+EXTRAS = ("tags", "once", "version", "version_epoch", "skip_history")
+"""Fields that are rarely needed, in their order on the page."""
 
 MAX_CHANNELS = 1000
 """Channels of one publication: as many as the service can count the subscribers of at once."""
@@ -40,6 +44,19 @@ def text_area(rows: int, direction: str) -> forms.Textarea:
     return forms.Textarea(attrs=attributes)
 
 
+def text_line(mode: str = "text") -> forms.TextInput:
+    """Return a field for one line. `mode`: of the keyboard of a phone."""
+    attributes = {
+        "class": "vTextField",
+        "autocomplete": "off",
+        "autocapitalize": "none",
+        "spellcheck": "false",
+        "inputmode": mode,
+        "dir": "auto",
+    }
+    return forms.TextInput(attrs=attributes)
+
+
 class ChannelsField(forms.CharField):
     """Channel names in one text, see `channel_names`; its value is their list."""
 
@@ -57,8 +74,27 @@ class ChannelsField(forms.CharField):
         return names
 
 
+class TagsField(forms.CharField):
+    """Tags in one text, NAME=VALUE on each line; its value is a dict."""
+
+    def clean(self, value: object) -> dict[str, str]:
+        """
+        Raises:
+            ValidationError: a line has no "=", or cannot be stored.
+        """
+        tags: dict[str, str] = {}
+        for line in filter(None, map(str.strip, super().clean(value).splitlines())):
+            name, equals, tags[name] = line.partition("=")
+            if not equals:
+                text = _("%(line)s is not a name, an equals sign and a value.")
+                raise forms.ValidationError(text, code="invalid", params={"line": line})
+            if _SURROGATE.search(line):
+                raise forms.ValidationError(_("A tag contains half of a character."), code="half")
+        return tags
+
+
 class PublishForm(forms.Form):
-    """Channels and data of one publication."""
+    """Channels and data of one publication, and what is rarely needed besides."""
 
     channel = ChannelsField(
         label=gettext_lazy("Channels"),
@@ -75,12 +111,86 @@ class PublishForm(forms.Form):
         strip=False,
         widget=text_area(10, "ltr"),
     )
+    tags = TagsField(
+        label=gettext_lazy("Tags"),
+        help_text=gettext_lazy(
+            "Subscribers can filter by them. One per line, for example league=first."
+        ),
+        required=False,
+        widget=text_area(2, "auto"),
+    )
+    once = forms.CharField(
+        label=gettext_lazy("Idempotency key"),
+        help_text=gettext_lazy(
+            "The same key in the same channel publishes once within five minutes."
+        ),
+        required=False,
+        widget=text_line(),
+    )
+    version = forms.IntegerField(
+        label=gettext_lazy("Version"),
+        help_text=gettext_lazy(
+            "Publish only if it is newer than the last version in the channel. Needs history."
+        ),
+        required=False,
+        min_value=1,
+        max_value=UINT64_MAX,
+        widget=text_line("numeric"),
+    )
+    version_epoch = forms.CharField(
+        label=gettext_lazy("Run of the version"),
+        help_text=gettext_lazy("The first version of another run counts as newer."),
+        required=False,
+        max_length=MAX_EPOCH_LENGTH,
+        widget=text_line(),
+    )
+    skip_history = forms.BooleanField(
+        label=gettext_lazy("Deliver only, without keeping it in the history"), required=False
+    )
+
+    def more(self) -> list[forms.BoundField]:
+        """Return the fields that are rarely needed."""
+        return [self[name] for name in EXTRAS]
+
+    @property
+    def has_more(self) -> bool:
+        """Whether one of them has a value or an error."""
+        return any(field.value() or field.errors for field in self.more())
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        """Their values, as the service takes them."""
+        values = {name: self.cleaned_data[name] for name in EXTRAS}
+        return {name: value for name, value in values.items() if value}
+
+    def clean(self) -> dict[str, Any]:
+        """Check what is about more than one field."""
+        values: dict[str, Any] = self.cleaned_data
+        if values.get("version_epoch") and "version" in values and values["version"] is None:
+            self.add_error("version_epoch", _("It needs a version."))
+        if values.get("version") and values.get("skip_history"):
+            self.add_error("version", _("What is not kept has no version."))
+        return values
+
+    def clean_once(self) -> str:
+        """Refuse a key that cannot be stored."""
+        return _whole_text(self.cleaned_data["once"])
+
+    def clean_version_epoch(self) -> str:
+        """Refuse a text that cannot be stored."""
+        return _whole_text(self.cleaned_data["version_epoch"])
 
     def clean_data(self) -> str:
         """Check the data and return them as they were typed: so they are published."""
         text: str = self.cleaned_data["data"]
         check_json(text)
         return text
+
+
+def _whole_text(text: str) -> str:
+    if _SURROGATE.search(text):
+        raise forms.ValidationError(_("It contains half of a character."), code="half")
+    return text
 
 
 def check_number(channels: int) -> None:

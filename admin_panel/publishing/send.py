@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from django.contrib.admin.models import LogEntry
@@ -43,7 +43,7 @@ class Sent(NamedTuple):
         return [outcome.channel for outcome in self.outcomes if outcome.problem]
 
 
-def send(operator: Operator, channels: Sequence[str], data: str) -> Sent:
+def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) -> Sent:
     """Publish data into channels, one after the other, and log each success.
 
     When the service stops answering, the remaining channels are not tried: each would wait for
@@ -53,6 +53,7 @@ def send(operator: Operator, channels: Sequence[str], data: str) -> Sent:
         operator: who publishes.
         channels: names.
         data: JSON text as it was typed, because its spelling reaches the clients.
+        extras: further arguments of `service.publish`.
 
     Raises:
         ValueError: the service does not accept the data; nothing was published.
@@ -68,7 +69,7 @@ def send(operator: Operator, channels: Sequence[str], data: str) -> Sent:
                 continue
             try:
                 with operator.logged(audit.PUBLISH, channel, detail=data):
-                    service.publish(channel, value)
+                    service.publish(channel, value, **extras)
             except Error as error:
                 text = _("Error %(code)d: %(message)s.")
                 problem = text % {"code": error.code, "message": error.message}

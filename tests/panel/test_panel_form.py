@@ -86,3 +86,59 @@ def test_help_names_the_boundary_that_is_configured(
     settings.REALTIME = {"channel_namespace_boundary": "/"}
 
     assert "The text before <code>/</code>" in operator.get(page).content.decode()
+
+
+# tags, version and more
+
+
+def extras(**fields: str) -> PublishForm:
+    return PublishForm({"channel": "a", "data": "1"} | fields)
+
+
+def test_what_is_rarely_needed_is_read() -> None:
+    form = extras(
+        tags=" team=red\n\nformula=a=b\r\nempty=",
+        once=" k ",
+        version="18446744073709551615",
+        version_epoch="b",
+    )
+
+    assert form.errors == {}
+    assert form.has_more
+    assert form.extras == {
+        "tags": {"team": "red", "formula": "a=b", "empty": ""},
+        "once": "k",
+        "version": 2**64 - 1,
+        "version_epoch": "b",
+    }
+
+
+def test_what_is_rarely_needed_may_be_missing() -> None:
+    lone, without = extras(skip_history="on"), extras()
+
+    assert lone.errors == without.errors == {}
+    assert (lone.extras, without.extras) == ({"skip_history": True}, {})
+    assert (lone.has_more, without.has_more) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"tags": "team=red\nred"}, "tags"),
+        ({"tags": "team=\ud800"}, "tags"),
+        ({"tags": "team=a\0"}, "tags"),
+        ({"once": "\ud800"}, "once"),
+        ({"version": "0"}, "version"),
+        ({"version": "18446744073709551616"}, "version"),
+        ({"version": "1.5"}, "version"),
+        ({"version": "2", "skip_history": "on"}, "version"),
+        ({"version_epoch": "b"}, "version_epoch"),
+        ({"version": "2", "version_epoch": "x" * 256}, "version_epoch"),
+    ],
+    ids=ascii,
+)
+def test_mistakes_in_it_are_said_at_their_field(fields: dict[str, str], wrong: str) -> None:
+    form = extras(**fields)
+
+    assert list(form.errors) == [wrong]
+    assert form.has_more

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
 from html import unescape
 
 import httpx
 import pytest
 
 from admin_panel.publishing.forms import MAX_CHANNELS
+from tests.live.channel_page import data_in, section, shown
 from tests.live.panel_site import Guests
 from tests.live.panel_staff import post
 from tests.live.publish_page import (
@@ -38,6 +41,53 @@ async def test_publication_reaches_every_channel_of_the_list(
     assert f"Published into 3 channels: {', '.join(names)}." in unescape(response.text)
     index = operator.get("/admin/").text.partition("Recent actions")[2]
     assert all(name in index for name in names)
+
+
+def test_tags_and_version_go_along_and_the_history_shows_them(
+    operator: httpx.Client, unique: str
+) -> None:
+    channel = f"demo:{unique}"
+    extras = {"tags": "team=red\nformula=a<b", "version": "2", "version_epoch": "run"}
+    send(operator, channel, "1", **extras)
+    send(operator, channel, "2", version="1")
+    send(operator, channel, "3", once=unique)
+    send(operator, channel, "4", once=unique)
+    send(operator, channel, "5", skip_history="on")
+
+    history = section(shown(operator, channel), "history")
+
+    assert data_in(history) == ["3", "1"]
+    assert "<bdi>team</bdi>=<bdi>red</bdi>" in history
+    assert "<bdi>formula</bdi>=<bdi>a&lt;b</bdi>" in history
+    times = [
+        datetime.fromisoformat(time) for time in re.findall('<time datetime="([^"]*)"', history)
+    ]
+    assert len(times) == 2
+    assert times == sorted(times, reverse=True)
+    assert all(timedelta(0) <= datetime.now(UTC) - time < timedelta(hours=1) for time in times)
+
+
+def test_version_without_history_is_an_error_of_the_channel(
+    operator: httpx.Client, unique: str
+) -> None:
+    html = send(operator, unique, version="1").text
+
+    assert "Error 108: not available." in errors_of_channel(html)
+    assert '<details class="panel-more" id="more" open>' in html
+
+
+def test_question_and_the_way_back_keep_the_extras(operator: httpx.Client, unique: str) -> None:
+    names = "\n".join(f"{unique}-{n}" for n in range(11))
+    extras = {"tags": 'team="<b>"', "once": unique, "skip_history": "on"}
+    html = send(operator, names, **extras).text
+    asked = hidden(html, *extras)
+
+    html = post(operator, PAGE, **asked, edit="Back to the form").text
+
+    assert {name: asked[name] for name in extras} == extras
+    assert field(html, "tags") == extras["tags"]
+    assert f'name="once" value="{unique}"' in html
+    assert re.search('name="skip_history"[^>]*checked', html)
 
 
 def test_publication_into_many_channels_is_one_line_of_the_last_ones(
@@ -148,10 +198,10 @@ async def test_more_than_ten_channels_are_asked_about_first(
     assert response.url.params["sent"] == "d1"
 
 
-def hidden(html: str) -> dict[str, str]:
-    """The hidden fields of the page that asks."""
+def hidden(html: str, *others: str) -> dict[str, str]:
+    """The hidden fields of the page that asks; `others`: besides those that are always there."""
     form = html.partition('id="confirm-form"')[2].partition("</form>")[0]
-    names = ("channel", "data", "draft")
+    names = ("channel", "data", "draft", *others)
     return {
         name: unescape(form.partition(f'name="{name}" value="')[2].partition('"')[0])
         for name in names

@@ -239,6 +239,8 @@ async def test_keyboard_is_enough_and_shows_where_it_is(
     screen.until(lambda: "The Tab key now leaves" in screen.state, "the way out")
     screen.press(Keys.TAB)
     seen.append(screen.outline)
+    assert screen.focused == "Tags, version and more"
+    screen.press(Keys.TAB)
     assert screen.focused == "Publish"
     seen.append(screen.outline)
     screen.press(Keys.ENTER)
