@@ -1,0 +1,189 @@
+"""A rolling deployment: nodes of the version before run their own scripts on the same Redis.
+
+`previous/` has these scripts as that version ran them. Entries whose form is the same in both
+versions are recorded as that version wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+import redis
+
+from realtime.config.options import ChannelOptions
+from realtime.engine.base import NodeStatus
+from realtime.engine.redis import records
+from realtime.protocol.messages import ClientInfo, Publication
+from tests.engine.conftest import OpenRedisBench
+from tests.engine.redis_bench import RedisBench
+from tests.unit.parts import data, eventually
+
+SCRIPTS = Path(__file__).with_name("previous")
+LONG = ChannelOptions(history_size=100, history_lifetime=100)
+
+
+@pytest.fixture
+async def engine(open_redis: OpenRedisBench) -> RedisBench:
+    """The engine of this version."""
+    bench: RedisBench = await open_redis()
+    return bench
+
+
+class PreviousNode:
+    """What a node of the version before does with one stream."""
+
+    def __init__(self, engine: RedisBench, channel: str, client: redis.Redis) -> None:
+        self._channel = channel
+        self._group_channel = engine.group_channel(channel)
+        self._keys = engine.keys.stream(channel)
+        self._append, self._read = (
+            client.register_script((SCRIPTS / f"{name}.lua").read_text())
+            for name in ("append", "read")
+        )
+
+    def publish(self, value: int) -> tuple[int, str]:
+        """Publish a number; returns offset and epoch."""
+        message = msgpack.packb(
+            {
+                "record": [str(value), f"u{value}"],
+                "checked": True,
+                "type": "realtime.publication",
+                "channel": self._channel,
+            }
+        )
+        size, lifetime = LONG.history_size, LONG.history_lifetime
+        arguments = [message, size, lifetime, 0, "old", "0", self._group_channel, f"u{value}"]
+        offset, epoch = self._append(keys=self._keys, args=arguments)
+        return offset, epoch.decode()
+
+    def read(self, start: int) -> tuple[int, str, list[tuple[int, int]]]:
+        """Read from an offset on: top offset, epoch, and offset and number of each publication."""
+        arguments = [start, 0, "old", "0"]
+        top, epoch, entries, _ = self._read(keys=self._keys, args=arguments)
+        publications = []
+        for entry, fields in entries:
+            message = msgpack.unpackb(fields[1])
+            publications.append((int(entry.partition(b"-")[0]), int(message["record"][0])))
+        return top, epoch.decode(), publications
+
+
+async def test_nothing_is_lost_while_both_versions_publish_and_read(
+    engine: RedisBench, unique: str
+) -> None:
+    await engine.broker.subscribe(unique)
+    with engine.client() as client:
+        previous = PreviousNode(engine, unique, client)
+        for value in range(1, 31):
+            if value % 3:
+                await engine.publish(unique, value, options=LONG)
+            else:
+                previous.publish(value)
+
+        history = await engine.broker.history(unique)
+        top, epoch, publications = previous.read(1)
+        await eventually(lambda: len(engine.values(unique)) == 30)
+
+    everything = list(range(1, 31))
+    assert [(p.offset, int(p.data.raw)) for p in history.publications] == publications
+    assert [value for _, value in publications] == everything
+    assert [offset for offset, _ in publications] == everything
+    assert (history.position.offset, history.position.epoch) == (top, epoch)
+    assert engine.values(unique) == everything
+
+
+@pytest.mark.parametrize("first", ["previous", "this"])
+async def test_position_of_one_version_is_recovered_by_the_other(
+    engine: RedisBench, unique: str, first: str
+) -> None:
+    with engine.client() as client:
+        previous = PreviousNode(engine, unique, client)
+        if first == "previous":
+            position = previous.publish(1)
+            await engine.publish(unique, 2, options=LONG)
+        else:
+            made = await engine.publish(unique, 1, options=LONG)
+            assert made is not None
+            position = made.offset, made.epoch
+            previous.publish(2)
+
+        history = await engine.broker.history(unique, position[0] + 1)
+        read = previous.read(position[0] + 1)
+
+    assert position == (1, history.position.epoch)
+    assert [int(p.data.raw) for p in history.publications] == [2]
+    assert read == (2, position[1], [(2, 2)])
+
+
+@pytest.mark.parametrize("first", ["previous", "this"])
+async def test_epoch_of_an_unused_channel_is_the_same(
+    engine: RedisBench, unique: str, first: str
+) -> None:
+    with engine.client() as client:
+        previous = PreviousNode(engine, unique, client)
+        if first == "previous":
+            epoch = previous.read(1)[1]
+            position = await engine.broker.position(unique)
+        else:
+            position = await engine.broker.position(unique)
+            epoch = previous.read(1)[1]
+
+    assert (position.offset, position.epoch) == (0, epoch)
+
+
+ANN = data('{"name":"Ann"}')
+RECORDED: list[tuple[str, dict[str, Any], Callable[[dict[str, Any]], object], object]] = [
+    (
+        "82a67265636f726492a77b226e223a317da27531a7636865636b6564c3",
+        records.of_publication(Publication(data('{"n":1}'), uid="u1")),
+        lambda message: records.to_publication(message, 7),
+        Publication(data('{"n":1}'), None, 7, "u1"),
+    ),
+    (
+        "81a67265636f726493ab7b20226e22203a2031207da2753294a23137a143ae"
+        "7b226e616d65223a22416e6e227dc0",
+        records.of_publication(
+            Publication(data('{ "n" : 1 }'), ClientInfo("17", "C", ANN), uid="u2")
+        ),
+        lambda message: records.to_publication(message, 7),
+        Publication(data('{ "n" : 1 }'), ClientInfo("17", "C", ANN), 7, "u2"),
+    ),
+    (
+        "82a67265636f726494a23137a143ae7b226e616d65223a22416e6e227da135a7636865636b6564c3",
+        records.of_client(ClientInfo("17", "C", ANN, data("5"))),
+        records.to_client,
+        ClientInfo("17", "C", ANN, data("5")),
+    ),
+    (
+        "81a67265636f726499a24e31a56669727374a5302e312e30010203040506",
+        records.of_node(NodeStatus("N1", "first", "0.1.0", 1, 2, 3, 4, 5, 6)),
+        lambda message: records.to_status(message, 0.0, alive=True),
+        NodeStatus("N1", "first", "0.1.0", 1, 2, 3, 4, 5, 6),
+    ),
+    (
+        "81a67265636f726491a77b2261223a317d",
+        records.of_answer(b'{"a":1}'),
+        records.to_answer,
+        b'{"a":1}',
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "written", "read", "meant"),
+    RECORDED,
+    ids=["publication", "publication with info", "client", "node", "answer"],
+)
+def test_entry_has_the_form_of_the_version_before(
+    recorded: str,
+    written: dict[str, Any],
+    read: Callable[[dict[str, Any]], object],
+    meant: object,
+) -> None:
+    entry = bytes.fromhex(recorded)
+
+    assert msgpack.packb(written) == entry
+    assert read(msgpack.unpackb(entry)) == meant
