@@ -238,7 +238,7 @@ async def _verified(
     """Verify the subscription token of this client for this channel.
 
     Raises:
-        invalid: the token is invalid.
+        invalid: the token is invalid, or names no channel.
         wrong: it is of another client or channel.
         TokenExpired: it is expired, or not valid yet.
     """
@@ -249,6 +249,8 @@ async def _verified(
         raise invalid from None
     except ExpiredToken:
         raise TokenExpired from None
+    if not verified.channel:
+        raise invalid
     if verified.channel != channel or not verified.is_for(client.id, client.user):
         raise wrong
     return verified

@@ -56,13 +56,14 @@ class PreviousNode:
             }
         )
         size, lifetime = LONG.history_size, LONG.history_lifetime
-        arguments = [message, size, lifetime, 0, "old", "0", self._group_channel, f"u{value}"]
+        arguments: list[bytes | str | int] = [message, size or 0, lifetime or 0, 0, "old", "0"]
+        arguments += [self._group_channel, f"u{value}"]
         offset, epoch = self._append(keys=self._keys, args=arguments)
         return offset, epoch.decode()
 
     def read(self, start: int) -> tuple[int, str, list[tuple[int, int]]]:
         """Read from an offset on: top offset, epoch, and offset and number of each publication."""
-        arguments = [start, 0, "old", "0"]
+        arguments: list[bytes | str | int] = [start, 0, "old", "0"]
         top, epoch, entries, _ = self._read(keys=self._keys, args=arguments)
         publications = []
         for entry, fields in entries:
