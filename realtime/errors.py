@@ -26,7 +26,7 @@ import json
 FIRST_SITE_CODE = 1000
 """Codes below it belong to the protocol, and clients know what they mean."""
 
-TEMPORARY_CODES = frozenset((100, 111, 113))
+TEMPORARY_CODES = frozenset((100, 111))
 """Errors of the protocol that may be gone when the client tries again."""
 
 CLOSE_REASON_MAX_BYTES = 123
@@ -62,7 +62,7 @@ class Error(Exception):
         if message is not None:
             if not isinstance(message, str):
                 raise TypeError(f"error message must be a string, not {message!r}")
-            self.message = message
+            self.message = _characters(message)
         self.temporary = temporary or self.code in TEMPORARY_CODES
         super().__init__(self.code, self.message)
 
@@ -150,12 +150,6 @@ class UnrecoverablePosition(Error):
     code, message = 112, "unrecoverable position"
 
 
-class ConcurrentPagination(Error):
-    """What the client reads in pages has changed meanwhile."""
-
-    code, message = 113, "concurrent pagination"
-
-
 ERRORS: tuple[type[Error], ...] = (
     InternalError,
     NamespaceNotFound,
@@ -169,7 +163,6 @@ ERRORS: tuple[type[Error], ...] = (
     Expired,
     TooManyRequests,
     UnrecoverablePosition,
-    ConcurrentPagination,
 )
 
 
@@ -193,20 +186,22 @@ class Disconnect(Exception):
     def __init__(self, code: int | None = None, reason: str = "", reconnect: bool = False) -> None:
         """Give arguments for the codes of a site. Subclasses know theirs.
 
+        A reason that does not fit into a close frame is cut behind a character.
+
         Raises:
             TypeError: the code is not an integer.
-            ValueError: the code is not between 4000 and 4999, or the reason does not fit into a
-                close frame.
+            ValueError: the code is not between 4000 and 4999.
         """
         if code is not None:
             if not isinstance(code, int):
                 raise TypeError(f"close code must be an integer, not {code!r}")
             if not 4000 <= code <= 4999:
                 raise ValueError(f"close codes of a site are 4000 to 4999, not {code}")
-            self._set(code, reason, reconnect)
+            self._set(code, fitting(reason, reconnect), reconnect)
         super().__init__(self.code, self.reason)
 
     def _set(self, code: int, reason: str, reconnect: bool) -> None:
+        reason = _characters(reason)
         self.code, self.reason, self.reconnect = code, reason, reconnect
         self.advice = _advice(reason, reconnect)
 
@@ -226,14 +221,32 @@ class Disconnect(Exception):
         return f"{self.code}: {self.reason}"
 
 
+def fitting(reason: str, reconnect: bool) -> str:
+    """Return as much of a reason as fits into a close frame of every generation."""
+    reason = _characters(reason[:CLOSE_REASON_MAX_BYTES])
+    while len(_written(reason, reconnect)) > CLOSE_REASON_MAX_BYTES:
+        reason = reason[:-1]
+    return reason
+
+
+def _characters(text: str) -> str:
+    """Return a text with U+FFFD in place of lone surrogates, which no message can carry."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _written(reason: str, reconnect: bool) -> str:
+    """Return the close reason of the first generation, which is ASCII."""
+    return json.dumps({"reason": reason, "reconnect": reconnect}, separators=(",", ":"))
+
+
 def _advice(reason: str, reconnect: bool) -> str:
     """Return the close reason: compact JSON with the keys in this order.
 
     Raises:
         ValueError: it does not fit into a close frame.
     """
-    text = json.dumps({"reason": reason, "reconnect": reconnect}, separators=(",", ":"))
-    if len(text.encode()) > CLOSE_REASON_MAX_BYTES:
+    text = _written(reason, reconnect)
+    if len(text) > CLOSE_REASON_MAX_BYTES:
         raise ValueError(f"close reason {reason!r} does not fit a close frame")
     return text
 
@@ -379,19 +392,3 @@ class NoReply(EngineUnavailable):
 
     Of several publications, some may have been published.
     """
-
-
-class EngineAway(Error):
-    """The reply of the HTTP API for an `EngineUnavailable`: the command was not run."""
-
-    code, message = 300, "engine unavailable"
-
-
-class OutcomeUnknown(Error):
-    """The reply of the HTTP API for a `NoReply`: the command may have been run."""
-
-    code, message = 301, "outcome unknown"
-
-
-API_ERRORS: tuple[type[Error], ...] = (EngineAway, OutcomeUnknown)
-"""Errors of the HTTP API alone. Their codes are ours: the protocol has none."""

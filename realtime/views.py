@@ -106,10 +106,11 @@ def _refuse(status: int, reason: str) -> HttpResponse:
 def refresh(request: HttpRequest, body: bytes) -> HttpResponse:
     """Give the visitor a connection token; an empty one makes the client give up."""
     try:
-        token = page_config.token(request)
+        token = page_config.token(request, sources.current().token_lifetime)
     except InternalError:
         return _refuse(500, "The hook for connection info failed.")
-    if not token and sources.current().client_anonymous:
+    config = sources.current()
+    if not token and config.client_anonymous and not config.disallow_anonymous_connection_tokens:
         # A user who logged out may refresh a connection of before. A token that never expires
         # does not extend it (docs/protocol.md, 3.5): it ends, and the client reconnects as
         # anonymous.
@@ -199,9 +200,10 @@ class _Subscriber:
             params=params,
         )
         info = call(function, request, channel_info)
+        ttl = config.token_lifetime
         if self._client:
-            return subscription_token(self._client, channel, info=info)
-        return user_subscription_token(self._user, channel, info=info)
+            return subscription_token(self._client, channel, info=info, ttl=ttl)
+        return user_subscription_token(self._user, channel, info=info, ttl=ttl)
 
 
 def _handshake(request: HttpRequest, config: Config) -> Handshake:

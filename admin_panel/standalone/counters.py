@@ -97,8 +97,8 @@ class _InRedis:
 
 _own = LocMemCache("realtime_admin.standalone", {"OPTIONS": {"MAX_ENTRIES": MAX_ENTRIES}})
 _here = _InCache(_own)
-_retry_at = 0.0
-"""When the shared store is asked again, in the time of `time.monotonic`."""
+_retry_at: dict[str, float] = {}
+"""Name of a shared store that failed → when it is asked again, in the time of `time.monotonic`."""
 
 
 def count(key: str, seconds: float) -> int:
@@ -131,7 +131,12 @@ def mark(key: str, seconds: float) -> None:
 
 def is_marked(key: str) -> bool:
     """Return whether there is such a mark."""
-    return _here.is_marked(key) or _shared(lambda store: store.is_marked(key), False)
+    if _here.is_marked(key) or _shared(lambda store: store.is_marked(key), False):
+        return True
+    # a mark of before the site had the Redis engine, or of a version that made them all there
+    return service.run_in_redis() is not None and _asked(
+        "cache", _InCache(cache), lambda store: store.is_marked(key), False
+    )
 
 
 def _shared(work: Callable[[_Store], T], otherwise: T) -> T:
@@ -139,15 +144,18 @@ def _shared(work: Callable[[_Store], T], otherwise: T) -> T:
 
     Operators can sign in then.
     """
-    global _retry_at
-    if time.monotonic() < _retry_at:
-        return otherwise
     run = service.run_in_redis()
-    store: _Store = _InCache(cache) if run is None else _InRedis(run)
+    if run is None:
+        return _asked("cache", _InCache(cache), work, otherwise)
+    return _asked("Redis", _InRedis(run), work, otherwise)
+
+
+def _asked(name: str, store: _Store, work: Callable[[_Store], T], otherwise: T) -> T:
+    if time.monotonic() < _retry_at.get(name, 0.0):
+        return otherwise
     try:
         return work(store)
     except Exception as error:  # each backend has exceptions of its own
-        _retry_at = time.monotonic() + RETRY_DELAY
-        where = "cache" if run is None else "Redis"
-        logger.warning("The %s does not answer, this process counts alone: %s", where, error)
+        _retry_at[name] = time.monotonic() + RETRY_DELAY
+        logger.warning("The %s does not answer, this process counts alone: %s", name, error)
         return otherwise

@@ -75,7 +75,7 @@ def address_of(request: HttpRequest, config: Config) -> str:
     address = client_address(
         request.META.get("REMOTE_ADDR", ""),
         request.headers.get("X-Forwarded-For", ""),
-        config.admin_trusted_proxies,
+        config.trusted_proxies,
     )
     try:
         network = IPv6Network((address, IPV6_PREFIX), strict=False)

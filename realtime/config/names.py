@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-OLDER_NAMES: Mapping[str, str] = {"secret": "token_hmac_secret_key"}
+OLDER_NAMES: Mapping[str, str] = {
+    "secret": "token_hmac_secret_key",
+    "admin_trusted_proxies": "trusted_proxies",
+}
 """Older name → option. The older name counts where the option's own name is not given."""
 
 NEWER_NAMES: Mapping[str, str] = {

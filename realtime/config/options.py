@@ -137,6 +137,9 @@ class Config:
     token_hmac_previous_secret_key_valid_until: int = option(
         0, "Unix time at which that key stops to be valid; 0: never."
     )
+    token_lifetime: int = seconds(
+        600, "Seconds for which tokens of the views and of pages with them are valid.", least=1
+    )
     token_rsa_public_key: str = option("", "PEM; verifies RS256/384/512 tokens.")
     token_ecdsa_public_key: str = option("", "PEM; verifies ES256/384/512 tokens.")
     token_jwks_public_endpoint: str = option(
@@ -198,7 +201,7 @@ class Config:
     admin_secret: str = option("", "Signs the sessions of the shared password.", secret=True)
     admin_insecure: bool = option(False, "Development: no password needed; with DEBUG only.")
     admin_insecure_in_production: bool = option(False, "Let admin_insecure work without DEBUG.")
-    admin_trusted_proxies: int = option(
+    trusted_proxies: int = option(
         0,
         "Reverse proxies that append to X-Forwarded-For; 0: that header is not trusted. For the"
         " panel's limits, and for addresses of clients in the log.",

@@ -14,7 +14,7 @@ from realtime.hooks.answers import optional
 from realtime.hooks.registry import registry
 from realtime.hooks.runner import call
 from realtime.hooks.site_values import user_id
-from realtime.tokens import connection_token
+from realtime.tokens import DEFAULT_TTL, connection_token
 
 
 def config(request: HttpRequest, **own: Any) -> dict[str, Any]:
@@ -33,7 +33,9 @@ def config(request: HttpRequest, **own: Any) -> dict[str, Any]:
     values: dict[str, Any] = {"endpoint": endpoint(request)}
     if "token" not in own:
         by_session = sources.current().session_authentication
-        values["token"] = "" if by_session else token(request)
+        # the client refreshes its token there
+        ttl = sources.current().token_lifetime if find_view("refresh") else DEFAULT_TTL
+        values["token"] = "" if by_session else token(request, ttl)
     for name, view in (("refreshEndpoint", "refresh"), ("subscribeEndpoint", "subscribe")):
         path = find_view(view)
         if path is not None:
@@ -48,10 +50,15 @@ def endpoint(request: HttpRequest) -> str:
     return f"{scheme}://{request.get_host()}{path}"
 
 
-def token(request: HttpRequest) -> str:
+def token(request: HttpRequest, ttl: float = DEFAULT_TTL) -> str:
     """Return a connection token for the visitor, with the connection info of the site's hook.
 
-    It is "" for a visitor who is not logged in, or whom the hook refuses.
+    Args:
+        request: of the page.
+        ttl: seconds for which the token is valid.
+
+    Returns:
+        "" for a visitor who is not logged in, or whom the hook refuses.
 
     Raises:
         ValueError: no `token_hmac_secret_key` is set.
@@ -68,7 +75,7 @@ def token(request: HttpRequest) -> str:
             raise
         except (Error, Disconnect):
             return ""  # the hook refuses this user, as when a session connects
-    return connection_token(user_id(user), info=info)
+    return connection_token(user_id(user), info=info, ttl=ttl)
 
 
 def visitor(request: HttpRequest) -> Any | None:

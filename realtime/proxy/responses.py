@@ -17,7 +17,7 @@ from typing import Annotated, TypeVar
 from msgspec import Meta, Raw, Struct
 
 from realtime import payload
-from realtime.errors import CLOSE_REASON_MAX_BYTES, Disconnect, Error
+from realtime.errors import Disconnect, Error, fitting
 from realtime.node.hooks import Handshake
 from realtime.payload import Payload
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
@@ -146,12 +146,7 @@ def _to_disconnect(disconnect: _Disconnect) -> Disconnect:
             "An endpoint asked for a disconnect with code %d, using %d", code, DISCONNECT_CODE
         )
         code = DISCONNECT_CODE
-    reason = (disconnect.reason or "")[:CLOSE_REASON_MAX_BYTES]
-    while True:
-        try:
-            return Disconnect.received(code, reason, reconnect)
-        except ValueError:
-            reason = reason[:-1]  # too long for a close frame
+    return Disconnect.received(code, fitting(disconnect.reason or "", reconnect), reconnect)
 
 
 def info(result: ConnectResult | RefreshResult | SubscribeResult, by: Handshake) -> Payload | None:

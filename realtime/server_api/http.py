@@ -18,7 +18,6 @@ from msgspec import Raw, Struct
 from realtime.cluster.member import Member
 from realtime.config.options import Config
 from realtime.errors import (
-    EngineAway,
     EngineUnavailable,
     Error,
     InternalError,
@@ -27,6 +26,7 @@ from realtime.payload import escape
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import UInt32
 from realtime.server_api import methods, operations
+from realtime.server_api.errors import EngineAway
 
 logger = logging.getLogger("realtime.server_api")
 

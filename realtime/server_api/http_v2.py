@@ -16,7 +16,6 @@ from realtime.cluster.member import Member
 from realtime.config.options import Config
 from realtime.errors import (
     BadRequest,
-    EngineAway,
     EngineUnavailable,
     Error,
     InternalError,
@@ -26,6 +25,7 @@ from realtime.errors import (
 from realtime.payload import escape
 from realtime.protocol.json_stream import Malformed
 from realtime.server_api import http, operations
+from realtime.server_api.errors import EngineAway
 from realtime.server_api.http import BAD_REQUEST, Response
 from realtime.server_api.methods_v2 import BATCH, METHODS, decode_batch, encode_error, pause
 
@@ -40,7 +40,7 @@ MAX_COMMANDS = 10_000
 MAX_BATCH_BYTES = 32 * 1024 * 1024
 """Bytes of the replies of a batch after which its other commands are refused."""
 
-STATUSES = {100: 500, 102: 404, 104: 404, 106: 400, 107: 400, 108: 400, 112: 416, 113: 409}
+STATUSES = {100: 500, 102: 404, 104: 404, 106: 400, 107: 400, 108: 400, 112: 416}
 """Code of an error → status, in the error mode `transport`. Others are 503: Redis is away."""
 
 

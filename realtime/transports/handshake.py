@@ -163,7 +163,7 @@ def request_handshake(
         transport: see `outbox.Transport.name`.
         format_name: "json" or "protobuf".
     """
-    address = address_of(scope, node.config.admin_trusted_proxies)
+    address = address_of(scope, node.config.trusted_proxies)
     if not node.hooks.wants_handshake:
         return Handshake(protocol=format_name, transport=transport, address=address)
     result = handshake(

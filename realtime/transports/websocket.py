@@ -93,7 +93,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         if isinstance(websocket, granian.GranianTransport):
             receive = websocket.receive
         transport = self.transport(websocket, node)
-        address = address_of(scope, node.config.admin_trusted_proxies)
+        address = address_of(scope, node.config.trusted_proxies)
         opening = Handshake(address=address)
         if node.hooks.wants_handshake:
             extra = node.config.handshake_headers
@@ -157,7 +157,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         if not self.admits(config, node, scope):
             logger.info(
                 "Refused a handshake from %s: allowed_origins does not have the origin %r",
-                address_of(scope, config.admin_trusted_proxies) or "an unknown address",
+                address_of(scope, config.trusted_proxies) or "an unknown address",
                 header(scope, b"origin"),
             )
             await deny(scope, send, *self.refusal)

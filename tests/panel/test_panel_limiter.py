@@ -142,7 +142,7 @@ def test_address_that_the_server_took_from_the_header_is_nobody_s(
     request = RequestFactory().get("/", headers={"X-Forwarded-For": header})
     request.META["REMOTE_ADDR"] = "192.0.2.1"
 
-    assert limiter.address_of(request, load({"admin_trusted_proxies": proxies})) == ""
+    assert limiter.address_of(request, load({"trusted_proxies": proxies})) == ""
 
 
 def test_ipv6_address_that_the_server_took_from_the_header_is_nobody_s() -> None:
@@ -187,7 +187,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 @pytest.fixture(autouse=True)
 def asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that failed in another test is asked again."""
-    monkeypatch.setattr(counters, "_retry_at", 0.0)
+    monkeypatch.setattr(counters, "_retry_at", {})
 
 
 @pytest.fixture
@@ -220,6 +220,18 @@ def test_session_that_ended_has_ended_in_all_processes_with_one_redis(
 
     assert counters.is_marked(f"ended:{window}")
     assert not counters.is_marked(f"other:{window}")
+
+
+def test_session_that_ended_before_the_site_had_redis_stays_ended(
+    window: float, begin_process: Callable[[], None], settings: Settings
+) -> None:
+    settings.CACHES = {"default": {"BACKEND": f"{__name__}.SlowCache"}}
+    with_redis, settings.REALTIME = settings.REALTIME, {}
+    counters.mark(f"ended:{window}", 60)
+    settings.REALTIME = with_redis
+    begin_process()
+
+    assert counters.is_marked(f"ended:{window}")
 
 
 def test_counts_and_marks_in_redis_expire(

@@ -34,7 +34,7 @@ ON = {
     "admin": True,
     "admin_password": PASSWORD,
     "admin_secret": ADMIN_SECRET,
-    "admin_trusted_proxies": 1,
+    "trusted_proxies": 1,
 }
 
 Come = Callable[..., Client]

@@ -64,7 +64,7 @@ OPTIONS: dict[str, Any] = {
     "admin": True,
     "admin_password": "correct horse battery",
     "admin_secret": "signs the sessions of the panel, and nothing else",
-    "admin_trusted_proxies": 1,
+    "trusted_proxies": 1,
     "namespaces": [{"name": "demo", "history_size": 10, "history_lifetime": 60}, {"name": "chat"}],
 }
 

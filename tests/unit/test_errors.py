@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from realtime.errors import CLOSE_REASON_MAX_BYTES, DISCONNECTS, ERRORS, Disconnect, Error
+from realtime.protocol.v2.codes import closing
 
 ERROR_TABLE = {
     100: "internal server error",
@@ -19,7 +22,6 @@ ERROR_TABLE = {
     110: "expired",
     111: "too many requests",
     112: "unrecoverable position",
-    113: "concurrent pagination",
 }
 """Every error this service gives. 101 is defined and given by nobody."""
 
@@ -61,8 +63,8 @@ def test_error_of_the_application_has_code_and_message_of_its_own() -> None:
 
 @pytest.mark.parametrize("kind", ERRORS)
 def test_temporary_errors_are_those_of_the_table(kind: type[Error]) -> None:
-    assert kind().temporary is (kind.code in (100, 111, 113))
-    assert Error.received(kind.code, "theirs").temporary is (kind.code in (100, 111, 113))
+    assert kind().temporary is (kind.code in (100, 111))
+    assert Error.received(kind.code, "theirs").temporary is (kind.code in (100, 111))
 
 
 def test_application_says_whether_its_error_is_temporary() -> None:
@@ -133,3 +135,37 @@ def test_reason_that_just_fits_can_be_defined() -> None:
     kind = type("Longest", (Disconnect,), {"code": 4000, "reason": "a" * 93, "reconnect": True})
 
     assert len(kind().advice) == 123
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["a" * 300, "é" * 300, "\U0001f600" * 100, "a" + "\U0001f600" * 100, "\ud83d" * 300, '"' * 99],
+    ids=ascii,
+)
+@pytest.mark.parametrize("reconnect", [True, False])
+def test_reason_of_a_site_is_cut_behind_a_character(reason: str, reconnect: bool) -> None:
+    disconnect = Disconnect(4000, reason, reconnect)
+
+    clean = reason.replace("\ud83d", "\ufffd")
+    assert clean.startswith(disconnect.reason)
+    longer = clean[: len(disconnect.reason) + 1]
+    advice = json.dumps({"reason": longer, "reconnect": reconnect}, separators=(",", ":"))
+    assert len(disconnect.advice) <= CLOSE_REASON_MAX_BYTES < len(advice)
+    assert len(closing(disconnect)[1].encode()) <= CLOSE_REASON_MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\ud83d", "\ufffd"),
+        ("a\ude00b", "a\ufffdb"),
+        ("\ud83d\ude00", "\U0001f600"),
+        ("h\xe9 \U0001f600", "h\xe9 \U0001f600"),
+    ],
+    ids=ascii,
+)
+def test_texts_of_a_site_are_characters(text: str, expected: str) -> None:
+    assert Error(1000, text).message == expected
+    assert Error.received(7, text).message == expected
+    assert Disconnect(4000, text).reason == expected
+    assert Disconnect.received(4000, text, False).reason == expected

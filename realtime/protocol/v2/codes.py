@@ -59,8 +59,7 @@ def closing(disconnect: Disconnect) -> tuple[int, str]:
         return row
     thousand = 3000 if disconnect.code < 4000 else 4000
     code = thousand + disconnect.code % HALF + (0 if disconnect.reconnect else HALF)
-    # a reason is for humans, and half a character must not keep the connection open
-    return code, disconnect.reason.encode(errors="replace").decode()
+    return code, disconnect.reason
 
 
 def message_of(error: Error) -> str:

@@ -12,7 +12,8 @@ All of them raise:
 docs/protocol.md, 6.4.
 """
 
-from realtime.errors import EngineAway, EngineUnavailable, Error, NoReply, OutcomeUnknown
+from realtime.errors import EngineUnavailable, Error, NoReply
+from realtime.server_api.errors import EngineAway, OutcomeUnknown
 from realtime.server_api.operations.publishing import (
     broadcast,
     check_new,

@@ -339,7 +339,7 @@ MESSAGES = {102: "unknown channel"}
 def test_error_reply_has_code_and_message_and_is_marked_if_temporary(kind: type[Error]) -> None:
     command = Command(2**32 - 1, Method.RPC, b"")
     message = MESSAGES.get(kind.code, kind.message)
-    temporary = kind.code in (100, 111, 113)
+    temporary = kind.code in (100, 111)
     mark = ',"temporary":true' if temporary else ""
 
     text = f'{{"id":4294967295,"error":{{"code":{kind.code},"message":"{message}"{mark}}}}}'
