@@ -36,7 +36,12 @@ def file_of(module: str) -> Path:
 
 
 def files(*packages: str) -> list[Path]:
-    found = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+    found = [
+        path
+        for package in packages
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if "node_modules" not in path.parts  # packages of others may have some
+    ]
     assert found, packages
     return found
 

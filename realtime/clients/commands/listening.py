@@ -183,9 +183,9 @@ def _tell(
     missed: list[bytes] = []
     id_size = _id_size(results) if request.is_named else 0
     for channel, result in results.items():
-        asked, top = channel in request.since, result.position
-        recovered = _recovered(listener, channel, result, id_size) if asked else None
-        if asked and recovered is None:
+        top = result.position
+        recovered = _recovered(listener, channel, result, id_size)
+        if channel in request.since and recovered is None:
             lost.append(channel)
         if result.recoverable and top is not None:
             first = result.publications[0].offset - 1 if recovered else top.offset
