@@ -28,6 +28,7 @@ def connection_token(
     channels: Iterable[str] = (),
     subs: Mapping[str, object] | None = None,
     meta: object = None,
+    expire_at: float | None = None,
 ) -> str:
     """Sign a connection token with `token_hmac_secret_key` (HS256).
 
@@ -40,6 +41,7 @@ def connection_token(
         subs: server-side subscriptions with more about each: channel → the claims `info`, `data`
             and `override` of docs/tokens.md.
         meta: JSON-serialisable value that hooks and proxies can read, and no client.
+        expire_at: Unix seconds at which the connection expires, whatever `ttl` says; 0: never.
 
     Returns:
         The token in compact form.
@@ -58,6 +60,7 @@ def connection_token(
         channels=channels,
         subs=subs,
         meta=_payload(meta),
+        expire_at=expire_at,
     )
 
 
@@ -67,6 +70,9 @@ def subscription_token(
     *,
     ttl: float | None = DEFAULT_TTL,
     info: object = None,
+    data: object = None,
+    override: Mapping[str, bool] | None = None,
+    expire_at: float | None = None,
     keep_subscription: bool = False,
 ) -> str:
     """Sign a token that lets one client subscribe to one private channel.
@@ -76,14 +82,18 @@ def subscription_token(
         channel: the name of the channel.
         ttl: seconds until token and subscription expire; None for never.
         info: JSON-serialisable channel info, which others see as `chan_info`.
+        data: JSON-serialisable data that clients of the second generation get when they subscribe.
+        override: channel options that are others for this subscription: join_leave,
+            force_push_join_leave, force_recovery, force_positioning → True or False.
+        expire_at: Unix seconds at which the subscription expires, whatever `ttl` says; 0: never.
         keep_subscription: only the token expires, not the subscription (claim `eto`).
 
     Returns:
         The token in compact form.
 
     Raises:
-        ValueError: `token_hmac_secret_key` is not set.
-        TypeError: `info` has no JSON form, or the name is not a string.
+        ValueError: the key is not set, or `override` names another option.
+        TypeError: `info` or `data` has no JSON form, or the name is not a string.
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
     return issue.subscription_token(
@@ -92,6 +102,9 @@ def subscription_token(
         channel_rules.name(channel),
         ttl=ttl,
         info=_payload(info),
+        data=_payload(data),
+        override=override,
+        expire_at=expire_at,
         keep_subscription=keep_subscription,
     )
 
@@ -103,6 +116,8 @@ def user_subscription_token(
     ttl: float | None = DEFAULT_TTL,
     info: object = None,
     data: object = None,
+    override: Mapping[str, bool] | None = None,
+    expire_at: float | None = None,
     keep_subscription: bool = False,
 ) -> str:
     """Sign a token that lets every client of one user subscribe to one channel.
@@ -117,13 +132,16 @@ def user_subscription_token(
         ttl: seconds until token and subscription expire; None for never.
         info: JSON-serialisable channel info, which others see as `chan_info`.
         data: JSON-serialisable data that clients of the second generation get when they subscribe.
+        override: channel options that are others for this subscription: join_leave,
+            force_push_join_leave, force_recovery, force_positioning → True or False.
+        expire_at: Unix seconds at which the subscription expires, whatever `ttl` says; 0: never.
         keep_subscription: only the token expires, not the subscription (claim `expire_at`).
 
     Returns:
         The token in compact form.
 
     Raises:
-        ValueError: `token_hmac_secret_key` is not set.
+        ValueError: the key is not set, or `override` names another option.
         TypeError: `user` is neither a user nor an ID, `info` or `data` has no JSON form, or the
             name is not a string.
         InvalidOptions: the options have mistakes; the system checks list them too.
@@ -135,6 +153,8 @@ def user_subscription_token(
         ttl=ttl,
         info=_payload(info),
         data=_payload(data),
+        override=override,
+        expire_at=expire_at,
         keep_subscription=keep_subscription,
     )
 

@@ -17,6 +17,7 @@ import msgspec
 from realtime import payload
 from realtime.auth.claims import OBSERVER
 from realtime.channel_rules import names as channel_names
+from realtime.config.channel_options import Overrides
 from realtime.config.expressions import compiled
 from realtime.config.options import Config
 from realtime.config.token_options import TokenOptions
@@ -34,12 +35,15 @@ def connection_token(
     channels: Iterable[str] = (),
     subs: Mapping[str, object] | None = None,
     meta: object = None,
+    expire_at: float | None = None,
 ) -> str:
     """Sign a connection token for a user ID. See `realtime.tokens.connection_token`."""
     options = config.connection_tokens
     claims: dict[str, Any] = {options.user_id_claim or "sub": user}
     if meta is not None:
         claims["meta"] = _raw(meta)
+    if expire_at is not None:
+        claims["expire_at"] = int(expire_at)
     names = channel_names(channels)
     if subs:
         described = {name: {} for name in names} | {
@@ -58,10 +62,14 @@ def subscription_token(
     *,
     ttl: float | None = None,
     info: object = None,
+    data: object = None,
+    override: Mapping[str, bool] | None = None,
+    expire_at: float | None = None,
     keep_subscription: bool = False,
 ) -> str:
     """Sign a subscription token. See `realtime.tokens.subscription_token`."""
     claims: dict[str, Any] = {"client": client, "channel": channel}
+    claims |= _of_subscription(data, override, expire_at)
     if keep_subscription:
         claims["eto"] = True
     return _sign(config.subscription_tokens, claims, ttl, info)
@@ -75,16 +83,31 @@ def user_subscription_token(
     ttl: float | None = None,
     info: object = None,
     data: object = None,
+    override: Mapping[str, bool] | None = None,
+    expire_at: float | None = None,
     keep_subscription: bool = False,
 ) -> str:
     """Sign a subscription token for a user ID. See `realtime.tokens.user_subscription_token`."""
     options = config.subscription_tokens
     claims: dict[str, Any] = {options.user_id_claim or "sub": user, "channel": channel}
-    if keep_subscription:
-        claims["expire_at"] = 0
+    claims |= _of_subscription(data, override, 0 if keep_subscription else expire_at)
+    return _sign(options, claims, ttl, info)
+
+
+def _of_subscription(
+    data: object, override: Mapping[str, bool] | None, expire_at: float | None
+) -> dict[str, Any]:
+    """Return the claims of a subscription that both kinds of its tokens have."""
+    claims: dict[str, Any] = {}
     if data is not None:
         claims["data"] = _raw(data)
-    return _sign(options, claims, ttl, info)
+    if override:
+        if unknown := override.keys() - set(Overrides._fields):
+            raise ValueError(f"{', '.join(sorted(unknown))} cannot be overridden")
+        claims["override"] = {name: {"value": bool(value)} for name, value in override.items()}
+    if expire_at is not None:
+        claims["expire_at"] = int(expire_at)
+    return claims
 
 
 def unnamed_party(options: TokenOptions) -> str:
