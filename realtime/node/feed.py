@@ -54,10 +54,11 @@ from realtime.node.lanes import (
     EncodeOnce,
     FilteredGroup,
     Group,
+    Groups,
     Lane,
     discard,
     encoded,
-    push,
+    matching,
 )
 from realtime.node.subscriber import Subscriber
 from realtime.protocol.codec import Codec
@@ -292,11 +293,7 @@ class Feed:
         return self._held.get(client, [])
 
     def release(self, client: Subscriber, tags_filter: TagsFilter | None = None) -> None:
-        """Make a held subscriber live: it gets what is published from now on.
-
-        Args:
-            tags_filter: it gets only what passes this.
-        """
+        """Make a held subscriber live: it gets what is published now, and passes its filter."""
         del self._held[client]
         if tags_filter is not None:
             self._filtered = self._filtered or {}
@@ -380,8 +377,12 @@ class Feed:
         encode: Encode = encoded
         if self._live and self._followed:
             encode = self._encodings = self._encodings or EncodeOnce()
-        filtered = self._filtered is not None
-        self._counters.delivered += push(lane, filtered, self.channel, publication, encode)
+        groups: Groups = lane.items() if self._filtered is None else matching(lane, publication)
+        for codec, clients in groups:
+            message = encode(codec, self.channel, publication)
+            self._counters.delivered += len(clients)
+            for client in clients:
+                client.push(message)
 
     def broadcast(self, encode: Callable[[Codec], bytes]) -> None:
         """Push a join or leave to every live subscriber that listens, encoded once per codec.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias
 
 from realtime.node.subscriber import Subscriber
 from realtime.protocol.codec import Codec
@@ -25,40 +25,14 @@ Lane: TypeAlias = dict[Group, dict[Subscriber, None]]
 """Live subscribers that get publications in the same way, by group."""
 
 
+Groups: TypeAlias = Iterable[tuple[Any, dict[Subscriber, None]]]
+"""Codecs, each with the subscribers that get what it encodes."""
+
 Encode: TypeAlias = Callable[[Codec, ChannelName, Publication], bytes]
 
 
-def push(
-    lane: Lane, filtered: bool, channel: ChannelName, publication: Publication, encode: Encode
-) -> int:
-    """Push a publication to the subscribers of a lane, encoded once per group.
-
-    Args:
-        lane: the lane.
-        filtered: whether any of its subscribers may have a filter.
-        channel: the name of the channel.
-        publication: what was published.
-        encode: encodes it.
-
-    Returns:
-        The number of subscribers that get it.
-    """
-    number = 0
-    for codec, clients in _matching(lane, publication) if filtered else _all(lane):
-        message = encode(codec, channel, publication)
-        number += len(clients)
-        for client in clients:
-            client.push(message)
-    return number
-
-
-def _all(lane: Lane) -> Iterable[tuple[Codec, dict[Subscriber, None]]]:
-    return cast("Iterable[tuple[Codec, dict[Subscriber, None]]]", lane.items())
-
-
-def _matching(
-    lane: Lane, publication: Publication
-) -> Iterator[tuple[Codec, dict[Subscriber, None]]]:
+def matching(lane: Lane, publication: Publication) -> Groups:
+    """Yield the groups of a lane that get a publication."""
     for group, clients in lane.items():
         if not isinstance(group, FilteredGroup):
             yield group, clients

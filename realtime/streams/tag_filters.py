@@ -74,9 +74,12 @@ class TagsFilter:
         if tags is None:
             tags = _NO_TAGS
         if tags is not self._last_tags:
-            self._last = self._match(tags)
+            self._last = self._evaluate(tags)
             self._last_tags = tags
         return self._last
+
+    def _evaluate(self, tags: Tags) -> bool:
+        return self._match(tags)
 
 
 _in_use: WeakValueDictionary[FilterNode, TagsFilter] = WeakValueDictionary()

@@ -9,6 +9,7 @@ import pytest
 from realtime.cluster.member import NewPublication
 from realtime.node.node import Node
 from realtime.server_api import operations
+from realtime.streams.tag_filters import Tags, TagsFilter
 from tests.unit.clients.conftest import Connect
 from tests.unit.clients.second_parts import SecondConnection, published
 from tests.unit.parts import data, turns
@@ -179,3 +180,26 @@ async def test_publications_kept_back_pass_the_filter_too(
 
     assert (result["recovered"], offsets(result)) == (True, [1, 3])
     assert published(connection) == []
+
+
+async def test_a_filter_is_evaluated_once_per_publication_for_all_of_its_subscribers(
+    connect: Connect, second_node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, other, blue = [await connect() for _ in range(4)]
+    # another codec of the same filter
+    other.client.speak(type(first.client.codec)())
+    for connection, tf in ((first, RED), (second, dict(RED)), (other, RED), (blue, BLUE)):
+        await connection.call("subscribe", channel="tags:a", tf=tf)
+    evaluated: list[TagsFilter] = []
+    match = TagsFilter._evaluate
+
+    def evaluate(self: TagsFilter, tags: Tags) -> bool:
+        evaluated.append(self)
+        return match(self, tags)
+
+    monkeypatch.setattr(TagsFilter, "_evaluate", evaluate)
+    await tagged(second_node, "tags:a", "red", "blue")
+
+    assert len(evaluated) == 4
+    assert len(set(evaluated)) == 2
+    assert [published(each) for each in (first, second, other, blue)] == [[1], [1], [1], [2]]
