@@ -43,7 +43,7 @@ async def test_ten_thousand_publications_from_two_servers_come_in_order_everywhe
 ) -> None:
     servers = cluster(2, own_redis(), **OPTIONS)
     async with chaos(
-        servers, [f"rec:{unique}"], publishers=2, subscribers=24, batch=100, pause=0
+        servers, [f"rec:{unique}"], publishers=2, subscribers=12, batch=100, pause=0
     ) as everybody:
         everybody.publishers.start(total=5000)
         await everybody.publishers.finished(60)
