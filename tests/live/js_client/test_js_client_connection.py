@@ -190,6 +190,7 @@ async def test_client_with_an_expired_token_refreshes_it_and_connects(
     await client.settle()
 
 
+@over_both_formats
 async def test_expiring_connection_asks_for_a_token_each_time_it_expires(
     connect_js: NewClient, unique: str
 ) -> None:
@@ -216,6 +217,7 @@ async def test_refreshed_connection_outlives_one_that_is_not(
     assert refreshed.unread("disconnect") == []
 
 
+@over_both_formats
 async def test_refresh_with_an_invalid_token_ends_the_connection(
     connect_js: NewClient, unique: str
 ) -> None:
