@@ -118,13 +118,9 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def test_suite_of_a_site_passes_with_the_plugin_named(project: Project) -> None:
-    project.write({"chat/test_suite.py": SUITE})
-
-    assert "12 passed" in project.run("pytest", *KIT, "chat")
-
-
-def test_suite_of_a_site_passes_with_a_database_on_disk(project: Project) -> None:
+def test_suite_of_a_site_passes_with_the_plugin_named_and_a_database_on_disk(
+    project: Project,
+) -> None:
     project.write({"chat/test_suite.py": SUITE})
 
     output = project.run("pytest", *KIT, "chat", settings="settings_on_disk")
