@@ -12,11 +12,21 @@ from pathlib import Path
 
 from benchmarks import machine, processes, report
 from benchmarks.cells import Setup, has_socketio
-from benchmarks.measures import cluster, fanout, many, requests
+from benchmarks.measures import cluster, fanout, generations, many, requests
 from benchmarks.measures.run import Run
 from benchmarks.processes import Process, Unavailable
 
-MEASURES = ("fanout", "latency", "memory", "growth", "connections", "commands", "http", "cluster")
+MEASURES = (
+    "fanout",
+    "latency",
+    "memory",
+    "growth",
+    "connections",
+    "commands",
+    "http",
+    "generations",
+    "cluster",
+)
 LEAST_OPEN_FILES = 10_500
 
 
@@ -53,6 +63,8 @@ def main() -> int:
                 requests.run(run, only)
             if only & {"memory", "growth"}:
                 many.run(run, only)
+            if "generations" in only:
+                generations.run(run)
             if "cluster" in only and redis is not None:
                 cluster.run(run)
         run.say("done")

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import processes
@@ -33,6 +33,9 @@ ONE_MEMORY = "ours, 1 process, memory"
 ONE_REDIS = "ours, 1 process, Redis"
 TWO_REDIS = "ours, 2 processes, Redis"
 TWO_PUBSUB = "Channels pubsub, 2 processes"
+FIRST = "first generation"
+SECOND = "second generation"
+HALF = "half and half"
 
 OURS = (OURS_DAPHNE, OURS_UVICORN)
 PLAIN = (MEMORY_DAPHNE, REDIS_DAPHNE, MEMORY_UVICORN, REDIS_UVICORN)
@@ -45,6 +48,8 @@ DATA = '{"ts":%T,"n":%n,"pad":"' + "a" * 56 + '"}'
 
 CONNECT = '{"id":1,"params":{}}'
 SUBSCRIBE = '{"id":2,"method":1,"params":{"channel":"g"}}'
+CONNECT_2 = '{"id":1,"connect":{}}'
+SUBSCRIBE_2 = '{"id":2,"subscribe":{"channel":"g"}}'
 PING = '{"id":%n,"method":7}'
 ECHO = '{"id":%n,"method":0}'
 API_PUBLISH = '{"method":"publish","params":{"channel":"g","data":' + DATA + "}}"
@@ -70,6 +75,8 @@ OUR_SCRIPT = Script(
     publisher_ready=1,
     publication=publish_command("g"),
 )
+SECOND_SCRIPT = replace(OUR_SCRIPT, greet=(CONNECT_2, SUBSCRIBE_2))
+HALF_SCRIPT = replace(OUR_SCRIPT, other_greet=SECOND_SCRIPT.greet)
 PLAIN_SCRIPT = Script(path="/sub", publisher_path="/pub", publication=DATA)
 STOCK_SCRIPT = Script(path="/echo")
 _SOCKETIO_PATH = "/socket.io/?EIO=4&transport=websocket"
@@ -209,6 +216,13 @@ class Setup:
         return [
             Cell(OURS_DAPHNE, self.ours("daphne", ping=str(ping)), OUR_SCRIPT),
             Cell(OURS_UVICORN, self.ours("uvicorn", ping=str(ping)), OUR_SCRIPT),
+        ]
+
+    def generations(self, server: str) -> list[Cell]:
+        """The service, with clients of each generation and of both."""
+        scripts = {FIRST: OUR_SCRIPT, SECOND: SECOND_SCRIPT, HALF: HALF_SCRIPT}
+        return [
+            Cell(f"{name}, {server}", self.ours(server), script) for name, script in scripts.items()
         ]
 
     def cluster(self) -> list[Cell]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from benchmarks.cells import (
     CFAN,
+    FIRST,
+    HALF,
     MEMORY_DAPHNE,
     MEMORY_UVICORN,
     NODE_SOCKETIO,
@@ -16,6 +18,7 @@ from benchmarks.cells import (
     OURS_UVICORN,
     PYTHON_SOCKETIO,
     REDIS_DAPHNE,
+    SECOND,
     STOCK_DAPHNE,
     STOCK_UVICORN,
     TWO_PUBSUB,
@@ -87,6 +90,25 @@ def _calls(ours: str, peer: str) -> Callable[[Results], float | None]:
     return lambda results: results.ratio("publish", "calls_per_s", ours, peer)
 
 
+def _generations(name: str, peer: str, server: str) -> Callable[[Results], float | None]:
+    return lambda results: results.ratio(
+        "generations w16", "deliveries_per_s", f"{name}, {server}", f"{peer}, {server}"
+    )
+
+
+def _more_memory(server: str) -> Callable[[Results], float | None]:
+    """How much more a connection of the second generation takes."""
+
+    def value(results: Results) -> float | None:
+        first, second = (
+            results.median("generations memory", f"{name}, {server}", "kib_per_connection")
+            for name in (FIRST, SECOND)
+        )
+        return None if first is None or second is None else second - first
+
+    return value
+
+
 def _p99(results: Results) -> float | None:
     return results.ratio("latency", "p99_ms", OURS_DAPHNE, MEMORY_DAPHNE)
 
@@ -145,6 +167,31 @@ GOALS = (
             ("1 process, memory", ONE_MEMORY, 1.25),
             ("1 process, Redis", ONE_REDIS, 1.25),
             ("2 of Channels pubsub", TWO_PUBSUB, 0.07),
+        )
+    ),
+    *(
+        goal
+        for server in ("daphne", "uvicorn")
+        for goal in (
+            Goal(
+                f"{server}, w16: second generation, first", 1, _generations(SECOND, FIRST, server)
+            ),
+            Goal(f"{server}, w16: half and half, first", 0.9, _generations(HALF, FIRST, server)),
+            Goal(f"{server}, w16: half and half, second", 0.9, _generations(HALF, SECOND, server)),
+            Goal(
+                f"{server}, second generation, more memory of a connection",
+                1,
+                _more_memory(server),
+                at_most=True,
+                unit=" KiB",
+            ),
+            Goal(
+                f"{server}, second generation, CPU of 10 000 idle connections",
+                6,
+                _median("generations many", f"{SECOND}, {server}", "idle_cpu", 100),
+                at_most=True,
+                unit=" %",
+            ),
         )
     ),
     Goal(

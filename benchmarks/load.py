@@ -31,6 +31,8 @@ class Script:
     path: str = "/"
     greet: Sequence[str] = ()
     """Sent after the handshake."""
+    other_greet: Sequence[str] = ()
+    """Sent by every second connection instead; must lead to as many messages."""
     ready: int = 1
     """Messages after which a connection is ready."""
     publisher_path: str = ""
@@ -48,6 +50,7 @@ class Script:
             ("--ready", str(self.ready)),
             *(("--greet", text) for text in self.greet),
             *(("--publisher-greet", text) for text in self.publisher_greet),
+            *(("--other-greet", text) for text in self.other_greet),
             ("--publisher-path", self.publisher_path),
             ("--publisher-ready", str(self.publisher_ready)),
             *((("--http", self.http),) if self.http else ()),

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.cells import (
     CFAN,
+    FIRST,
     FRONT_DAPHNE,
     FRONT_UVICORN,
     ONE_MEMORY,
@@ -72,6 +73,7 @@ def text(results: Results, facts: Mapping[str, str]) -> str:
             )
             for batch in (1, 100)
         ),
+        _generations(results),
         *(_cluster(results, window) for window in (1, 16, 64)),
         _publish(results),
         _noise(results),
@@ -255,6 +257,42 @@ def _cluster(results: Results, window: int) -> str:
     head += ["CPU, it / memory", "CPU, it / 1 with Redis"]
     title = f"Several processes, 1000 subscribers, {window} publication{'s' * (window > 1)}"
     return table(f"{title} outstanding, daphne", head, rows)
+
+
+def _generations(results: Results) -> str:
+    columns = {
+        "generations w16": [
+            ("deliveries/s", "deliveries_per_s", ",.0f"),
+            ("CPU us/delivery", "cpu_us_per_delivery", ",.2f"),
+        ],
+        "generations memory": [("KiB/connection", "kib_per_connection", ".1f")],
+        "generations many": [
+            ("connections", "connections", ",.0f"),
+            ("KiB/connection", "kib_per_connection", ".1f"),
+            ("idle CPU", "idle_cpu", ".1%"),
+        ],
+    }
+    rows = []
+    for cell in results.cells("generations w16"):
+        first = f"{FIRST}, {cell.rpartition(', ')[2]}"
+        metrics = ("deliveries_per_s", "cpu_us_per_delivery")
+        rows.append(
+            [
+                cell,
+                *(
+                    figure
+                    for part in columns
+                    for figure in medians(results, part, cell, columns[part])
+                ),
+            ]
+        )
+        rows[-1] += [ratio(results.ratio("generations w16", each, cell, first)) for each in metrics]
+    head = ["clients", *(heading for part in columns.values() for heading in headings(part))]
+    head += ["deliveries/s, it / first", "CPU, it / first"]
+    title = (
+        "Generations: 1000 subscribers, 16 publications outstanding; 10 000 idle, ping each 25 s"
+    )
+    return table(title, head, rows)
 
 
 def _publish(results: Results) -> str:

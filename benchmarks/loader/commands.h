@@ -204,6 +204,8 @@ int main(int argc, char **argv) {
     else if (!strcmp(name, "--http")) http = value;
     else if (!strcmp(name, "--in-flight")) in_flight = atoi(value);
     else if (!strcmp(name, "--greet") && n_greet < MAX_TEXTS) greet[n_greet++] = value;
+    else if (!strcmp(name, "--other-greet") && n_other_greet < MAX_TEXTS)
+      other_greet[n_other_greet++] = value;
     else if (!strcmp(name, "--publisher-greet") && n_publisher_greet < MAX_TEXTS)
       publisher_greet[n_publisher_greet++] = value;
     else if (!strcmp(name, "--header") && n_headers < MAX_TEXTS) headers[n_headers++] = value;

@@ -3,8 +3,10 @@
  *   cc -O2 -o load load.c
  *   load {--port PORT --pid PID}... [--path PATH] [--greet TEXT]... [--ready N]
  *        [--publisher-path PATH] [--publisher-greet TEXT]... [--publisher-ready N]
- *        [--http PATH] [--header LINE]... [--in-flight N]
+ *        [--http PATH] [--header LINE]... [--in-flight N] [--other-greet TEXT]...
  *
+ * --other-greet is sent by every second connection instead of --greet. A message {} is a ping of the
+ * protocol, and answered with {}.
  * It is the publisher and all subscribers at once, so it works unchanged against every server.
  * --greet is sent after the handshake; a connection is ready after --ready messages. PID is the
  * server's: its CPU time and memory are reported. With --http connections are plain keep-alive.
@@ -65,8 +67,10 @@ struct connection {
 static struct connection all[MAX_CONNECTIONS], publisher;
 static int count, opening, alive, failed, lost_connections, doing, epoll, ready_after;
 static int ports[MAX_SERVERS], pids[MAX_SERVERS], n_ports, n_pids;
-static int publisher_ready, in_flight = 64, n_greet, n_publisher_greet, n_headers, echo_repeat = 1;
-static const char *path = "/", *publisher_path, *http, *greet[MAX_TEXTS], *publisher_greet[MAX_TEXTS];
+static int publisher_ready, in_flight = 64, n_greet, n_other_greet, n_publisher_greet, n_headers,
+    echo_repeat = 1;
+static const char *path = "/", *publisher_path, *http, *greet[MAX_TEXTS], *other_greet[MAX_TEXTS],
+    *publisher_greet[MAX_TEXTS];
 static const char *headers[MAX_TEXTS];
 static char echo_text[4096], publication[4096], input[8192];
 static int modulus = 1;
@@ -293,9 +297,11 @@ static size_t read_handshake(struct connection *c, size_t size, uint64_t time) {
   }
   size_t used = end + 4 - buffer;
   c->state = GREETED;
-  int own = c == &publisher;
-  for (int i = 0; i < (own ? n_publisher_greet : n_greet) && c->state == GREETED; i++)
-    say(c, own ? publisher_greet[i] : greet[i], c->number, c->number % modulus, time);
+  int own = c == &publisher, other = !own && n_other_greet && (c - all) % 2;
+  const char **texts = own ? publisher_greet : other ? other_greet : greet;
+  int n_texts = own ? n_publisher_greet : other ? n_other_greet : n_greet;
+  for (int i = 0; i < n_texts && c->state == GREETED; i++)
+    say(c, texts[i], c->number, c->number % modulus, time);
   if (c->state == GREETED && !(own ? publisher_ready : ready_after)) become_ready(c);
   return used;
 }
@@ -330,7 +336,8 @@ static size_t read_frame(struct connection *c, size_t offset, size_t size, uint6
   while (text < end) {
     char *line_end = memchr(text, '\n', end - text);
     if (!line_end) line_end = end;
-    if (line_end > text) message(c, text, line_end - text, time);
+    if (line_end - text == 2 && text[0] == '{' && text[1] == '}') say(c, "{}", 0, 0, c->sent_at);
+    else if (line_end > text) message(c, text, line_end - text, time);
     text = line_end + 1;
   }
   if (c->state == GREETED && c->received >= (uint32_t)(c == &publisher ? publisher_ready : ready_after))
