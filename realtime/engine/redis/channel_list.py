@@ -13,6 +13,7 @@ Events
     add, discard    the node subscribed or unsubscribed
     written         a part of the batch is in Redis
     failed          Redis did not take a part: it and what is left of the batch wait for `renew`
+    doubt           Redis was away: it may have lost names, or got old ones back
     renew           a heartbeat: extend the life of the set, write what failed, check the set
     finish, close   the node stops
 
@@ -38,7 +39,9 @@ Invariants
     - Redis may lose the set, and a command that arrives late may add a name to it. `renew` compares
       its size with the number of names. Changes that were made since the last finished batch may be
       counted or not, so the sizes may differ by their number. If names are missing, all are written
-      again; if there are others, the next `renew` writes a new set.
+      again; if there are others, the next `renew` writes a new set. As many missing names as others
+      are not seen by the size. They come from an older copy of the set, so after a `doubt` the next
+      `renew` reads the names, and writes those that differ.
 """
 
 from __future__ import annotations
@@ -81,6 +84,10 @@ class ChannelSet(Protocol):
         """Return the number of names."""
         ...
 
+    async def members(self) -> set[ChannelName]:
+        """Return the names."""
+        ...
+
     async def delete(self) -> None:
         """Remove all names."""
         ...
@@ -98,6 +105,8 @@ class ChannelList:
         self._failed: set[ChannelName] = set()
         self._stale = False
         """Whether the set may hold names that are not remembered."""
+        self._is_doubtful = False
+        """Whether the set may be an older copy of itself."""
         self._next_batch: asyncio.Future[None] | None = None
         """Completes when the batch that will take `_changed` is written or has failed."""
         self._writer: asyncio.Task[None] | None = None
@@ -126,6 +135,10 @@ class ChannelList:
             self._names.remove(name)
             self._change(name)
 
+    def doubt(self) -> None:
+        """Have the next `renew` compare the names one by one: Redis was away."""
+        self._is_doubtful = True
+
     async def renew(self, lifetime: float) -> None:
         """Let the set live for `lifetime` more seconds, and write again what it lacks.
 
@@ -146,6 +159,8 @@ class ChannelList:
             await asyncio.shield(self._write_soon())
         if self._names:
             await channel_set.expire(lifetime)
+        if self._is_doubtful:
+            await self._compare(channel_set)
         num_settled = self._num_settled
         size = await channel_set.size()
         surplus = size - len(self._names)
@@ -154,6 +169,19 @@ class ChannelList:
             self._stale = True
         elif -surplus > tolerance:
             self._changed |= self._names
+            await asyncio.shield(self._write_soon())
+
+    async def _compare(self, channel_set: ChannelSet) -> None:
+        """Write again the names that are in the set or in `_names` alone."""
+        self._is_doubtful = False  # a loss of Redis meanwhile sets it again
+        try:
+            names = await channel_set.members()
+        except EngineUnavailable:
+            self._is_doubtful = True
+            raise
+        # a name that changed meanwhile may be among them: it is written once more
+        if difference := names ^ self._names:
+            self._changed |= difference
             await asyncio.shield(self._write_soon())
 
     async def finish(self) -> None:

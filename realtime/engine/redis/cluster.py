@@ -19,7 +19,7 @@ from realtime.engine.base import (
     SurveyID,
 )
 from realtime.engine.redis import records
-from realtime.engine.redis.channel_list import ChannelList
+from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP, ChannelList
 from realtime.engine.redis.scripts import (
     CLAIM,
     LIST_CHANNELS,
@@ -189,6 +189,18 @@ class RedisChannelSet:
     async def size(self) -> int:
         size: int = await self._shards.command(CONTROL, b"SCARD", self._key)
         return size
+
+    async def members(self) -> set[ChannelName]:
+        names: set[ChannelName] = set()
+        cursor = b"0"
+        while True:
+            cursor, part = await self._shards.command(
+                CONTROL, b"SSCAN", self._key, cursor, b"COUNT", MAX_NAMES_PER_STEP
+            )
+            with decoding("a channel name"):
+                names.update(name.decode() for name in part)
+            if cursor == b"0":
+                return names
 
     async def delete(self) -> None:
         await self._shards.command(CONTROL, b"DEL", self._key)

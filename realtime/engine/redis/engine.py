@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
+from realtime.channel_rules import CONTROL
 from realtime.engine.base import Affects, Receiver
 from realtime.engine.redis.broker import (
     DEFAULT_META,
@@ -55,7 +56,7 @@ class RedisEngine:
             await self._bus.open(
                 self._on_message,
                 lambda shard: receiver.on_interrupted(self._affected_by(shard)),
-                lambda shard: receiver.on_resumed(self._affected_by(shard)),
+                lambda shard: self._on_resumed(shard, receiver),
             )
             undo.pop_all()
         self._channel_list.open(RedisChannelSet(self.shards, receiver))
@@ -64,6 +65,12 @@ class RedisEngine:
         self._receiver = None
         await self._channel_list.close()
         await self._bus.close()
+
+    def _on_resumed(self, shard: int, receiver: Receiver) -> None:
+        affects = self._affected_by(shard)
+        if affects(CONTROL):
+            self._channel_list.doubt()
+        receiver.on_resumed(affects)
 
     def _affected_by(self, shard: int) -> Affects:
         if not self._bus.sharded:  # it lost the groups of all shards at once

@@ -54,6 +54,11 @@ class Wire:
         size: int = await self._run(b"SCARD", self._key)
         return size
 
+    async def members(self) -> set[str]:
+        cursor, names = await self._run(b"SSCAN", self._key, b"0", b"COUNT", 1000)
+        assert cursor == b"0"
+        return {name.decode() for name in names}
+
     async def delete(self) -> None:
         await self._run(b"DEL", self._key)
 

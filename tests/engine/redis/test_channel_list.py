@@ -256,6 +256,39 @@ async def test_name_that_a_late_command_added_is_removed_again(
     assert sorted(bench.wire.reported) == [(name, True) for name in sorted(names)]
 
 
+async def test_names_that_an_older_copy_of_the_set_has_instead_are_corrected_after_a_doubt(
+    bench: ChannelListBench,
+) -> None:
+    """As many names are missing as there are others: the size tells nothing."""
+    for name in ("stays", "lost"):
+        await bench.channel_list.add(name)
+    bench.client.srem(bench.key, "lost")
+    bench.client.sadd(bench.key, "long gone")
+    bench.wire.reported.clear()
+
+    bench.channel_list.doubt()
+    await bench.channel_list.renew(LIFETIME)
+
+    assert bench.names() == {"stays", "lost"}
+    assert bench.wire.reported == []
+
+
+async def test_names_are_compared_once_after_a_doubt_and_again_where_that_failed(
+    bench: ChannelListBench,
+) -> None:
+    await bench.channel_list.add("a")
+    bench.channel_list.doubt()
+    bench.wire.breaks_after = 1  # PEXPIRE gets through
+    with pytest.raises(EngineUnavailable):
+        await bench.channel_list.renew(LIFETIME)
+    bench.wire.breaks_after, bench.wire.broken = None, False
+
+    for _ in range(2):
+        await bench.channel_list.renew(LIFETIME)
+
+    assert bench.wire.commands.count("SSCAN") == 2
+
+
 async def test_renewal_that_fails_raises(bench: ChannelListBench) -> None:
     await bench.channel_list.add("a")
     bench.wire.broken = True

@@ -47,6 +47,11 @@ class FlakySet:
         self._answer()
         return len(self.names)
 
+    async def members(self) -> set[str]:
+        await self._step()
+        self._answer()
+        return set(self.names)
+
     async def delete(self) -> None:
         await self._step()
         self.names.clear()
@@ -70,6 +75,8 @@ class Phase(NamedTuple):
 
     lost: bool
     """Redis loses the set."""
+    older: list[str]
+    """Redis gets an older copy of the set back, with these names; none: it does not."""
     fails: str
     """"before" or "after": how commands fail from now on; "" not at all."""
     changes: list[tuple[bool, str]]
@@ -82,6 +89,7 @@ phases = st.lists(
     st.builds(
         Phase,
         st.sampled_from([False, False, False, True]),
+        st.lists(st.sampled_from(NAMES), max_size=2),
         st.sampled_from(["", "", "before", "after"]),
         st.lists(st.tuples(st.booleans(), st.sampled_from(NAMES)), max_size=3),
         st.booleans(),
@@ -105,6 +113,9 @@ async def follow(script: list[Phase]) -> None:
     for phase in script:
         if phase.lost:
             channel_set.names.clear()
+        if phase.older:
+            channel_set.names = set(phase.older)
+            channel_list.doubt()
         channel_set.fails_before = phase.fails == "before"
         channel_set.fails_after = phase.fails == "after"
         for added, name in phase.changes:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from realtime import payload
 from realtime.engine.base import NODES_REMEMBERED
 from tests.conftest import new_word
-from tests.engine.bench import NODE, SECOND_NODE
+from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import KINDS, RedisBench
+from tests.redis_server import RedisServer
+from tests.unit.parts import eventually
 
 QUESTION = payload.check(b'{"ask":"how do you do"}')
 LIFETIME = 10.0
@@ -50,3 +54,20 @@ async def test_forgotten_node_leaves_nothing_beside_one_that_is_alive(redis: Red
         key = redis.keys.seen[0]
         entries = [name for each in (client, other) for name in each.hkeys(key)]
     assert set(entries) == {b"N2"}
+
+
+async def test_channels_of_an_older_copy_of_redis_are_corrected_when_the_node_is_back(
+    open_redis: OpenRedisBench, own_redis: Callable[[], RedisServer]
+) -> None:
+    redis = own_redis()
+    bench = await open_redis(servers=[redis])
+    await bench.broker.subscribe("lost")
+    key = bench.keys.channels(NODE.uid)
+    with redis.client() as client:
+        assert client.srem(key, "lost") == client.sadd(key, "long gone") == 1
+
+        redis.kill_pubsub()
+        await eventually(lambda: bool(bench.receiver.resumptions))
+        await bench.cluster.announce(NODE, NODE_LIFETIME)
+
+        assert client.smembers(key) == {b"lost"}
