@@ -45,7 +45,7 @@ from realtime.transports.asgi import (
     Send,
     path_of,
 )
-from realtime.transports.servers import daphne, granian, signals, uvicorn_heads
+from realtime.transports.servers import daphne, granian, signals, uvicorn_heads, uvicorn_sockets
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS
 from realtime.transports.sockjs.websocket import SockJSConsumer
@@ -289,6 +289,7 @@ class _Application:
             if event["type"] == "lifespan.startup":
                 signals.close_clients_on_signal(receive)
                 uvicorn_heads.limit_heads(send)
+                uvicorn_sockets.free_sockets(send)
                 await self._start()
             elif event["type"] == "lifespan.shutdown":
                 ended = True

@@ -23,11 +23,12 @@ CONNECTIONS = {
     "AdvisingProtocol",
     "GuardedRequest",
     "H11Protocol",
+    "ServerProtocol",
     "TimedChannel",
     "TimedH11Protocol",
     "WebSocketsSansIOProtocol",
 }
-"""Classes of daphne's and uvicorn's connections and requests."""
+"""Classes of connections and requests of daphne, uvicorn and websockets."""
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:

@@ -17,7 +17,7 @@ from realtime.serving import serving
 from realtime.transports.asgi import Send
 from realtime.transports.websocket_transport import WebSocketTransport
 
-_PROTOCOL = ("uvicorn.protocols.websockets.websockets_sansio_impl", "WebSocketsSansIOProtocol")
+PROTOCOL = ("uvicorn.protocols.websockets.websockets_sansio_impl", "WebSocketsSansIOProtocol")
 _HTTP_PROTOCOLS = "uvicorn.protocols.http."
 _ATTRIBUTES = ("close_sent", "conn", "shutdown", "transport", "writable")
 
@@ -26,7 +26,7 @@ def _protocol_of(send: Send) -> Any:
     """Return uvicorn's protocol behind its own `send`; None for any other, or a wrapped one."""
     protocol = getattr(send, "__self__", None)
     kind = type(protocol)
-    return protocol if (kind.__module__, kind.__qualname__) == _PROTOCOL else None
+    return protocol if (kind.__module__, kind.__qualname__) == PROTOCOL else None
 
 
 def limit_messages(send: Send, size_limit: int | None) -> None:

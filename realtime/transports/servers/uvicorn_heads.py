@@ -31,14 +31,22 @@ def limit_heads(send: Send) -> None:
     Args:
         send: the one of the lifespan, before its startup is complete.
     """
-    lifespan = getattr(send, "__self__", None)
-    kind = type(lifespan)
-    if (kind.__module__, kind.__qualname__) != _LIFESPAN:
-        return
-    config = getattr(lifespan, "config", None)
+    config = config_of(send)
     base = getattr(config, "http_protocol_class", None)
     if isinstance(base, type) and (base.__module__, base.__qualname__) in _PROTOCOLS:
-        config.http_protocol_class = timed(base)  # type: ignore[union-attr]
+        config.http_protocol_class = timed(base)
+
+
+def config_of(send: Send) -> Any:
+    """Return the configuration of uvicorn; None under other servers.
+
+    Args:
+        send: the one of the lifespan.
+    """
+    lifespan = getattr(send, "__self__", None)
+    kind = type(lifespan)
+    is_uvicorn = (kind.__module__, kind.__qualname__) == _LIFESPAN
+    return getattr(lifespan, "config", None) if is_uvicorn else None
 
 
 def timed(base: type[Any]) -> type[Any]:
