@@ -1,0 +1,269 @@
+"""Listeners at a node without a server: what is shared, what fails, and what is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from realtime.errors import Error, InternalError
+from realtime.node.hooks import Caller, Identity, NoHooks
+from realtime.node.node import Node
+from realtime.payload import Payload
+from realtime.protocol import event_ids
+from realtime.protocol.messages import StreamPosition
+from realtime.server_api import operations
+from realtime.timers import Timers
+from realtime.transports.streaming.application import EVENTS_PATH, Streaming
+from tests.unit.parts import Clock, data, eventually
+from tests.unit.suspended_engine import SuspendedEngine
+from tests.unit.transports.emulation.parts import open_node
+
+KEPT = {"history_size": 50, "history_lifetime": 300, "history_recover": True}
+OPTIONS: Mapping[str, Any] = {"events": True, **KEPT}
+
+
+class Visit:
+    """One request of a listener, and what the server was given to send."""
+
+    def __init__(self, streaming: Streaming, node: Node, *channels: str, **fields: str) -> None:
+        query = [*(("channel", channel) for channel in channels), *fields.items()]
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": EVENTS_PATH,
+            "query_string": urlencode(query).encode(),
+            "headers": [],
+        }
+        self.sent: list[Mapping[str, Any]] = []
+        self.may_send = asyncio.Event()
+        self.may_send.set()
+        self._peer: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._peer.put_nowait({"type": "http.request"})
+        served = streaming(node, scope, self._peer.get, self._send)
+        self.serving = asyncio.create_task(served)
+
+    async def _send(self, event: Mapping[str, Any]) -> None:
+        self.sent.append(event)
+        await self.may_send.wait()
+
+    def leave(self) -> None:
+        self._peer.put_nowait({"type": "http.disconnect"})
+
+    @property
+    def status(self) -> int:
+        return int(self.sent[0]["status"]) if self.sent else 0
+
+    @property
+    def chunks(self) -> list[bytes]:
+        """The chunks of the body that hold something."""
+        return [event["body"] for event in self.sent[1:] if event["body"]]
+
+    @property
+    def text(self) -> str:
+        return b"".join(self.chunks).decode()
+
+    async def until(self, text: str) -> None:
+        await eventually(lambda: text in self.text)
+
+
+def publish(node: Node, channel: str, text: str) -> Any:
+    return node.publish(channel, data(text), node.config.channel)
+
+
+# what is shared
+
+
+async def test_event_of_one_channel_is_encoded_once_for_all(clock: Clock) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        streaming = Streaming()
+        visits = [Visit(streaming, node, "news") for _ in range(10)]
+        for visit in visits:
+            await visit.until("id: ")
+        await publish(node, "news", '"a"')
+        for visit in visits:
+            await visit.until('data: "a"')
+
+        assert len({id(visit.chunks[-1]) for visit in visits}) == 1
+        assert len(node.hub.feeds["news"]._followed) == 1
+        for visit in visits:
+            visit.leave()
+        await asyncio.gather(*(visit.serving for visit in visits))
+        await eventually(lambda: not node.hub.feeds and not node.hub.clients)
+
+
+async def test_listeners_that_want_text_or_json_get_their_own(clock: Clock) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        streaming = Streaming()
+        visits = [Visit(streaming, node, "news", format=name) for name in ("json", "text", "text")]
+        for visit in visits:
+            await visit.until("id: ")
+        await publish(node, "news", '"<b>"')
+        for visit, text in zip(visits, (r'"\u003cb\u003e"', "<b>", "<b>"), strict=True):
+            await visit.until(f"data: {text}\n")
+
+
+# what fails
+
+
+class Hooks(NoHooks):
+    """A site whose hook about channels a test holds, or lets fail."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.may_answer = asyncio.Event()
+        self.failure: Exception | None = None
+
+    def decides(self, channel: str, options: object) -> bool:
+        return True
+
+    async def connect(
+        self, caller: Caller, data: bytes, name: str, version: str
+    ) -> Identity | None:
+        return Identity("17")
+
+    async def subscribe(self, caller: Caller, channel: str, token: str) -> Payload | None:
+        self.asked.append(channel)
+        await self.may_answer.wait()
+        if self.failure is not None:
+            raise self.failure
+        return None
+
+
+@pytest.fixture
+def hooks() -> Hooks:
+    return Hooks()
+
+
+async def test_nothing_is_sent_before_every_hook_has_allowed_it(clock: Clock, hooks: Hooks) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        node.hooks = hooks
+        visit = Visit(Streaming(), node, "a", "b")
+        await eventually(lambda: hooks.asked == ["a"])
+        assert visit.sent == []
+
+        hooks.may_answer.set()
+        await visit.until("id: ")
+
+        assert hooks.asked == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "text"),
+    [
+        (Error(1001, "closed <today>"), 403, '"code":1001,"message":"closed \\u003ctoday\\u003e"'),
+        (InternalError(), 200, "retry: "),
+        (Error(1001, "busy", temporary=True), 200, "retry: "),
+        (RuntimeError("a defect of the site"), 200, "retry: "),
+    ],
+)
+async def test_hook_that_fails_decides_the_answer(
+    clock: Clock, hooks: Hooks, failure: Exception, status: int, text: str
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        node.hooks, hooks.failure = hooks, failure
+        hooks.may_answer.set()
+        visit = Visit(Streaming(), node, "a")
+        await visit.serving
+
+        assert visit.status == status
+        assert text in visit.text
+        await eventually(lambda: not node.hub.clients)
+
+
+async def test_listener_that_goes_while_a_hook_is_asked_leaves_nothing(
+    clock: Clock, hooks: Hooks
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        node.hooks = hooks
+        visit = Visit(Streaming(), node, "a")
+        await eventually(lambda: hooks.asked == ["a"])
+        visit.leave()
+        await visit.serving
+        hooks.may_answer.set()
+        await node.idle()
+
+        assert visit.sent == []
+        assert not node.hub.clients
+        assert not node.hub.feeds
+
+
+async def test_node_that_stops_while_a_hook_is_asked_sends_the_listener_elsewhere(
+    clock: Clock, hooks: Hooks
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        node.hooks = hooks
+        visit = Visit(Streaming(), node, "a")
+        await eventually(lambda: hooks.asked == ["a"])
+        node.begin_stop()
+        await visit.serving
+
+        assert visit.status == 200
+        assert visit.text.startswith("retry: ")
+        hooks.may_answer.set()
+
+
+async def test_channel_that_the_server_ends_while_a_hook_is_asked_is_left(
+    clock: Clock, hooks: Hooks
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        node.hooks = hooks
+        visit = Visit(Streaming(), node, "a", "b")
+        await eventually(lambda: hooks.asked == ["a"])
+        await operations.unsubscribe(node, "17", "b")
+        hooks.may_answer.set()
+        await visit.until("event: unsubscribe")
+        await publish(node, "b", "1")
+        await publish(node, "a", "2")
+        await visit.until("data: 2\n")
+
+        assert "data: 1\n" not in visit.text
+        assert visit.text.rstrip("\n").endswith(f"~{event_ids.key_of('b')}") or (
+            f"{event_ids.key_of('b')}~" in visit.text
+        )
+
+
+@pytest.mark.parametrize("method", ["subscribe", "history"])
+async def test_engine_that_is_away_sends_the_listener_back(clock: Clock, method: str) -> None:
+    engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
+    async with open_node(clock, engine, **OPTIONS) as node:
+        engine.failing.add(method)
+        since = event_ids.encode({"news": StreamPosition(0, "e")})
+        visit = Visit(Streaming(), node, "news", since=since)
+        await visit.serving
+        engine.failing.clear()
+
+        assert visit.status == 200
+        assert visit.text.count("retry: ") == 2
+        assert "id: " not in visit.text
+        await eventually(lambda: not node.hub.clients)
+
+
+# what is bounded
+
+
+async def test_listener_that_reads_slowly_comes_back_and_misses_nothing(clock: Clock) -> None:
+    async with open_node(clock, **OPTIONS, client_queue_max_size=1000) as node:
+        visit = Visit(Streaming(), node, "news")
+        await visit.until("id: ")
+        (client,) = node.hub.clients.values()
+        visit.may_send.clear()
+        for number in range(30):
+            await publish(node, "news", f'"{number:0>90}"')
+            await asyncio.sleep(0)
+        await eventually(client.is_closing)
+        visit.may_send.set()
+        await visit.serving
+        last = visit.text.rpartition("id: ")[2].partition("\n")[0]
+
+        again = Visit(Streaming(), node, "news", since=last)
+        await again.until(f'data: "{29:0>90}"')
+        again.leave()
+        await again.serving
+
+        assert "event: reset" not in again.text
+        both = visit.text + again.text
+        assert [both.count(f'data: "{number:0>90}"') for number in range(30)] == [1] * 30
