@@ -3,7 +3,8 @@
     Realtime-Position: {"channel":"orders:42","offset":17,"epoch":"xcf4"}
 
 Each channel is one such object; several are a list, with commas between them. `positionOf` of
-client.js reads it. A channel whose position is unknown is left out.
+client.js reads it. A channel whose position is unknown is left out. And in an event ID, for
+addresses of /connection/events.
 """
 
 from __future__ import annotations
@@ -19,12 +20,17 @@ from django.http.response import HttpResponseBase
 from realtime.errors import Error
 from realtime.pages import page_positions
 from realtime.pages.elements import as_json
+from realtime.protocol import event_ids
+from realtime.protocol.messages import StreamPosition
 from realtime.server_api.publishing import Position
 
 logger = logging.getLogger("realtime.pages")
 
 HEADER = "Realtime-Position"
 EXPOSED = "Access-Control-Expose-Headers"
+
+UNKNOWN = StreamPosition(0, "unknown")
+"""No stream has this epoch, so a listener is told to reload."""
 
 
 def set_positions(
@@ -57,6 +63,27 @@ def _write(response: HttpResponseBase, positions: Mapping[str, Position | None])
     exposed = response.headers.get(EXPOSED, "")
     if HEADER.lower() not in exposed.lower():
         response.headers[EXPOSED] = f"{exposed}, {HEADER}" if exposed else HEADER
+
+
+async def aevent_id(request: HttpRequest, channels: Sequence[str]) -> str:
+    """Return what `{% realtime_since %}` writes, for views that are coroutines.
+
+    Raises:
+        NotAvailable, NamespaceNotFound, RuntimeError: as `positions`.
+    """
+    return event_id(await page_positions.apositions(request, channels))
+
+
+def event_id(positions: Mapping[str, Position | None]) -> str:
+    """Return the ID of an event at these positions. One that is unknown is of no stream."""
+    return event_ids.encode(
+        {
+            channel: UNKNOWN
+            if position is None
+            else StreamPosition(position.offset, position.epoch)
+            for channel, position in positions.items()
+        }
+    )
 
 
 class RealtimePositionMixin:

@@ -4,6 +4,7 @@
 
     {% realtime_channel "orders:42" %}
     {% realtime_channels "orders:42" "news" %}
+    <div hx-sse:connect="/connection/events?channel=news&amp;since={% realtime_since "news" %}">
 
 A page with a token belongs to one visitor: no cache may give it to others.
 """
@@ -21,6 +22,7 @@ from django.utils.html import json_script
 from django.utils.safestring import SafeString, mark_safe
 
 from realtime.pages import elements, page_config, page_positions
+from realtime.pages.headers import event_id
 from realtime.pages.middleware import page_of
 from realtime.tokens import user_subscription_token
 
@@ -73,6 +75,20 @@ def realtime_channels(context: Context, *channels: Any, token: bool = False) -> 
     return _elements(_request(context), names, token=token)
 
 
+@register.simple_tag(takes_context=True)
+def realtime_since(context: Context, *channels: str) -> str:
+    """Return the value of `since=` in an address of /connection/events.
+
+    The listener misses nothing that was published after the request of the page began. It is the
+    ID of an event, with characters that may stand in an address.
+
+    Args:
+        channels: the channels that the address names.
+    """
+    usable = [channel for channel in channels if page_positions.check(channel)]
+    return event_id(_read_now(_request(context), usable))
+
+
 def _renamed(options: dict[str, Any]) -> dict[str, Any]:
     """`as` is a keyword of Python."""
     return {"name" if option == "as" else option: value for option, value in options.items()}
@@ -107,7 +123,8 @@ def _read_now(request: HttpRequest, channels: list[str]) -> dict[str, Any]:
     except RuntimeError as error:
         raise ImproperlyConfigured(
             "{% realtime_channel %} needs 'realtime.pages.middleware.PositionMiddleware' in"
-            f" MIDDLEWARE: {error}"
+            " MIDDLEWARE, and {% realtime_since %} in a coroutine needs realtime.pages.aevent_id"
+            f" instead: {error}"
         ) from error
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from tests.site import views
+from tests.site import pages, views
 
 urlpatterns = [
     path("api", include("api.urls")),
     path("admin/", admin.site.urls),
     path("hello", views.hello),
+    path("pages/race", pages.race),
+    path("pages/tag", pages.tag),
+    path("pages/writer", pages.writer),
+    path("pages/published", pages.published),
     path("libraries/", include("tests.site.libraries")),
     path("call/sync-view", views.sync_view),
     path("call/thread", views.thread),

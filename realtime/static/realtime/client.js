@@ -46,6 +46,8 @@ export const ErrorCode = Object.freeze({
   OVERFLOW: 5,
   /** The application's function for tokens failed. */
   TOKEN: 6,
+  /** The application's function that loads the state failed. */
+  LOAD: 7,
 
   INTERNAL: 100,
   PERMISSION_DENIED: 103,
@@ -62,7 +64,7 @@ const DISCONNECT_INSUFFICIENT_STATE = 3010;
 const FINAL_DISCONNECTS = [3002, 3003, 3007, 3012, 3013];
 
 // milliseconds
-const TIMEOUTS = { open: 10_000, command: 5_000, ping: 5_000, token: 10_000 };
+const TIMEOUTS = { open: 10_000, command: 5_000, ping: 5_000, token: 10_000, load: 30_000 };
 const DEFAULTS = {
   minDelay: 500,
   maxDelay: 20_000,
@@ -79,8 +81,10 @@ const FALLBACK_AFTER = 2;
 const FALLBACK_AFTER_WORKING = 4;
 /** The server refuses frames above 65536 bytes; a character has three bytes at most. */
 const FRAME_CHARACTERS = 20_000;
-/** Largest number of publications that wait for a slow loop. */
+/** Largest number of publications that wait for a slow loop, or for a state that is loaded. */
 const LOOP_LIMIT = 1000;
+/** Milliseconds until a page that was reloaded is reloaded again: a cache may give an old one. */
+const RELOAD_INTERVAL = 60_000;
 
 /**
  * @typedef {"disconnected" | "connecting" | "connected"} State
@@ -163,7 +167,7 @@ const LOOP_LIMIT = 1000;
  * @property {string} [name] of this client, for the same hook
  * @property {string} [version]
  * @property {Partial<typeof TIMEOUTS>} [timeouts] milliseconds: `open` a transport, `command`,
- *   `ping`, `token` (the application's functions)
+ *   `ping`, `token` and `load` (the application's functions)
  * @property {number} [minDelay] milliseconds before the first attempt to reconnect
  * @property {number} [maxDelay]
  * @property {number} [pingInterval] milliseconds of silence, then the connection is tested
@@ -174,6 +178,17 @@ const LOOP_LIMIT = 1000;
  * @typedef {object} SubscriptionOptions
  * @property {GetSubscriptionToken} [getToken] instead of the client's `getChannelToken`
  * @property {Position} [since] recover the publications after this position
+ * @property {any} [data]
+ *
+ * @typedef {object} PageOptions
+ * @property {(publication: Publication) => void} publish gets what the state does not have, in order
+ * @property {(context: { channel: string }) => any} [load] loads and shows the state anew, when
+ *   there is no position or publications after it are missing. What comes meanwhile is kept back,
+ *   and given to `publish` afterwards; not what a returned position, or Response with a position,
+ *   covers. After a failure it is called again
+ * @property {() => void} [reload] instead of `load`: replaces the page. Default: location.reload()
+ * @property {Position | null} [since] instead of the position in the page
+ * @property {GetSubscriptionToken} [getToken] instead of the token in the page
  * @property {any} [data]
  *
  * @typedef {object} Listener functions that a transport calls
@@ -250,6 +265,22 @@ export function tokensFrom({ refresh, subscribe, headers = {} }) {
       },
     }),
   };
+}
+
+/**
+ * Returns the position of a channel in the header `Realtime-Position`; null without one.
+ *
+ * @param {Response} response
+ * @param {string} channel
+ * @returns {Position | null}
+ */
+export function positionOf(response, channel) {
+  try {
+    const values = JSON.parse(`[${response.headers.get("Realtime-Position") ?? ""}]`);
+    return positionIn(values.find((/** @type {any} */ each) => each.channel === channel));
+  } catch {
+    return null; // something on the way has changed it
+  }
 }
 
 /** @template {object} Events */
@@ -448,6 +479,38 @@ export class Client extends Emitter {
       this.#subscriptions.get(channel) ?? new Subscription(this, checked(channel), options);
     subscription.subscribe();
     return subscription;
+  }
+
+  /**
+   * Subscribe to a channel of the page, from the position in its `{% realtime_channel %}` on, and
+   * connect.
+   *
+   * @param {string} name of the channel, or what the tag says after `as=`
+   * @param {PageOptions} options
+   */
+  page(name, options) {
+    const { channel, position, token } = inPage(name);
+    const { since = position, data, getToken = token && this.#tokenOfPage(token) } = options;
+    const before = this.#subscriptions.get(channel);
+    const subscription = this.subscribe(channel, {
+      ...(since && { since }),
+      ...(getToken && { getToken }),
+      data,
+    });
+    new Block(this, subscription, options, since, before !== undefined);
+    if (this.#state === "disconnected" && !this.#reconnecting) this.connect();
+    return subscription;
+  }
+
+  /** The token in the page at first, then those of `getChannelToken` if there is one.
+   * @param {string} token @returns {GetSubscriptionToken} */
+  #tokenOfPage(token) {
+    let used = false;
+    return ({ channel }) => {
+      if (used && this._options.getChannelToken) return this._channelToken(channel);
+      used = true;
+      return token;
+    };
   }
 
   /** @param {string} channel @param {any} data @returns {Promise<void>} */
@@ -1260,6 +1323,110 @@ export class Subscription extends Emitter {
   }
 }
 
+/**
+ * A part of the page that shows a channel: a state, and the publications after it.
+ *
+ *   live ── publications are missing ──► loading ── state is shown, held ones are applied ──► live
+ *                                        │    ▲
+ *                                        └────┘ loading failed, or more are missing
+ */
+class Block {
+  #client;
+  #subscription;
+  #options;
+  /** @type {Emitter<{ publish: Publication }>} */
+  #out = new Emitter();
+  /** @type {Publication[] | null} Kept back while the state is loaded; null: live. */
+  #held = null;
+  /** Publications up to this offset are older than the state that is loaded. */
+  #from = 0;
+  /** How often publications were missed: a state counts if it is newer than the last time. */
+  #losses = 0;
+  #stale;
+  #backOff;
+
+  /**
+   * @param {Client} client
+   * @param {Subscription} subscription
+   * @param {PageOptions} options
+   * @param {Position | null} since
+   * @param {boolean} shared whether the subscription was there before
+   */
+  constructor(client, subscription, options, since, shared) {
+    this.#client = client;
+    this.#subscription = subscription;
+    this.#options = options;
+    this.#backOff = new BackOff(client._options);
+    this.#out.on("publish", options.publish);
+    const { position, state } = subscription;
+    const covered = position && since?.epoch === position.epoch && since.offset >= position.offset;
+    /** Whether the subscription went on past the position of this part. */
+    this.#stale = shared && !covered && (position !== null || state === "subscribed");
+    subscription.on("publish", (publication) => this.#take(publication));
+    subscription.on("subscribe", ({ recovered }) => {
+      if (!recovered || this.#stale) this.#lose();
+    });
+    if (this.#stale && state === "subscribed") this.#lose();
+  }
+
+  /** @param {Publication} publication */
+  #take(publication) {
+    if (!this.#held) {
+      this.#out._emit("publish", publication);
+    } else if ((publication.offset ?? Infinity) > this.#from) {
+      if (this.#held.push(publication) > LOOP_LIMIT) this.#lose();
+    }
+  }
+
+  #lose() {
+    const loading = this.#held !== null;
+    this.#held = [];
+    this.#from = this.#subscription.position?.offset ?? 0;
+    this.#losses++;
+    this.#stale = false;
+    if (!loading) this.#load();
+  }
+
+  async #load() {
+    const { channel } = this.#subscription;
+    const { load, reload } = this.#options;
+    if (!load) {
+      reloadPage(reload); // it is kept back until the page ends
+      return;
+    }
+    while (this.#subscription.state !== "unsubscribed") {
+      const losses = this.#losses;
+      try {
+        const state = await within(() => load({ channel }), this.#client._options.timeouts.load);
+        if (losses !== this.#losses) continue;
+        this.#show(state);
+        return;
+      } catch (cause) {
+        const message = cause instanceof Error ? cause.message : String(cause);
+        const error = { channel, temporary: true, cause };
+        this.#subscription._emit("error", new RealtimeError(ErrorCode.LOAD, message, error));
+        await new Promise((resolve) => setTimeout(resolve, this.#backOff.next()));
+      }
+    }
+    this.#held = null;
+  }
+
+  /** @param {any} state what `load` returned */
+  #show(state) {
+    this.#backOff.reset();
+    const { channel, position } = this.#subscription;
+    const isResponse = typeof Response === "function" && state instanceof Response;
+    const covered = isResponse ? positionOf(state, channel) : positionIn(state);
+    const first = covered && covered.epoch === position?.epoch ? covered.offset : 0;
+    const held = this.#held ?? [];
+    this.#held = null;
+    if (this.#subscription.state === "unsubscribed") return;
+    for (const publication of held) {
+      if ((publication.offset ?? Infinity) > first) this.#take(publication);
+    }
+  }
+}
+
 /** Promises of callers that wait for one event, each for a limited time. */
 class Waiting {
   /** @type {Set<Waiter>} */
@@ -1531,6 +1698,40 @@ function toPublication(channel, raw, recovered = false) {
   const { seq, gen, ...publication } = raw;
   const offset = offsetOf(raw);
   return { channel, recovered, ...publication, ...(offset && { offset }) };
+}
+
+/** @param {any} values @returns {Position | null} null if they have none */
+function positionIn(values) {
+  const { offset, epoch } = values ?? {};
+  return Number.isInteger(offset) && typeof epoch === "string" ? { offset, epoch } : null;
+}
+
+/**
+ * Returns the channel that elements of the page name, and the oldest of their positions.
+ *
+ * @param {string} name of the channel, or the one that the page gave it
+ * @returns {{ channel: string, position: Position | null, token?: string }}
+ */
+function inPage(name) {
+  const elements = globalThis.document?.querySelectorAll("script[data-realtime-channel]") ?? [];
+  const all = [...elements].map((element) => ({
+    name: element.getAttribute("data-realtime-channel"),
+    ...JSON.parse(element.textContent ?? ""),
+  }));
+  const { channel = name } = all.find((each) => each.name === name) ?? {};
+  const found = all.filter((each) => each.channel === channel);
+  const position = found
+    .map(positionIn)
+    .reduce((a, b) => (a && b?.epoch === a.epoch ? (b.offset < a.offset ? b : a) : null), positionIn(found[0]));
+  return { channel, position, token: found.find((each) => each.token)?.token };
+}
+
+/** Replace the page, soon: at once would be for ever where a cache gives the same one again.
+ * @param {() => void} [reload] */
+function reloadPage(reload = () => location.reload()) {
+  const [navigation] = performance.getEntriesByType("navigation");
+  const again = navigation && "type" in navigation && navigation.type === "reload";
+  setTimeout(reload, again ? Math.max(RELOAD_INTERVAL - performance.now(), 0) : 0);
 }
 
 /** Returns params that ask for recovery. Servers that send seq and gen read an offset, too.

@@ -10,6 +10,7 @@ from tests.site.lounge.urls import urlpatterns as lounge
 
 urlpatterns = [
     path("client", views.page),
+    path("client/cached", views.cached),
     path("client/token", views.token),
     path("static/<path:path>", serve, {"insecure": True}),
     *lounge,

@@ -14,11 +14,15 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.test import AsyncClient, Client, RequestFactory, override_settings
 from pytest_django import DjangoAssertNumQueries
+from rest_framework.response import Response
+from rest_framework.views import APIView
 
 import realtime
 from realtime.errors import EngineUnavailable, NamespaceNotFound, NotAvailable
 from realtime.node.node import Node
-from realtime.pages import page_positions
+from realtime.pages import RealtimePositionMixin, aevent_id, page_positions
+from realtime.protocol import event_ids
+from realtime.protocol.messages import StreamPosition
 from realtime.serving import serving
 from realtime.testing import TestService
 from tests.server import SECRET
@@ -300,6 +304,83 @@ def test_header_is_ascii() -> None:
 
     (found,) = json.loads(f"[{response.headers['Realtime-Position']}]")
     assert found["channel"] == "orders:1"
+
+
+# event IDs
+
+
+SINCE = '{% load realtime %}/connection/events?since={% realtime_since "orders:1" "orders:2" %}'
+
+
+def since_of(html: str) -> dict[str, Any]:
+    text = html.partition("since=")[2]
+    return dict(event_ids.decode(text, ["orders:1", "orders:2"]))
+
+
+def test_event_id_has_the_positions() -> None:
+    first, second = publish_before("orders:1"), publish_before("orders:2")
+
+    found = since_of(Client().get("/page", {"text": SINCE}).content.decode())
+
+    assert found == {
+        each["channel"]: StreamPosition(each["offset"], each["epoch"]) for each in (first, second)
+    }
+
+
+async def test_event_id_is_there_for_coroutines() -> None:
+    expected = await asyncio.to_thread(publish_before, "orders:1")
+    request = request_begun(**{"realtime.at": time.time()})
+
+    text = await aevent_id(request, ["orders:1"])
+
+    assert since_of(f"since={text}") == {
+        "orders:1": StreamPosition(expected["offset"], expected["epoch"])
+    }
+    with pytest.raises(ImproperlyConfigured, match="aevent_id"):
+        site.render(request, SINCE)
+
+
+def test_event_id_of_an_unknown_position_is_of_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: Any) -> Any:
+        raise EngineUnavailable("away")
+
+    monkeypatch.setattr(Node, "positions", fail)
+
+    found = since_of(Client().get("/page", {"text": SINCE}).content.decode())
+
+    assert found["orders:1"] == StreamPosition(0, "unknown")
+
+
+# REST framework
+
+
+class Orders(RealtimePositionMixin, APIView):
+    realtime_channels = ("orders:{team}", "orders:all")
+
+    def get(self, request: Any, team: str) -> Response:
+        realtime.publish("orders:7", "after the query")
+        return Response({}, status=404 if team == "none" else 200)
+
+
+def test_view_of_rest_framework_has_the_positions() -> None:
+    expected = publish_before("orders:7")
+    request = request_begun(**{"realtime.at": time.time()})
+
+    response = Orders.as_view()(request, team="7")
+
+    found = json.loads(f"[{response.headers['Realtime-Position']}]")
+    assert found[0] == expected
+    assert [each["channel"] for each in found] == ["orders:7", "orders:all"]
+
+
+@pytest.mark.parametrize("team", ["ä", "none"])
+def test_view_of_rest_framework_without_positions(team: str) -> None:
+    request = request_begun(**{"realtime.at": time.time()})
+
+    response = Orders.as_view()(request, team=team)
+
+    assert "orders:ä" not in response.headers.get("Realtime-Position", "")
+    assert ("Realtime-Position" in response.headers) == (team == "ä")
 
 
 def test_process_with_the_dummy_engine_has_no_positions(service: TestService) -> None:
