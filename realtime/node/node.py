@@ -215,10 +215,10 @@ class Node(Member):
     async def _leave(self, deadline: float) -> None:
         """Withdraw from the cluster and stop the engine."""
         if self._peers is not None and (error := await _failure(self._peers.stop(), deadline)):
-            logger.warning("The node could not withdraw: %r", error)
+            logger.warning("The node could not withdraw: %s", error)
         draining = self.loop.create_task(self.events.close())  # channels were vacated until here
         if error := await _failure(self._engine.stop(), deadline):
-            logger.warning("The engine did not stop: %r", error)
+            logger.warning("The engine did not stop: %s", error)
         await _failure(draining, deadline)  # it logs its own failure
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -366,11 +366,13 @@ class Node(Member):
                 yield channel, feed.follower
 
 
-async def _failure(ending: Awaitable[None], deadline: float) -> OSError | None:
+async def _failure(ending: Awaitable[None], deadline: float) -> str | None:
     """Wait for the end of a part until the deadline. Return what went wrong, or None."""
     try:
         async with asyncio.timeout_at(deadline):
             await ending
-    except (EngineUnavailable, TimeoutError) as error:
-        return error
+    except TimeoutError:
+        return "the engine did not answer before this process had to end"
+    except EngineUnavailable as error:
+        return str(error)
     return None

@@ -339,6 +339,17 @@ async def test_node_that_could_not_be_started_keeps_nothing(clock: Clock, step: 
     assert asyncio.all_tasks() == tasks
 
 
+async def test_log_says_for_what_the_end_has_waited(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    node, engine, _ = await serving(clock)
+    engine.hold(*METHODS)
+
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
+
+    assert "could not withdraw: the engine did not answer before this process" in caplog.text
+
+
 class UnwillingEngine(ClusterEngine):
     """Its start can fail, too."""
 
