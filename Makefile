@@ -68,7 +68,7 @@ requirements:  ## Pin what the server needs in its newest versions, with hashes,
 	$(VENV)-requirements/bin/pip install --quiet uv==0.13.9
 	UV_CUSTOM_COMPILE_COMMAND="make requirements" $(VENV)-requirements/bin/uv pip compile --quiet \
 		--upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
-		--output-file requirements.txt pyproject.toml
+		--extra regex --output-file requirements.txt pyproject.toml
 
 clean:  ## Remove what the other targets made, the site's data excepted.
 	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements tests/js/node_modules benchmarks/peers/node_modules

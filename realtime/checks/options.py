@@ -45,6 +45,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "ping_intervals": "realtime.E040",
     "expression": "realtime.E041",
     "unsupported": "realtime.E043",
+    "expression_package": "realtime.E044",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -79,6 +80,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E040: `pong_timeout` is not less than `ping_interval`.
     E041: a regular expression, such as `channel_regex`, is not valid.
     E043: an option of a config file with nested names is not supported.
+    E044: `channel_regex` is set, and the package google-re2 is not installed.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])

@@ -6,7 +6,7 @@ Pure. Types and ranges of single values are checked in `reader`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from realtime.config import name_patterns, origins, redis_options
@@ -43,22 +43,37 @@ def check_channel(where: str, options: ChannelOptions) -> Iterator[Problem]:
             f"history_recover of {where} needs history_size and history_lifetime.",
             "Set both to more than 0, or turn history_recover off.",
         )
-    yield from _check_expression(
-        f"channel_regex of {where}", options.channel_regex, name_patterns.NamePattern
-    )
+    yield from _check_name_pattern(where, options.channel_regex)
 
 
-def _check_expression(
-    name: str, expression: str, read: Callable[[str], object] = compiled
-) -> Iterator[Problem]:
+def _check_name_pattern(where: str, expression: str) -> Iterator[Problem]:
+    if not expression:
+        return
     try:
-        read(expression)
+        name_patterns.compiled(expression)
+    except ImportError:
+        yield Problem(
+            "expression_package",
+            f"channel_regex of {where} needs the package google-re2.",
+            f'pip install "{name_patterns.PACKAGE}"',
+        )
+    except re.error as error:
+        yield Problem(
+            "expression",
+            f"channel_regex of {where} is not a regular expression that can be used: {error}.",
+            "It has the syntax of RE2; for example ^[a-z0-9-]+$. There are no (?=...), no"
+            " references to groups and no possessive repeats, and the end is $ or \\z, not \\Z.",
+        )
+
+
+def _check_expression(name: str, expression: str) -> Iterator[Problem]:
+    try:
+        compiled(expression)
     except (re.error, RecursionError, OverflowError) as error:
         yield Problem(
             "expression",
             f"{name} is not a regular expression that can be used: {error}.",
-            "It has the syntax of Python's module re; for example ^[a-z0-9-]+$. "
-            " channel_regex cannot have (?=...), references to groups and possessive repeats.",
+            "It has the syntax of Python's module re; for example ^[a-z0-9-]+$.",
         )
 
 

@@ -157,7 +157,7 @@ def test_what_is_off_for_clients_has_the_error_of_the_generation(
 def test_name_must_match_the_expression_of_its_namespace(
     channel: str, expected: type[Error] | None
 ) -> None:
-    options = ChannelOptions(channel_regex=r"^room-[0-9]+\Z")
+    options = ChannelOptions(channel_regex=r"^room-[0-9]+\z")
     config = Config(namespaces={"ns": options})
 
     assert outcome(check_pattern, channel, options, config) is expected
