@@ -27,8 +27,10 @@ from tests.unit.outcomes import outcome
         pytest.param("a#18", {}, "17", False, PermissionDenied, id="another user's channel"),
         pytest.param("a#18", {}, "17", True, PermissionDenied, id="another user's, insecure"),
         pytest.param("$a#18", {}, "17", False, PermissionDenied, id="private and user-limited"),
-        pytest.param("a#", {}, "", False, PermissionDenied, id="anonymous, listed"),
-        pytest.param("a#", {"anonymous": True}, "", False, None, id="anonymous, listed, allowed"),
+        pytest.param("a#", {}, "", False, PermissionDenied, id="anonymous, empty list"),
+        pytest.param(
+            "a#", {"anonymous": True}, "", False, PermissionDenied, id="anonymous, never listed"
+        ),
         pytest.param(
             "a#17", {"anonymous": True}, "", False, PermissionDenied, id="anonymous, not listed"
         ),

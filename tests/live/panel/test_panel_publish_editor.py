@@ -228,7 +228,7 @@ def test_escape_sets_the_tab_key_free(screen: PublishScreen, back: bool) -> None
 
     screen.data.send_keys(*([Keys.SHIFT, Keys.TAB, Keys.NULL] if back else [Keys.TAB]))
 
-    assert screen.focused == ("Compact" if back else "Publish")
+    assert screen.focused == ("Compact" if back else "Tags, version and more")
     assert screen.texts[1] == "1"
 
 

@@ -201,8 +201,6 @@ async def accept(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.mark.parametrize("http", ["h11", "httptools"])
 async def test_web_socket_keeps_nothing_of_the_http_connection_that_it_was(http: Any) -> None:
-    if http == "httptools":
-        pytest.importorskip("httptools", reason="uvicorn does without, if it is not installed")
     config: Any = Config(accept, http=http, ws="websockets-sansio", log_config=None)
     start_up: Any = LifespanOn(config).send
     uvicorn_heads.limit_heads(start_up)
