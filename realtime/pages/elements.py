@@ -4,9 +4,12 @@
         {"channel": "orders:42", "offset": 17, "epoch": "xcf4"}</script>
 
 It is data that browsers do not run, and holds nothing secret, so caches may keep the page. While
-the page is rendered, the element has a time in place of the position: {"channel": ..., "at": ms}.
-The middleware reads the positions of all channels of the page together, and writes them in. An
-element that a cache kept before that is completed with the position of its own time.
+the page is rendered, the element has a time in place of the position, and a signature of both:
+{"channel": ..., "at": ms, "signature": ...}. The middleware reads the positions of all channels of
+the page together, and writes them in. An element that a cache kept before that is completed with
+the position of its own time. An element that somebody else wrote, in a file that a user uploaded
+for example, has no valid signature and stays as it is: it would tell of channels that its author
+may not read.
 
 Without a position, the client loads the state once it is connected.
 """
@@ -18,6 +21,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from django.core.signing import Signer
+from django.utils.crypto import constant_time_compare
 from django.utils.html import escape, json_script
 from django.utils.safestring import SafeString, mark_safe
 
@@ -26,6 +31,8 @@ from realtime.server_api.publishing import Position
 _OPEN = '<script type="application/json"'
 MARK = f"{_OPEN} data-realtime-channel".encode()
 _ELEMENT = re.compile(re.escape(MARK) + rb'(?:="[^"<>]*")?>(\{[^<>]*\})</script>')
+
+_SALT = "realtime.pages.elements"
 
 Found = dict[tuple[str, int], Position | None]
 """Channel and time → position."""
@@ -36,6 +43,12 @@ def element(values: Mapping[str, Any], name: str = "") -> SafeString:
     attribute = f'data-realtime-channel="{escape(name)}"' if name else "data-realtime-channel"
     script = json_script(dict(values))
     return mark_safe(script.replace(_OPEN, f"{_OPEN} {attribute}", 1))
+
+
+def waiting(channel: str, at: int) -> dict[str, Any]:
+    """Return the values of an element that waits for the position at a time in Unix ms."""
+    signature = Signer(salt=_SALT).signature(_signed(channel, at))
+    return {"channel": channel, "at": at, "signature": signature}
 
 
 def pending(html: bytes) -> list[tuple[str, int]]:
@@ -53,6 +66,7 @@ def complete(html: bytes, found: Mapping[tuple[str, int], Position | None]) -> b
         values = _values(match)
         if values is None:
             return match[0]
+        del values["signature"]
         position = found.get((values["channel"], values.pop("at")))
         begin = match.start(1) - match.start(0)
         text = json_script(values | as_json(position)).removeprefix(f"{_OPEN}>")
@@ -74,12 +88,23 @@ def by_time(elements: Iterable[tuple[str, int]]) -> Iterator[tuple[int, list[str
     yield from times.items()
 
 
+def _signed(channel: str, at: int) -> str:
+    return f"{at}:{channel}"
+
+
 def _values(match: re.Match[bytes]) -> dict[str, Any] | None:
     """Return the values of an element that waits for its position; None of any other."""
     try:
         values = json.loads(match[1])
-    except ValueError:
+        channel, at, signature = (values.get(name) for name in ("channel", "at", "signature"))
+        if type(channel) is not str or type(at) is not int or type(signature) is not str:
+            return None
+        signer = Signer(salt=_SALT)
+        expected = (
+            signer.signature(_signed(channel, at), key)
+            for key in (signer.key, *signer.fallback_keys)
+        )
+        is_ours = any(constant_time_compare(signature, each) for each in expected)
+    except (ValueError, RecursionError):  # of no element that the tag wrote
         return None
-    if type(values.get("channel")) is not str or type(values.get("at")) is not int:
-        return None
-    return dict(values)
+    return dict(values) if is_ours else None

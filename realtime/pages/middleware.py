@@ -89,7 +89,7 @@ def _finish(page: Page, response: Any) -> None:
 
 
 def _is_html(response: Any) -> bool:
-    kind = response.headers.get("Content-Type", "")
+    kind = response.headers.get("Content-Type", "").lower()
     return "html" in kind and "Content-Encoding" not in response.headers
 
 

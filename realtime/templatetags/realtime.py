@@ -107,7 +107,7 @@ def _elements(
         more = {channel: elements.as_json(found[channel]) for channel in usable}
     else:
         at = page_positions.time_of(request)
-        more = {channel: {"at": at} for channel in usable}
+        more = {channel: elements.waiting(channel, at) for channel in usable}
     written = []
     for channel in channels:
         values = {"channel": channel, **more.get(channel, {})}
@@ -147,6 +147,8 @@ def _make_private(request: HttpRequest) -> None:
 
 def _request(context: Context) -> HttpRequest:
     request = getattr(context, "request", None) or context.get("request")
+    # that of REST framework, whose renderers for templates pass it, holds the one of Django
+    request = getattr(request, "_request", request)
     if not isinstance(request, HttpRequest):
         raise ImproperlyConfigured(
             "The template tags of realtime need the request: render the template with it, as in"

@@ -11,6 +11,10 @@ from django.template import Context, Template, engines
 from django.template.response import TemplateResponse
 from django.urls import path
 from django.views.decorators.cache import cache_page
+from rest_framework.renderers import TemplateHTMLRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
 
 import realtime
 from realtime.pages import aset_positions, set_positions
@@ -28,9 +32,10 @@ def render(request: HttpRequest, text: str, **values: Any) -> str:
 
 
 def page(request: HttpRequest) -> HttpResponse:
-    html = render(request, request.GET.get("text", TAG), names=request.GET.getlist("name"))
+    text = request.POST.get("text") or request.GET.get("text", TAG)
+    html = render(request, text, names=request.GET.getlist("name"))
     realtime.publish("orders:42", "after the query")
-    return HttpResponse(html)
+    return HttpResponse(html, content_type=request.GET.get("type", "text/html"))
 
 
 async def apage(request: HttpRequest) -> HttpResponse:
@@ -80,6 +85,22 @@ async def ajson(request: HttpRequest) -> HttpResponse:
     return response
 
 
+class TagRenderer(TemplateHTMLRenderer):
+    """Renders the tag as a template of its own."""
+
+    def resolve_template(self, template_names: Any) -> Any:
+        return engines["django"].from_string(template_names[0])
+
+
+class RestPage(APIView):
+    """A page of REST framework."""
+
+    renderer_classes = (TagRenderer,)
+
+    def get(self, request: Request) -> Response:
+        return Response({}, template_name=request.query_params["text"])
+
+
 urlpatterns = [
     path("page", page),
     path("apage", apage),
@@ -90,4 +111,5 @@ urlpatterns = [
     path("cached", cache_page(60)(page)),
     path("json", json),
     path("ajson", ajson),
+    path("rest", RestPage.as_view()),
 ]

@@ -5,73 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.core.cache import cache
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.http import HttpRequest
 from django.test import AsyncClient, Client, RequestFactory, override_settings
 from pytest_django import DjangoAssertNumQueries
-from rest_framework.response import Response
-from rest_framework.views import APIView
 
 import realtime
 from realtime.errors import EngineUnavailable, NamespaceNotFound, NotAvailable
 from realtime.node.node import Node
-from realtime.pages import RealtimePositionMixin, aevent_id, page_positions
-from realtime.protocol import event_ids
-from realtime.protocol.messages import StreamPosition
+from realtime.pages import page_positions
 from realtime.serving import serving
 from realtime.testing import TestService
-from tests.server import SECRET
 from tests.unit.pages import site
-from tests.unit.pages.parts import elements
-
-KEPT = {"history_size": 100, "history_lifetime": 100, "history_recover": True}
-OPTIONS = {
-    "token_hmac_secret_key": SECRET,
-    "session_authentication": True,
-    "page_margin": 0,
-    "namespaces": [
-        {"name": "orders", **KEPT},
-        {"name": "plain"},
-        {"name": "kept", "history_size": 100, "history_lifetime": 100},
-    ],
-}
-MIDDLEWARE = [
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "realtime.pages.middleware.PositionMiddleware",
-]
-
-
-@pytest.fixture(autouse=True)
-def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestService]:
-    """The service, and a site with the middleware. No page of an earlier test failed."""
-    monkeypatch.setattr(page_positions, "_reader", page_positions._Reader())
-    with (
-        override_settings(REALTIME=OPTIONS, ROOT_URLCONF=site.__name__, MIDDLEWARE=MIDDLEWARE),
-        TestService() as started,
-    ):
-        yield started
-    cache.clear()
-
-
-def publish_before(channel: str = "orders:42") -> dict[str, Any]:
-    """Publish in a millisecond of its own."""
-    wait_a_millisecond()
-    position = realtime.publish(channel, "before")
-    assert position is not None
-    wait_a_millisecond()
-    return {"channel": channel, "offset": position.offset, "epoch": position.epoch}
-
-
-def wait_a_millisecond() -> None:
-    begun = time.time_ns() // 1_000_000
-    while time.time_ns() // 1_000_000 <= begun:
-        pass
+from tests.unit.pages.parts import OPTIONS, elements, publish_before, request_begun
 
 
 @pytest.mark.parametrize("path", ["page", "apage", "later"])
@@ -172,6 +121,68 @@ def test_channel_cannot_end_the_element() -> None:
     assert "<!--" not in html
 
 
+def forged(**values: Any) -> str:
+    return f'<script type="application/json" data-realtime-channel>{json.dumps(values)}</script>'
+
+
+def element_of_the_tag() -> dict[str, Any]:
+    """Return an element as the tag writes it, before the middleware completes it."""
+    (found,) = elements(Client().get("/plain").content)
+    return found
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"channel": "orders:7"},
+        {"at": 2**60},
+        {"at": 10**400},
+        {"signature": ""},
+        {"signature": "\ud800"},
+        {"signature": None},
+        {"channel": "orders:\ud800"},
+    ],
+    ids=lambda changes: "-".join(changes),
+)
+@pytest.mark.parametrize("path", ["page", "streamed"])
+def test_element_that_a_user_wrote_is_not_completed(path: str, changes: dict[str, Any]) -> None:
+    publish_before("orders:7")
+    text = forged(**element_of_the_tag() | changes)
+
+    response = Client().get(f"/{path}", {"text": text + site.TAG})
+    found = elements(response.getvalue())
+
+    assert "offset" not in found[0]
+    assert "offset" in found[1]
+
+
+def test_element_that_is_nested_too_deeply_is_left_alone() -> None:
+    text = forged(a=1).replace("1", 5_000 * '{"a":' + "1" + 5_000 * "}")
+
+    response = Client().post("/page", {"text": text})
+
+    assert response.content == text.encode()
+
+
+def test_element_of_a_cache_outlives_a_change_of_the_key() -> None:
+    text = forged(**element_of_the_tag())
+
+    with override_settings(SECRET_KEY="newer", SECRET_KEY_FALLBACKS=[settings.SECRET_KEY]):
+        kept = elements(Client().get("/page", {"text": text}).content)
+    with override_settings(SECRET_KEY="newer"):
+        lost = elements(Client().get("/page", {"text": text}).content)
+
+    assert ["offset" in each for each in kept + lost] == [True, False]
+
+
+def test_name_of_the_type_of_a_page_may_be_in_capitals() -> None:
+    expected = publish_before()
+
+    response = Client().get("/page", {"type": "TEXT/HTML"})
+
+    assert elements(response.content) == [expected]
+
+
 def test_element_has_a_name_for_scripts() -> None:
     text = """{% load realtime %}{% realtime_channel "orders:42" as='"><b>' %}"""
 
@@ -206,7 +217,7 @@ def test_channel_without_recovery_is_a_mistake_of_the_site(
 def test_responses_that_are_no_pages_stay_as_they_are() -> None:
     html = Client().get("/plain").content
 
-    assert [list(each) for each in elements(html)] == [["channel", "at"]]
+    assert [list(each) for each in elements(html)] == [["channel", "at", "signature"]]
 
 
 def test_page_renders_while_the_engine_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,12 +270,6 @@ def test_streamed_page_cannot_have_a_token() -> None:
 # without the middleware
 
 
-def request_begun(**scope: Any) -> HttpRequest:
-    request = RequestFactory().get("/")
-    request.scope = scope  # type: ignore[attr-defined]
-    return request
-
-
 def test_asgi_application_notes_the_time_too() -> None:
     expected = publish_before()
     request = request_begun(**{"realtime.at": time.time()})
@@ -284,103 +289,6 @@ async def test_tag_on_a_loop_needs_the_middleware() -> None:
 
     with pytest.raises(ImproperlyConfigured, match="PositionMiddleware"):
         site.render(request, site.TAG)
-
-
-# headers
-
-
-@pytest.mark.parametrize("path", ["json", "ajson"])
-def test_header_has_the_positions(path: str) -> None:
-    expected = [publish_before("orders:1"), publish_before("orders:2")]
-
-    response = Client().get(f"/{path}", {"name": ["orders:1", "orders:2"]})
-
-    assert json.loads(f"[{response.headers['Realtime-Position']}]") == expected
-    assert response.headers["Access-Control-Expose-Headers"] == "Realtime-Position"
-
-
-def test_header_is_ascii() -> None:
-    response = Client().get("/json", {"name": ["orders:1", "orders:ä\r\nSet-Cookie: a"]})
-
-    (found,) = json.loads(f"[{response.headers['Realtime-Position']}]")
-    assert found["channel"] == "orders:1"
-
-
-# event IDs
-
-
-SINCE = '{% load realtime %}/connection/events?since={% realtime_since "orders:1" "orders:2" %}'
-
-
-def since_of(html: str) -> dict[str, Any]:
-    text = html.partition("since=")[2]
-    return dict(event_ids.decode(text, ["orders:1", "orders:2"]))
-
-
-def test_event_id_has_the_positions() -> None:
-    first, second = publish_before("orders:1"), publish_before("orders:2")
-
-    found = since_of(Client().get("/page", {"text": SINCE}).content.decode())
-
-    assert found == {
-        each["channel"]: StreamPosition(each["offset"], each["epoch"]) for each in (first, second)
-    }
-
-
-async def test_event_id_is_there_for_coroutines() -> None:
-    expected = await asyncio.to_thread(publish_before, "orders:1")
-    request = request_begun(**{"realtime.at": time.time()})
-
-    text = await aevent_id(request, ["orders:1"])
-
-    assert since_of(f"since={text}") == {
-        "orders:1": StreamPosition(expected["offset"], expected["epoch"])
-    }
-    with pytest.raises(ImproperlyConfigured, match="aevent_id"):
-        site.render(request, SINCE)
-
-
-def test_event_id_of_an_unknown_position_is_of_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fail(*_: Any) -> Any:
-        raise EngineUnavailable("away")
-
-    monkeypatch.setattr(Node, "positions", fail)
-
-    found = since_of(Client().get("/page", {"text": SINCE}).content.decode())
-
-    assert found["orders:1"] == StreamPosition(0, "unknown")
-
-
-# REST framework
-
-
-class Orders(RealtimePositionMixin, APIView):
-    realtime_channels = ("orders:{team}", "orders:all")
-
-    def get(self, request: Any, team: str) -> Response:
-        realtime.publish("orders:7", "after the query")
-        return Response({}, status=404 if team == "none" else 200)
-
-
-def test_view_of_rest_framework_has_the_positions() -> None:
-    expected = publish_before("orders:7")
-    request = request_begun(**{"realtime.at": time.time()})
-
-    response = Orders.as_view()(request, team="7")
-
-    found = json.loads(f"[{response.headers['Realtime-Position']}]")
-    assert found[0] == expected
-    assert [each["channel"] for each in found] == ["orders:7", "orders:all"]
-
-
-@pytest.mark.parametrize("team", ["ä", "none"])
-def test_view_of_rest_framework_without_positions(team: str) -> None:
-    request = request_begun(**{"realtime.at": time.time()})
-
-    response = Orders.as_view()(request, team=team)
-
-    assert "orders:ä" not in response.headers.get("Realtime-Position", "")
-    assert ("Realtime-Position" in response.headers) == (team == "ä")
 
 
 def test_process_with_the_dummy_engine_has_no_positions(service: TestService) -> None:
