@@ -185,7 +185,7 @@ const RELOAD_INTERVAL = 60_000;
  * @property {(context: { channel: string }) => any} [load] loads and shows the state anew, when
  *   there is no position or publications after it are missing. What comes meanwhile is kept back,
  *   and given to `publish` afterwards; not what a returned position, or Response with a position,
- *   covers. After a failure it is called again
+ *   covers. After a failure, such as a Response with an error, it is called again
  * @property {() => void} [reload] instead of `load`: replaces the page. Default: location.reload()
  * @property {Position | null} [since] instead of the position in the page
  * @property {GetSubscriptionToken} [getToken] instead of the token in the page
@@ -1398,6 +1398,7 @@ class Block {
       const losses = this.#losses;
       try {
         const state = await within(() => load({ channel }), this.#client._options.timeouts.load);
+        if (isResponse(state) && !state.ok) throw new Error(`load got status ${state.status}`);
         if (losses !== this.#losses) continue;
         this.#show(state);
         return;
@@ -1415,8 +1416,7 @@ class Block {
   #show(state) {
     this.#backOff.reset();
     const { channel, position } = this.#subscription;
-    const isResponse = typeof Response === "function" && state instanceof Response;
-    const covered = isResponse ? positionOf(state, channel) : positionIn(state);
+    const covered = isResponse(state) ? positionOf(state, channel) : positionIn(state);
     const first = covered && covered.epoch === position?.epoch ? covered.offset : 0;
     const held = this.#held ?? [];
     this.#held = null;
@@ -1704,6 +1704,11 @@ function toPublication(channel, raw, recovered = false) {
 function positionIn(values) {
   const { offset, epoch } = values ?? {};
   return Number.isInteger(offset) && typeof epoch === "string" ? { offset, epoch } : null;
+}
+
+/** @param {any} value @returns {value is Response} */
+function isResponse(value) {
+  return typeof Response === "function" && value instanceof Response;
 }
 
 /**

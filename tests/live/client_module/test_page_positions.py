@@ -32,6 +32,7 @@ PAGE = """
       const answer = loads[window.loads++];
       if (hang) await new Promise((resolve) => window.go.push(resolve));
       if (answer === "fail") throw new Error("no state");
+      if (answer === "refuse") return new Response("", { status: 503 });
       seen.push("state");
       return answer;
     };
@@ -188,7 +189,7 @@ async def test_state_is_loaded_again_after_a_failure(
     channel = f"rec:{unique}"
     publish(server, channel, 1)
 
-    await start(page, server, channel, None, loads=["fail", "fail", None])
+    await start(page, server, channel, None, loads=["fail", "refuse", None])
 
     assert await page.run(SEEN, 1) == ["state"]
     assert await page.run("return errors") == [[7, True], [7, True]]
