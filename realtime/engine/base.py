@@ -72,12 +72,13 @@ class NodeInfo(Struct, frozen=True, gc=False):
 
 
 class NodeStatus(NodeInfo, frozen=True, gc=False):
-    """A node with the details that operators need."""
+    """A node with the details that operators need. `num_subs`: 0 also of an older version."""
 
     messages_published: int = 0
     """Publications made in its process since it started: by its clients, its API, the site."""
     messages_delivered: int = 0
     """Publications pushed to its clients since it started."""
+    num_subs: int = 0
     last_seen_seconds: float = 0.0
     """Seconds since its last heartbeat."""
     alive: bool = True
@@ -85,8 +86,7 @@ class NodeStatus(NodeInfo, frozen=True, gc=False):
 
 
 NODES_REMEMBERED = 310.0
-"""Seconds after its last heartbeat for which `Cluster.statuses` lists a node that did not
-withdraw."""
+"""Seconds after its last heartbeat for which `Cluster.statuses` lists a node that died."""
 
 SurveyID: TypeAlias = str
 

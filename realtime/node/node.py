@@ -269,6 +269,7 @@ class Node(Member):
             **msgspec.structs.asdict(self.describe()),
             messages_published=self.counters.published,
             messages_delivered=self.counters.delivered,
+            num_subs=self.subscriptions.count,
         )
 
     async def statuses(self) -> list[NodeStatus]:

@@ -54,6 +54,8 @@ class Subscriptions:
         Args:
             maintenance: maintains the feeds.
         """
+        self.count = 0
+        """Subscriptions, those of observers left out: each `add` that `remove` has not undone."""
         self._config = config
         self._broker = broker
         self._presence = presence
@@ -89,6 +91,7 @@ class Subscriptions:
         Raises:
             EngineUnavailable: the engine could not subscribe, or could not record the presence.
         """
+        self.count += visible
         feed = self._hub.add_subscription(
             channel, client, options, visible=visible, hears_joins=hears_joins
         )
@@ -256,6 +259,7 @@ class Subscriptions:
             if leave is not None and options.join_leave and visible:
                 await self._broker.leave(channel, leave)
         finally:
+            self.count -= visible
             left = self._hub.remove_subscription(channel, client)
             if left is not None:
                 left.close()

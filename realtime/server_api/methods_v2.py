@@ -270,8 +270,17 @@ async def _channels(member: Member, params: params_v2.Channels) -> bytes:
     return _encode({"channels": {name: {"num_clients": numbers.get(name, 0)} for name in names}})
 
 
+_NODE = (
+    *("uid", "name", "version"),
+    *("num_clients", "num_users", "num_subs", "num_channels"),
+    "uptime",
+)
+"""What `info` says of a node."""
+
+
 async def _info(member: Member, _: params_v2.Info) -> bytes:
-    return _encode({"nodes": await operations.info(member)})
+    nodes = [node for node in await operations.nodes(member) if node.alive]
+    return _encode({"nodes": [{name: getattr(node, name) for name in _NODE} for node in nodes]})
 
 
 async def _rpc(_: Member, params: params_v2.RPC) -> bytes:

@@ -94,7 +94,10 @@ async def test_changes_are_reported_before_a_node_withdraws(clustered: Bench, un
 
 async def test_status_is_what_the_node_announced_and_alive(alone: Bench) -> None:
     said = NodeStatus(
-        **msgspec.structs.asdict(SECOND_NODE), messages_published=70, messages_delivered=900
+        **msgspec.structs.asdict(SECOND_NODE),
+        messages_published=70,
+        messages_delivered=900,
+        num_subs=12,
     )
 
     await alone.cluster.announce(said, LIFETIME)
@@ -102,6 +105,7 @@ async def test_status_is_what_the_node_announced_and_alive(alone: Bench) -> None
     (status,) = await alone.cluster.statuses()
     assert (status.uid, status.num_channels, status.uptime) == ("N2", 9, 10)
     assert (status.messages_published, status.messages_delivered) == (70, 900)
+    assert status.num_subs == 12
     assert status.alive
     assert 0 <= status.last_seen_seconds < SLACK
     assert await alone.cluster.nodes() == [SECOND_NODE]

@@ -32,7 +32,7 @@ CHECKED = "checked"
 N = TypeVar("N", bound=NodeInfo)
 
 _NODE_FIELDS = 7
-_STATUS_FIELDS = 9
+_STATUS_FIELDS = 10
 
 
 def of_publication(publication: Publication) -> Message:
@@ -99,7 +99,7 @@ def of_node(node: NodeInfo) -> Message:
         node.uptime,
     ]
     if isinstance(node, NodeStatus):
-        record += (node.messages_published, node.messages_delivered)
+        record += (node.messages_published, node.messages_delivered, node.num_subs)
     return {RECORD: record}
 
 

@@ -22,6 +22,7 @@ from websockets.exceptions import ConnectionClosed
 from realtime.errors import ERRORS, InternalError
 from realtime.protocol.v1 import client_pb2
 from tests.conftest import connection_token
+from tests.live.api_methods import result
 from tests.live.configurations import BAD_REQUEST, INVALID_TOKEN, MAIN, Serve
 from tests.protocol_client import METHODS, Closed, ProtocolClient, delimit, open_client
 from tests.server import Server, wait_until
@@ -73,9 +74,9 @@ def tracebacks(log: str) -> list[str]:
 
 
 def only_the_canary_is_left(server: Server) -> bool:
-    [node] = server.api("info")["result"]["nodes"]
-    counts = [node[name] for name in ("num_clients", "num_users", "num_channels")]
-    return counts == [1, 1, 1]
+    [node] = result(server, "info")["nodes"]
+    counts = [node[f"num_{what}"] for what in ("clients", "users", "subs", "channels")]
+    return counts == [1, 1, 1, 1]
 
 
 @pytest.fixture(params=["daphne", "uvicorn"])

@@ -143,6 +143,22 @@ async def test_disconnect_closes_every_connection_of_the_user(
 # life
 
 
+async def test_node_counts_subscriptions_that_are_visible(node: Node) -> None:
+    first, second, observer = (RecordingClient(name, "17") for name in ("C1", "C2", "C3"))
+    await subscribe(node, first, PLAIN, "a")
+    await subscribe(node, first, PLAIN, "b")
+    await subscribe(node, second, PLAIN, "a")
+    await subscribe(node, observer, PLAIN, "a", visible=False)
+    counts = [node.status().num_subs]
+
+    for client, channel in ((first, "a"), (second, "a"), (first, "b")):
+        await node.subscriptions.remove(channel, client, PLAIN, leave=None)
+        counts.append(node.status().num_subs)
+    await node.subscriptions.remove("a", observer, PLAIN, leave=None, visible=False)
+
+    assert [*counts, node.status().num_subs] == [3, 2, 1, 0, 0]
+
+
 async def test_node_says_what_it_is(node: Node, clock: Clock) -> None:
     node.hub.add(RecordingClient("C1", ""))
     node.hub.add(RecordingClient("C2", "17"))
