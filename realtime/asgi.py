@@ -169,8 +169,11 @@ class _Application:
             if is_sockjs or streaming.serves(path, config):
                 if node is None:
                     streaming.hide_query(scope, send)
-                    response = _UNAVAILABLE if is_sockjs else streaming.response_when_away(path)
-                    await respond(Exchange(scope, receive, send), response)
+                    exchange = Exchange(scope, receive, send)
+                    if is_sockjs:
+                        await respond(exchange, _UNAVAILABLE)
+                    else:
+                        await respond(exchange, *streaming.response_when_away(scope, config))
                 else:
                     serve = self._sockjs if is_sockjs else self._streaming
                     await serve(node, scope, receive, send)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from realtime import errors
+from realtime.config import origins
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
@@ -49,6 +50,7 @@ from realtime.transports.streaming.formats import (
     Format,
 )
 from realtime.transports.streaming.sessions import StreamSessions
+from realtime.transports.streaming.stream import UNBUFFERED
 
 TEXT = "text/plain; charset=utf-8"
 
@@ -227,12 +229,21 @@ async def _events(request: Request) -> None:
         await events.serve(request.node, request.codecs, request.exchange, wanted, cors_headers)
 
 
-def response_when_away(path: str) -> Response:
-    """Return the response to a request while the service cannot serve."""
-    if path != EVENTS_PATH:
-        return Response(*UNAVAILABLE, TEXT)
+def response_when_away(scope: Scope, config: Config) -> tuple[Response, Headers]:
+    """Return the response to a request while the service cannot serve, and its headers.
+
+    A page of another origin must be able to read that it is to come back, or its EventSource gives
+    up. Without `allowed_origins` nobody knows yet which pages may listen: the response tells none
+    of them anything else.
+    """
+    if path_of(scope) != EVENTS_PATH:
+        return Response(*UNAVAILABLE, TEXT), ()
+    origin = header(scope, b"origin") or ""
+    allowed = config.allowed_origins
+    if origin and allowed is not None and not origins.is_allowed(origin, allowed):
+        return Response(*FORBIDDEN, TEXT), ()
     status, body = events.come_back()
-    return Response(status, body, EVENTS.content_type)
+    return Response(status, body, EVENTS.content_type), [*UNBUFFERED, *cors(scope, origin)]
 
 
 # requests beside them
