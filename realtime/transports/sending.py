@@ -85,9 +85,7 @@ class SendingTransport:
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 # the outbox still sends what it holds when the frame on its way has left
-                while self._sending is not None:
-                    await asyncio.wait([self._sending])
-                    await asyncio.sleep(0)
+                await self._until_sent()
                 self.ready = False  # nothing follows the end
                 await self._end(code, reason)
                 if not self._is_closed:
@@ -100,6 +98,12 @@ class SendingTransport:
         finally:
             if self._sending is not None:
                 self._sending.cancel()
+
+    async def _until_sent(self) -> None:
+        """Wait until nothing is on its way."""
+        while self._sending is not None:
+            await asyncio.wait([self._sending])
+            await asyncio.sleep(0)
 
     async def _end(self, code: int, reason: str) -> None:
         """Send what ends the connection."""

@@ -83,6 +83,8 @@ class EventsTransport(StreamTransport):
         self._headers = headers
         self.ready = False
         self.has_begun = False
+        self._beginning: asyncio.Event | None = None
+        """While the head is on its way; set when it has left."""
         self.answer: Answer | None = None
         """What the listener gets in place of a stream."""
 
@@ -91,8 +93,13 @@ class EventsTransport(StreamTransport):
         if self._ended.is_set():
             return
         self.has_begun = True
-        await self._exchange.begin(EVENTS.content_type, [*UNBUFFERED, *self._headers])
-        await self._exchange.write(retry(*RETRY))
+        self._beginning = beginning = asyncio.Event()
+        try:
+            await self._exchange.begin(EVENTS.content_type, [*UNBUFFERED, *self._headers])
+            await self._exchange.write(retry(*RETRY))
+        finally:
+            self._beginning = None
+            beginning.set()
         self.ready = True
         if self._on_ready is not None:
             self._on_ready()
@@ -105,6 +112,11 @@ class EventsTransport(StreamTransport):
 
     async def _end(self, code: int, reason: str) -> None:
         if self.has_begun:
+            if self._beginning is not None:
+                await self._beginning.wait()
+                await asyncio.sleep(0)  # the outbox sends what has waited
+                await self._until_sent()
+                self.ready = False
             await super()._end(code, reason)
         else:
             self.refuse(_answer_of_close(code, reason))

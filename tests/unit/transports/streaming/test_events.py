@@ -18,7 +18,7 @@ from realtime.protocol.messages import StreamPosition
 from realtime.server_api import operations
 from realtime.timers import Timers
 from realtime.transports.streaming.application import EVENTS_PATH, Streaming
-from tests.unit.parts import Clock, data, eventually
+from tests.unit.parts import Clock, data, eventually, turns
 from tests.unit.suspended_engine import SuspendedEngine
 from tests.unit.transports.emulation.parts import open_node
 
@@ -267,3 +267,25 @@ async def test_listener_that_reads_slowly_comes_back_and_misses_nothing(clock: C
         assert "event: reset" not in again.text
         both = visit.text + again.text
         assert [both.count(f'data: "{number:0>90}"') for number in range(30)] == [1] * 30
+
+
+async def test_listener_that_is_disconnected_while_its_head_leaves_stays_away(
+    clock: Clock, hooks: Hooks
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        node.hooks = hooks
+        hooks.may_answer.set()
+        visit = Visit(Streaming(), node, "a")
+        visit.may_send.clear()
+        await eventually(lambda: bool(visit.sent))
+        await operations.disconnect(node, "17")
+        (client,) = node.hub.clients.values()
+        await eventually(client.is_closing)
+        await turns(20)
+        before = [event["type"] for event in visit.sent]
+        visit.may_send.set()
+        await visit.serving
+
+        assert before == ["http.response.start"]
+        assert visit.text.startswith("retry: ")
+        assert "id: end\nevent: disconnect\n" in visit.text
