@@ -175,7 +175,7 @@ async def test_expired_listener_comes_back_and_is_refused(
     assert (answer.status, error(answer.body)) == (401, (109, None))
 
 
-async def test_listener_comes_back_after_its_position_was_lost(server: Server, unique: str) -> None:
+async def test_history_that_is_removed_does_not_end_a_listener(server: Server, unique: str) -> None:
     channel = f"long:{unique}"
     async with listening(server, address(channel)) as listener:
         await listener.begun()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 import pytest
@@ -23,7 +23,9 @@ from tests.unit.suspended_engine import SuspendedEngine
 from tests.unit.transports.emulation.parts import open_node
 
 KEPT = {"history_size": 50, "history_lifetime": 300, "history_recover": True}
-OPTIONS: Mapping[str, Any] = {"events": True, **KEPT}
+Options: TypeAlias = Mapping[str, Any]
+
+OPTIONS: Options = {"events": True, **KEPT}
 
 
 class Visit:
@@ -104,6 +106,64 @@ async def test_listeners_that_want_text_or_json_get_their_own(clock: Clock) -> N
         await publish(node, "news", '"<b>"')
         for visit, text in zip(visits, (r'"\u003cb\u003e"', "<b>", "<b>"), strict=True):
             await visit.until(f"data: {text}\n")
+
+
+# where it goes on
+
+KEY = event_ids.key_of("news")
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        f"{KEY}.0.another",
+        f"{KEY}.{2**64 - 1}.another",
+        f"{KEY}.{2**64}.e",
+        f"{KEY}.-1.e",
+        f"{KEY}.1.{'e' * 65}",
+        f"{KEY}.1.e\r\nevent: x",
+        "~",
+        "\0",
+        "x" * (event_ids.MAX_LENGTH + 1),
+    ],
+)
+async def test_id_that_is_none_of_this_stream_is_a_reset(clock: Clock, since: str) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        await publish(node, "news", "1")
+        visit = Visit(Streaming(), node, "news", since=since)
+        await visit.until('event: reset\ndata: {"channels":["news"]}\n\n')
+        await publish(node, "news", "2")
+        await visit.until("data: 2\n")
+
+        assert "data: 1\n" not in visit.text
+        assert "event: x" not in visit.text
+
+
+async def test_position_of_a_far_future_is_a_reset(clock: Clock) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        top = await publish(node, "news", "1")
+        since = event_ids.encode({"news": StreamPosition(2**64 - 1, top.epoch)})
+        visit = Visit(Streaming(), node, "news", since=since)
+        await visit.until("event: reset\n")
+        await publish(node, "news", "2")
+        await visit.until("data: 2\n")
+
+
+async def test_listener_gets_the_newest_publication_without_asking(clock: Clock) -> None:
+    cache: Options = {"force_recovery_mode": "cache", "auto_cache_recover": True}
+    async with open_node(clock, **OPTIONS, **cache) as node:
+        for text in ("1", "2"):
+            await publish(node, "news", text)
+        visit = Visit(Streaming(), node, "news")
+        await visit.until("data: 2\n")
+        last = visit.text.rpartition("id: ")[2].partition("\n")[0]
+        again = Visit(Streaming(), node, "news", since=last)
+        await again.until("id: ")
+        await publish(node, "news", "3")
+        await again.until("data: 3\n")
+
+        assert "data: 1\n" not in visit.text
+        assert "data: 2\n" not in again.text
 
 
 # what fails
@@ -224,6 +284,22 @@ async def test_channel_that_the_server_ends_while_a_hook_is_asked_is_left(
         assert visit.text.rstrip("\n").endswith(f"~{event_ids.key_of('b')}") or (
             f"{event_ids.key_of('b')}~" in visit.text
         )
+
+
+async def test_listener_counts_where_a_user_has_one_connection(clock: Clock, hooks: Hooks) -> None:
+    one: Options = {"user_subscribe_to_personal": True, "user_personal_single_connection": True}
+    async with open_node(clock, **OPTIONS, **one, presence=True) as node:
+        node.hooks = hooks
+        hooks.may_answer.set()
+        older = Visit(Streaming(), node, "a")
+        await older.until("id: ")
+        newer = Visit(Streaming(), node, "a")
+        await newer.until("id: ")
+        await older.serving
+
+        assert "id: end\nevent: disconnect\n" in older.text
+        await publish(node, "a", "1")
+        await newer.until("data: 1\n")
 
 
 @pytest.mark.parametrize("method", ["subscribe", "history"])
