@@ -44,6 +44,8 @@ class Subscriber:
         """Channel → its publications, in the order in which they came."""
         self.recovered: Mapping[str, list[bool]] = defaultdict(list)
         """Channel → what was said about every recovery."""
+        self.beginnings: Mapping[str, list[int]] = defaultdict(list)
+        """Channel → how many publications it had, each time it was told to begin anew."""
         self.closes: list[int] = []
         """The codes of the ends of its subscribed connections; 1006 when there was no frame."""
         self.refusals: list[str] = []
@@ -129,6 +131,8 @@ class Subscriber:
         result = await self._result(client, "subscribe", params)
         if position:
             self.recovered[channel].append(result.get("recovered", False))
+            if not self.recovered[channel][-1]:
+                self.beginnings[channel].append(len(self.received[channel]))
         self._positions[channel] = {"offset": result.get("offset", 0), "epoch": result["epoch"]}
         for publication in result.get("publications", []):
             self._keep(channel, publication)

@@ -8,7 +8,8 @@ import pytest
 
 from tests.chaos.harness import OPTIONS, chaos, complaints
 from tests.chaos.publishers import Key
-from tests.chaos.subscribers import Received
+from tests.chaos.subscribers import Received, Subscriber
+from tests.chaos.verdict import complaints_of
 from tests.server import Server
 
 ONE, TWO, THREE, LATE = Key("p", 1), Key("p", 2), Key("p", 3), Key("q", 1)
@@ -100,3 +101,29 @@ async def test_client_that_is_cut_comes_back_and_recovers(
 
         assert everybody.subscribers.closes == [1006]
         assert everybody.subscribers.recovered == [True]
+
+
+ANEW = [
+    pytest.param(received(ONE, TWO, THREE), [], [], id="never"),
+    pytest.param([*received(ONE, TWO), *received(ONE, TWO)], [2], [], id="told"),
+    pytest.param(
+        [*received(ONE, TWO), *received(ONE, TWO)],
+        [],
+        ["some came twice", "some came out of order"],
+        id="untold",
+    ),
+    pytest.param(received(ONE, TWO, TWO), [1], ["some came twice"], id="twice after it was told"),
+    pytest.param(
+        [*received(ONE), *received(TWO, first=5)], [], ["some came out of order"], id="jump"
+    ),
+]
+
+
+@pytest.mark.parametrize(("got", "beginnings", "expected"), ANEW)
+def test_client_that_was_told_may_begin_anew(
+    got: list[Received], beginnings: list[int], expected: list[str]
+) -> None:
+    client = Subscriber("s", [], ["a"], "json")
+    client.beginnings["a"].extend(beginnings)
+
+    assert complaints_of(client, "a", got, set()) == expected

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from tests.chaos.harness import Chaos, until
 from tests.chaos.publishers import Key
-from tests.chaos.subscribers import Subscriber
+from tests.chaos.subscribers import Received, Subscriber
 from tests.server import Server
 
 
@@ -54,9 +55,11 @@ async def judge(everybody: Chaos, server: Server) -> Verdict:
         assert "result" in reply, reply
         forgotten |= own - {Key(*one["data"]) for one in reply["result"]["publications"]}
         for one in everybody.subscribers.of(channel):
-            lacking, complaints = _of_client(one, channel, mark, own)
+            received = until(mark, one.received[channel])
+            lacking = own - {entry.key for entry in received}
             missed |= lacking
-            found += complaints
+            complaints = complaints_of(one, channel, received, lacking)
+            found += [f"{channel}: {complaint}; {one.story}" for complaint in complaints]
     return Verdict(
         len(acknowledged),
         Counter(_code(failure.error) for failure in everybody.publishers.failures),
@@ -69,25 +72,39 @@ async def judge(everybody: Chaos, server: Server) -> Verdict:
     )
 
 
-def _of_client(
-    one: Subscriber, channel: str, mark: Key, acknowledged: set[Key]
-) -> tuple[set[Key], list[str]]:
-    """Return the publications that a client did not get, and what is wrong."""
-    received = until(mark, one.received[channel])
-    lacking = acknowledged - {entry.key for entry in received}
-    # a client that was told begins anew, and may get in the new epoch what it had in the old one
-    counts = Counter((entry.epoch, entry.key) for entry in received)
+def complaints_of(
+    client: Subscriber, channel: str, received: Sequence[Received], lacking: set[Key]
+) -> list[str]:
+    """Return the promises that were broken to a client.
+
+    Args:
+        client: a client of the channel.
+        channel: the channel.
+        received: what the client got there.
+        lacking: acknowledged publications that it did not get.
+    """
     complaints = []
-    if lacking and False not in one.recovered[channel]:
+    if lacking and False not in client.recovered[channel]:
         complaints.append(f"{len(lacking)} were lost untold, such as {min(lacking)}")
-    if counts.total() > len(counts):
+    stretches = _split(received, client.beginnings[channel])
+    if any(len({entry.key for entry in entries}) < len(entries) for entries in stretches):
         complaints.append("some came twice")
     if any(
-        later.epoch == earlier.epoch and later.offset != earlier.offset + 1
-        for earlier, later in pairwise(received)
+        later.offset != earlier.offset + 1
+        for entries in stretches
+        for earlier, later in pairwise(entries)
     ):
         complaints.append("some came out of order")
-    return lacking, [f"{channel}: {complaint}; {one.story}" for complaint in complaints]
+    return complaints
+
+
+def _split(received: Sequence[Received], beginnings: Sequence[int]) -> list[Sequence[Received]]:
+    """Split what a client received where it was told to begin anew.
+
+    After that it may get again what it had before: in a new epoch, and also in one that it knew,
+    where the Sentinels name one master, then the other, and then the first one again.
+    """
+    return [received[begin:end] for begin, end in pairwise([0, *beginnings, len(received)])]
 
 
 def _code(error: str) -> int | str:
