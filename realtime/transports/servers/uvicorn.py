@@ -15,6 +15,7 @@ from typing import Any
 from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.serving import serving
 from realtime.transports.asgi import Send
+from realtime.transports.sending import CLOSE_TIMEOUT
 from realtime.transports.websocket_transport import WebSocketTransport
 
 PROTOCOL = ("uvicorn.protocols.websockets.websockets_sansio_impl", "WebSocketsSansIOProtocol")
@@ -69,6 +70,8 @@ class UvicornTransport(WebSocketTransport):
         # uvicorn would close its sockets before the lifespan ends, without advice to the clients;
         # now the node closes them, and uvicorn waits
         protocol.shutdown = serving.begin_stop
+        # uvicorn says "disconnected" once its close frame is sent, and then waits by itself
+        protocol.close_timeout = CLOSE_TIMEOUT
         self._protocol = protocol
         self._transport: asyncio.WriteTransport = protocol.transport
 

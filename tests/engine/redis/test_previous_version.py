@@ -185,6 +185,9 @@ def test_entry_has_the_form_of_the_version_before(
     meant: object,
 ) -> None:
     entry = bytes.fromhex(recorded)
+    message = msgpack.unpackb(entry)
+    # fields that came later are at the end, where the version before does not look
+    known = {**written, "record": written["record"][: len(message["record"])]}
 
-    assert msgpack.packb(written) == entry
-    assert read(msgpack.unpackb(entry)) == meant
+    assert msgpack.packb(known) == entry
+    assert read(message) == meant

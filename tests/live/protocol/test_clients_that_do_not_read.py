@@ -19,6 +19,8 @@ STOPPED_WITHIN = 12.0
 DROPPED_WITHIN = 8.0
 ANSWERED_WITHIN = 2.0
 """Seconds in which a client surely may answer a close frame."""
+SILENCE = 30.0
+"""Seconds without a byte after which a test fails."""
 CLOSE_FRAME = 0x88
 LARGE = "x" * 100_000
 COUNT = 80
@@ -39,7 +41,7 @@ def subscribe() -> Iterator[Callable[[Server, str], socket.socket]]:
     def subscribe(server: Server, channel: str) -> socket.socket:
         connection = small_socket(server)
         opened.append(connection)
-        connection.settimeout(10)
+        connection.settimeout(SILENCE)
         connection.sendall(HANDSHAKE.encode())
         assert read_until(connection, b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
         for command in ('{"id":1}', f'{{"id":2,"method":1,"params":{{"channel":"{channel}"}}}}'):
