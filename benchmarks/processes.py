@@ -100,7 +100,7 @@ def redis_program() -> str:
 
 
 def free_port() -> int:
-    """A port nobody listens on now."""
+    """A port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -151,7 +151,7 @@ class Process:
             with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
                 return
-            time.sleep(0.02)  # nobody tells when a port begins to listen
+            time.sleep(0.02)  # there is no event for a port that begins to listen
         raise Unavailable(f"{self.name} did not start: {self.log()[-2000:]}")
 
     def log(self) -> str:

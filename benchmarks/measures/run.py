@@ -47,7 +47,7 @@ class Run:
         return min(0.25, self.seconds / 4)
 
     def say(self, text: str) -> None:
-        """Tell whoever watches how far we are."""
+        """Write how far the run is."""
         sys.stderr.write(f"[{time.monotonic() - self.started:5.0f} s] {text}\n")
 
     def sample(

@@ -147,7 +147,7 @@ def channels(camera: Camera, scene: Scene) -> None:
 
 
 def channel(camera: Camera, scene: Scene) -> None:
-    """With a few lines in the tail, and somebody who joined."""
+    """With a few lines in the tail, and a user who joined."""
     camera.open(page_path("channel", channel="chat:lobby"))
     camera.until("#tail-list > [data-kind=publish]", 4)
     camera.until("#tail-list > [data-kind=join], #tail-list > [data-kind=leave]")

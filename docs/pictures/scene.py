@@ -185,7 +185,7 @@ async def publish(
 
 
 async def fill(scene: Scene, api: httpx.AsyncClient) -> None:
-    """What is in the channels before anybody looks."""
+    """What is in the channels before the first visit."""
     lines = itertools.islice(itertools.cycle(LINES), HISTORY)
     await publish(scene, api, f"chat:{ROOMS[0]}", [{"text": line} for line in lines])
     for number in range(len(PEOPLE)):
@@ -227,7 +227,7 @@ async def talk(people: Mapping[str, ClientConnection]) -> None:
 
 
 async def come_and_go(scene: Scene) -> None:
-    """Somebody with a weak connection, so there are joins and leaves."""
+    """A user with a weak connection, so there are joins and leaves."""
     while True:
         async with AsyncExitStack() as stack:
             await enter(scene, stack, "Uma", 2)

@@ -21,7 +21,7 @@ from importlib.util import resolve_name
 from typing import NamedTuple
 
 MAX_MODULES = 100
-"""Modules that are read. In a larger search nobody knows."""
+"""Modules that are read. A larger search finds no answer."""
 
 _SERVICE = ("realtime.asgi", "realtime.transports")
 _FRAMEWORKS = {*sys.stdlib_module_names, "realtime", "django", "channels", "asgiref", "daphne"}
@@ -40,7 +40,7 @@ class _Module(NamedTuple):
 
 
 def mistake_in(path: str) -> str:
-    """Return what is wrong with ASGI_APPLICATION; "" if nothing is, or nobody knows.
+    """Return what is wrong with ASGI_APPLICATION; "" if nothing is, or it is unknown.
 
     Args:
         path: the dotted path of the application.

@@ -1,4 +1,4 @@
-"""Leaving a channel: how a subscription ends, whoever ends it.
+"""Leaving a channel: how a subscription ends, and what ends it.
 
     unsubscribe (server) ───► end ──┐
     lose_position, expiry ──► end ──┼──► leave ──► presence, leave push, feed ──► left

@@ -2,7 +2,7 @@
 
 Older names, such as `publish`, are those of Centrifugo 2; newer names, such as
 `allow_publish_for_client`, those of later versions. Every `ChannelOptions` has all of them, with
-values that mean the same, so nobody else computes one from the other.
+values that mean the same, so no other code computes one from the other.
 
 - An option that is given under its newer name decides, for clients of both generations.
 - `.._for_client` and `.._for_subscriber` are one right: where one of them is given, the other is

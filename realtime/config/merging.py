@@ -44,7 +44,7 @@ class Merged:
         Args:
             origin: what the source is.
             source: its options, by any of their names.
-            assumed: options in it that nobody wrote down, so nobody need know what they are worth.
+            assumed: options in it that follow from others, and are not written there themselves.
         """
         given = {known: value for known, _name, value in options_in(source)}
         for older in given:

@@ -107,7 +107,7 @@ def _translate(path: str, value: Any, translation: Translation) -> None:
 def _set(path: str, option: str, value: Any, translation: Translation) -> None:
     given = [each.name for each in translation.file_options if each.meaning == option_of(option)]
     if given:
-        # one of them would win, and nobody sees which
+        # one of them would win, and the file does not show which
         translation.problems.append(
             Problem(
                 "source",

@@ -142,7 +142,7 @@ class Feed:
         return self._was_open or self.state not in (State.IDLE, State.OPENING)
 
     def open(self, follower: StreamFollower | None) -> None:
-        """Begin an attempt to open. `follower`: not started yet; None if nobody has a position."""
+        """Begin an attempt to open. `follower`: not started; None if no client has a position."""
         assert self.state is State.IDLE
         self._begin_attempt(follower)
 

@@ -21,8 +21,8 @@ Invariants:
   of a busy process would grow until clients give up. One that comes later delays all that follow.
 - `k` has one turn to spare, so no client has less time for its pong than `pong_timeout`, also if
   its ping came late.
-- After a pause of the process, in which pongs have come and nobody has read them, nobody is closed
-  at the next turn.
+- After a pause of the process, in which pongs have come and are not read yet, the next turn closes
+  no client.
 - A client whose pong may wait behind a slow command of its own is not closed before the next look.
 - The timer runs only while there are clients.
 """

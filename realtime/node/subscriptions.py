@@ -196,7 +196,7 @@ class Subscriptions:
     def position(self, channel: ChannelName) -> StreamPosition | None:
         """Return the position that all live subscribers with a position have reached.
 
-        None where nobody has one.
+        None where no subscriber has one.
         """
         follower = self._hub.feeds[channel].follower
         return None if follower is None else follower.position

@@ -7,7 +7,7 @@ It is data that browsers do not run, and holds nothing secret, so caches may kee
 the page is rendered, the element has a time in place of the position, and a signature of both:
 {"channel": ..., "at": ms, "signature": ...}. The middleware reads the positions of all channels of
 the page together, and writes them in. An element that a cache kept before that is completed with
-the position of its own time. An element that somebody else wrote, in a file that a user uploaded
+the position of its own time. An element that the site did not write, in a file that a user uploaded
 for example, has no valid signature and stays as it is: it would tell of channels that its author
 may not read.
 

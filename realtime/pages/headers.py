@@ -30,7 +30,7 @@ HEADER = "Realtime-Position"
 EXPOSED = "Access-Control-Expose-Headers"
 
 UNKNOWN = StreamPosition(0, "unknown")
-"""No stream has this epoch, so a listener is told to reload."""
+"""No stream has this epoch, so a listener gets a reset and loads the state."""
 
 
 def set_positions(

@@ -1,9 +1,9 @@
 """Positions of channels as they were when a request began.
 
 A page is made of queries. A position that is older than all of them makes the browser receive what
-was published since, so nothing is lost between the queries and the subscription. Nobody can read
-the position before the first query without knowing the channels; so the time is noted, and the
-position of that time is read later.
+was published since, so nothing is lost between the queries and the subscription. Before
+the first query the channels are not known, so the time is noted, and the position of that time is
+read later.
 
 The time is that of the host, and publications have that of Redis. `page_margin` is subtracted, so
 that clocks may differ by as much. Redis away costs a page at most three times `READ_TIMEOUT`, and
@@ -48,13 +48,13 @@ ATTRIBUTE = "_realtime_begun"
 
 
 def note_begin(request: HttpRequest) -> None:
-    """Note when a request began: now, if nobody noted it before."""
+    """Note when a request began: now, if it is not noted yet."""
     if begun_at(request) is None:
         setattr(request, ATTRIBUTE, time.time())
 
 
 def begun_at(request: HttpRequest) -> float | None:
-    """Return when a request began, Unix seconds; None if nobody noted it."""
+    """Return when a request began, Unix seconds; None if it was not noted."""
     begun: float | None = getattr(request, ATTRIBUTE, None)
     if begun is None:
         begun = getattr(request, "scope", {}).get(BEGUN)
@@ -65,12 +65,12 @@ def time_of(request: HttpRequest) -> int:
     """Return the time whose positions are those of a request: Unix ms.
 
     Raises:
-        RuntimeError: nobody noted when the request began.
+        RuntimeError: the beginning of the request was not noted.
     """
     begun = begun_at(request)
     if begun is None:
         raise RuntimeError(
-            "Nobody noted when this request began: add"
+            "The beginning of this request was not noted: add"
             " 'realtime.pages.middleware.PositionMiddleware' to MIDDLEWARE."
         )
     # not its own millisecond: what was published in it may be newer
@@ -91,7 +91,7 @@ def positions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Positi
     Raises:
         NotAvailable: a channel does not recover: turn on history and `force_recovery`.
         NamespaceNotFound: a channel is in no namespace of the configuration.
-        RuntimeError: nobody noted when the request began; or called on an event loop.
+        RuntimeError: the beginning of the request was not noted; or called on an event loop.
     """
     return _reader.read(dict.fromkeys(channels), time_of(request))
 

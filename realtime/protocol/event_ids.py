@@ -8,8 +8,8 @@ A key stands for the name of a channel, and always has 8 characters: names may h
 is part of every event, of a header and of addresses. 64 channels take about 2.5 KB. All characters
 may stand in an address as they are.
 
-IDs come back from browsers and from anybody else. Whatever an ID says, a listener gets no channel
-that it may not read, so IDs carry no signature.
+IDs come back from browsers, and attackers can invent them. Whatever an ID says, a listener gets no
+channel that it may not read, so IDs carry no signature.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _elements(
         _make_private(request)
     usable = [channel for channel in channels if page_positions.check(channel)]
     if page is None:
-        # nobody completes the elements later
+        # no middleware completes the elements later
         found = _read_now(request, usable)
         more = {channel: elements.as_json(found[channel]) for channel in usable}
     else:

@@ -23,7 +23,7 @@ function describe() {
     method.selectedOptions[0]?.dataset.meaning ?? "";
 }
 
-/* Another method's example is of no use; what somebody typed is left alone. */
+/* Another method's example is of no use; what the operator typed is left alone. */
 function chooseMethod() {
   describe();
   if (params.value.trim() === "" || examples.has(params.value)) {

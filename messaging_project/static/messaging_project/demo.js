@@ -37,7 +37,7 @@ client.connect();
 // what the client tells
 
 function showState({ state, reason, delay }) {
-  const cut = reason === "client"; // nobody else calls disconnect()
+  const cut = reason === "client"; // only the button calls disconnect()
   const waiting = cut ? CUT_DELAY : delay;
   const name = state === "disconnected" ? (waiting === null ? "closed" : "waiting") : state;
   const text = {

@@ -56,7 +56,7 @@ class ListenRequest(Struct, frozen=True):
     is_named: bool = False
     """Whether events have the name of their channel: the listener asks for several."""
     is_lost: bool = False
-    """Whether the listener sent an ID that nobody can read: all positions are lost."""
+    """Whether the listener sent an ID that cannot be read: all positions are lost."""
     is_text: bool = False
     """Whether payloads that are a JSON string go out as their text."""
 
@@ -111,7 +111,7 @@ async def listen(
                 else:
                     listener.session.check_subscribe(channel)
             subscriptions[channel] = made
-            # nobody else has a turn until all blocks have begun
+            # no other task has a turn until all blocks have begun
             making[channel] = await stack.enter_async_context(
                 Subscribing(listener, channel, made, request.since.get(channel))
             )

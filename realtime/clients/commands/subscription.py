@@ -90,7 +90,7 @@ async def subscribe(client: Client, command: Command) -> None:
 def check(
     client: Client, channel: ChannelName, token: str, request: SubscribeRequest
 ) -> tuple[ChannelOptions, bool]:
-    """Check what can be checked about a subscription without asking anybody.
+    """Check a subscription as far as that needs no hook, proxy or token.
 
     Returns:
         The options of the channel, and whether the token alone decides.
@@ -126,7 +126,7 @@ async def decide(
         by_token: what `check` returned.
 
     Returns:
-        When the subscription expires, in Unix seconds, and what the client is told with it.
+        When the subscription expires, in Unix seconds, and the data for the client in its reply.
 
     Raises:
         Error, Disconnect: the client may not subscribe.

@@ -233,8 +233,8 @@ def response_when_away(scope: Scope, config: Config) -> tuple[Response, Headers]
     """Return the response to a request while the service cannot serve, and its headers.
 
     A page of another origin must be able to read that it is to come back, or its EventSource gives
-    up. Without `allowed_origins` nobody knows yet which pages may listen: the response tells none
-    of them anything else.
+    up. Without `allowed_origins` it is not known yet which pages may listen, so the response holds
+    nothing else.
     """
     if path_of(scope) != EVENTS_PATH:
         return Response(*UNAVAILABLE, TEXT), ()

@@ -4,7 +4,7 @@ A browser's EventSource comes back by itself when a response ends, and never aga
 but 200. So that decides how a listener is answered:
 
     it may not listen              a status that says so, before the stream begins
-    nobody can say at the moment   status 200, a time to wait, and the end
+    not known at the moment        status 200, a time to wait, and the end
     the stream cannot go on        a time to wait, and the end
     it must not come back          the event "disconnect" with the ID "end", and the end; if it
                                    comes all the same, status 410

@@ -26,7 +26,7 @@ KIND = "stream"
 
 
 def new_session() -> str:
-    """Return a new session: 122 random bits that nobody can guess."""
+    """Return a new session: 122 random bits, which an attacker cannot guess."""
     return str(uuid.uuid4())
 
 
@@ -137,7 +137,7 @@ class OtherNodes:
         try:
             self._known = {node.uid for node in await self._node.nodes()}
         except EngineUnavailable:
-            self._looks -= 1  # whoever waits looks again
+            self._looks -= 1  # the next that waits looks again
             raise
 
     def forget(self, uid: NodeID) -> None:

@@ -109,7 +109,7 @@ class UniWebSocketConsumer(WebSocketConsumer):
         self._has_request = False
 
     def admits(self, config: Config, node: Node | None, scope: Scope) -> bool:
-        # before there is a node, nothing is done in the name of anybody
+        # before there is a node, no hook or login gives a user
         return super().admits(config, node, scope) and (node is None or may_use(node, scope))
 
     async def admit(

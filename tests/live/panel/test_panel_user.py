@@ -71,7 +71,7 @@ def test_user_who_is_not_connected_is_said_to_be_so(operator: httpx.Client, uniq
     assert 'id="user-disconnect"' not in html
 
 
-async def test_empty_user_id_is_explained_and_lists_nobody(
+async def test_empty_user_id_is_explained_and_lists_no_user(
     operator: httpx.Client, guests: Guests
 ) -> None:
     client = await guests.open("")

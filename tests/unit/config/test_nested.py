@@ -125,7 +125,7 @@ def test_proxy_decides_about_anonymous_clients_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["chat:x#", "chat:x#,", "chat:x#17,", "chat:x##", "chat:#"])
-def test_name_that_lists_nobody_opens_nothing_where_a_proxy_decides(name: str) -> None:
+def test_name_that_lists_no_user_opens_nothing_where_a_proxy_decides(name: str) -> None:
     # the proxy is not asked about names that list users
     content = namespace(subscribe_proxy_enabled=True, allow_user_limited_channels=True)
     config = load(translate(content).options)

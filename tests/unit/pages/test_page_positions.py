@@ -279,7 +279,7 @@ def test_asgi_application_notes_the_time_too() -> None:
 
 
 @pytest.mark.parametrize("text", [site.TAG, site.TOKEN])
-def test_request_that_nobody_noted_is_a_mistake_of_the_site(text: str) -> None:
+def test_request_that_was_not_noted_is_a_mistake_of_the_site(text: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="PositionMiddleware"):
         site.render(RequestFactory().get("/"), text)
 
