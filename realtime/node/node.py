@@ -112,6 +112,8 @@ class Node(Member):
         """
         self.loop = asyncio.get_running_loop()
         self.version = version
+        self.is_draining = False
+        """Whether new clients should go to another node: it is not ready, and may stop soon."""
         self.timers = Timers(self.loop)
         self._engine: Engine = engine or MemoryEngine(
             self.timers, meta_lifetime=config.memory_history_meta_ttl
@@ -176,7 +178,7 @@ class Node(Member):
         """Begin to close every client, which reconnects to another node. Returns at once."""
         if self.stopping:
             return
-        self.stopping = True
+        self.stopping = self.is_draining = True
         self._stopped_by = self.loop.time() + SHUTDOWN_TIMEOUT
         clients = list(self._connections)
         slices = int(CLOSE_SPREAD / CLOSE_INTERVAL)

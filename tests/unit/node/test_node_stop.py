@@ -49,6 +49,14 @@ async def test_stopping_closes_everyone_with_shutdown_and_newcomers_too(node: No
     assert (connected.close_codes, opened.close_codes) == ([SHUTDOWN], [SHUTDOWN])
 
 
+async def test_node_is_draining_from_the_first_moment_of_its_stop(node: Node) -> None:
+    before = node.is_draining
+
+    node.begin_stop()
+
+    assert (before, node.is_draining) == (False, True)
+
+
 async def test_closed_connection_is_not_closed_again_by_stopping(node: Node) -> None:
     client = OpenedClient(node)
     node.closed(client)
