@@ -21,6 +21,7 @@ PURE = (
     "realtime.config.nested_names",
     "realtime.config.options",
     "realtime.config.origins",
+    "realtime.config.proxy_options",
     "realtime.config.reader",
     "realtime.config.redis_options",
     "realtime.config.rules",

@@ -12,7 +12,6 @@ sense inside a Django site.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 from realtime.config.channel_options import CHANNEL_OPTION_FIELDS, ChannelOptions
 from realtime.config.fields import as_comma_list, as_text, option, seconds
 from realtime.config.names import option_of
+from realtime.config.proxy_options import ProxyOptions
 from realtime.config.token_options import TokenOptions
 
 __all__ = [
@@ -49,14 +49,8 @@ SOCKJS_SCRIPT = (
 """What the default URL stands for: one version of the file, and its integrity."""
 
 
-_HEADERS = "Headers of the handshake that this URL gets, and no others; not set: the usual ones."
-
-PROXIES = ("connect", "refresh", "subscribe", "publish", "rpc")
-"""Kinds of endpoints, as in the names of their options."""
-
-
 @dataclass(frozen=True, slots=True)
-class Config:
+class Config(ProxyOptions):
     """All options of one installation. Secrets do not show in its repr."""
 
     channel: ChannelOptions = field(default_factory=ChannelOptions)
@@ -267,28 +261,6 @@ class Config:
     hook_workers: int = option(
         8, "Threads for each of the three groups of synchronous hooks.", least=1
     )
-    proxy_connect_endpoint: str = option("", "URL that identifies a client without a token.")
-    proxy_refresh_endpoint: str = option("", "URL that decides whether a connection may continue.")
-    proxy_subscribe_endpoint: str = option("", "URL that decides in channels with proxy_subscribe.")
-    proxy_publish_endpoint: str = option("", "URL that decides in channels with proxy_publish.")
-    proxy_rpc_endpoint: str = option("", "URL that answers RPC calls.")
-    proxy_connect_timeout: float = seconds(1.0, "Seconds that this URL may take; 0: no limit.")
-    proxy_refresh_timeout: float = seconds(1.0, "Seconds that this URL may take; 0: no limit.")
-    proxy_subscribe_timeout: float = seconds(1.0, "Seconds that this URL may take; 0: no limit.")
-    proxy_publish_timeout: float = seconds(1.0, "Seconds that this URL may take; 0: no limit.")
-    proxy_rpc_timeout: float = seconds(1.0, "Seconds that this URL may take; 0: no limit.")
-    proxy_extra_http_headers: tuple[str, ...] | None = option(
-        None, "More headers of the handshake that are forwarded to these URLs."
-    )
-    proxy_connect_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
-    proxy_refresh_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
-    proxy_subscribe_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
-    proxy_publish_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
-    proxy_rpc_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
-
-    proxy_include_connection_meta: bool = option(
-        False, "Send these URLs the meta of a connection, from its token or the connect endpoint."
-    )
 
     # transports and process
     allowed_origins: tuple[str, ...] | None = option(
@@ -356,22 +328,6 @@ class Config:
         names = TokenOptions._fields[1:]
         return TokenOptions(prefix, *(getattr(self, f"{prefix}_{name}") for name in names))
 
-    def proxy_endpoint(self, kind: str) -> str:
-        """Return the URL of a kind of `PROXIES`; "" if there is none."""
-        url: str = getattr(self, f"proxy_{kind}_endpoint")
-        return url
-
-    def proxy_headers(self, kind: str) -> tuple[str, ...] | None:
-        """Return the only headers that an endpoint gets; None: the usual ones."""
-        names: tuple[str, ...] | None = getattr(self, f"proxy_{kind}_http_headers")
-        return names
-
-    @property
-    def handshake_headers(self) -> tuple[str, ...]:
-        """The headers of a handshake that are kept besides the usual ones."""
-        lists = (self.proxy_headers(kind) or () for kind in PROXIES)
-        return (*(self.proxy_extra_http_headers or ()), *itertools.chain.from_iterable(lists))
-
     @property
     def message_size_limit_bytes(self) -> int | None:
         """The largest incoming frame in bytes, None for no limit."""
@@ -388,8 +344,11 @@ class Config:
 
 
 CONFIG_FIELDS: Mapping[str, Field[Any]] = {
-    f.name: f for f in fields(Config) if f.name not in ("channel", "namespaces")
+    f.name: f
+    for f in sorted(fields(Config), key=lambda f: f in fields(ProxyOptions))
+    if f.name not in ("channel", "namespaces")
 }
+"""The options by name; those of proxies, which `Config` inherits, come last."""
 
 
 def find_option(name: str) -> Field[Any] | None:

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from realtime import payload
-from realtime.config.options import PROXIES, ChannelOptions, Config
+from realtime.config.options import ChannelOptions, Config
+from realtime.config.proxy_options import PROXIES
 from realtime.errors import BadRequest, InternalError, MethodNotFound, NotAvailable
 from realtime.hooks import answers, login
 from realtime.hooks.login import Logins

@@ -22,7 +22,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from realtime import payload
-from realtime.config.options import PROXIES, Config
+from realtime.config.options import Config
+from realtime.config.proxy_options import PROXIES
 from realtime.errors import InternalError
 from realtime.node.hooks import Caller, Handshake, Identity, Refresh, forwarded_headers
 from realtime.payload import Payload
