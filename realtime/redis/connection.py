@@ -2,7 +2,17 @@
 
 The commands of one turn of the loop leave in one write, and the replies that have arrived are
 delivered in one turn. That makes a command cheap. No command is sent twice, because a repeated
-publish is published twice.
+publish is published twice; but for scripts that Redis forgot and did not run.
+
+States: away, attempting, in use.
+
+    away ── call ──► attempting ── a link is open ──► in use
+    in use ── a script was forgotten ──► attempting ── every reply is in ──► in use
+    in use ── link lost ──► away
+
+Calls send at once while a link is in use, and wait otherwise. When the link is in use again, they
+send in one turn of the loop: first the scripts that Redis forgot, with their text, then the calls
+that came meanwhile. So none overtakes another, although Redis ran what was under way already.
 """
 
 from __future__ import annotations
@@ -20,6 +30,8 @@ from realtime.redis.replicas import ReplicaWaits
 R = TypeVar("R")
 Send = Callable[[Link], asyncio.Future[Reply]]
 """Sends a command on a link."""
+Waiting = tuple[asyncio.Future[asyncio.Future[Reply]], Send]
+"""A caller that waits for a link, and what it will send."""
 
 
 class Connection:
@@ -29,11 +41,16 @@ class Connection:
         self._host = host
         self._timeouts = timeouts
         self._link: Link | None = None
+        """In use, unless it is lost."""
+        self._draining: Link | None = None
+        """On which the replies are awaited before it is in use again."""
         self._waits: ReplicaWaits | None = None
         """Of the last link on which a caller waited for replicas."""
         self._attempt: asyncio.Task[None] | None = None
-        self._waiting: list[tuple[asyncio.Future[asyncio.Future[Reply]], Send]] = []
+        self._waiting: list[Waiting] = []
         """Callers that wait for a link, in order, and what each will send."""
+        self._forgotten: list[Waiting] = []
+        """Those whose script Redis forgot: they began before any in `_waiting`."""
         self._closed = False
 
     async def execute(self, *args: Argument) -> Reply:
@@ -67,7 +84,8 @@ class Connection:
         else:
             reply = await _send(link, script, keys, arguments)
         if isinstance(reply, NoScript):
-            reply = await self.execute(*script.by_text(keys, arguments))
+            text = encode(script.by_text(keys, arguments))
+            reply = await (await self._repeat(lambda link: link.send(text)))
         if isinstance(reply, EngineUnavailable):
             try:
                 raise reply
@@ -86,23 +104,30 @@ class Connection:
         Raises:
             TooFewReplicas: a NoReply; Redis ran the script, and may lose what it wrote.
         """
-        reply, shortage = await self._confirmed(
-            lambda link: _send(link, script, keys, arguments), wait
-        )
-        if isinstance(reply, NoScript):
-            command = script.by_text(keys, arguments)
-            reply, shortage = await self._confirmed(lambda link: link.send(encode(command)), wait)
+        link = self._link
+        send = self._confirming(lambda link: _send(link, script, keys, arguments), wait)
+        if link is None or link.lost is not None:
+            replies = await (await self._connect(send))
+        else:
+            replies = await send(link)
+        if not isinstance(replies, EngineUnavailable) and isinstance(replies[0], NoScript):
+            text = encode(script.by_text(keys, arguments))
+            send = self._confirming(lambda link: link.send(text), wait)
+            replies = await (await self._repeat(send))
+        reply: Reply
+        shortage: EngineUnavailable | None
+        reply, shortage = (replies, None) if isinstance(replies, EngineUnavailable) else replies
         error = reply if isinstance(reply, EngineUnavailable) else shortage
         if error is not None:
             try:
                 raise error
             finally:
-                del error, reply, shortage
+                del error, reply, replies, shortage
         result: R = reply
         return result
 
-    async def _confirmed(self, send: Send, wait: Wait) -> tuple[Reply, EngineUnavailable | None]:
-        """Return the reply of what `send` sends, and why replicas may not have it."""
+    def _confirming(self, send: Send, wait: Wait) -> Send:
+        """Return what sends as `send`, and adds why replicas may not have it to the reply."""
 
         def send_both(link: Link) -> asyncio.Future[Reply]:
             reply = send(link)
@@ -111,23 +136,19 @@ class Connection:
                 waits = self._waits = ReplicaWaits(self._host, link)
             return asyncio.gather(reply, waits.confirmed(wait))
 
-        link = self._link
-        if link is None or link.lost is not None:
-            replies = await (await self._connect(send_both))
-        else:
-            replies = await send_both(link)
-        return (replies, None) if isinstance(replies, EngineUnavailable) else tuple(replies)
+        return send_both
 
     async def close(self) -> None:
         """Fail the callers that wait, and close; bounded in time. Later calls fail, too."""
         self._closed = True
-        attempt, link = self._attempt, self._link
+        attempt = self._attempt
         if attempt is not None:
             attempt.cancel()
             await asyncio.wait([attempt])
         self._refuse(self._host.unavailable("closed here"))
-        if link is not None:
-            await link.close("closed here")
+        for link in (self._draining, self._link):
+            if link is not None:
+                await link.close("closed here")
 
     async def _connect(self, send: Send) -> asyncio.Future[Reply]:
         """Wait for a link, call `send` with it, and return its future.
@@ -136,20 +157,39 @@ class Connection:
         that comes in between would overtake them. The attempt to connect is a task of its own,
         because the caller that began it may be cancelled.
         """
+        return await self._wait_for_link(self._waiting, send)
+
+    async def _repeat(self, send: Send) -> asyncio.Future[Reply]:
+        """As `_connect`, for a script that Redis forgot.
+
+        Those behind it on the link were forgotten, too, and wake up in their order. So nothing is
+        sent until all of them are here.
+        """
+        if self._link is not None:
+            self._link.forget_scripts()
+        return await self._wait_for_link(self._forgotten, send)
+
+    async def _wait_for_link(self, queue: list[Waiting], send: Send) -> asyncio.Future[Reply]:
         if self._closed:
             raise self._host.unavailable("closed here")
         waiting = asyncio.get_running_loop().create_future()
-        self._waiting.append((waiting, send))
+        queue.append((waiting, send))
         if self._attempt is None or self._attempt.done():
+            self._draining, self._link = self._link, None
             self._attempt = asyncio.create_task(self._open())
         sent: asyncio.Future[Reply] = await waiting
         return sent
 
     async def _open(self) -> None:
+        """Make a link ready, the last one unless it is lost, and let the callers that wait send."""
         try:
-            self._link = link = await Link.open(self._host, self._timeouts)
-            waiting, self._waiting = self._waiting, []
-            for caller, send in waiting:
+            link = self._draining
+            if link is not None and link.lost is None:
+                await self._every_reply(link)
+            if link is None or link.lost is not None:
+                link = await Link.open(self._host, self._timeouts)
+            self._link, self._draining = link, None
+            for caller, send in self._take_waiting():
                 if caller.done():
                     continue  # cancelled
                 try:
@@ -161,10 +201,24 @@ class Connection:
         finally:
             self._attempt = None
 
+    async def _every_reply(self, link: Link) -> None:
+        """Wait until every caller has the reply to what it sent, and those of forgotten scripts
+        wait in their order."""
+        while (newest := link.newest_pending()) is not None:
+            await asyncio.wait([newest])
+        waits = self._waits
+        if waits is not None and waits.link is link:  # callers wake up behind the last WAIT
+            await asyncio.gather(waits.confirmed(Wait(0, 1)))
+
+    def _take_waiting(self) -> list[Waiting]:
+        """Return the callers that wait, in order, and forget them."""
+        waiting = self._forgotten + self._waiting
+        self._forgotten, self._waiting = [], []
+        return waiting
+
     def _refuse(self, error: Exception) -> None:
         """Fail every caller that waits for a link."""
-        waiting, self._waiting = self._waiting, []
-        for caller, _ in waiting:
+        for caller, _ in self._take_waiting():
             if caller.done():
                 continue
             if not isinstance(error, EngineUnavailable):
@@ -183,5 +237,5 @@ def _send(
         return link.send(encode(script.by_digest(keys, arguments)))
     # the first call on each link brings the text, so that after a restart of Redis a thousand
     # callers do not learn one by one that the script is unknown
-    link.scripts.add(script.sha)
+    link.remember_script(script.sha)
     return link.send(encode(script.by_text(keys, arguments)))

@@ -73,6 +73,13 @@ def master_is_elsewhere(text: str) -> bool:
     )
 
 
+FORGETFUL_TIME = 60.0
+"""Seconds for which scripts are sent with their text after Redis forgot one.
+
+Where another process brings the text back, a script that Redis still refused would be overtaken.
+"""
+
+
 class NoScript(EngineUnavailable):
     """Redis does not know the script, and did nothing."""
 
@@ -84,7 +91,8 @@ class Link(asyncio.Protocol):
         self.lost: str | None = None
         """Why it cannot be used any more; None while it can."""
         self.scripts: set[str] = set()
-        """Digests of the scripts whose text was sent, so that Redis knows them."""
+        """Digests of the scripts that are sent without their text, because Redis knows it."""
+        self._texts_until = 0.0
         self._host = host
         self._timeouts = timeouts
         self._answer_timeout = timeouts.answer
@@ -173,6 +181,20 @@ class Link(asyncio.Protocol):
             self.abort(INTERRUPTED)
             raise
         return future
+
+    def remember_script(self, sha: str) -> None:
+        """Send a script without its text from now on, unless Redis forgot one lately."""
+        if self._loop.time() >= self._texts_until:
+            self.scripts.add(sha)
+
+    def forget_scripts(self) -> None:
+        """Send scripts with their text for some time: Redis forgot one, and may do so again."""
+        self.scripts.clear()
+        self._texts_until = self._loop.time() + FORGETFUL_TIME
+
+    def newest_pending(self) -> asyncio.Future[Reply] | None:
+        """Return the future of the newest command without a reply; None if there is none."""
+        return next((future for future, _, _ in reversed(self._pending) if not future.done()), None)
 
     def _write(self, command: bytes) -> None:
         if not self._unsent:
