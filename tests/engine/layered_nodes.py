@@ -16,6 +16,7 @@ from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
+from tests.engine.redis_bench import close_layer
 from tests.redis_server import RedisServer
 
 OWN, SHARDS = "own layer", "own layer, shards"
@@ -80,4 +81,4 @@ async def two_nodes(
             if isinstance(layer, CoreChannelLayer):
                 await layer.close_pools()
             elif isinstance(layer, RedisPubSubChannelLayer):
-                await layer.flush()
+                await close_layer(layer)

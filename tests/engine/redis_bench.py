@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -114,4 +116,19 @@ async def redis_bench(
     finally:
         await bench.engine.stop()
         if foreign is not None:
-            await foreign.flush()
+            await close_layer(foreign)
+
+
+async def close_layer(layer: RedisPubSubChannelLayer) -> None:
+    """Close a third-party layer on this loop.
+
+    It cancels its receiver and waits for it, for ever if redis-py connects again at that moment: in
+    Python 3.11 `asyncio.wait_for` loses a cancellation. So the receiver is cancelled once more, by
+    a cancellation of `flush`.
+    """
+    closed = False
+    while not closed:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await layer.flush()
+                closed = True

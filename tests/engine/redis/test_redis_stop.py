@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.bench import comes_true
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import KINDS, LAYER_WITHOUT_REDIS, SHARDS
+from tests.engine.redis_bench import KINDS, LAYER_WITHOUT_REDIS, SHARDS, close_layer
 from tests.redis_server import RedisServer
 
 pytestmark = LAYER_WITHOUT_REDIS
@@ -61,7 +61,7 @@ async def test_stopped_engine_leaves_no_connection(
 
     await engine.engine.stop()
     if engine.foreign is not None:
-        await engine.foreign.flush()  # it belongs to the site
+        await close_layer(engine.foreign)  # it belongs to the site
 
     async def only_the_one_that_asks() -> bool:
         counts = []
