@@ -109,6 +109,10 @@ UNUSED: Mapping[str, str] = {
     "engine.redis": _CHOSEN,
     **dict.fromkeys(_TRANSPORTS, _CHOSEN),
     **dict.fromkeys(
+        (f"{name}.connect_code_to_http_response" for name in ("uni_http_stream", "uni_sse")),
+        "with uni_error_mode, the service chooses the status",
+    ),
+    **dict.fromkeys(
         """
         consumers debug dev emulation enable_unreleased_features graphite grpc_api health init
         map_broker node opentelemetry prometheus swagger uni_grpc usage_stats webtransport

@@ -291,6 +291,12 @@ class Config(ProxyOptions):
     uni_http_stream: bool = option(False, "Serve receivers by HTTP streaming, in one direction.")
     uni_sse: bool = option(False, "Serve receivers by server-sent events, in one direction.")
     uni_websocket: bool = option(False, "Serve receivers by WebSocket, in one direction.")
+    uni_error_mode: str = option(
+        "",
+        "transport: uni_http_stream and uni_sse tell by the HTTP status why a client cannot"
+        " connect; empty: with status 200 and a disconnect.",
+        choices=("", "transport"),
+    )
     sockjs_handler_prefix: str = option("/connection/sockjs", "Prefix of the SockJS paths.")
     sockjs_disable: bool = option(False, "Do not serve SockJS.")
     sockjs_iframe: bool = option(

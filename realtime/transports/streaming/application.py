@@ -30,7 +30,7 @@ from realtime.transports.asgi import Exchange, Headers, Receive, Scope, Send, pa
 from realtime.transports.handshake import cors, has_too_many_headers, header
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import daphne, uvicorn
-from realtime.transports.streaming import event_request, events, stream
+from realtime.transports.streaming import deferred, event_request, events, receivers, stream
 from realtime.transports.streaming.first_frame import (
     EMPTY_REQUEST,
     KEY,
@@ -207,10 +207,14 @@ async def _uni_sse(request: Request) -> None:
 
 
 async def _unidirectional(request: Request, response_format: Format, first_frame: bytes) -> None:
-    if is_connect_request(first_frame):
-        await _serve(request, None, response_format, first_frame)
-    else:
+    if not is_connect_request(first_frame):
         await request.respond(*BAD_REQUEST)
+    elif request.node.config.uni_error_mode:
+        await receivers.serve(
+            request.node, request.exchange, response_format, first_frame, request.cors()
+        )
+    else:
+        await _serve(request, None, response_format, first_frame)
 
 
 # listeners
@@ -221,10 +225,10 @@ async def _events(request: Request) -> None:
     try:
         wanted = event_request.read(request.scope, request.query)
     except event_request.BadRequest as error:
-        answer = events.refusal(400, errors.BadRequest.code, f"bad request: {error}")
-        await events.respond(request.exchange, answer, cors_headers)
+        answer = deferred.refusal(400, errors.BadRequest.code, f"bad request: {error}")
+        await deferred.respond(request.exchange, answer, cors_headers)
     except event_request.Over:
-        await events.respond(request.exchange, events.OVER, cors_headers)
+        await deferred.respond(request.exchange, events.OVER, cors_headers)
     else:
         await events.serve(request.node, request.codecs, request.exchange, wanted, cors_headers)
 

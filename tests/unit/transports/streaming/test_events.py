@@ -21,6 +21,7 @@ from realtime.transports.streaming.application import EVENTS_PATH, Streaming
 from tests.unit.parts import Clock, data, eventually, turns
 from tests.unit.suspended_engine import SuspendedEngine
 from tests.unit.transports.emulation.parts import open_node
+from tests.unit.transports.streaming import visits
 
 KEPT = {"history_size": 50, "history_lifetime": 300, "history_recover": True}
 Options: TypeAlias = Mapping[str, Any]
@@ -28,48 +29,12 @@ Options: TypeAlias = Mapping[str, Any]
 OPTIONS: Options = {"events": True, **KEPT}
 
 
-class Visit:
-    """One request of a listener, and what the server was given to send."""
+class Visit(visits.Visit):
+    """One request of a listener."""
 
     def __init__(self, streaming: Streaming, node: Node, *channels: str, **fields: str) -> None:
         query = [*(("channel", channel) for channel in channels), *fields.items()]
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": EVENTS_PATH,
-            "query_string": urlencode(query).encode(),
-            "headers": [],
-        }
-        self.sent: list[Mapping[str, Any]] = []
-        self.may_send = asyncio.Event()
-        self.may_send.set()
-        self._peer: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._peer.put_nowait({"type": "http.request"})
-        served = streaming(node, scope, self._peer.get, self._send)
-        self.serving = asyncio.create_task(served)
-
-    async def _send(self, event: Mapping[str, Any]) -> None:
-        self.sent.append(event)
-        await self.may_send.wait()
-
-    def leave(self) -> None:
-        self._peer.put_nowait({"type": "http.disconnect"})
-
-    @property
-    def status(self) -> int:
-        return int(self.sent[0]["status"]) if self.sent else 0
-
-    @property
-    def chunks(self) -> list[bytes]:
-        """The chunks of the body that hold something."""
-        return [event["body"] for event in self.sent[1:] if event["body"]]
-
-    @property
-    def text(self) -> str:
-        return b"".join(self.chunks).decode()
-
-    async def until(self, text: str) -> None:
-        await eventually(lambda: text in self.text)
+        super().__init__(streaming, node, EVENTS_PATH, urlencode(query))
 
 
 def publish(node: Node, channel: str, text: str) -> Any:

@@ -1,0 +1,161 @@
+"""A response whose head waits: its status says whether the service serves the client.
+
+    waiting ──begin()──► begun ──close()──► ended      status 200, and the stream
+       └─────refuse(), close()────────────► ended      another answer, which is no stream
+
+Invariants:
+- nothing is sent while the response waits: messages of the client stay in its outbox;
+- the first of `begin` and `refuse` counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from realtime.auth.keys import KeysUnavailable
+from realtime.clients.client import Client
+from realtime.errors import Disconnect, DisconnectServerError, DisconnectShutdown, EngineUnavailable
+from realtime.payload import escape
+from realtime.protocol.messages import ChannelName
+from realtime.transports.asgi import Exchange, Headers
+from realtime.transports.streaming.formats import Format
+from realtime.transports.streaming.sessions import new_session
+from realtime.transports.streaming.stream import UNBUFFERED
+from realtime.transports.streaming.transport import StreamTransport
+
+logger = logging.getLogger("realtime.client")
+
+Answer: TypeAlias = tuple[int, bytes]
+"""Status and body of a response that is no stream."""
+
+JSON = "application/json"
+NO_STORE = (b"cache-control", b"no-store")
+NEEDS_TOKEN = (b"www-authenticate", b"Bearer")
+
+_encode = msgspec.json.Encoder().encode
+
+
+class DeferredTransport(StreamTransport):
+    """A transport whose head is sent by `begin`; until then messages wait."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        response_format: Format,
+        headers: Headers,
+        answer_of_close: Callable[[int, str], Answer],
+    ) -> None:
+        """
+        Args:
+            headers: of the response, besides those that every stream has.
+            answer_of_close: returns the answer to a client that is closed before it is served.
+        """
+        super().__init__(exchange.send, response_format, new_session())
+        self._exchange = exchange
+        self._format = response_format
+        self._headers = headers
+        self._answer_of_close = answer_of_close
+        self.ready = False
+        self.has_begun = False
+        self._beginning: asyncio.Event | None = None
+        """While the head is on its way; set when it has left."""
+        self.answer: Answer | None = None
+        """What the client gets in place of a stream."""
+
+    async def begin(self) -> None:
+        """Send the head of the response, and what has waited for it."""
+        if self._ended.is_set():
+            return
+        self.has_begun = True
+        self._beginning = beginning = asyncio.Event()
+        try:
+            headers = [*UNBUFFERED, *self._headers]
+            await self._exchange.begin(self._format.content_type, headers)
+            await self._exchange.write(self.opening())
+        finally:
+            self._beginning = None
+            beginning.set()
+        self.ready = True
+        if self._on_ready is not None:
+            self._on_ready()
+
+    def opening(self) -> bytes:
+        """Return the bytes before the first message."""
+        return self._format.opening
+
+    def refuse(self, answer: Answer) -> None:
+        """End the request with an answer that is no stream. The first answer counts."""
+        if not self.has_begun and self.answer is None:
+            self.answer = answer
+            self._ended.set()
+
+    async def _end(self, code: int, reason: str) -> None:
+        if self.has_begun:
+            if self._beginning is not None:
+                await self._beginning.wait()
+                await asyncio.sleep(0)  # the outbox sends what has waited
+                await self._until_sent()
+                self.ready = False
+            await super()._end(code, reason)
+        else:
+            self.refuse(self._answer_of_close(code, reason))
+
+    async def serve(self, client: Client) -> None:
+        """Serve a client until either side ends the response."""
+        exchange = self._exchange
+        try:
+            try:
+                await self.until_end(exchange)
+            except asyncio.CancelledError:
+                # some servers end their applications before, or while, the node closes its clients
+                client.close(DisconnectShutdown())
+                await self.until_end(exchange)
+            if self.answer is not None:
+                await self.respond(self.answer)
+        finally:
+            self.closed()
+            client.close(None)
+
+    async def respond(self, answer: Answer) -> None:
+        """Send an answer that is no stream."""
+        await respond(self._exchange, answer, self._headers)
+
+    def fail(self, client: Client, why: Disconnect | None, answer: Answer) -> None:
+        """End a client that is not served: by `answer`, or by `why` if its stream has begun."""
+        if self.has_begun:
+            client.close(why or DisconnectServerError())
+        else:
+            self.refuse(answer)
+            client.close(None)
+
+
+async def respond(exchange: Exchange, answer: Answer, headers: Headers) -> None:
+    """Answer a request at once."""
+    status, body = answer
+    fields = [NO_STORE, *headers]
+    if status == 401:
+        fields.append(NEEDS_TOKEN)
+    await exchange.respond(status, body, JSON, fields)
+
+
+def refusal(status: int, code: int, message: str, channel: ChannelName | None = None) -> Answer:
+    """Return an answer that says why a client is refused."""
+    error: dict[str, object] = {"code": code, "message": message}
+    if channel is not None:
+        error["channel"] = channel
+    return status, escape(_encode({"error": error})) + b"\n"
+
+
+def log_failure(client: Client, what: str, error: Exception) -> None:
+    """Log why a client could not be served; not for each one while the engine is away."""
+    if isinstance(error, KeysUnavailable):  # why is logged, and any token can ask for a key
+        logger.info("Client %s: %s failed: %s", client.id, what, error)
+    elif not isinstance(error, EngineUnavailable):
+        logger.error("%s failed: %s", what.capitalize(), error, exc_info=error)
+    elif client.node.outage.begins():
+        logger.error("%s failed, as it may for others for now: %s", what.capitalize(), error)
