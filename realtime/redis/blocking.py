@@ -9,7 +9,8 @@ they were idle, and those that a forked process inherited.
 
 A signal handler may raise an exception between any two lines: for the time limit of a task, or to
 shut down. So a connection is kept only after the last reply was read, and closed otherwise: the
-reply that it still owes would be taken for that of the next command.
+reply that it still owes would be taken for that of the next command. And the pool is
+replaced: where the exception came between pool and borrower, a place of the pool is lost.
 """
 
 # mypy: allow-untyped-calls
@@ -172,8 +173,21 @@ class BlockingRedis:
             self._check_master()
         pool = self._pool
         try:
+            return self._exchange_over(pool, commands)
+        except EngineUnavailable:
+            raise
+        except BaseException:
+            # of a signal handler, a greenlet or an interrupt: the place may not be free again
+            self._replace(pool)
+            raise
+
+    def _exchange_over(self, pool: _Pool, commands: Sequence[Command]) -> list[Reply]:
+        try:
             connection = pool.get_connection()
+        except redis.RedisError as error:
+            raise self._unavailable(error) from None
         except CANNOT_OPEN as error:
+            self._replace(pool)  # an OSError may be the TimeoutError of a signal handler
             raise self._unavailable(error) from None
         settled = False
         try:

@@ -18,6 +18,7 @@ that came meanwhile. So none overtakes another, although Redis ran what was unde
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -43,13 +44,13 @@ class Connection:
         self._link: Link | None = None
         """In use, unless it is lost."""
         self._draining: Link | None = None
-        """On which the replies are awaited before it is in use again."""
+        """Of the attempt: its replies are awaited, or the callers that wait are about to send."""
         self._waits: ReplicaWaits | None = None
         """Of the last link on which a caller waited for replicas."""
         self._attempt: asyncio.Task[None] | None = None
-        self._waiting: list[Waiting] = []
+        self._waiting: deque[Waiting] = deque()
         """Callers that wait for a link, in order, and what each will send."""
-        self._forgotten: list[Waiting] = []
+        self._forgotten: deque[Waiting] = deque()
         """Those whose script Redis forgot: they began before any in `_waiting`."""
         self._closed = False
 
@@ -169,13 +170,14 @@ class Connection:
             self._link.forget_scripts()
         return await self._wait_for_link(self._forgotten, send)
 
-    async def _wait_for_link(self, queue: list[Waiting], send: Send) -> asyncio.Future[Reply]:
+    async def _wait_for_link(self, queue: deque[Waiting], send: Send) -> asyncio.Future[Reply]:
         if self._closed:
             raise self._host.unavailable("closed here")
         waiting = asyncio.get_running_loop().create_future()
         queue.append((waiting, send))
         if self._attempt is None or self._attempt.done():
-            self._draining, self._link = self._link, None
+            if self._link is not None:
+                self._draining, self._link = self._link, None
             self._attempt = asyncio.create_task(self._open())
         sent: asyncio.Future[Reply] = await waiting
         return sent
@@ -187,15 +189,16 @@ class Connection:
             if link is not None and link.lost is None:
                 await self._every_reply(link)
             if link is None or link.lost is not None:
-                link = await Link.open(self._host, self._timeouts)
-            self._link, self._draining = link, None
-            for caller, send in self._take_waiting():
+                link = self._draining = await Link.open(self._host, self._timeouts)
+            while (waiting := self._next_waiting()) is not None:
+                caller, send = waiting
                 if caller.done():
                     continue  # cancelled
                 try:
                     caller.set_result(send(link))
                 except Exception as error:  # it is the caller's
                     caller.set_exception(error)
+            self._link, self._draining = link, None
         except Exception as error:
             self._refuse(error)
         finally:
@@ -210,15 +213,15 @@ class Connection:
         if waits is not None and waits.link is link:  # callers wake up behind the last WAIT
             await asyncio.gather(waits.confirmed(Wait(0, 1)))
 
-    def _take_waiting(self) -> list[Waiting]:
-        """Return the callers that wait, in order, and forget them."""
-        waiting = self._forgotten + self._waiting
-        self._forgotten, self._waiting = [], []
-        return waiting
+    def _next_waiting(self) -> Waiting | None:
+        """Remove the caller that waits longest, and return it; None if there is none."""
+        queue = self._forgotten or self._waiting
+        return queue.popleft() if queue else None
 
     def _refuse(self, error: Exception) -> None:
         """Fail every caller that waits for a link."""
-        for caller, _ in self._take_waiting():
+        while (waiting := self._next_waiting()) is not None:
+            caller = waiting[0]
             if caller.done():
                 continue
             if not isinstance(error, EngineUnavailable):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 
 from realtime.errors import EngineUnavailable
+from realtime.redis import blocking
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.hosts import Host, Timeouts
-from tests.redis.interruption import WITH_REDIS_PY, interrupt, lines_of
+from tests.redis.interruption import WITH_REDIS_PY, Line, TimeLimitReached, interrupt, lines_of
 from tests.redis.scripted_server import OK, ScriptedServer, array
 from tests.server import wait_until
 
@@ -98,27 +100,38 @@ async def test_late_reply_is_not_taken_for_that_of_the_next_command(
     await asyncio.to_thread(wait_until, partial(replies_of_their_own, client))
 
 
-def interrupt_everywhere(entry: dict[str, Any], open_first: bool) -> int:
+def answered(client: BlockingRedis) -> object:
+    return client.run_many([("ECHO", "0")])
+
+
+every_line = partial(lines_of, places=WITH_REDIS_PY)
+
+
+def interrupt_everywhere(
+    entry: dict[str, Any],
+    open_first: bool,
+    call: Ask = ASK["batch"],
+    lines_of: Callable[..., list[Line]] = every_line,
+    error: type[BaseException] = TimeLimitReached,
+) -> int:
     """Interrupt calls, each at another line; return how many lines there are.
 
     Signal handlers raise exceptions anywhere: task queues for time limits, servers to shut down.
+    The pool has one place, which is lost if a call leaves it in use.
     """
 
     def ready() -> BlockingRedis:
-        client = BlockingRedis(Host(entry), SOON)
+        client = BlockingRedis(Host(entry), SOON, max_connections=1)
         if open_first:
             wait_until(partial(replies_of_their_own, client))
         return client
 
-    def call(client: BlockingRedis) -> object:
-        return client.run_many([("ECHO", "0"), ("ECHO", "late")])
-
     client = ready()
-    lines = lines_of(lambda: call(client), WITH_REDIS_PY)
+    lines = lines_of(lambda: call(client))
     client.close()
     for line in lines:
         client = ready()
-        interrupt(line, partial(call, client))
+        interrupt(line, partial(call, client), error)
         wait_until(partial(replies_of_their_own, client))
         client.close()
     return len(lines)
@@ -143,3 +156,22 @@ async def test_blocking_call_may_be_interrupted_at_any_line(
     lines = await asyncio.to_thread(interrupt_everywhere, entry, open_first)
 
     assert lines > 50
+
+
+POOLING = (blocking.__file__, str(queue.__file__))
+"""Files in which a place of the pool changes hands. In redis-py, lines are enough."""
+
+
+@pytest.mark.parametrize("error", [TimeLimitReached, KeyboardInterrupt, TimeoutError])
+@pytest.mark.parametrize("open_first", [True, False], ids=["open", "opening"])
+async def test_blocking_call_may_be_interrupted_at_any_instruction(
+    late_server: ScriptedServer, open_first: bool, error: type[BaseException]
+) -> None:
+    entry = reached(ONE_PLACE, late_server)
+    instructions_of = partial(lines_of, places=POOLING, instructions=True)
+
+    instructions = await asyncio.to_thread(
+        interrupt_everywhere, entry, open_first, answered, instructions_of, error
+    )
+
+    assert instructions > 200
