@@ -290,7 +290,7 @@ class _Application:
             nonlocal ended
             event = await receive()
             if event["type"] == "lifespan.startup":
-                signals.close_clients_on_signal(receive)
+                signals.close_clients_on_signal()
                 uvicorn_heads.limit_heads(send)
                 uvicorn_sockets.free_sockets(send)
                 await self._start()

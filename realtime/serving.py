@@ -176,6 +176,18 @@ class Serving:
         if node is not None:
             node.begin_stop()
 
+    def on_signal(self) -> None:
+        """Begin to stop the running loop's node; at a second signal, close all clients at once."""
+        node = self._nodes.get(asyncio.get_event_loop())
+        if node is not None:
+            node.on_signal()
+
+    async def drained(self) -> None:
+        """Wait until every client of the running loop's node was told that it stops."""
+        node = self.node()
+        if node is not None and node.is_draining:
+            await node.drained()
+
     async def stop(self, *, process_ends: bool = False) -> None:
         """Stop the node of the running loop, if there is one. It is found until it has stopped.
 

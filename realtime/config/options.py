@@ -310,6 +310,9 @@ class Config(ProxyOptions):
         25, "Seconds without messages after which a SockJS client gets a heartbeat; 0: never."
     )
     api_disable: bool = option(False, "Do not serve the server API.")
+    drain_seconds: float = seconds(
+        2.0, "Seconds over which a process that ends closes its clients, one after another."
+    )
     name: str = option("", "Name of this node; default: host name and process ID.")
 
     def options_of_namespace(self, name: str) -> ChannelOptions | None:

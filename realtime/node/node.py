@@ -15,7 +15,7 @@ import os
 import socket
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -30,13 +30,13 @@ from realtime.config.options import Config
 from realtime.engine.base import Affects, Broker, Engine, NodeInfo, NodeStatus
 from realtime.engine.memory import MemoryEngine
 from realtime.errors import (
-    Disconnect,
     DisconnectShutdown,
     EngineUnavailable,
     NoReply,
 )
 from realtime.node import maintenance
 from realtime.node.control import ControlHandler
+from realtime.node.drain import CLOSE_INTERVAL, Connection, Drain
 from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
 from realtime.node.hub import Hub
 from realtime.node.identifying import Identifying
@@ -48,7 +48,6 @@ from realtime.node.subscriptions import Subscriptions
 from realtime.node.survey_answers import SurveyAnswers
 from realtime.protocol.messages import (
     ChannelName,
-    ClientID,
     ClientInfo,
     Publication,
     StreamPosition,
@@ -59,28 +58,13 @@ from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
 
-SHUTDOWN_TIMEOUT = 6.0
-"""Seconds from `begin_stop` to the end of `stop` at most, even if something hangs."""
+SHUTDOWN_TIMEOUT = 4.0
+"""Seconds from the end of the drain to the end of `stop` at most, even if something hangs."""
+SIGNALS_APART = 1.0
+"""Seconds after the first signal in which another one is taken for the same: Ctrl-C, or the end of
+a group of processes, reaches a process directly and by way of its supervisor."""
 ENGINE_STOP_TIMEOUT = 1.0
 """Seconds kept for the engine's stop if closing the clients takes too long, or `stop` came late."""
-
-CLOSE_AT_ONCE = 20
-"""Clients that a stopping node closes at once."""
-CLOSE_INTERVAL = 0.05
-CLOSE_SPREAD = 2.0
-"""Seconds between two slices of clients that are closed, and in which all are: clients reconnect
-to another node one after another."""
-
-
-class Connection(Protocol):
-    """A connection to close before the node ends: a client, or a relayed request of one."""
-
-    id: ClientID
-    """Client ID; "" for a client of another node."""
-
-    def close(self, disconnect: Disconnect | None) -> None:
-        """Begin to close the connection. Returns at once."""
-        ...
 
 
 class Node(Member):
@@ -112,8 +96,6 @@ class Node(Member):
         """
         self.loop = asyncio.get_running_loop()
         self.version = version
-        self.is_draining = False
-        """Whether new clients should go to another node: it is not ready, and may stop soon."""
         self.timers = Timers(self.loop)
         self._engine: Engine = engine or MemoryEngine(
             self.timers, meta_lifetime=config.memory_history_meta_ttl
@@ -131,6 +113,7 @@ class Node(Member):
         self._stopped_by = math.inf
         self._tasks: set[asyncio.Task[Any]] = set()
         self._connections: dict[Connection, None] = {}
+        self._drain = Drain(self.loop, self._connections, config.drain_seconds, self._drained)
         self.direct = DirectMessages(self.broker, self.uid, self.spawn)
         self.single_connection = SingleConnection(config, self.hub, self._send_control)
         self.identifying = Identifying()
@@ -174,25 +157,38 @@ class Node(Member):
                 await self._peers.start()
             undo.pop_all()
 
+    @property
+    def is_draining(self) -> bool:
+        """Whether new clients should go to another node: it is not ready, and may stop soon."""
+        return self._drain.is_draining
+
     def begin_stop(self) -> None:
         """Begin to close every client, which reconnects to another node. Returns at once."""
-        if self.stopping:
-            return
-        self.stopping = self.is_draining = True
-        self._stopped_by = self.loop.time() + SHUTDOWN_TIMEOUT
-        clients = list(self._connections)
-        slices = int(CLOSE_SPREAD / CLOSE_INTERVAL)
-        self._close_next(clients, max(CLOSE_AT_ONCE, -(-len(clients) // slices)))
+        self._drain.begin()
 
-    def _close_next(self, clients: list[Connection], number: int) -> None:
-        for client in clients[:number]:
-            client.close(DisconnectShutdown())
-        if rest := clients[number:]:
-            self.loop.call_later(CLOSE_INTERVAL, self._close_next, rest, number)
+    def on_signal(self) -> None:
+        """Begin to stop; at a second signal, close at once the clients that are left."""
+        if self._drain.elapsed < SIGNALS_APART:
+            self._drain.begin()
+        else:
+            self._drain.hurry()
+
+    def _drained(self) -> None:
+        """Take no more commands of the server API, and be gone in time."""
+        self.stopping = True
+        self._stopped_by = self.loop.time() + SHUTDOWN_TIMEOUT
+
+    async def drained(self) -> None:
+        """Wait until every client was told, after `begin_stop`."""
+        await self._drain.wait()
 
     async def stop(self) -> None:
-        """Close every client, and release everything. Takes SHUTDOWN_TIMEOUT at most."""
+        """Close every client, and release everything.
+
+        Takes SHUTDOWN_TIMEOUT at most, after `drain_seconds` at most.
+        """
         self.begin_stop()
+        await self.drained()
         deadline = max(self._stopped_by, self.loop.time() + ENGINE_STOP_TIMEOUT)
         if self._peers is not None:
             self._peers.begin_stop()
@@ -200,7 +196,7 @@ class Node(Member):
             timeout = deadline - ENGINE_STOP_TIMEOUT - self.loop.time()
             if timeout <= 0:
                 break
-            # no tasks, but clients: the next slice of them is not closed yet
+            # no tasks, but clients: they are not done with closing
             waiting = self._tasks or {self.loop.create_task(asyncio.sleep(CLOSE_INTERVAL))}
             await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         for task in self._tasks:
@@ -243,7 +239,7 @@ class Node(Member):
     def opened(self, connection: Connection) -> None:
         """Add a connection, for `stop` to close."""
         self._connections[connection] = None
-        if self.stopping:
+        if self.is_draining:
             connection.close(DisconnectShutdown())
 
     def closed(self, connection: Connection) -> None:

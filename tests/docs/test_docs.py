@@ -17,10 +17,10 @@ from django.core.management import call_command
 from realtime.cluster import peers
 from realtime.config import nested, redis_options, sources
 from realtime.config.names import NOT_USED
-from realtime.config.options import CONFIG_FIELDS
+from realtime.config.options import CONFIG_FIELDS, Config
 from realtime.config.reader import from_strings, load
 from realtime.errors import ERRORS
-from realtime.node import node
+from realtime.node import drain, node
 from realtime.redis.blocking import MAX_CONNECTIONS
 from realtime.redis.hosts import Host
 from realtime.server_api.methods import METHODS
@@ -258,15 +258,15 @@ def test_documented_times_leave_room_for_those_of_the_code() -> None:
 
     assert stop
     assert quiet
-    assert min(map(int, stop)) > node.SHUTDOWN_TIMEOUT
+    assert min(map(int, stop)) > Config().drain_seconds + node.SHUTDOWN_TIMEOUT
     assert min(map(int, quiet)) > launch.PING_INTERVAL + launch.PING_TIMEOUT
 
 
 @pytest.mark.parametrize(
     "sentence",
     [
-        f"the {node.SHUTDOWN_TIMEOUT:g} seconds a process takes at most to stop",
-        f"It spreads this over {node.CLOSE_SPREAD:g} seconds",
+        f"`drain_seconds` ({Config().drain_seconds:g}) and the {node.SHUTDOWN_TIMEOUT:g} seconds",
+        f"{drain.CLOSE_AT_ONCE} are told at once",
         f"one that died is listed for {peers.HEARTBEAT_LIFETIME:g} seconds",
         f"at most {MAX_CONNECTIONS} per process",
         f"({launch.PING_INTERVAL} and {launch.PING_TIMEOUT} seconds",

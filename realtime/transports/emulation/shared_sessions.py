@@ -111,7 +111,7 @@ class SharedSessions(Sessions):
         return session
 
     def _ended(self, name: str) -> None:
-        if self._node.stopping:  # the node will be gone when the session is forgotten
+        if self._node.is_draining:  # the node will be gone when the session is forgotten
             self._claims.release(name)
 
     def _forget(self, name: str) -> None:

@@ -21,13 +21,17 @@ import asyncio
 import functools
 import importlib
 import logging
+import signal
 import sys
+import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.serving import serving
 from realtime.transports.asgi import Send
+from realtime.transports.servers import signals
 from realtime.transports.websocket_transport import WebSocketTransport
 
 if TYPE_CHECKING:
@@ -114,7 +118,8 @@ def _live_with_reactor() -> None:
         asyncio.ensure_future(serving.start()).add_done_callback(_started)
 
     def stop() -> Any:
-        serving.begin_stop()
+        serving.on_signal()
+        take_second_signal(reactor)
         stopping = asyncio.ensure_future(serving.stop(process_ends=True))
         return defer.Deferred.fromFuture(stopping)
 
@@ -125,15 +130,32 @@ def _live_with_reactor() -> None:
         server.kill_all_applications = let_begin(server.kill_all_applications)
 
 
-def let_begin(kill: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return daphne's method that cancels all applications, called a turn of the loop later.
+def take_second_signal(reactor: Any) -> None:
+    """Close all clients at once if a signal comes while they are closed one after another.
 
-    An application that is cancelled before its first step can neither accept its connection nor
-    close it with an advice.
+    Twisted's own handlers fail, because the reactor is ending already.
+    """
+    loop = asyncio.get_event_loop()
+
+    def handle(signum: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(serving.on_signal)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in signals.SIGNALS:
+            if signal.getsignal(number) in (reactor.sigInt, reactor.sigTerm):
+                signal.signal(number, handle)
+
+
+def let_begin(kill: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return daphne's method that cancels all applications, called when every client was told.
+
+    It is called a turn of the loop later at least: an application that is cancelled before its
+    first step can neither accept its connection nor close it with an advice.
     """
     defer = importlib.import_module("twisted.internet.defer")
 
     async def kill_later(server: Any) -> None:
+        await serving.drained()
         await asyncio.sleep(0)
         await kill(server).asFuture(asyncio.get_running_loop())
 

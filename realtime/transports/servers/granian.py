@@ -59,6 +59,7 @@ def _close_clients_first(loop: asyncio.AbstractEventLoop, stop: Any) -> None:
     stopping: list[asyncio.Task[None]] = []
 
     def begin() -> None:
+        serving.on_signal()
         if not stopping:
             stopping.append(loop.create_task(serving.stop()))
             stopping[0].add_done_callback(stopped)

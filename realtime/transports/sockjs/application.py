@@ -236,7 +236,7 @@ async def _attach(request: Request, response_format: ResponseFormat) -> None:
     if response_format.streams:
         headers.append(UNBUFFERED)
     node = request.node
-    response = Response(request.exchange, response_format, headers, lambda: node.stopping)
+    response = Response(request.exchange, response_format, headers, lambda: node.is_draining)
     try:
         session = await request.sessions.attach(request.session, response, request.handshake)
     except NotOwnerError:

@@ -87,6 +87,7 @@ DEFAULTS: Mapping[str, object] = {
     "api_key": "",
     "api_insecure": False,
     "api_disable": False,
+    "drain_seconds": 2.0,
     "admin": False,
     "admin_password": "",
     "admin_secret": "",

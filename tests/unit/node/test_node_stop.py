@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,14 +11,7 @@ from realtime.config.reader import load
 from realtime.engine.base import Receiver
 from realtime.errors import EngineUnavailable
 from realtime.node.hooks import NoHooks
-from realtime.node.node import (
-    CLOSE_AT_ONCE,
-    CLOSE_INTERVAL,
-    CLOSE_SPREAD,
-    ENGINE_STOP_TIMEOUT,
-    SHUTDOWN_TIMEOUT,
-    Node,
-)
+from realtime.node.node import ENGINE_STOP_TIMEOUT, SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.unit.node.node_parts import EVERYTHING, Connection, OpenedClient, stop
@@ -74,56 +67,6 @@ async def test_beginning_to_stop_twice_closes_everyone_once(node: Node) -> None:
     await node.stop()
 
     assert client.close_codes == [SHUTDOWN]
-
-
-def closed(clients: Iterable[OpenedClient]) -> int:
-    return sum(bool(client.closes) for client in clients)
-
-
-async def test_as_many_clients_as_are_closed_at_once_are(node: Node) -> None:
-    clients = [OpenedClient(node, f"C{number}") for number in range(CLOSE_AT_ONCE)]
-
-    node.begin_stop()
-
-    assert closed(clients) == CLOSE_AT_ONCE
-
-
-@pytest.mark.parametrize("number", [CLOSE_AT_ONCE + 1, 1000, 10_000])
-async def test_many_clients_are_closed_in_slices(node: Node, clock: Clock, number: int) -> None:
-    # larger slices where they are needed for all to be closed in time
-    at_once = max(CLOSE_AT_ONCE, number * CLOSE_INTERVAL / CLOSE_SPREAD)
-    clients = [OpenedClient(node, f"C{number}") for number in range(number)]
-
-    node.begin_stop()
-    counts = [closed(clients)]
-    while counts[-1] < number and len(counts) <= CLOSE_SPREAD / CLOSE_INTERVAL:
-        await clock.advance(CLOSE_INTERVAL * 1.001)
-        counts.append(closed(clients))
-
-    slices = [after - before for before, after in zip([0, *counts], counts, strict=False)]
-    assert sum(slices) == number
-    assert set(slices[:-1]) == {at_once}
-    assert 0 < slices[-1] <= at_once
-    assert all(client.close_codes == [SHUTDOWN] for client in clients)
-
-
-async def test_stop_waits_until_the_last_slice_is_closed(node: Node, clock: Clock) -> None:
-    clients = [OpenedClient(node, f"C{number}") for number in range(1000)]
-
-    await stop(node, clock, CLOSE_SPREAD)
-
-    assert closed(clients) == 1000
-
-
-async def test_newcomer_between_two_slices_is_closed_at_once(node: Node, clock: Clock) -> None:
-    for number in range(1000):
-        OpenedClient(node, f"C{number}")
-    node.begin_stop()
-    await clock.advance(CLOSE_INTERVAL)
-
-    newcomer = OpenedClient(node, "newcomer")
-
-    assert newcomer.close_codes == [SHUTDOWN]
 
 
 # work

@@ -1,0 +1,71 @@
+"""A server that ends closes its clients one after another, and at once at a second signal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from realtime.node.drain import CLOSE_AT_ONCE
+from tests.live.configurations import SHUTDOWN, Connect, Serve
+from tests.live.server_ways import WAYS
+from tests.live.streaming.listeners import LISTENERS, Event, address, listening
+
+LEFT = 5
+"""Clients that are left when the first ones were closed."""
+LONG = 3600
+"""Seconds for a drain that a test never sees the end of."""
+
+
+@pytest.mark.parametrize("way", ["daphne", "uvicorn"])
+async def test_clients_that_are_left_are_served_until_a_second_signal(
+    own_server: Serve, connect: Connect, unique: str, way: str
+) -> None:
+    server = own_server(**WAYS[way], **LISTENERS, drain_seconds=LONG)
+    channel = f"recover:{unique}"
+    first = [await connect(server) for _ in range(CLOSE_AT_ONCE)]
+    left = [await connect(server) for _ in range(LEFT)]
+    for client in left:
+        await client.result("subscribe", {"channel": channel})
+    async with listening(server, address(channel)) as listener:
+        await listener.begun()
+
+        os.kill(server.pid, signal.SIGTERM)
+        told = [await client.closed() for client in first]
+        await left[0].result("publish", {"channel": channel, "data": {"still": "here"}})
+        received: list[Any] = [(await client.publication())["data"] for client in left]
+        received.append(await listener.data())
+
+        ending = asyncio.create_task(repeat_signal(server.pid))
+        told += [await client.closed() for client in left]
+        rest = await listener.rest()
+        await asyncio.to_thread(server.wait)
+        ending.cancel()
+
+    assert told == [SHUTDOWN] * (CLOSE_AT_ONCE + LEFT)
+    assert received == [{"still": "here"}] * (LEFT + 1)
+    assert [event._replace(retry=None) for event in rest] == [Event()]
+    assert "Traceback" not in server.log
+
+
+async def repeat_signal(pid: int) -> None:
+    """Send SIGTERM until the process has ended: one that comes at once is none of its own."""
+    while True:
+        os.kill(pid, signal.SIGTERM)
+        await asyncio.sleep(0.2)
+
+
+async def test_client_that_comes_during_the_drain_is_sent_away(
+    own_server: Serve, connect: Connect
+) -> None:
+    server = own_server(drain_seconds=LONG)
+    first = [await connect(server) for _ in range(CLOSE_AT_ONCE + 1)]
+
+    os.kill(server.pid, signal.SIGTERM)
+    assert await first[0].closed() == SHUTDOWN
+    newcomer = await connect(server, connected=False)
+
+    assert await newcomer.closed() == SHUTDOWN
