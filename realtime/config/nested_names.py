@@ -25,9 +25,16 @@ _TOKEN = """
 _CLIENT = """
     channel_limit user_connection_limit queue_max_size expired_close_delay expired_sub_close_delay
     stale_close_delay channel_position_check_delay history_max_publication_limit
-    recovery_max_publication_limit insecure
+    recovery_max_publication_limit insecure connect_include_server_time
 """.split()  # noqa: SIM905 - read as words
 _CHANNEL = ("max_length", "private_prefix", "namespace_boundary", "user_boundary", "user_separator")
+_PROXIES = (
+    ("connect", "client.proxy.connect"),
+    ("refresh", "client.proxy.refresh"),
+    ("subscribe", "channel.proxy.subscribe"),
+    ("publish", "channel.proxy.publish"),
+    ("rpc", "rpc.proxy"),
+)
 _TRANSPORTS = ("http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket")
 
 OPTIONS: Mapping[str, str] = {
@@ -84,6 +91,12 @@ OPTIONS: Mapping[str, str] = {
     "channel.proxy.publish.timeout": "proxy_publish_timeout",
     "rpc.proxy.endpoint": "proxy_rpc_endpoint",
     "rpc.proxy.timeout": "proxy_rpc_timeout",
+    **{f"{path}.emulated_headers": f"proxy_{kind}_emulated_headers" for kind, path in _PROXIES},
+    **{
+        f"{path}.include_connection_meta": f"proxy_{kind}_include_connection_meta"
+        for kind, path in _PROXIES
+        if kind != "connect"
+    },
 }
 """Path in the file → option."""
 
@@ -101,8 +114,8 @@ UNUSED: Mapping[str, str] = {
     "http_api.external": "the reverse proxy decides who reaches it",
     "admin": "the site's URLconf and the reverse proxy decide",
     "client.concurrency": "commands of one connection always run in order",
-    "client.connect_include_server_time": "the time is not sent",
     "client.channel_position_max_time_lag": NOT_OFFERED,
+    "client.proxy.connect.include_connection_meta": "a connection that begins has no meta",
     "client.insecure_skip_token_signature_verify": "signatures are always verified",
     "client.allowed_delta_types": "publications are always sent whole",
     "channel.history_meta_ttl": "redis_history_meta_ttl and memory_history_meta_ttl decide",

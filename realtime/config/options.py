@@ -89,6 +89,9 @@ class Config(ProxyOptions):
         10000,
         "Publications that one recovery may send; with more, nothing is recovered; 0: no limit.",
     )
+    client_connect_include_server_time: bool = option(
+        False, "Tell newer clients the time of the service, in the reply to connect."
+    )
     client_presence_ping_interval: int = seconds(
         25, "Seconds between refreshes of presence and checks of subscriptions.", least=1
     )

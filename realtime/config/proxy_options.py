@@ -13,6 +13,8 @@ from realtime.config.fields import option, seconds
 PROXIES = ("connect", "refresh", "subscribe", "publish", "rpc")
 """Kinds of endpoints, as in the names of their options."""
 
+_EMULATED = "Names of headers that clients may send to this URL in their connect request."
+_META = "As proxy_include_connection_meta, for this URL alone."
 _HEADERS = "Headers of the handshake that this URL gets, and no others; not set: the usual ones."
 
 
@@ -38,6 +40,15 @@ class ProxyOptions:
     proxy_subscribe_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
     proxy_publish_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
     proxy_rpc_http_headers: tuple[str, ...] | None = option(None, _HEADERS)
+    proxy_connect_emulated_headers: tuple[str, ...] | None = option(None, _EMULATED)
+    proxy_refresh_emulated_headers: tuple[str, ...] | None = option(None, _EMULATED)
+    proxy_subscribe_emulated_headers: tuple[str, ...] | None = option(None, _EMULATED)
+    proxy_publish_emulated_headers: tuple[str, ...] | None = option(None, _EMULATED)
+    proxy_rpc_emulated_headers: tuple[str, ...] | None = option(None, _EMULATED)
+    proxy_refresh_include_connection_meta: bool = option(False, _META)
+    proxy_subscribe_include_connection_meta: bool = option(False, _META)
+    proxy_publish_include_connection_meta: bool = option(False, _META)
+    proxy_rpc_include_connection_meta: bool = option(False, _META)
     proxy_include_connection_meta: bool = option(
         False, "Send these URLs the meta of a connection, from its token or the connect endpoint."
     )
@@ -51,6 +62,18 @@ class ProxyOptions:
         """Return the only headers that an endpoint gets; None: the usual ones."""
         names: tuple[str, ...] | None = getattr(self, f"proxy_{kind}_http_headers")
         return names
+
+    def emulated_headers(self, kind: str) -> frozenset[str]:
+        """Return the names of headers that clients may send to an endpoint, in lower case."""
+        names: tuple[str, ...] | None = getattr(self, f"proxy_{kind}_emulated_headers")
+        return frozenset(map(str.lower, names or ()))
+
+    def includes_meta(self, kind: str) -> bool:
+        """Return whether an endpoint gets the meta of a connection."""
+        if self.proxy_include_connection_meta:
+            return True
+        # a connection that begins has none
+        return kind != "connect" and bool(getattr(self, f"proxy_{kind}_include_connection_meta"))
 
     @property
     def handshake_headers(self) -> tuple[str, ...]:

@@ -69,6 +69,7 @@ class SiteHooks:
             runner() for _ in range(GROUPS)
         )
         self._endpoints = Endpoints(config)
+        self.emulated_headers = self._endpoints.emulated_headers
         self._logins = None
         self._allowed_origins = config.allowed_origins
         self.site_headers = login.site_headers()

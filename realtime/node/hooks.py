@@ -10,7 +10,8 @@ docs/protocol.md, 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from msgspec import Struct
 
 from realtime.auth.claims import TokenSubscription
 from realtime.config.options import ChannelOptions
-from realtime.errors import NotAvailable
+from realtime.errors import DisconnectBadRequest, NotAvailable
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, UserID
 
@@ -44,6 +45,9 @@ class Handshake(Struct, frozen=True, gc=False):
     """Whether the ASGI server says that it came by TLS."""
     address: str = ""
     """The address of the client, for logs; "" if it is not known. There without hooks, too."""
+    emulated: Mapping[str, str] = NO_HEADERS
+    """Lower-case name → value: what the client sent in its connect request in place of headers.
+    For proxies that list the name. The client writes them, whatever stands in front of it."""
 
     def __repr__(self) -> str:
         """For logs and error reports: headers hold cookies and other credentials."""
@@ -65,6 +69,12 @@ FORWARDED_HEADERS = (
 """The headers of a handshake that hooks see without configuration."""
 
 
+EMULATED_MAX_BYTES = 8 * 1024
+"""Limit for all headers of a connect request that are kept, as each connection keeps them."""
+
+_NOT_IN_A_HEADER = re.compile(r"[^\t -~\x80-\xff]")
+
+
 def forwarded_headers(extra: Iterable[str] | None) -> frozenset[str]:
     """Return the names of the headers that hooks see, in lower case.
 
@@ -72,6 +82,24 @@ def forwarded_headers(extra: Iterable[str] | None) -> frozenset[str]:
         extra: more of them; see `Config.handshake_headers`.
     """
     return frozenset((*FORWARDED_HEADERS, *map(str.lower, extra or ())))
+
+
+def emulated_headers(sent: Mapping[str, str], names: Container[str]) -> dict[str, str]:
+    """Return the headers of a connect request that the site wants, by lower-case names.
+
+    Args:
+        sent: by the client.
+        names: `Hooks.emulated_headers`.
+
+    Raises:
+        DisconnectBadRequest: no request can carry one of these values, or they are too large.
+    """
+    wanted = {name.lower(): value for name, value in sent.items() if name.lower() in names}
+    if sum(len(name) + len(value) for name, value in wanted.items()) > EMULATED_MAX_BYTES:
+        raise DisconnectBadRequest
+    if any(_NOT_IN_A_HEADER.search(value) for value in wanted.values()):
+        raise DisconnectBadRequest
+    return wanted
 
 
 class Caller(Struct, frozen=True, gc=False):
@@ -124,6 +152,8 @@ class Hooks(Protocol):
     """Whether there is a hook for messages."""
     site_headers: tuple[str, ...]
     """Lower-case names of headers that say which host and scheme a reverse proxy was asked for."""
+    emulated_headers: frozenset[str]
+    """Lower-case names of headers that a client may send in its connect request."""
 
     async def connect(
         self, caller: Caller, data: bytes, name: str, version: str
@@ -247,6 +277,7 @@ class NoHooks:
     wants_handshake = False
     wants_messages = False
     site_headers: tuple[str, ...] = ()
+    emulated_headers: frozenset[str] = frozenset()
 
     async def connect(
         self, caller: Caller, data: bytes, name: str, version: str

@@ -272,6 +272,8 @@ class ConnectResult(Struct, frozen=True):
     """Secret name of the connection, for requests beside it; "" where there are none."""
     node: str = ""
     """ID of the node that has the session."""
+    time: int = 0
+    """The time of the node, Unix milliseconds; 0 where it is not told."""
 
 
 class RefreshResult(Struct, frozen=True, gc=False):

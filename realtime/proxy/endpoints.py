@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
@@ -82,6 +82,9 @@ class _Endpoint:
             names = frozenset(map(str.lower, own))
         self.headers = names - NOT_FORWARDED
         """The headers of the handshake that it gets, in lower case. Others get more."""
+        self.emulated = config.emulated_headers(kind) - NOT_FORWARDED
+        """The headers of the connect request that it gets, in lower case."""
+        self.includes_meta = config.includes_meta(kind)
         self.slots = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
 
     def __str__(self) -> str:
@@ -99,7 +102,10 @@ class Endpoints:
         self._endpoints = {
             kind: _Endpoint(kind, config) for kind in PROXIES if config.proxy_endpoint(kind)
         }
-        self._includes_meta = config.proxy_include_connection_meta
+        self.emulated_headers = frozenset[str]().union(
+            *(endpoint.emulated for endpoint in self._endpoints.values())
+        )
+        """The headers of a connect request that any endpoint gets, in lower case."""
         self._client: ProxyClient | None = None
         if self._endpoints:
             # importing httpx takes a fifth of a second, which most sites need not spend
@@ -214,16 +220,15 @@ class Endpoints:
             "protocol": handshake.protocol,
             "encoding": handshake.encoding,
         }
-        if self._includes_meta and caller.meta is not None:
+        if endpoint.includes_meta and caller.meta is not None:
             fields["meta"] = Raw(caller.meta.json)
         assert self._client is not None
         try:
             async with asyncio.timeout(endpoint.timeout), endpoint.slots:
-                headers = {
-                    name: value
-                    for name, value in handshake.headers.items()
-                    if name in endpoint.headers
-                }
+                # a header of the handshake wins: what a client writes must not replace what a
+                # browser or a reverse proxy says
+                headers = _among(endpoint.emulated, handshake.emulated)
+                headers |= _among(endpoint.headers, handshake.headers)
                 body = await self._client.post(
                     endpoint.url, headers, msgspec.json.encode(common | fields)
                 )
@@ -235,6 +240,10 @@ class Endpoints:
             reason = str(error)
         logger.error("The %s failed: %s", endpoint, reason)
         raise InternalError
+
+
+def _among(names: Container[str], headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name in names}
 
 
 def _data_fields(handshake: Handshake, data: bytes) -> dict[str, object]:

@@ -19,7 +19,7 @@ from realtime import payload
 from realtime.channel_rules import check_channel
 from realtime.cluster.member import Member, NewPublication
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Published
+from realtime.engine.base import NodeStatus, Published
 from realtime.engine.once import Once
 from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
 from realtime.errors import BadRequest, EngineUnavailable, Error, MethodNotFound
@@ -280,7 +280,25 @@ _NODE = (
 
 async def _info(member: Member, _: params_v2.Info) -> bytes:
     nodes = [node for node in await operations.nodes(member) if node.alive]
-    return _encode({"nodes": [{name: getattr(node, name) for name in _NODE} for node in nodes]})
+    return _encode(
+        {
+            "nodes": [
+                {name: getattr(node, name) for name in _NODE} | {"metrics": _metrics(node)}
+                for node in nodes
+            ]
+        }
+    )
+
+
+def _metrics(node: NodeStatus) -> dict[str, object]:
+    """Return what a node has counted, and in how many seconds."""
+    return {
+        "interval": float(max(1, node.uptime)),
+        "items": {
+            "node.messages_delivered": node.messages_delivered,
+            "node.messages_published": node.messages_published,
+        },
+    }
 
 
 async def _rpc(_: Member, params: params_v2.RPC) -> bytes:

@@ -35,7 +35,7 @@ from realtime.errors import (
     TokenExpired,
 )
 from realtime.node.control import disconnect_of
-from realtime.node.hooks import Identity
+from realtime.node.hooks import Identity, emulated_headers
 from realtime.node.node import Node
 from realtime.protocol.messages import (
     ChannelName,
@@ -106,9 +106,13 @@ async def identify(client: Client, request: ConnectRequest) -> tuple[Identity, l
         Who it is, and the channels from which the server has unsubscribed the user meanwhile.
 
     Raises:
+        DisconnectBadRequest: the headers in its request cannot be passed on.
         Error, Disconnect: it may not connect, or the server has disconnected the user meanwhile.
     """
     node = client.node
+    if request.headers and node.hooks.emulated_headers:
+        emulated = emulated_headers(request.headers, node.hooks.emulated_headers)
+        client.handshake = msgspec.structs.replace(client.handshake, emulated=emulated)
     with node.identifying.begin() as missed:
         identity = _in_force(await _identity_of(client, request), node)
         revocations = missed(identity.user)
@@ -275,7 +279,7 @@ def _result(
     # the site may have set another expiry since the client was identified
     deadline = None if identity.server_side_refresh else client.session.expiry_deadline
     session, answers = client.transport.session, client.session.rules.answers
-    is_pinged = client.is_pinged
+    is_pinged, config = client.is_pinged, client.node.config
     return ConnectResult(
         client=client.id,
         version=client.node.version,
@@ -283,10 +287,11 @@ def _result(
         ttl=0 if deadline is None else whole_ttl(deadline - client.node.timers.now()),
         subs=subs or None,
         data=identity.data,
-        ping=client.node.config.ping_interval if is_pinged else 0,
+        ping=config.ping_interval if is_pinged else 0,
         pong=is_pinged and client.node.pings.expects_pongs and answers,
         session=session,
         node=client.node.uid if session and answers else "",
+        time=int(time.time() * 1000) if config.client_connect_include_server_time else 0,
     )
 
 

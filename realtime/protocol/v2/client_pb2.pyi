@@ -326,7 +326,7 @@ class Refresh(_message.Message):
     def __init__(self, expires: bool = ..., ttl: _Optional[int] = ...) -> None: ...
 
 class ConnectResult(_message.Message):
-    __slots__ = ("client", "version", "expires", "ttl", "data", "subs", "ping", "pong", "session", "node")
+    __slots__ = ("client", "version", "expires", "ttl", "data", "subs", "ping", "pong", "session", "node", "time")
     class SubsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -344,6 +344,7 @@ class ConnectResult(_message.Message):
     PONG_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
     client: str
     version: str
     expires: bool
@@ -354,7 +355,8 @@ class ConnectResult(_message.Message):
     pong: bool
     session: str
     node: str
-    def __init__(self, client: _Optional[str] = ..., version: _Optional[str] = ..., expires: bool = ..., ttl: _Optional[int] = ..., data: _Optional[bytes] = ..., subs: _Optional[_Mapping[str, SubscribeResult]] = ..., ping: _Optional[int] = ..., pong: bool = ..., session: _Optional[str] = ..., node: _Optional[str] = ...) -> None: ...
+    time: int
+    def __init__(self, client: _Optional[str] = ..., version: _Optional[str] = ..., expires: bool = ..., ttl: _Optional[int] = ..., data: _Optional[bytes] = ..., subs: _Optional[_Mapping[str, SubscribeResult]] = ..., ping: _Optional[int] = ..., pong: bool = ..., session: _Optional[str] = ..., node: _Optional[str] = ..., time: _Optional[int] = ...) -> None: ...
 
 class SubscribeResult(_message.Message):
     __slots__ = ("expires", "ttl", "recoverable", "epoch", "publications", "recovered", "offset", "positioned", "data", "was_recovering")

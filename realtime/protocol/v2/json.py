@@ -91,6 +91,7 @@ class _ConnectResult(Struct, omit_defaults=True, kw_only=True, gc=False):
     pong: bool = False
     session: str = ""
     node: str = ""
+    time: int = 0
 
 
 class _HistoryResult(Struct, gc=False):
@@ -277,6 +278,7 @@ def _result(result: Result) -> object:
                 pong=result.pong,
                 session=result.session,
                 node=result.node,
+                time=result.time,
             )
         case PresenceResult(presence):
             return {"presence": {c: client_info(i) for c, i in sorted(presence.items())}}

@@ -169,7 +169,7 @@ def _fill_connect_result(message: client_pb2.ConnectResult, result: ConnectResul
     for channel, sub in (result.subs or {}).items():
         _fill_subscribe_result(message.subs[channel], sub)
     message.ping, message.pong = result.ping, result.pong
-    message.session, message.node = result.session, result.node
+    message.session, message.node, message.time = result.session, result.node, result.time
 
 
 def _fill_subscribe_result(message: client_pb2.SubscribeResult, result: SubscribeResult) -> None:

@@ -327,10 +327,22 @@ async def test_channels_have_numbers_and_are_chosen_by_a_pattern(
 
 
 def test_info_has_the_nodes(server: Server) -> None:
-    (node,) = result(server, "info")["nodes"]
+    before = node_of(server)
+    result(server, "publish", channel="nothing", data=1)
+    node = node_of(server)
 
-    names = "uid name version num_clients num_users num_subs num_channels uptime"
+    names = "uid name version num_clients num_users num_subs num_channels uptime metrics"
     assert list(node) == names.split()
+    assert node["metrics"]["interval"] >= max(1, before["uptime"])
+    published = [each["metrics"]["items"]["node.messages_published"] for each in (before, node)]
+    assert published[1] == published[0] + 1
+    assert node["metrics"]["items"].keys() == {"node.messages_delivered", "node.messages_published"}
+
+
+def node_of(server: Server) -> dict[str, Any]:
+    (node,) = result(server, "info")["nodes"]
+    told: dict[str, Any] = node
+    return told
 
 
 def test_rpc_is_not_configured(server: Server) -> None:

@@ -136,6 +136,20 @@ async def test_meta_of_the_token_is_sent_where_the_option_says_so(
     assert sent.get("meta") == ({"plan": "gold"} if included else None)
 
 
+async def test_one_endpoint_alone_may_get_the_meta(
+    serve: Serve, connect: Connect, application: Application, unique: str
+) -> None:
+    token = connection_token(unique, meta={"plan": "gold"})
+    server = serve(**proxied(application), proxy_rpc_include_connection_meta=True)
+
+    client = await connect(server, token=token)
+    for kind in ("rpc", "publish"):
+        await ask(client, kind, unique)
+
+    told = {request.path: request.json.get("meta") for request in application.requests}
+    assert told == {"/rpc": {"plan": "gold"}, "/publish": None}
+
+
 async def test_endpoint_with_headers_of_its_own_gets_no_others(
     serve: Serve, connect: Connect, application: Application, unique: str
 ) -> None:

@@ -6,6 +6,7 @@ The tables of docs/protocol.md, 16.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 
 import pytest
@@ -66,6 +67,22 @@ async def test_client_of_the_first_generation_stays_one(second_node: Node) -> No
 
     assert isinstance(connection.client.codec, JSONCodec)
     assert connection.closes == [3003]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_told"),
+    [({"client_connect_include_server_time": True}, True), ({}, False)],
+    indirect=["options"],
+)
+async def test_reply_to_connect_has_the_time_if_the_site_wants_it(new: New, is_told: bool) -> None:
+    before = time.time()
+
+    result = await new().call("connect", token=token())
+
+    if is_told:
+        assert int(before * 1000) <= result["time"] <= time.time() * 1000
+    else:
+        assert "time" not in result
 
 
 async def test_commands_behind_connect_in_its_frame_are_answered(new: New) -> None:

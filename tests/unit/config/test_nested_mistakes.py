@@ -17,7 +17,7 @@ from tests.unit.config.nested_files import CLIENT, namespace, rules, tree
     [
         tree("client.user_id_http_header", "X-User"),
         tree("client.connection_limit", 5),
-        tree("client.proxy.connect.include_connection_meta", True),
+        tree("client.proxy.connect.static_http_headers", {"A": "b"}),
         tree("channel.proxy.sub_refresh.endpoint", "http://a"),
         tree("broker.enabled", True),
         tree("engine.redis.user", "someone"),

@@ -86,10 +86,11 @@ RESULTS: dict[str, tuple[Method, Result, str, pb.Reply]] = {
             True,
             "S",
             "N",
+            2**41 + 1,
         ),
         '"connect":{"client":"C","version":"1.0","expires":true,"ttl":300,"data":{"a":1.0},"subs":'
         '{"ns:a":{},"ns:desk":{"recoverable":true,"epoch":"E","positioned":true}},'
-        '"ping":25,"pong":true,"session":"S","node":"N"}',
+        '"ping":25,"pong":true,"session":"S","node":"N","time":2199023255553}',
         pb.Reply(
             connect=pb.ConnectResult(
                 client="C",
@@ -105,6 +106,7 @@ RESULTS: dict[str, tuple[Method, Result, str, pb.Reply]] = {
                 pong=True,
                 session="S",
                 node="N",
+                time=2**41 + 1,
             )
         ),
     ),

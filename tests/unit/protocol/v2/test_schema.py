@@ -25,7 +25,7 @@ NUMBERS = {
     "Refresh": "expires=1 ttl=2",
     "ConnectRequest": "token=1 data=2 subs=3 name=4 version=5 headers=6",
     "ConnectResult": "client=1 version=2 expires=3 ttl=4 data=5 subs=6 ping=7 pong=8 session=9"
-    " node=10",
+    " node=10 time=11",
     "RefreshRequest": "token=1",
     "RefreshResult": "expires=3 ttl=4",
     "SubscribeRequest": "channel=1 token=2 recover=3 epoch=6 offset=7 data=8 positioned=9"
