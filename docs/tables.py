@@ -32,6 +32,7 @@ from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.console import SUB_COMMANDS
 from realtime.engine.redis.keys import Keys
 from realtime.errors import DISCONNECTS, Disconnect
+from realtime.monitoring.table import PROCESS, SERVICE
 from realtime.protocol.v2.codes import CLOSES
 
 DOCS = Path(__file__).resolve().parent
@@ -124,10 +125,19 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
+def metrics(scope: str) -> Iterator[Row]:
+    """Yield the metrics of a scope, "process" or "service"."""
+    yield "Name", "Type", "Labels", "Meaning"
+    for metric in {"process": PROCESS, "service": SERVICE}[scope]:
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        yield f"`{metric.name}`", metric.type, labels, metric.meaning
+
+
 TABLES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "options": options,
     "checks": system_checks,
     "commands": commands,
+    "metrics": metrics,
     "redis-keys": redis_keys,
     "disconnects": disconnects,
     "disconnects-2": newer_disconnects,

@@ -24,6 +24,7 @@ from realtime.auth.keys import InvalidKey
 from realtime.config.options import Config
 from realtime.config.reader import InvalidOptions
 from realtime.errors import DisconnectShutdown, EngineUnavailable
+from realtime.monitoring import application as monitoring
 from realtime.node.node import Node
 from realtime.server_api import http
 from realtime.serving import serving
@@ -152,6 +153,9 @@ class _Application:
         config = _config() if node is None else node.config
         if config is not None:
             path = path_of(scope)
+            if monitoring.serves(path, config):
+                await monitoring.serve(node, config, scope, receive, send)
+                return
             if _is_websocket(path, config) or serves_socket(path, config):
                 headers = [(b"sec-websocket-version", b"13")]
                 await respond(Exchange(scope, receive, send), _UPGRADE_EXPECTED, headers)

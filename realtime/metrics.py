@@ -2,24 +2,126 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 import time
 
 
+class Tally:
+    """Counts by labels, such as codes.
+
+    A site chooses some of the codes. So a tally has a bound: labels that come after it are
+    counted together, as `OTHER`.
+    """
+
+    MAX_LABELS = 200
+    OTHER = "other"
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, ...], int] = {}
+
+    def add(self, *labels: str) -> None:
+        """Count one more. Every call has the same number of labels."""
+        counts = self._counts
+        if labels not in counts and len(counts) >= self.MAX_LABELS:
+            labels = (self.OTHER,) * len(labels)
+        counts[labels] = counts.get(labels, 0) + 1
+
+    def counts(self) -> dict[tuple[str, ...], int]:
+        """Return the count of each combination of labels."""
+        return self._counts.copy()
+
+
+class Durations:
+    """How long something of one kind took, as a histogram."""
+
+    BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+    """Upper bounds of all buckets but the last, seconds."""
+
+    __slots__ = ("buckets", "total")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(self.BOUNDS) + 1)
+        """How many took at most the bound of each, and more than that of the one before."""
+        self.total = 0.0
+        """Seconds of all of them."""
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self.buckets[bisect.bisect_left(self.BOUNDS, seconds)] += 1
+        self.total += seconds
+
+
+class Deliveries:
+    """The deliveries in the channels of one namespace."""
+
+    __slots__ = ("count", "namespace")
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self.count = 0
+        """Publications pushed to clients, counted once for each client."""
+
+
 class Counters:
-    """Numbers that only grow.
+    """What one process has counted since its start.
 
     Threads count without a lock, which would cost every publication more than a count that is
     sometimes lost.
     """
 
-    __slots__ = ("delivered", "published")
+    __slots__ = (
+        "_deliveries",
+        "command_errors",
+        "disconnects",
+        "interruptions",
+        "lost_streams",
+        "opened",
+        "published_by_clients",
+        "published_by_server",
+        "recoveries",
+    )
 
     def __init__(self) -> None:
-        self.published = 0
+        self.published_by_clients = 0
+        self.published_by_server = 0
+        """Publications of the site and of the server API, made in this process."""
+        self._deliveries: dict[str, Deliveries] = {}
+        self.opened = 0
+        """Connections that were opened."""
+        self.disconnects = Tally()
+        """Connections that ended, by code; "0" where the client went."""
+        self.command_errors = Tally()
+        """Commands of clients that failed, by method and code."""
+        self.recoveries = Tally()
+        """Clients that asked for recovery, by "recovered" and "not recovered"."""
+        self.interruptions = 0
+        """How often the engine was interrupted."""
+        self.lost_streams = 0
+        """Streams that did not go on from the position of this node."""
+
+    @property
+    def published(self) -> int:
         """Publications made in this process."""
-        self.delivered = 0
+        return self.published_by_clients + self.published_by_server
+
+    @property
+    def delivered(self) -> int:
         """Publications pushed to clients, counted once for each client."""
+        return sum(each.count for each in self._deliveries.values())
+
+    def deliveries(self, namespace: str) -> Deliveries:
+        """Return what counts the deliveries in a namespace, one that is configured."""
+        found = self._deliveries.get(namespace)
+        if found is None:
+            found = self._deliveries[namespace] = Deliveries(namespace)
+        return found
+
+    def delivered_in(self) -> dict[str, int]:
+        """Return the number of deliveries in each namespace."""
+        return {name: each.count for name, each in self._deliveries.copy().items()}
 
 
 class Outage:

@@ -15,6 +15,7 @@ PURE = (
     "realtime.config.expressions",
     "realtime.config.fields",
     "realtime.config.merging",
+    "realtime.config.monitoring_options",
     "realtime.config.name_patterns",
     "realtime.config.names",
     "realtime.config.nested",

@@ -37,6 +37,7 @@ ROOMS = (
     "realtime.logout",
     "realtime",
     "realtime.tokens",
+    "realtime.monitoring",
     # the trip of a message: clients come in at the top, publishers and the site below them
     "realtime.transports.sockjs",
     "realtime.transports.streaming",

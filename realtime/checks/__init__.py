@@ -40,6 +40,7 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     access.check_ways_in,
     access.check_publish_permission,
     access.check_insecure,
+    access.check_metrics,
     server.check_daphne,
     server.check_other_package,
     server.check_error_reports,

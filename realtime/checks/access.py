@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from ipaddress import ip_network
 from types import CodeType
 from typing import Any
 
@@ -18,6 +19,8 @@ from realtime.config import origins
 from realtime.config.options import ChannelOptions, Config
 from realtime.config.sources import Report
 from realtime.hooks.registry import registry
+
+METRICS_KEY_MIN_LENGTH = 16
 
 _SOME_ORIGIN = "https://somewhere.invalid"
 """An origin that no site has."""
@@ -97,6 +100,27 @@ def check_insecure(report: Report) -> list[CheckMessage]:
             ),
         )
         if is_on
+    ]
+
+
+def check_metrics(report: Report) -> list[CheckMessage]:
+    """W041: anyone may read the metrics, or `metrics_key` is short."""
+    config = report.config
+    dangers = []
+    if any(
+        ip_network(each, strict=False).prefixlen == 0 for each in config.metrics_addresses or ()
+    ):
+        dangers.append("metrics_addresses has all addresses: anyone may read the metrics.")
+    if 0 < len(config.metrics_key) < METRICS_KEY_MIN_LENGTH:
+        dangers.append(f"metrics_key is shorter than {METRICS_KEY_MIN_LENGTH} characters.")
+    return [
+        checks.Warning(
+            danger,
+            hint="Name the addresses of your Prometheus, or set a metrics_key such as one that"
+            " manage.py realtime genconfig makes for api_key.",
+            id="realtime.W041",
+        )
+        for danger in dangers
     ]
 
 

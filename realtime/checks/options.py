@@ -46,6 +46,8 @@ OPTION_ERRORS: Mapping[str, str] = {
     "expression": "realtime.E041",
     "unsupported": "realtime.E043",
     "expression_package": "realtime.E044",
+    "metrics_addresses": "realtime.E045",
+    "metrics_package": "realtime.E046",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -75,12 +77,14 @@ def check_options(report: Report) -> list[CheckMessage]:
     E023: `user_subscribe_to_personal` without `channel_user_boundary` or
         `allow_user_limited_channels`.
     E025: `sockjs_iframe` without origins, or with a script that cannot be trusted.
-    E026: `websocket_handler_prefix` or `sockjs_handler_prefix` does not begin with a slash.
+    E026: a path, such as `websocket_handler_prefix`, does not begin with a slash.
     E028: `redis_wait_timeout` is not less than `redis_read_timeout`.
     E040: `pong_timeout` is not less than `ping_interval`.
     E041: a regular expression, such as `channel_regex`, is not valid.
     E043: an option of a config file with nested names is not supported.
     E044: `channel_regex` is set, and the package google-re2 is not installed.
+    E045: `metrics_addresses` has something other than an address or a network.
+    E046: metrics are on, and the package prometheus-client is not installed.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])

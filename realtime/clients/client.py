@@ -113,6 +113,7 @@ class Client:
         """Queue an encoded push."""
         self._timer = node.timers.timer(self._due)
         self.set_timer()
+        node.counters.opened += 1
         node.opened(self)
 
     def speak(self, codec: Codec) -> None:
@@ -141,6 +142,8 @@ class Client:
 
     def reply_error(self, command: Command, error: Error) -> None:
         """Queue the reply of a command that failed, unless the command has no reply."""
+        method = str(command.method or "unknown")
+        self.node.counters.command_errors.add(method, str(error.code))
         if not self._closing and command.id:
             self.outbox.append(self.codec.error(command, error))
 
@@ -178,6 +181,11 @@ class Client:
     def auth_session(self) -> str:
         """The auth session the connection belongs to; "" for none."""
         return self.session.auth_session
+
+    @property
+    def transport_name(self) -> str:
+        """The name of its transport."""
+        return self.transport.name
 
     @property
     def session_name(self) -> str:
@@ -300,6 +308,7 @@ class Client:
         if self._slot is not None:
             self.node.pings.remove(self, self._slot)
             self._slot = None
+        code = 0
         if disconnect is not None:
             code, reason = self.codec.closing(disconnect)
             logger.info(
@@ -310,6 +319,7 @@ class Client:
                 code,
                 disconnect.reason if reason == disconnect.advice else reason,
             )
+        self.node.counters.disconnects.add(str(code))
         self.node.spawn(self._close(disconnect))
 
     async def _close(self, disconnect: Disconnect | None) -> None:

@@ -175,6 +175,9 @@ class Subscribing:
         """
         channel = self._channel
         result = self._result(self._subscriptions.position(channel))
+        if result.was_recovering:
+            how = "recovered" if result.recovered else "not recovered"
+            self._client.node.counters.recoveries.add(how)
         if self._must_recover and self._recovered is not None and not result.recovered:
             raise UnrecoverablePosition
         if self._pending.unsubscribed:

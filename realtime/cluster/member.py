@@ -127,7 +127,10 @@ class Member:
         """
         publication = self._publication(data, options, info)
         position = await self.broker.publish(channel, publication, options)
-        self.counters.published += 1
+        if info is None:
+            self.counters.published_by_server += 1
+        else:
+            self.counters.published_by_clients += 1
         return position
 
     async def publish_new(
@@ -139,7 +142,7 @@ class Member:
             If its idempotency key was used, the position of the publication that used it.
         """
         position = await self.broker.publish(*self._outgoing(new, options))
-        self.counters.published += 1
+        self.counters.published_by_server += 1
         return position
 
     async def publish_many(
@@ -153,7 +156,9 @@ class Member:
         results = await self.broker.publish_many(
             [self._outgoing(new, options) for new, options in publications]
         )
-        self.counters.published += sum(not isinstance(r, EngineUnavailable) for r in results)
+        self.counters.published_by_server += sum(
+            not isinstance(r, EngineUnavailable) for r in results
+        )
         return results
 
     def _outgoing(self, new: NewPublication, options: ChannelOptions) -> Outgoing:

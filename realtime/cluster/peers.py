@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -67,6 +68,8 @@ class Peers:
         """Follows the stream of control messages."""
         self._heartbeat_timer = timers.timer(lambda: spawn(self.heartbeat()))
         self._is_stopping = False
+        self.heartbeat_seconds: float | None = None
+        """How long Redis took for the last heartbeat that it took; None before."""
         self._is_failing = False
         """Whether the last heartbeat failed."""
 
@@ -80,7 +83,7 @@ class Peers:
             await self._broker.subscribe(QUESTIONS)
             await self._broker.subscribe(CONTROL)
             await self.control.start()
-            await self._cluster.announce(self._describe(), HEARTBEAT_LIFETIME)
+            await self._announce()
         except BaseException:
             self.control.stop()
             raise
@@ -103,7 +106,7 @@ class Peers:
     async def heartbeat(self) -> None:
         """Send a heartbeat, and check whether a control message was lost. Never raises."""
         try:
-            await self._cluster.announce(self._describe(), HEARTBEAT_LIFETIME)
+            await self._announce()
             self._is_failing = False
         except EngineUnavailable as error:  # the next heartbeat tries again
             if not self._is_failing:
@@ -114,6 +117,11 @@ class Peers:
                 self._set_heartbeat_timer()
         if not self._is_failing:
             await self._check_control()
+
+    async def _announce(self) -> None:
+        began = time.perf_counter()
+        await self._cluster.announce(self._describe(), HEARTBEAT_LIFETIME)
+        self.heartbeat_seconds = time.perf_counter() - began
 
     def _set_heartbeat_timer(self) -> None:
         self._heartbeat_timer.set(self._timers.now() + HEARTBEAT_INTERVAL)

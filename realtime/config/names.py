@@ -51,8 +51,7 @@ SERVER_DECIDES = "the ASGI server decides"
 
 _ELSEWHERE: Mapping[str, str] = {
     "Django's URLconf decides paths": (
-        "api_handler_prefix admin_handler_prefix health_handler_prefix"
-        " prometheus_handler_prefix admin_web_path"
+        "api_handler_prefix admin_handler_prefix health_handler_prefix admin_web_path"
     ),
     SERVER_DECIDES: (
         "address port internal_address internal_port tls tls_cert tls_key tls_external"
@@ -74,8 +73,11 @@ _ELSEWHERE: Mapping[str, str] = {
         "grpc_api grpc_api_port grpc_api_key grpc_api_tls grpc_api_tls_disable"
         " grpc_api_tls_cert grpc_api_tls_key graphite graphite_tags graphite_host"
         " graphite_port graphite_prefix graphite_interval broker nats_url nats_prefix"
-        " nats_dial_timeout nats_write_timeout debug health prometheus"
+        " nats_dial_timeout nats_write_timeout debug health"
         " node_info_metrics_aggregate_interval admin_external"
+    ),
+    "metrics_key or metrics_addresses turns metrics on, at metrics_handler_prefix": (
+        "prometheus prometheus_handler_prefix"
     ),
     "streams are always used": "redis_streams",
     "Redis Cluster is not supported, name shards in redis_url": "redis_cluster_addrs",

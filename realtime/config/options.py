@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from realtime.config.channel_options import CHANNEL_OPTION_FIELDS, ChannelOptions
 from realtime.config.fields import as_comma_list, as_text, option, seconds
+from realtime.config.monitoring_options import MonitoringOptions
 from realtime.config.names import option_of
 from realtime.config.proxy_options import ProxyOptions
 from realtime.config.token_options import TokenOptions
@@ -50,7 +51,7 @@ SOCKJS_SCRIPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Config(ProxyOptions):
+class Config(ProxyOptions, MonitoringOptions):
     """All options of one installation. Secrets do not show in its repr."""
 
     channel: ChannelOptions = field(default_factory=ChannelOptions)
@@ -355,12 +356,14 @@ class Config(ProxyOptions):
         return self.sockjs_url, self.sockjs_integrity
 
 
+_INHERITED = (*fields(ProxyOptions), *fields(MonitoringOptions))
+
 CONFIG_FIELDS: Mapping[str, Field[Any]] = {
     f.name: f
-    for f in sorted(fields(Config), key=lambda f: f in fields(ProxyOptions))
+    for f in sorted(fields(Config), key=lambda f: f in _INHERITED)
     if f.name not in ("channel", "namespaces")
 }
-"""The options by name; those of proxies, which `Config` inherits, come last."""
+"""The options by name; those that `Config` inherits come last."""
 
 
 def find_option(name: str) -> Field[Any] | None:

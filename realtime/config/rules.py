@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
+from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from realtime.config import name_patterns, origins, redis_options
@@ -15,6 +17,13 @@ from realtime.config.options import ChannelOptions, Config, Problem
 
 _SCRIPT_URL = re.compile(r"(?:https?://[^\s;,'\"/@\\]+)?/(?!/)[^\s;,'\"\\]*")
 """A script of another host, or of this site; it can be named in a content security policy."""
+
+
+_PATHS = (
+    "websocket_handler_prefix",
+    "sockjs_handler_prefix",
+    "metrics_handler_prefix",
+)
 
 
 def check(config: Config) -> Iterator[Problem]:
@@ -27,6 +36,7 @@ def check(config: Config) -> Iterator[Problem]:
     yield from _check_paths(config)
     yield from _check_sockjs_iframe(config)
     yield from _check_endpoints(config)
+    yield from _check_metrics(config)
     yield from redis_options.problems(config)
 
 
@@ -144,7 +154,7 @@ def _check_origins(config: Config) -> Iterator[Problem]:
 
 
 def _check_paths(config: Config) -> Iterator[Problem]:
-    for name in ("websocket_handler_prefix", "sockjs_handler_prefix"):
+    for name in _PATHS:
         path = getattr(config, name)
         if not path.startswith("/"):
             yield Problem(
@@ -191,6 +201,24 @@ def _check_endpoints(config: Config) -> Iterator[Problem]:
                 f"{name} is not an http or https URL.",
                 f"For example https://app.example.org/realtime/{kind}.",
             )
+
+
+def _check_metrics(config: Config) -> Iterator[Problem]:
+    for address in config.metrics_addresses or ():
+        try:
+            ip_network(address, strict=False)
+        except ValueError:
+            yield Problem(
+                "metrics_addresses",
+                f"metrics_addresses: {address!r} is neither an address nor a network.",
+                "For example 127.0.0.1, 10.0.0.0/8 or fd00::/8.",
+            )
+    if config.serves_metrics and find_spec("prometheus_client") is None:
+        yield Problem(
+            "metrics_package",
+            "Metrics need the package prometheus-client.",
+            'pip install "django-realtime-messaging[metrics]"',
+        )
 
 
 def _is_http_url(url: str) -> bool:

@@ -56,6 +56,8 @@ class Events:
         self._closed = False
         self._given_up = False
         self._dropped = 0
+        """Signals that were dropped since receivers kept up."""
+        self.dropped = 0
 
     def emit(self, kind: str, **details: Any) -> None:
         """Queue a signal. Never waits and never raises."""
@@ -66,6 +68,7 @@ class Events:
             if not self._dropped:
                 logger.error("Signal receivers are too slow, dropping signals")
             self._dropped += 1
+            self.dropped += 1
             return
         if self._dropped and waiting <= MAX_EVENTS // 2:
             logger.warning("Signal receivers keep up again, %d signals were dropped", self._dropped)

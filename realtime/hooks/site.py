@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,6 +33,7 @@ from realtime.hooks.requests import (
     SubscribeRequest,
 )
 from realtime.hooks.runner import Connections, Runner, name_of, own_connections
+from realtime.metrics import Durations
 from realtime.node.hooks import Caller, Handshake, Identity, Refresh
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, UserID
@@ -40,6 +42,15 @@ from realtime.proxy.endpoints import Endpoints
 logger = logging.getLogger("realtime.hooks")
 
 T = TypeVar("T")
+
+_KINDS: Mapping[type[Request], str] = {
+    ConnectRequest: "connect",
+    RefreshRequest: "refresh",
+    SubscribeRequest: "subscribe",
+    PublishRequest: "publish",
+    RPCRequest: "rpc",
+}
+"""Argument of a hook → its kind."""
 
 GROUPS = 3
 """Groups of hooks, each with `hook_workers` threads: for connections, channels and methods."""
@@ -82,6 +93,9 @@ class SiteHooks:
             )
         self.refreshes = self._endpoints.has("refresh")
         self.wants_messages = "message" in registry.single
+        self.seconds: Mapping[str, Durations] = {
+            kind: Durations() for kind in (*PROXIES, "message")
+        }
 
     # connections
 
@@ -90,7 +104,9 @@ class SiteHooks:
     ) -> Identity | None:
         identity = None
         if self._endpoints.has("connect"):
-            identity = await self._endpoints.connect(caller, data, name, version)
+            identity = await self._timed(
+                "connect", self._endpoints.connect(caller, data, name, version)
+            )
         elif (function := self._registry.single.get("connect")) is not None:
             request = ConnectRequest(**_of(caller), data=_decoded(data), name=name, version=version)
             identity = await self._call(self._for_connections, function, request, answers.identity)
@@ -104,7 +120,7 @@ class SiteHooks:
         if auth_session and self._logins is not None:
             return await self._logins.refresh(caller, auth_session)
         if self._endpoints.has("refresh"):
-            return await self._endpoints.refresh(caller)
+            return await self._timed("refresh", self._endpoints.refresh(caller))
         function = self._registry.single.get("refresh")
         if function is None:
             return None
@@ -139,7 +155,9 @@ class SiteHooks:
         entry = self._registry.find(self._registry.subscribe, channel)
         if entry is None:
             if self._endpoints.has("subscribe"):
-                return await self._endpoints.subscribe(caller, channel, token)
+                return await self._timed(
+                    "subscribe", self._endpoints.subscribe(caller, channel, token)
+                )
             raise NotAvailable
         function, params = entry
         request = SubscribeRequest(**_of(caller), channel=channel, params=params, token=token)
@@ -153,7 +171,7 @@ class SiteHooks:
             if not options.proxy_publish:
                 return data
             if self._endpoints.has("publish"):
-                return await self._endpoints.publish(caller, channel, data)
+                return await self._timed("publish", self._endpoints.publish(caller, channel, data))
             raise NotAvailable
         function, params = entry
         request = PublishRequest(
@@ -173,7 +191,7 @@ class SiteHooks:
         function = self._registry.methods.get(method)
         if function is None:
             if self._endpoints.has("rpc"):
-                return await self._endpoints.rpc(caller, method, data)
+                return await self._timed("rpc", self._endpoints.rpc(caller, method, data))
             raise MethodNotFound if self._registry.methods else NotAvailable
         request = RPCRequest(**_of(caller), method=method, data=_decoded(data))
         return await self._call(self._for_methods, function, request, answers.optional, caller)
@@ -182,7 +200,8 @@ class SiteHooks:
         function = self._registry.single.get("message")
         if function is not None:
             request = MessageRequest(**_of(caller), data=_decoded(data))
-            await self._for_methods.run(function, request, caller=caller)
+            work = self._for_methods.run(function, request, caller=caller)
+            await self._timed("message", work)
 
     async def close(self) -> None:
         runners = [self._for_connections, self._for_channels, self._for_methods]
@@ -222,8 +241,17 @@ class SiteHooks:
                 logger.error("%s gave an answer that cannot be used: %s", name, error)
                 raise InternalError from None
 
-        answer: T = await runner.run(function, request, read=read, caller=caller)
+        work = runner.run(function, request, read=read, caller=caller)
+        answer: T = await self._timed(_KINDS[type(request)], work)
         return answer
+
+    async def _timed(self, kind: str, work: Awaitable[T]) -> T:
+        """Await the answer of the site to a question of a kind, and count how long it took."""
+        began = time.perf_counter()
+        try:
+            return await work
+        finally:
+            self.seconds[kind].add(time.perf_counter() - began)
 
 
 def _of(caller: Caller) -> dict[str, Any]:

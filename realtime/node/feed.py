@@ -48,7 +48,7 @@ from enum import Enum, auto
 
 from realtime.config.options import ChannelOptions
 from realtime.errors import EngineUnavailable
-from realtime.metrics import Counters
+from realtime.metrics import Deliveries
 from realtime.node.lanes import (
     Encode,
     EncodeOnce,
@@ -82,7 +82,6 @@ class Feed:
 
     __slots__ = (
         "_attempt",
-        "_counters",
         "_encodings",
         "_filtered",
         "_followed",
@@ -94,23 +93,24 @@ class Feed:
         "_was_open",
         "channel",
         "checked_at",
+        "deliveries",
         "follower",
         "options",
         "state",
     )
 
     def __init__(
-        self, channel: ChannelName, options: ChannelOptions, counters: Counters | None = None
+        self, channel: ChannelName, options: ChannelOptions, deliveries: Deliveries | None = None
     ) -> None:
         """
         Args:
             channel: the name of the channel.
             options: the options of the channel.
-            counters: count the deliveries.
+            deliveries: count those in its namespace.
         """
         self.channel = channel
         self.options = options
-        self._counters = counters or Counters()
+        self.deliveries = deliveries or Deliveries("")
         self._live: Lane = {}
         """The live subscribers without a position."""
         self._followed: Lane = {}
@@ -380,7 +380,7 @@ class Feed:
         groups: Groups = lane.items() if self._filtered is None else matching(lane, publication)
         for codec, clients in groups:
             message = encode(codec, self.channel, publication)
-            self._counters.delivered += len(clients)
+            self.deliveries.count += len(clients)
             for client in clients:
                 client.push(message)
 

@@ -20,6 +20,7 @@ from msgspec import Struct
 from realtime.auth.claims import TokenSubscription
 from realtime.config.options import ChannelOptions
 from realtime.errors import DisconnectBadRequest, NotAvailable
+from realtime.metrics import Durations
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, UserID
 
@@ -154,6 +155,8 @@ class Hooks(Protocol):
     """Lower-case names of headers that say which host and scheme a reverse proxy was asked for."""
     emulated_headers: frozenset[str]
     """Lower-case names of headers that a client may send in its connect request."""
+    seconds: Mapping[str, Durations]
+    """Kind of hook → how long the site took to answer."""
 
     async def connect(
         self, caller: Caller, data: bytes, name: str, version: str
@@ -278,6 +281,7 @@ class NoHooks:
     wants_messages = False
     site_headers: tuple[str, ...] = ()
     emulated_headers: frozenset[str] = frozenset()
+    seconds: Mapping[str, Durations] = MappingProxyType({})
 
     async def connect(
         self, caller: Caller, data: bytes, name: str, version: str
@@ -322,6 +326,9 @@ class NoHooks:
 class Events(Protocol):
     """Signals about clients and channels to the site; see `realtime.signals` for the kinds."""
 
+    dropped: int
+    """Signals that were dropped because receivers were too slow."""
+
     def emit(self, kind: str, **details: Any) -> None:
         """Queue a signal. Never waits and never raises."""
         ...
@@ -337,6 +344,8 @@ class Events(Protocol):
 
 class NoEvents:
     """Sends no signals."""
+
+    dropped = 0
 
     def emit(self, kind: str, **details: Any) -> None:
         pass

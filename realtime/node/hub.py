@@ -5,8 +5,10 @@ Everything here is synchronous and of this process only; `node` connects the pro
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from realtime.config.options import ChannelOptions
-from realtime.metrics import Counters
+from realtime.metrics import Deliveries
 from realtime.node.feed import Feed
 from realtime.node.subscriber import Subscriber
 from realtime.protocol.messages import ChannelName, ClientID, UserID
@@ -15,9 +17,9 @@ from realtime.protocol.messages import ChannelName, ClientID, UserID
 class Hub:
     """The clients and feeds of this process."""
 
-    def __init__(self, counters: Counters | None = None) -> None:
-        """`counters`: count the deliveries."""
-        self._counters = counters
+    def __init__(self, deliveries: Callable[[ChannelName], Deliveries] | None = None) -> None:
+        """`deliveries`: returns what counts the deliveries in the namespace of a channel."""
+        self._deliveries = deliveries or (lambda _: Deliveries(""))
         self.clients: dict[ClientID, Subscriber] = {}
         self.users: dict[UserID, dict[Subscriber, None]] = {}
         self.feeds: dict[ChannelName, Feed] = {}
@@ -60,7 +62,7 @@ class Hub:
         """
         feed = self.feeds.get(channel)
         if feed is None:
-            feed = self.feeds[channel] = Feed(channel, options, self._counters)
+            feed = self.feeds[channel] = Feed(channel, options, self._deliveries(channel))
         feed.hold(client, visible=visible, hears_joins=hears_joins)
         return feed
 

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from realtime.auth.verifier import Verifier
-from realtime.channel_rules import CONTROL
+from realtime.channel_rules import CONTROL, namespace_of
 from realtime.cluster.control import ControlMessage, is_ordered
 from realtime.cluster.direct import DirectMessages
 from realtime.cluster.member import Member
@@ -40,6 +40,7 @@ from realtime.node.drain import CLOSE_INTERVAL, Connection, Drain
 from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
 from realtime.node.hub import Hub
 from realtime.node.identifying import Identifying
+from realtime.node.loop_lag import LoopLag
 from realtime.node.maintenance import Maintenance
 from realtime.node.outbox import Flusher
 from realtime.node.pings import Pings
@@ -104,8 +105,9 @@ class Node(Member):
         self.hooks: Hooks = hooks or NoHooks()
         self.events: Events = events or NoEvents()
         self.pipelines_publishes = self.broker.pipelines_publishes
-        self.hub = Hub(self.counters)
+        self.hub = Hub(lambda channel: self.counters.deliveries(namespace_of(channel, config)))
         self.flusher = Flusher(self.loop)
+        self.loop_lag = LoopLag(self.loop)
         self.pings = Pings(self.timers, config.ping_interval, config.pong_timeout)
         self.verifier = Verifier(config, observer_keys)
         self.codecs = Codecs(config.v3_use_offset)
@@ -135,7 +137,7 @@ class Node(Member):
             )
         self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn)
         self.subscriptions = Subscriptions(
-            config, self.broker, self.presence, self.hub, self._maintenance
+            config, self.broker, self.presence, self.hub, self._maintenance, self.counters
         )
 
     # life
@@ -155,6 +157,8 @@ class Node(Member):
             undo.push_async_callback(self._engine.stop)
             if self._peers is not None:
                 await self._peers.start()
+            if self.config.serves_metrics:
+                self.loop_lag.start()
             undo.pop_all()
 
     @property
@@ -206,6 +210,7 @@ class Node(Member):
         async with AsyncExitStack() as last:  # these end, whatever the others raise
             last.callback(self.verifier.close)
             last.callback(self.timers.close)
+            last.callback(self.loop_lag.stop)
             closing = self.loop.create_task(self.hooks.close())  # no client asks them any more
             last.push_async_callback(_failure, closing, deadline)
             await self._leave(deadline)
@@ -269,6 +274,11 @@ class Node(Member):
             messages_delivered=self.counters.delivered,
             num_subs=self.subscriptions.count,
         )
+
+    @property
+    def redis_seconds(self) -> float | None:
+        """How long Redis took for the last heartbeat; None without Redis."""
+        return None if self._peers is None else self._peers.heartbeat_seconds
 
     async def statuses(self) -> list[NodeStatus]:
         others = await super().statuses()
@@ -343,6 +353,7 @@ class Node(Member):
         self.events.emit("channel_vacated", channel=channel)
 
     def on_interrupted(self, affects: Affects) -> None:
+        self.counters.interruptions += 1
         logger.warning("The engine is interrupted: publications may come late")
         for channel, follower in self._followers():
             if affects(channel):

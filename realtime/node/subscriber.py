@@ -22,6 +22,11 @@ class Subscriber(Protocol):
     def user(self) -> UserID: ...
 
     @property
+    def transport_name(self) -> str:
+        """The name of its transport; see `outbox.Transport`."""
+        ...
+
+    @property
     def auth_session(self) -> str:
         """The auth session the connection belongs to, "" for none."""
         ...

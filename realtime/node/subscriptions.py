@@ -21,7 +21,7 @@ from collections.abc import Awaitable
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Broker, Presence
 from realtime.errors import EngineUnavailable
-from realtime.metrics import Outage
+from realtime.metrics import Counters, Outage
 from realtime.node.feed import Feed, State
 from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
@@ -49,10 +49,12 @@ class Subscriptions:
         presence: Presence,
         hub: Hub,
         maintenance: Maintenance,
+        counters: Counters,
     ) -> None:
         """
         Args:
             maintenance: maintains the feeds.
+            counters: count the streams that were lost.
         """
         self.count = 0
         """Subscriptions, those of observers left out: each `add` that `remove` has not undone."""
@@ -61,6 +63,7 @@ class Subscriptions:
         self._presence = presence
         self._hub = hub
         self._maintenance = maintenance
+        self._counters = counters
         self._retries: dict[int, Retries] = defaultdict(Retries)
         """Shard → what its streams share: another shard that is away does not hold them up."""
         self._outage = Outage()
@@ -144,9 +147,20 @@ class Subscriptions:
             self._broker,
             feed.channel,
             feed.publish_followed,
-            lambda: _lose_positions(feed),
+            lambda: self._lose_positions(feed),
             self._retries[self._broker.shard(feed.channel)],
         )
+
+    def _lose_positions(self, feed: Feed) -> None:
+        """Tell the subscribers that the stream was lost: they come back and recover."""
+        self._counters.lost_streams += 1
+        for client in feed.cut_off():
+            client.lose_position(feed.channel)
+
+    @property
+    def gaps(self) -> int:
+        """How often a stream was read because publications were missing, or perhaps were."""
+        return sum(retries.reads for retries in self._retries.values())
 
     def held(self, channel: ChannelName, client: Subscriber) -> list[Publication]:
         """Return the publications kept back for a held subscriber, in order of arrival."""
@@ -264,9 +278,3 @@ class Subscriptions:
             if left is not None:
                 left.close()
                 await self._broker.unsubscribe(channel)
-
-
-def _lose_positions(feed: Feed) -> None:
-    """Tell the subscribers of a channel that its stream was lost: they come back and recover."""
-    for client in feed.cut_off():
-        client.lose_position(feed.channel)

@@ -34,6 +34,8 @@ class Retries:
     """See the module. The streams of one shard share it; it belongs to an event loop."""
 
     def __init__(self) -> None:
+        self.reads = 0
+        """Streams that were read, each counted once however often it was tried again."""
         self._turn = asyncio.Lock()
         self._failing = False
         """Whether the last attempt failed, of whatever stream."""
@@ -51,6 +53,7 @@ class Retries:
         Raises:
             EngineUnavailable: raised in the block.
         """
+        self.reads += not failures
         async with contextlib.AsyncExitStack() as turn:
             if failures:
                 await turn.enter_async_context(self._turn)

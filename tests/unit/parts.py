@@ -106,6 +106,10 @@ class RecordingClient:
         return ""
 
     @property
+    def transport_name(self) -> str:
+        return "websocket"
+
+    @property
     def session_name(self) -> str:
         return f"session of {self.id}"
 

@@ -44,8 +44,9 @@ def test_every_id_is_given_by_one_check() -> None:
     assert sorted(given) == [
         *(f"realtime.E{number:03}" for number in range(1, 29)),
         *("realtime.E030", "realtime.E031"),
-        *(f"realtime.E{number:03}" for number in range(40, 45)),
+        *(f"realtime.E{number:03}" for number in range(40, 47)),
         *(f"realtime.W{number:03}" for number in range(1, 18)),
         *(f"realtime.W{number:03}" for number in range(20, 34) if number != 25),
         "realtime.W040",
+        "realtime.W041",
     ]

@@ -44,6 +44,9 @@ RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": Tr
         pytest.param({"history_recover": True}, "realtime.E007", id="recover without history"),
         pytest.param({"pong_timeout": 25}, "realtime.E040", id="pong timeout"),
         pytest.param({"channel_regex": "("}, "realtime.E041", id="regular expression"),
+        pytest.param({"metrics_addresses": ["10.0.0.0/33"]}, "realtime.E045", id="network"),
+        pytest.param({"metrics_addresses": ["::/0"]}, "realtime.W041", id="all addresses"),
+        pytest.param({"metrics_key": "short"}, "realtime.W041", id="short key of metrics"),
         pytest.param(
             {"user_subscribe_to_personal": True, "user_personal_channel_namespace": "pp"},
             "realtime.E008",

@@ -281,6 +281,7 @@ async def test_receivers_that_keep_up_again_hear_again_and_the_log_says_how_many
 
     assert receiver.clients()[-1] == "last"
     assert "keep up again, 7 signals were dropped" in caplog.text
+    assert events.dropped == 7
 
 
 # the end

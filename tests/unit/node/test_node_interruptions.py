@@ -66,6 +66,9 @@ async def test_what_was_missed_during_an_interruption_is_delivered_in_order(node
 
     assert [published(client) for client in clients] == [[1, 2, 3, 4, 5]] * 2
     assert [client.closes for client in clients] == [[], []]
+    # one stream was read again, for both
+    assert (node.counters.interruptions, node.subscriptions.gaps) == (1, 1)
+    assert node.counters.lost_streams == 0
 
 
 async def test_channel_without_recovery_is_served_as_ever(node: Node) -> None:
@@ -126,6 +129,7 @@ async def test_streams_that_were_lost_meanwhile_close_with_3010(
     await publish(node, RECOVERABLE, 2)
 
     assert client.close_codes == [INSUFFICIENT_STATE]
+    assert node.counters.lost_streams == 1
     assert published(client) == [1]
     assert (published(later), later.closes) == ([2], [])
 

@@ -1,0 +1,76 @@
+"""The paths of monitoring, in front of the site's application."""
+
+from __future__ import annotations
+
+import importlib.util
+from urllib.parse import parse_qs
+
+from realtime.config.options import Config
+from realtime.errors import EngineUnavailable
+from realtime.monitoring import access, figures
+from realtime.node.node import Node
+from realtime.transports.asgi import Exchange, Receive, Scope, Send
+from realtime.transports.handshake import address_of
+
+MAX_QUERY_FIELDS = 10
+
+NO_STORE = [(b"cache-control", b"no-store")]
+_PLAIN = "text/plain; charset=utf-8"
+
+
+def serves(path: str, config: Config) -> bool:
+    """Return whether a path is one of these."""
+    return config.serves_metrics and path == config.metrics_handler_prefix
+
+
+async def serve(
+    node: Node | None, config: Config, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Answer a request to one of the paths.
+
+    Args:
+        node: None if there is none yet.
+    """
+    exchange = Exchange(scope, receive, send)
+    status, body, content_type = await _metrics(node, config, scope)
+    if exchange.method == "HEAD":
+        body = b""
+    await exchange.respond(status, body, content_type, NO_STORE)
+
+
+async def _metrics(node: Node | None, config: Config, scope: Scope) -> tuple[int, bytes, str]:
+    """Return status, body and content type of the metrics."""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    if not access.may_read(config, headers, address_of(scope, config.trusted_proxies)):
+        return (
+            (401, b"Unauthorized\n", _PLAIN)
+            if config.metrics_key
+            else (403, b"Forbidden\n", _PLAIN)
+        )
+    if scope["method"] not in ("GET", "HEAD"):
+        return 405, b"Method Not Allowed\n", _PLAIN
+    if importlib.util.find_spec("prometheus_client") is None:
+        return 501, b'The package is missing: pip install "prometheus-client"\n', _PLAIN
+    if node is None:
+        return 503, b"Service Unavailable\n", _PLAIN
+    # its import takes a while, which only those who read metrics need to spend
+    from realtime.monitoring import exposition
+
+    try:
+        if _scope(scope.get("query_string", b"")) == "service":
+            read = await figures.of_service(node)
+        else:
+            read = await figures.of_process(node)
+    except EngineUnavailable:
+        return 503, b"Service Unavailable\n", _PLAIN
+    text = exposition.text(read, headers.get("accept", ""))
+    return 200, text.body, text.content_type
+
+
+def _scope(query: bytes) -> str:
+    """Return the parameter `scope` of a query string; "" if it is missing."""
+    try:
+        fields = parse_qs(query.decode("latin-1"), max_num_fields=MAX_QUERY_FIELDS)
+    except ValueError:
+        return ""
+    return fields.get("scope", [""])[0]
