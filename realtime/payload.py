@@ -127,6 +127,30 @@ def _plain(other: Callable[[Any], Any] | None, value: object) -> Any:
     return other(value)
 
 
+def is_text(string: str) -> bool:
+    """Return whether a string has a form in UTF-8: it has no lone surrogate."""
+    if string.isascii():
+        return True
+    try:
+        string.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def site_text(what: str, value: object) -> str:
+    """Check a text that the site's code passes, and return it as a plain string.
+
+    Raises:
+        TypeError: it is not a string, or has a lone surrogate, which no message can carry.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a string, not {type(value).__name__}")
+    if not is_text(value):
+        raise TypeError(f"{what} must be text in UTF-8, without lone surrogates")
+    return str.__str__(value)  # members of TextChoices and safe strings are more than text
+
+
 def value(text: bytes | str) -> Any:
     """Decode the `json` of a payload.
 

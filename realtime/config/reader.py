@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field
 from difflib import get_close_matches
 from typing import Any
@@ -25,6 +25,7 @@ from realtime.config.options import (
     Problem,
     find_option,
 )
+from realtime.payload import is_text
 
 NAMESPACE_NAME = re.compile(r"[-a-zA-Z0-9_]{2,}")
 MAXIMUM = 2**53
@@ -123,6 +124,8 @@ def _read_value(
         # the value itself stays out of the message: it may be a secret
         must_be = f"{KIND_WORDS[kind]}, not {type(value).__name__}"
         problems.append(Problem("type", f"Option {label!r} must be {must_be}.", meaning))
+    elif kind in ("str", "list") and not all(map(is_text, _strings(value))):
+        problems.append(Problem("type", f"Option {label!r} must be text in UTF-8.", meaning))
     elif bound := _broken_bound(option, value):
         problems.append(Problem("range", f"Option {label!r} must be {bound}.", meaning))
     else:
@@ -143,6 +146,10 @@ def _is_of_kind(kind: str, value: object) -> bool:
             return kind == "list" and all(isinstance(item, str) for item in value)
         case _:
             return False
+
+
+def _strings(value: Any) -> Sequence[str]:
+    return [value] if isinstance(value, str) else value
 
 
 def _broken_bound(option: Field[Any], value: object) -> str | None:

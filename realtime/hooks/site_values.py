@@ -23,10 +23,10 @@ def user_id(user: Any) -> UserID:
         "" for AnonymousUser.
 
     Raises:
-        TypeError: it is neither, or a user that is not saved.
+        TypeError: it is neither, or a user that is not saved, or text that is not UTF-8.
     """
     if isinstance(user, str):
-        return str.__str__(user)  # members of TextChoices and safe strings are more than text
+        return payload.site_text("a user ID", user)
     if isinstance(user, int | UUID) and not isinstance(user, bool):
         return str(int(user) if isinstance(user, int) else user)
     if hasattr(user, "is_authenticated"):
@@ -34,7 +34,7 @@ def user_id(user: Any) -> UserID:
             return ""
         if user.pk is None:
             raise TypeError("this user has no primary key: it is not saved, or was deleted")
-        return str(user.pk)
+        return payload.site_text("a user ID", str(user.pk))
     raise TypeError(f"a user or a user ID expected, not {type(user).__name__}")
 
 

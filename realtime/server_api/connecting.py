@@ -16,6 +16,7 @@ from realtime.channel_rules import name
 from realtime.cluster.member import Member
 from realtime.config.channel_options import Overrides
 from realtime.hooks.site_values import to_payload, user_id
+from realtime.payload import site_text
 from realtime.server_api import operations
 from realtime.server_api.publishing import Position, stream_position
 from realtime.serving import serving
@@ -250,6 +251,4 @@ def _unix_seconds(moment: datetime | float | None) -> float | None:
 
 
 def _text(text: object) -> str:
-    if not isinstance(text, str):
-        raise TypeError(f"a client ID or session must be a string, not {type(text).__name__}")
-    return str.__str__(text)
+    return site_text("a client ID or session", text)

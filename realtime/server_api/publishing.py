@@ -13,6 +13,7 @@ from realtime.cluster.member import NewPublication
 from realtime.engine.once import MAX_ONCE_LIFETIME, ONCE_LIFETIME, Once
 from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
 from realtime.hooks.site_values import to_payload
+from realtime.payload import site_text
 from realtime.protocol.messages import UINT64_MAX, StreamPosition
 from realtime.server_api import transactions
 from realtime.server_api.transactions import AfterCommit, Forgiving, Publications, Publisher
@@ -38,9 +39,7 @@ def stream_position(position: Position | int | None) -> StreamPosition | None:
     offset, epoch = position if isinstance(position, tuple) else (position, "")
     if whole("an offset", offset) < 0:
         raise ValueError(f"an offset is 0 or more, not {offset}")
-    if not isinstance(epoch, str):
-        raise TypeError(f"an epoch is a string, not {type(epoch).__name__}")
-    return StreamPosition(offset, epoch)
+    return StreamPosition(offset, site_text("an epoch", epoch))
 
 
 def whole(what: str, number: object) -> int:
@@ -243,8 +242,7 @@ def _versioned(
     publications: list[NewPublication], number: int | None, epoch: str
 ) -> list[NewPublication]:
     """Give publications a version, if there is one."""
-    if not isinstance(epoch, str):
-        raise TypeError(f"version_epoch must be a string, not {type(epoch).__name__}")
+    epoch = site_text("version_epoch", epoch)
     if number is None:
         if epoch:
             raise ValueError("version_epoch needs a version")
@@ -261,14 +259,10 @@ def _tags(tags: Mapping[str, str] | None) -> dict[str, str] | None:
         return None
     if not isinstance(tags, Mapping):
         raise TypeError(f"tags must be a dict of strings, not {type(tags).__name__}")
-    for text in (text for pair in tags.items() for text in pair):
-        if not isinstance(text, str):
-            raise TypeError(f"tags must be strings, not {type(text).__name__}")
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise TypeError(f"tags must be text in UTF-8: {error}") from None
-    return {str.__str__(key): str.__str__(value) for key, value in tags.items()}
+    return {
+        site_text("a text in tags", key): site_text("a text in tags", value)
+        for key, value in tags.items()
+    }
 
 
 def _encoded(

@@ -118,6 +118,7 @@ def test_an_older_version_is_not_published(service: TestService) -> None:
         ({"version": "2"}, TypeError),
         ({"version": True}, TypeError),
         ({"version": 1, "version_epoch": 5}, TypeError),
+        ({"version": 1, "version_epoch": "a\ud83d"}, TypeError),
         ({"version": 1, "version_epoch": "x" * 256}, ValueError),
         ({"version_epoch": "a"}, ValueError),
         ({"version": 1, "skip_history": True}, NotAvailable),

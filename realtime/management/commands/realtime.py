@@ -16,6 +16,10 @@ from realtime.config.reader import InvalidOptions
 from realtime.console import SUB_COMMANDS
 from realtime.console.base import Answer, SubCommand, escape_for_terminal
 from realtime.errors import EngineUnavailable, Error
+from realtime.payload import is_text
+
+_PATHS = {"pythonpath"}
+"""Arguments that may be any bytes."""
 
 
 class Command(BaseCommand):
@@ -68,6 +72,7 @@ class _Failure(Exception):
 
 def _run(command: SubCommand, options: dict[str, Any]) -> Answer:
     try:
+        _check_text(options)
         return command.run(options)
     except CommandError as error:
         raise _Failure(str(error)) from error
@@ -80,6 +85,19 @@ def _run(command: SubCommand, options: dict[str, Any]) -> Answer:
         reason = str(error).removesuffix(".")
         text = f"The configuration is not valid: {reason}. See: manage.py realtime checkconfig"
         raise _Failure(text) from error
+
+
+def _check_text(options: dict[str, Any]) -> None:
+    """Refuse bytes of a terminal that are not UTF-8: no message can carry them.
+
+    Raises:
+        CommandError: an argument has some.
+    """
+    for name in options.keys() - _PATHS:
+        value = options[name]
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and not is_text(text):
+                raise CommandError(f"The argument {name} is not text in UTF-8.")
 
 
 def _common_arguments() -> CommandParser:

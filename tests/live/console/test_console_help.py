@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django.core.management.base import CommandError
 from pytest_django import Settings
 
 from realtime.config import sources
@@ -41,6 +42,22 @@ def test_help_says_what_a_command_does(name: str, capsys: pytest.CaptureFixture[
     assert "--json" in printed
     command = SUB_COMMANDS[name]
     assert " ".join((command.description or command.help).split()) in printed
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("disconnect", "a\udcff"),
+        ("gentoken", "a\udcff"),
+        ("publish", "news", "1", "--tag", "a=\udcff"),
+        ("broadcast", "1", "news", "a\udcff"),
+    ],
+    ids=ascii,
+)
+def test_arguments_that_are_not_utf_8_are_refused(arguments: tuple[str, ...]) -> None:
+    # Python reads such bytes of a terminal as lone surrogates
+    with pytest.raises(CommandError, match=r"^The argument \w+ is not text in UTF-8.$"):
+        call(*arguments)
 
 
 def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: RedisServer) -> None:

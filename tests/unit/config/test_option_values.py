@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from realtime.config.options import ChannelOptions
-from realtime.config.reader import load
+from realtime.config.reader import load, read
 from tests.unit.config.option_rules import rules
 
 
@@ -50,6 +50,23 @@ def test_duration_is_read_with_units_or_as_a_number(value: object, seconds: int)
 )
 def test_other_text_is_no_duration(value: object, rule: str) -> None:
     assert rules({"history_ttl": value}) == [rule]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("name", "a\udcff"),
+        ("token_hmac_secret_key", "a\udcff"),
+        ("allowed_origins", ["https://example.org", "a\udcff"]),
+    ],
+    ids=ascii,
+)
+def test_text_that_is_not_utf_8_is_a_mistake(name: str, value: object) -> None:
+    # environment variables may have such bytes
+    [problem] = read({name: value})[1]
+
+    assert problem.rule == "type"
+    assert problem.message == f"Option {name!r} must be text in UTF-8."
 
 
 def test_time_with_fractions_may_be_less_than_a_second() -> None:

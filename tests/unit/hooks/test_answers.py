@@ -52,6 +52,7 @@ UNUSABLE: dict[str, Any] = {
     "class": Connected,
     "one channel": Connected(channels="news"),
     "number as channel": Connected(channels=[1]),  # type: ignore[list-item]
+    "lone surrogate in the user": Connected(user="a\ud83d"),
     "info without JSON form": Connected(info=1j),
     "data without JSON form": Connected(data=float("nan")),
     "ttl as text": Connected(ttl="60"),  # type: ignore[arg-type]

@@ -61,6 +61,12 @@ def test_value_that_is_neither_user_nor_id_is_refused(user: Any) -> None:
         user_id(user)
 
 
+def test_user_id_with_a_lone_surrogate_is_refused() -> None:
+    # no message, no record and no request to a proxy could carry it
+    with pytest.raises(TypeError, match="user ID must be text in UTF-8"):
+        user_id("a\ud83d")
+
+
 VALUES = [
     (mark_safe("<b>"), "<b>"),
     ({mark_safe("key"): mark_safe("value")}, {"key": "value"}),

@@ -16,6 +16,10 @@ import realtime
         ({"user": 1.5}, TypeError),
         ({"channel": 1}, TypeError),
         ({"client": None}, TypeError),
+        ({"user": "a\ud83d"}, TypeError),
+        ({"client": "a\ud83d"}, TypeError),
+        ({"session": "a\ud83d"}, TypeError),
+        ({"recover_since": (1, "a\ud83d")}, TypeError),
         ({"info": 1j}, TypeError),
         ({"data": 1j}, TypeError),
         ({"expires_at": datetime(2030, 1, 1)}, ValueError),
@@ -26,7 +30,7 @@ import realtime
         ({"override": {"history_size": 5}}, ValueError),
         ({"override": {"presence": 1}}, TypeError),
     ],
-    ids=str,
+    ids=ascii,
 )
 def test_wrong_arguments_are_refused(arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
