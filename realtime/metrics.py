@@ -125,18 +125,31 @@ class Counters:
 
 
 class Outage:
-    """A time in which something fails again and again. Its first failure is worth a log line."""
+    """A time in which something fails again and again. Its first failure is worth a log line.
+
+    Where its cause was logged already, by `announced`, no failure is, until `over`.
+    """
 
     QUIET = 60.0
     """Seconds without a failure after which an outage is over."""
 
-    __slots__ = ("_last",)
+    __slots__ = ("_announced", "_last")
 
     def __init__(self) -> None:
         self._last = -math.inf
+        self._announced = 0
 
     def begins(self) -> bool:
-        """Note a failure. Return whether it is the first of an outage."""
+        """Note a failure. Return whether it is the first of an outage that was not announced."""
         now = time.monotonic()
         last, self._last = self._last, now
-        return now - last >= self.QUIET
+        return now - last >= self.QUIET and not self._announced
+
+    def announced(self) -> None:
+        """Note that the reason for failures from now on is in the log."""
+        self._announced += 1
+
+    def over(self) -> None:
+        """End what `announced` began; a failure that was under way is not logged."""
+        self._announced = max(0, self._announced - 1)
+        self._last = time.monotonic()

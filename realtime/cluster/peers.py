@@ -21,6 +21,7 @@ from realtime.cluster.control import ControlMessage
 from realtime.cluster.survey import Answer, Question
 from realtime.engine.base import Broker, Cluster, NodeInfo
 from realtime.errors import EngineUnavailable
+from realtime.metrics import Outage
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.streams.follower import StreamFollower
@@ -47,6 +48,7 @@ class Peers:
         describe: Callable[[], NodeInfo],
         on_control: Callable[[ControlMessage], None],
         answer: Callable[[Question], Answer],
+        outage: Outage,
     ) -> None:
         """
         Args:
@@ -55,6 +57,7 @@ class Peers:
             on_control: is called with every control message, those of this node included, in the
                 order that is the same at every node.
             answer: answers the question of a survey, for this node.
+            outage: of the engine, as this node has seen it.
         """
         self._uid = uid
         self._broker = broker
@@ -64,14 +67,13 @@ class Peers:
         self._describe = describe
         self._on_control = on_control
         self._answer = answer
+        self._outage = outage
         self.control = StreamFollower(broker, CONTROL, self._on_control_publication, self._on_lost)
         """Follows the stream of control messages."""
         self._heartbeat_timer = timers.timer(lambda: spawn(self.heartbeat()))
         self._is_stopping = False
         self.heartbeat_seconds: float | None = None
         """How long Redis took for the last heartbeat that it took; None before."""
-        self._is_failing = False
-        """Whether the last heartbeat failed."""
 
     async def start(self) -> None:
         """Begin to receive control messages and questions, and send the first heartbeat.
@@ -106,16 +108,15 @@ class Peers:
     async def heartbeat(self) -> None:
         """Send a heartbeat, and check whether a control message was lost. Never raises."""
         try:
-            await self._announce()
-            self._is_failing = False
+            try:
+                await self._announce()
+            finally:
+                if not self._is_stopping:
+                    self._set_heartbeat_timer()
         except EngineUnavailable as error:  # the next heartbeat tries again
-            if not self._is_failing:
+            if self._outage.begins():
                 logger.warning("Heartbeat failed: %s", error)
-            self._is_failing = True
-        finally:
-            if not self._is_stopping:
-                self._set_heartbeat_timer()
-        if not self._is_failing:
+        else:
             await self._check_control()
 
     async def _announce(self) -> None:

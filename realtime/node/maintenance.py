@@ -16,6 +16,7 @@ from typing import Any
 from realtime.config.options import Config
 from realtime.engine.base import Presence
 from realtime.errors import EngineUnavailable
+from realtime.metrics import Outage
 from realtime.node.feed import Feed
 from realtime.protocol.messages import ChannelName
 from realtime.streams.follower import StreamFollower
@@ -38,13 +39,13 @@ class Maintenance:
         presence: Presence,
         timers: Timers,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
+        outage: Outage,
     ) -> None:
         self._config = config
         self._presence = presence
         self._timers = timers
         self._spawn = spawn
-        self._failing = False
-        """Whether the last feed could not be maintained."""
+        self._outage = outage
 
     def opened(self, feed: Feed) -> None:
         """Open a feed, and maintain it from now on until it is closed."""
@@ -65,7 +66,7 @@ class Maintenance:
                 try:
                     await self._refresh_presence(feed)
                 except EngineUnavailable as error:
-                    logger.warning("Could not refresh presence, will retry: %s", error)
+                    self._log(error)
                     return  # each feed's own timer tries again
 
     async def _maintain(self, feed: Feed) -> None:
@@ -74,15 +75,14 @@ class Maintenance:
                 await self._refresh_presence(feed)
             if feed.follower is not None:
                 await self._check_position(feed)
-            self._failing = False
         except EngineUnavailable as error:
-            if not self._failing:  # all feeds fail together: one line is enough
-                logger.warning(
-                    "Could not refresh presence or check positions, will retry: %s", error
-                )
-            self._failing = True
+            self._log(error)
         finally:
             self._schedule(feed)
+
+    def _log(self, error: EngineUnavailable) -> None:
+        if self._outage.begins():
+            logger.warning("Could not refresh presence or check positions, will retry: %s", error)
 
     async def _refresh_presence(self, feed: Feed) -> None:
         clients = feed.present()

@@ -134,10 +134,17 @@ class Node(Member):
                 describe=self.status,
                 on_control=self._control.on_message,
                 answer=self._answer,
+                outage=self.outage,
             )
-        self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn)
+        self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn, self.outage)
         self.subscriptions = Subscriptions(
-            config, self.broker, self.presence, self.hub, self._maintenance, self.counters
+            config,
+            self.broker,
+            self.presence,
+            self.hub,
+            self._maintenance,
+            self.counters,
+            self.outage,
         )
 
     # life
@@ -354,13 +361,15 @@ class Node(Member):
 
     def on_interrupted(self, affects: Affects) -> None:
         self.counters.interruptions += 1
-        logger.warning("The engine is interrupted: publications may come late")
+        logger.debug("The engine is interrupted: publications may come late")
+        self.outage.announced()  # by the engine, which knows the reason
         for channel, follower in self._followers():
             if affects(channel):
                 follower.interrupt()
 
     def on_resumed(self, affects: Affects) -> None:
-        logger.warning("The engine is back")
+        logger.debug("The engine is back")
+        self.outage.over()
         if self._peers is not None:
             self.spawn(self._peers.heartbeat())
         followers = [each for each in self._followers() if affects(each[0])]

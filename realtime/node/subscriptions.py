@@ -50,11 +50,13 @@ class Subscriptions:
         hub: Hub,
         maintenance: Maintenance,
         counters: Counters,
+        outage: Outage,
     ) -> None:
         """
         Args:
             maintenance: maintains the feeds.
             counters: count the streams that were lost.
+            outage: of the engine, as this node has seen it.
         """
         self.count = 0
         """Subscriptions, those of observers left out: each `add` that `remove` has not undone."""
@@ -66,8 +68,7 @@ class Subscriptions:
         self._counters = counters
         self._retries: dict[int, Retries] = defaultdict(Retries)
         """Shard → what its streams share: another shard that is away does not hold them up."""
-        self._outage = Outage()
-        """Joins that could not be published."""
+        self._outage = outage
 
     # coming
 

@@ -36,6 +36,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Callable
 
 from realtime.errors import EngineUnavailable
@@ -98,6 +99,8 @@ class PubSub:
         self._restorer: asyncio.Task[None] | None = None
         self._failure = "not connected yet"
         """Why there is no connection; each reason is logged once."""
+        self._lost_at = 0.0
+        """Seconds of `time.monotonic`."""
         self._closed = False
 
     async def subscribe(self, name: str) -> None:
@@ -204,7 +207,9 @@ class PubSub:
         """Log why there is no connection, unless that is logged already."""
         if str(error) != self._failure:
             self._failure = str(error)
-            logger.warning("Redis pub/sub is not connected: %s", error, exc_info=exc_info)
+            # of an outage that is in the log already, operators need no further reasons
+            level = logging.DEBUG if self._was_up and not exc_info else logging.WARNING
+            logger.log(level, "Redis pub/sub is not connected: %s", error, exc_info=exc_info)
 
     async def _attempt(self) -> EngineUnavailable | None:
         """Connect and subscribe to every wanted name; return the reason of a failure."""
@@ -225,7 +230,10 @@ class PubSub:
         self._up = True
         self._failure = "lost"
         if self._was_up:
-            logger.warning("Redis pub/sub is connected again: %s", self._host.label)
+            away = time.monotonic() - self._lost_at
+            logger.warning(
+                "Redis pub/sub is connected again: %s, after %.1f s", self._host.label, away
+            )
             self._call(self._on_restored)
         self._was_up = True
         return None
@@ -239,7 +247,13 @@ class PubSub:
             self._up = False
             self._was_up = True
             self._failure = str(link.lost)
-            logger.warning("Redis pub/sub was lost: %s: %s", self._host.label, link.lost)
+            self._lost_at = time.monotonic()
+            logger.warning(
+                "Redis pub/sub was lost: %s: %s; publications wait until it is back, and what needs"
+                " Redis may fail",
+                self._host.label,
+                link.lost,
+            )
             self._call(self._on_lost)
             self._restore()
 

@@ -117,7 +117,8 @@ async def _run(member: Member, name: str, params: Struct) -> bytes:
     except Error:
         raise
     except EngineUnavailable as error:
-        logger.error("API command failed: %s", error)
+        if member.outage.begins():
+            logger.error("API command failed, as others may for now: %s", error)
         raise operations.api_error(error) from None
     except Exception:
         logger.exception("API command failed")

@@ -22,3 +22,17 @@ def test_outage_begins_with_a_failure_after_a_minute_without_any(
         begins.append(outage.begins())
 
     assert begins == [True, False, False, False, True, False]
+
+
+def test_failures_of_an_outage_that_was_announced_are_not_its_beginning() -> None:
+    outage = Outage()
+
+    outage.announced()  # of one shard
+    outage.announced()  # of another one
+    begins = [outage.begins()]
+    outage.over()
+    begins.append(outage.begins())
+    outage.over()
+    begins.append(outage.begins())
+
+    assert begins == [False, False, False]

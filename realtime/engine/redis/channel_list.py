@@ -237,8 +237,8 @@ class ChannelList:
                     self._is_failing = False
                 except EngineUnavailable as error:
                     self._keep_failed(names)
-                    if not self._is_failing:  # clients cause the batches: log the first failure
-                        logger.warning("The channel list could not be written: %s", error)
+                    if not self._is_failing:  # why is in another line: a heartbeat fails, too
+                        logger.debug("The channel list could not be written: %s", error)
                     self._is_failing = True
                 finally:
                     self._num_settled = num_changes

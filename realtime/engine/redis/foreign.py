@@ -123,6 +123,7 @@ class ForeignNodeBus:
                 await asyncio.wait([receiving], timeout=RETRY_DELAY if failing else None)
                 if failing and not (receiving.done() and _failed(receiving)):
                     failing = False
+                    logger.warning("The channel layer receives again")
                     on_restored(0)
                 await asyncio.wait([receiving])
                 if receiving.cancelled():  # which would end this task, were it awaited

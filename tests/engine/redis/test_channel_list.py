@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -169,6 +170,7 @@ async def test_renewal_costs_the_same_however_many_names_there_are(bench: Channe
 async def test_future_completes_also_when_the_write_failed(
     bench: ChannelListBench, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG, "realtime.engine")
     bench.wire.broken = True
 
     async with asyncio.timeout(5):
@@ -180,6 +182,7 @@ async def test_future_completes_also_when_the_write_failed(
 async def test_writes_that_fail_one_after_another_are_logged_once(
     bench: ChannelListBench, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG, "realtime.engine")
     for name in ("a", "b"):
         bench.wire.broken = True
         for number in range(3):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +19,7 @@ from tests.live.api_client import SHELLS, Answer, line, post
 from tests.live.processes import call_view
 from tests.protocol_client import Closed, open_client
 from tests.redis_server import RedisServer
-from tests.server import Server
+from tests.server import API_KEY, Server, wait_until
 
 CONNECT_TIMEOUT = 2
 READ_TIMEOUT = 2
@@ -38,6 +40,18 @@ OPTIONS: dict[str, Any] = {
     "redis_connect_timeout": CONNECT_TIMEOUT,
     "redis_read_timeout": READ_TIMEOUT,
     "namespaces": [{"name": "kept", "history_size": 10, "history_lifetime": 300}],
+}
+LOGGED: dict[str, Any] = {
+    "namespaces": [
+        {
+            "name": "joined",
+            "presence": True,
+            "join_leave": True,
+            "publish": True,
+            "history_size": 10,
+            "history_lifetime": 300,
+        }
+    ],
 }
 Look = TypeVar("Look")
 
@@ -249,8 +263,14 @@ def test_api_says_in_time_that_redis_is_frozen(serving: Serving) -> None:
         assert seconds < CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
 
 
+def failures(log: str) -> list[str]:
+    """The lines that say what fails while Redis is away."""
+    return re.findall("^.*(?: failed|Could not|could not|not connected|interrupted).*$", log, re.M)
+
+
 def test_commands_that_fail_in_one_outage_are_one_line_in_the_log(serving: Serving) -> None:
-    assert serving.server.log.count("API command failed") == 1
+    """Whatever failed first: pub/sub notices later that Redis is frozen."""
+    assert len(failures(serving.server.log)) == 1
     assert "Traceback" not in serving.server.log
 
 
@@ -265,3 +285,43 @@ def test_api_works_when_redis_goes_on(serving: Serving) -> None:
 
     kept = server.api("history", channel="kept:a")["result"]["publications"]
     assert (kept[0]["data"], kept[-1]["data"]) == ("before", "after")
+
+
+# the log of an outage
+
+
+@pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
+async def test_outage_is_a_line_at_its_begin_and_one_at_its_end(
+    cluster: Callable[..., list[Server]], own_redis: Callable[..., RedisServer], kind: str
+) -> None:
+    redis = own_redis()
+    (server,) = cluster(1, redis, server=kind, **LOGGED)
+    before = len(server.log)
+    async with open_client(server.socket, token=connection_token("17")) as client:
+        await client.result("subscribe", {"channel": "joined:a"})
+        redis.kill()
+        await asyncio.to_thread(wait_until, lambda: "pub/sub was lost" in server.log[before:])
+
+        for _ in range(2):
+            await client.error("history", {"channel": "joined:a"})
+            await client.error("publish", {"channel": "joined:a", "data": 1})
+            await asyncio.to_thread(post, server, line("info"))
+            await asyncio.to_thread(
+                post,
+                server,
+                json.dumps({"channel": "joined:a", "data": 1}).encode(),
+                path="/api/publish",
+                headers={"X-API-Key": API_KEY},
+            )
+        await client.call("unsubscribe", {"channel": "joined:a"})
+        redis.start()
+        await asyncio.to_thread(wait_until, lambda: "connected again" in server.log[before:])
+    await wait_until_served(server)
+    server.stop()
+
+    log = server.log[before:]
+    assert log.count("Redis pub/sub was lost: ") == 1
+    assert len(re.findall(r"Redis pub/sub is connected again: .*, after \d+\.\d s", log)) == 1
+    # one where a heartbeat was under way
+    assert len(failures(log)) <= 1
+    assert "Traceback" not in log

@@ -17,11 +17,12 @@ from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication, StreamPosition
-from realtime.server_api import http, operations
+from realtime.server_api import http, http_v2, operations
 from realtime.timers import Timers
 from tests.unit.parts import data
 from tests.unit.suspended_engine import SuspendedBroker, SuspendedEngine
 
+HEAD = http_v2.Head("POST", "", None, None, None)
 AWAY, SILENT = EngineUnavailable("away"), NoReply("no answer")
 
 
@@ -97,6 +98,7 @@ async def test_commands_that_fail_in_one_outage_are_one_line_in_the_log(
 
     for _ in range(2):
         await http.handle(node, "application/json", json.dumps(command).encode() * 3)
+        await http_v2.handle(node, "publish", HEAD, json.dumps(command["params"]).encode())
 
     assert [record.getMessage() for record in caplog.records] == [
         "API command failed, as others may for now: away"
