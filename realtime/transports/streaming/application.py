@@ -50,7 +50,7 @@ from realtime.transports.streaming.formats import (
     Format,
 )
 from realtime.transports.streaming.sessions import StreamSessions
-from realtime.transports.streaming.stream import UNBUFFERED
+from realtime.transports.streaming.stream import STREAM_HEADERS
 
 TEXT = "text/plain; charset=utf-8"
 
@@ -247,7 +247,7 @@ def response_when_away(scope: Scope, config: Config) -> tuple[Response, Headers]
     if origin and allowed is not None and not origins.is_allowed(origin, allowed):
         return Response(*FORBIDDEN, TEXT), ()
     status, body = events.come_back()
-    return Response(status, body, EVENTS.content_type), [*UNBUFFERED, *cors(scope, origin)]
+    return Response(status, body, EVENTS.content_type), [*STREAM_HEADERS, *cors(scope, origin)]
 
 
 # requests beside them

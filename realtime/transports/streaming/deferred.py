@@ -25,7 +25,7 @@ from realtime.protocol.messages import ChannelName
 from realtime.transports.asgi import Exchange, Headers
 from realtime.transports.streaming.formats import Format
 from realtime.transports.streaming.sessions import new_session
-from realtime.transports.streaming.stream import UNBUFFERED
+from realtime.transports.streaming.stream import STREAM_HEADERS
 from realtime.transports.streaming.transport import StreamTransport
 
 logger = logging.getLogger("realtime.client")
@@ -74,7 +74,7 @@ class DeferredTransport(StreamTransport):
         self.has_begun = True
         self._beginning = beginning = asyncio.Event()
         try:
-            headers = [*UNBUFFERED, *self._headers]
+            headers = [*STREAM_HEADERS, *self._headers]
             await self._exchange.begin(self._format.content_type, headers)
             await self._exchange.write(self.opening())
         finally:

@@ -39,7 +39,7 @@ from realtime.transports.streaming.deferred import (
     refusal,
 )
 from realtime.transports.streaming.formats import EVENTS
-from realtime.transports.streaming.stream import UNBUFFERED
+from realtime.transports.streaming.stream import STREAM_HEADERS
 
 _STATUSES = {
     BadRequest.code: 400,
@@ -68,7 +68,7 @@ class EventsTransport(DeferredTransport):
     async def respond(self, answer: Answer) -> None:
         status, body = answer
         if status == 200:
-            headers = [*UNBUFFERED, *self._headers]
+            headers = [*STREAM_HEADERS, *self._headers]
             await self._exchange.respond(200, body, EVENTS.content_type, headers)
         else:
             await super().respond(answer)

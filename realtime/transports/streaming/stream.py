@@ -19,12 +19,14 @@ from realtime.transports.streaming.formats import Format
 from realtime.transports.streaming.sessions import StreamSessions, new_session
 from realtime.transports.streaming.transport import StreamTransport
 
-UNBUFFERED = (
+STREAM_HEADERS = (
     (b"x-accel-buffering", b"no"),
     (b"cache-control", b"private, no-cache, no-store, must-revalidate, max-age=0"),
     (b"pragma", b"no-cache"),
+    (b"x-content-type-options", b"nosniff"),
 )
-"""Tell reverse proxies to pass on each byte as it comes, and caches to keep none."""
+"""Tell reverse proxies to pass on each byte as it comes, caches to keep none, and browsers that
+what others have published is no page."""
 
 
 async def serve(
@@ -42,7 +44,7 @@ async def serve(
         first_frame: what the client sent with the request.
         headers: of the response, besides those that every stream has.
     """
-    await exchange.begin(response_format.content_type, [*UNBUFFERED, *headers])
+    await exchange.begin(response_format.content_type, [*STREAM_HEADERS, *headers])
     await exchange.write(response_format.opening)  # servers keep a head until there is a body
     transport = StreamTransport(exchange.send, response_format, new_session())
     codec = node.codecs.protobuf_2 if response_format.binary else node.codecs.json_2

@@ -46,6 +46,7 @@ async def test_listener_of_one_channel_gets_payloads_and_positions(
     headers = listener.exchange.headers
     assert headers["content-type"] == "text/event-stream; charset=utf-8"
     assert headers["x-accel-buffering"] == "no"
+    assert headers["x-content-type-options"] == "nosniff"
     assert "no-store" in headers["cache-control"]
     assert "content-encoding" not in headers
     assert 1000 <= int(wait) <= 3000

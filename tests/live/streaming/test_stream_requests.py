@@ -33,6 +33,7 @@ ELSEWHERE = "https://elsewhere.example"
 
 HEAD = {
     "x-accel-buffering": "no",
+    "x-content-type-options": "nosniff",
     "cache-control": "private, no-cache, no-store, must-revalidate, max-age=0",
     "pragma": "no-cache",
     "transfer-encoding": "chunked",

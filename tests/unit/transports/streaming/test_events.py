@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from realtime.errors import Error, InternalError
+from realtime.errors import Error, InternalError, PermissionDenied
 from realtime.node.hooks import Caller, Identity, NoHooks
 from realtime.node.node import Node
 from realtime.payload import Payload
@@ -283,7 +283,44 @@ async def test_engine_that_is_away_sends_the_listener_back(clock: Clock, method:
         await eventually(lambda: not node.hub.clients)
 
 
+async def test_rights_count_anew_at_each_return(clock: Clock, hooks: Hooks) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        node.hooks = hooks
+        hooks.may_answer.set()
+        visit = Visit(Streaming(), node, "a", "b")
+        await visit.until("id: ")
+        last = visit.text.rpartition("id: ")[2].partition("\n")[0]
+        visit.leave()
+        await visit.serving
+        await publish(node, "a", "1")
+
+        hooks.failure = PermissionDenied()
+        again = Visit(Streaming(), node, "a", "b", since=last)
+        await again.serving
+
+        assert again.status == 403
+        assert '"code":103,"message":"permission denied","channel":"a"' in again.text
+
+
 # what is bounded
+
+
+@pytest.mark.parametrize("channels", [("news",), ("news", "other")])
+async def test_missed_publications_that_no_queue_can_hold_become_a_reset(
+    clock: Clock, channels: tuple[str, ...]
+) -> None:
+    limits: Options = {"client_queue_max_size": 1000, "client_recovery_max_size": 2000}
+    async with open_node(clock, **OPTIONS, **limits) as node:
+        top = await node.broker.position("news")
+        for number in range(30):
+            await publish(node, "news", f'"{number:0>90}"')
+        since = event_ids.encode({"news": StreamPosition(0, top.epoch)})
+        visit = Visit(Streaming(), node, *channels, since=since)
+        await visit.until('event: reset\ndata: {"channels":["news"]}\n\n')
+        await publish(node, "news", '"live"')
+        await visit.until('data: "live"\n')
+
+        assert visit.text.count("data: ") == 2
 
 
 async def test_listener_that_reads_slowly_comes_back_and_misses_nothing(clock: Clock) -> None:
