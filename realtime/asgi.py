@@ -132,6 +132,7 @@ class _Application:
         self._ignores_root_path = daphne.is_loaded() and not daphne.install(self._rule_of_body)
         granian.install()
         self._api_path: str | None = None
+        self._has_started = False
         self._failed = False
         self._retry_at = 0.0
 
@@ -149,6 +150,9 @@ class _Application:
                 await self._django(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._has_started and self._asks_live(scope):
+            await monitoring.serve(None, serving.config(), scope, receive, send)
+            return
         node = await self._start(wait=not self._failed)
         config = _config() if node is None else node.config
         if config is not None:
@@ -183,6 +187,12 @@ class _Application:
                     await serve(node, scope, receive, send)
                 return
         await self._django({**scope, BEGUN: time.time()}, receive, send)
+
+    def _asks_live(self, scope: Scope) -> bool:
+        """Return whether a request asks whether the process is alive: no answer waits for Redis."""
+        self._has_started = serving.node() is not None
+        config = _config()
+        return config is not None and monitoring.asks_live(path_of(scope), config)
 
     def _rule_of_body(self, scope: Scope) -> tuple[http.Response | None, int | None]:
         """Decide about a request with a body from its head; see `daphne_request.BodyRule`.

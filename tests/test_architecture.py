@@ -112,6 +112,8 @@ DJANGO_SIDE = (
     "realtime.hooks",
     "realtime.logout",
     "realtime.management",
+    "realtime.monitoring.urls",
+    "realtime.monitoring.views",
     "realtime.pages",
     "realtime.signals",
     "realtime.templatetags",

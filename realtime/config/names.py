@@ -50,9 +50,7 @@ def counting_name(name: str, source: Mapping[str, object]) -> str:
 SERVER_DECIDES = "the ASGI server decides"
 
 _ELSEWHERE: Mapping[str, str] = {
-    "Django's URLconf decides paths": (
-        "api_handler_prefix admin_handler_prefix health_handler_prefix admin_web_path"
-    ),
+    "Django's URLconf decides paths": ("api_handler_prefix admin_handler_prefix admin_web_path"),
     SERVER_DECIDES: (
         "address port internal_address internal_port tls tls_cert tls_key tls_external"
         " tls_autocert tls_autocert_host_whitelist tls_autocert_cache_dir tls_autocert_email"
@@ -73,7 +71,7 @@ _ELSEWHERE: Mapping[str, str] = {
         "grpc_api grpc_api_port grpc_api_key grpc_api_tls grpc_api_tls_disable"
         " grpc_api_tls_cert grpc_api_tls_key graphite graphite_tags graphite_host"
         " graphite_port graphite_prefix graphite_interval broker nats_url nats_prefix"
-        " nats_dial_timeout nats_write_timeout debug health"
+        " nats_dial_timeout nats_write_timeout debug"
         " node_info_metrics_aggregate_interval admin_external"
     ),
     "metrics_key or metrics_addresses turns metrics on, at metrics_handler_prefix": (

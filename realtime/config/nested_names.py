@@ -68,6 +68,8 @@ OPTIONS: Mapping[str, str] = {
     "websocket.disabled": "websocket_disable",
     "websocket.handler_prefix": "websocket_handler_prefix",
     "websocket.message_size_limit": "websocket_message_size_limit",
+    "health.enabled": "health",
+    "health.handler_prefix": "health_handler_prefix",
     "node.name": "name",
     "engine.type": "engine",
     "engine.redis.address": "redis_url",
@@ -127,7 +129,7 @@ UNUSED: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         """
-        consumers debug dev emulation enable_unreleased_features graphite grpc_api health init
+        consumers debug dev emulation enable_unreleased_features graphite grpc_api init
         map_broker node opentelemetry prometheus swagger uni_grpc usage_stats webtransport
         rpc.ping rpc.ping_method
         """.split(),  # noqa: SIM905 - read as words

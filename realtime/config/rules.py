@@ -23,6 +23,7 @@ _PATHS = (
     "websocket_handler_prefix",
     "sockjs_handler_prefix",
     "metrics_handler_prefix",
+    "health_handler_prefix",
 )
 
 

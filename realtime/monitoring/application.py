@@ -7,20 +7,31 @@ from urllib.parse import parse_qs
 
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
-from realtime.monitoring import access, figures
+from realtime.monitoring import access, figures, health
 from realtime.node.node import Node
-from realtime.transports.asgi import Exchange, Receive, Scope, Send
+from realtime.transports.asgi import Exchange, Receive, Scope, Send, path_of
 from realtime.transports.handshake import address_of
+
+LIVE, READY = "/live", "/ready"
+"""What follows `health_handler_prefix`."""
 
 MAX_QUERY_FIELDS = 10
 
 NO_STORE = [(b"cache-control", b"no-store")]
 _PLAIN = "text/plain; charset=utf-8"
+_UNAVAILABLE = 503, b"unavailable\n", _PLAIN
 
 
 def serves(path: str, config: Config) -> bool:
     """Return whether a path is one of these."""
-    return config.serves_metrics and path == config.metrics_handler_prefix
+    if config.serves_metrics and path == config.metrics_handler_prefix:
+        return True
+    return config.health and path.removeprefix(config.health_handler_prefix) in (LIVE, READY)
+
+
+def asks_live(path: str, config: Config) -> bool:
+    """Return whether a path asks whether the process is alive. It needs no node."""
+    return config.health and path == config.health_handler_prefix + LIVE
 
 
 async def serve(
@@ -32,10 +43,22 @@ async def serve(
         node: None if there is none yet.
     """
     exchange = Exchange(scope, receive, send)
-    status, body, content_type = await _metrics(node, config, scope)
+    if config.serves_metrics and path_of(scope) == config.metrics_handler_prefix:
+        status, body, content_type = await _metrics(node, config, scope)
+    else:
+        status, body, content_type = await _health(node, config, scope)
     if exchange.method == "HEAD":
         body = b""
     await exchange.respond(status, body, content_type, NO_STORE)
+
+
+async def _health(node: Node | None, config: Config, scope: Scope) -> tuple[int, bytes, str]:
+    """Return status, body and content type of live or ready."""
+    if scope["method"] not in ("GET", "HEAD"):
+        return 405, b"Method Not Allowed\n", _PLAIN
+    if asks_live(path_of(scope), config) or await health.is_ready(node):
+        return 200, b"ok\n", _PLAIN
+    return _UNAVAILABLE
 
 
 async def _metrics(node: Node | None, config: Config, scope: Scope) -> tuple[int, bytes, str]:
@@ -52,7 +75,7 @@ async def _metrics(node: Node | None, config: Config, scope: Scope) -> tuple[int
     if importlib.util.find_spec("prometheus_client") is None:
         return 501, b'The package is missing: pip install "prometheus-client"\n', _PLAIN
     if node is None:
-        return 503, b"Service Unavailable\n", _PLAIN
+        return _UNAVAILABLE
     # its import takes a while, which only those who read metrics need to spend
     from realtime.monitoring import exposition
 
@@ -62,7 +85,7 @@ async def _metrics(node: Node | None, config: Config, scope: Scope) -> tuple[int
         else:
             read = await figures.of_process(node)
     except EngineUnavailable:
-        return 503, b"Service Unavailable\n", _PLAIN
+        return _UNAVAILABLE
     text = exposition.text(read, headers.get("accept", ""))
     return 200, text.body, text.content_type
 

@@ -11,6 +11,7 @@ urlpatterns = [
     path("api", include("api.urls")),
     path("admin/", admin.site.urls),
     path("hello", views.hello),
+    path("health/", include("realtime.monitoring.urls")),
     path("pages/race", pages.race),
     path("pages/tag", pages.tag),
     path("pages/writer", pages.writer),

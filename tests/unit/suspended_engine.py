@@ -215,6 +215,9 @@ class SuspendedCluster(MemoryCluster):
     async def owner(self, name: str) -> str | None:
         return await self.gate.through("owner", super().owner, name)
 
+    async def round_trip(self) -> float:
+        return await self.gate.through("round_trip", super().round_trip)
+
 
 class SuspendedEngine(Gate):
     """An engine without a cluster."""

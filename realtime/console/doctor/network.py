@@ -19,6 +19,7 @@ from realtime.console.doctor.site import FOREIGN_ORIGIN
 from realtime.console.remote import ADD_API, NO_API, Response, explain_api, find_api_path
 from realtime.console.websocket import NO_CLOSE_FRAME
 from realtime.errors import DisconnectBadRequest, DisconnectInvalidToken, TokenExpired
+from realtime.monitoring.application import READY
 from realtime.transports.servers import daphne
 
 SLOW = 1.0
@@ -60,6 +61,8 @@ NOT_UPGRADED: Mapping[int, str] = {
 
 def checks(service: Service, user: str = "") -> Iterator[Check]:
     """Yield the checks of the service; with that of a login if `user` is not ""."""
+    if service.config.health:
+        yield Check("ready", partial(ready, service))
     yield Check("upgrade", partial(upgrade, service))
     for name, check in (("origin", origin), ("connect", connect), ("close reason", close_reason)):
         yield Check(name, partial(_if_upgraded, service, partial(check, service)))
@@ -86,6 +89,22 @@ def reach(service: Service) -> Finding:
             "Use the address to which it redirects, here and in pages.",
         )
     return ok(f"{service.remote} answers in {response.seconds * 1000:.0f} ms")
+
+
+def ready(service: Service) -> Finding:
+    """Check that the service says that it is ready for clients."""
+    response = service.ready
+    if response.status == 200:
+        return ok("the service is ready for clients")
+    if response.status == 503:
+        return fail(
+            "the service is not ready: Redis does not answer in time, or the process drains",
+            "Look at the check of Redis. A process that drains is about to end.",
+        )
+    return warn(
+        f"{service.config.health_handler_prefix}{READY} answers {response.status}",
+        "Let the reverse proxy pass it on, or ask the processes themselves.",
+    )
 
 
 def upgrade(service: Service) -> Finding:

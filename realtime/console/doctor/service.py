@@ -15,6 +15,7 @@ from realtime.config.options import Config
 from realtime.console import websocket
 from realtime.console.remote import Remote, Response, Unreachable, find_api_path
 from realtime.console.websocket import Closed, WebSocket, open_websocket
+from realtime.monitoring.application import READY
 
 TOKEN_TTL = 120
 """Seconds. With a clock a minute off, a token is still valid, and a wrong key is recognised."""
@@ -117,6 +118,11 @@ class Service:
             key: None for the configured one.
         """
         return self.remote.command(method, b"{}", self.config.api_key if key is None else key)
+
+    @cached_property
+    def ready(self) -> Response:
+        """The answer to the question whether it is ready."""
+        return self.remote.request("GET", self.config.health_handler_prefix + READY, {})
 
     @cached_property
     def info(self) -> Response:

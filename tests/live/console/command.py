@@ -33,7 +33,7 @@ TIMEOUT = 60.0
 KEYS: Mapping[str, Any] = {"token_hmac_secret_key": SECRET, "api_key": API_KEY}
 """The options that a server of the tests has in any case."""
 
-OPTIONS: dict[str, Any] = {"allowed_origins": ["http://127.0.0.1:*"]}
+OPTIONS: dict[str, Any] = {"allowed_origins": ["http://127.0.0.1:*"], "health": True}
 """The options of most services that the doctor visits."""
 
 

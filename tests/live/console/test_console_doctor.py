@@ -30,7 +30,17 @@ from tests.live.site_process import site as site_process
 from tests.ports import free_port, refusing_port
 from tests.server import API_KEY, SECRET, Server
 
-NETWORK = ("service", "upgrade", "origin", "connect", "close reason", "api", "server", "clock")
+NETWORK = (
+    "service",
+    "ready",
+    "upgrade",
+    "origin",
+    "connect",
+    "close reason",
+    "api",
+    "server",
+    "clock",
+)
 
 
 # healthy services

@@ -25,6 +25,12 @@ OPTIONS: Mapping[str, Any] = {
     ],
 }
 
+
+def health(server: Server, path: str) -> int:
+    """Return the status of /live or /ready."""
+    return post(server, method="GET", path=f"/realtime{path}", headers={}).status
+
+
 Values: TypeAlias = dict[tuple[str, ...], float]
 """Name of a sample and the values of its labels, by the names of the labels → value."""
 

@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.conftest import connection_token, start_cluster
 from tests.live.api_client import SHELLS, Answer, line, post
+from tests.live.monitoring.scraping import health
 from tests.live.processes import call_view
 from tests.protocol_client import Closed, open_client
 from tests.redis_server import RedisServer
@@ -39,6 +40,7 @@ COMES_BACK = 10.0
 OPTIONS: dict[str, Any] = {
     "redis_connect_timeout": CONNECT_TIMEOUT,
     "redis_read_timeout": READ_TIMEOUT,
+    "health": True,
     "namespaces": [{"name": "kept", "history_size": 10, "history_lifetime": 300}],
 }
 LOGGED: dict[str, Any] = {
@@ -126,6 +128,9 @@ class Began(NamedTuple):
     redis: str
     """The address that its options name."""
     mend: Callable[[], object]
+    live: tuple[int, int]
+    """The status of live, before anything else was asked, and later."""
+    ready: int
     first: Page
     sockjs: int
     """The status of a request for SockJS."""
@@ -150,7 +155,9 @@ def began(
         (redis.kill if lost == "away" else redis.freeze)()
         servers += start_cluster(tmp_path_factory, 1, redis, server=kind, **OPTIONS)
         (server,) = servers
+        live = health(server, "/live")
         first = page(server)
+        lives, ready = (live, health(server, "/live")), health(server, "/ready")
         sockjs = post(server, method="GET", path="/connection/sockjs/info", headers={}).status
         with ThreadPoolExecutor(3) as threads:
             fetching = threads.submit(pages, server, PAGES_FOR)
@@ -159,7 +166,7 @@ def began(
             answers = threads.submit(timed, 2, lambda: post(server, body))
             fetched = fetching.result(), clients.result(), answers.result()
         mend = redis.start if lost == "away" else redis.resume
-        yield Began(server, redis.url, mend, first, sockjs, *fetched)
+        yield Began(server, redis.url, mend, lives, ready, first, sockjs, *fetched)
     finally:
         for server in servers:
             server.discard()
@@ -178,6 +185,11 @@ def test_clients_get_code_and_advice_in_time_on_a_server_that_began_without_redi
     for closed, seconds in began.clients:
         assert closed == (3004, '{"reason":"internal server error","reconnect":true}')
         assert seconds < START_PATIENCE + SLACK
+
+
+def test_server_that_began_without_redis_is_alive_and_not_ready(began: Began) -> None:
+    assert began.live == (200, 200)
+    assert began.ready == 503
 
 
 def test_sockjs_is_unavailable_on_a_server_that_began_without_redis(began: Began) -> None:

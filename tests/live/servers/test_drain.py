@@ -11,6 +11,7 @@ import pytest
 
 from realtime.node.drain import CLOSE_AT_ONCE
 from tests.live.configurations import SHUTDOWN, Connect, Serve
+from tests.live.monitoring.scraping import health
 from tests.live.server_ways import WAYS
 from tests.live.streaming.listeners import LISTENERS, Event, address, listening
 
@@ -61,7 +62,8 @@ async def repeat_signal(pid: int) -> None:
 async def test_client_that_comes_during_the_drain_is_sent_away(
     own_server: Serve, connect: Connect
 ) -> None:
-    server = own_server(drain_seconds=LONG)
+    server = own_server(drain_seconds=LONG, health=True)
+    before = health(server, "/ready")
     first = [await connect(server) for _ in range(CLOSE_AT_ONCE + 1)]
 
     os.kill(server.pid, signal.SIGTERM)
@@ -69,3 +71,5 @@ async def test_client_that_comes_during_the_drain_is_sent_away(
     newcomer = await connect(server, connected=False)
 
     assert await newcomer.closed() == SHUTDOWN
+    # a load balancer sends no more clients, and nothing restarts the process
+    assert (before, health(server, "/ready"), health(server, "/live")) == (200, 503, 200)
