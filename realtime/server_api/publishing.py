@@ -135,6 +135,7 @@ def publish_many(
 
     Publications into one channel go out in their order. If one of them is refused, none is
     published. If Redis fails on the way, some may be published. For transactions see `publish`.
+    There is no version, because each publication shows something else.
 
     Args:
         publications: channel and data of each.
@@ -180,6 +181,8 @@ def broadcast(
     once_lifetime: int = ONCE_LIFETIME,
     tags: Mapping[str, str] | None = None,
     skip_history: bool = False,
+    version: int | None = None,
+    version_epoch: str = "",
     on_commit: bool = True,
     fail_silently: bool = False,
 ) -> list[Position | None]:
@@ -193,6 +196,7 @@ def broadcast(
         once_lifetime: whole seconds for which the key is remembered.
         tags: as in `publish`.
         skip_history: as in `publish`.
+        version, version_epoch: as in `publish`, for each of the channels.
         on_commit: False publishes at once, also inside a transaction.
         fail_silently: drop what cannot be published because this process reaches no clients, or
             because Redis is away, instead of raising NotServing or EngineUnavailable.
@@ -201,11 +205,13 @@ def broadcast(
         For each channel what `publish` returns.
 
     Raises:
+        NotAvailable: as `publish`, because of any of the channels.
         TypeError: the data have no JSON form, `channels` is one name and not a list of names, or
             another argument has the wrong type.
         ValueError: as `publish`.
     """
     new = _to_each(channels, data, _once(once, once_lifetime), tags, skip_history)
+    new = _versioned(new, version, version_epoch)
     return _send(new, on_commit, fail_silently, "abroadcast")
 
 
@@ -217,10 +223,13 @@ async def abroadcast(
     once_lifetime: int = ONCE_LIFETIME,
     tags: Mapping[str, str] | None = None,
     skip_history: bool = False,
+    version: int | None = None,
+    version_epoch: str = "",
     fail_silently: bool = False,
 ) -> list[Position | None]:
     """Publish the same data into several channels. Async version of `broadcast`, always at once."""
     new = _to_each(channels, data, _once(once, once_lifetime), tags, skip_history)
+    new = _versioned(new, version, version_epoch)
     return await _asend(new, fail_silently)
 
 

@@ -110,6 +110,25 @@ def test_an_older_version_is_not_published(service: TestService) -> None:
         client.expect("chat:a", 3)
 
 
+def test_broadcast_compares_versions_in_each_channel(service: TestService) -> None:
+    with service.client("17") as client:
+        for channel in ("chat:a", "chat:b"):
+            client.subscribe(channel)
+
+        realtime.publish("chat:a", 1, version=5)
+        first, last = realtime.broadcast(["chat:a", "chat:b"], 2, version=4)
+
+        client.expect("chat:a", 1)
+        client.expect("chat:b", 2)
+        assert first is not None
+        assert last is not None
+        assert (first.offset, last.offset) == (1, 1)
+        realtime.broadcast(["chat:a", "chat:b"], 3, version=1, version_epoch="b")
+        client.expect("chat:a", 3)
+    with pytest.raises(NotAvailable):
+        realtime.broadcast(["chat:a", "news"], 1, version=1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
