@@ -129,7 +129,9 @@ class _Application:
         self._api = api
         self._freeze_gc = settle_heap
         # then the root path may be one that a client sent
-        self._ignores_root_path = daphne.is_loaded() and not daphne.install(self._rule_of_body)
+        self._ignores_root_path = daphne.is_loaded() and not daphne.install(
+            self._rule_of_body, self._takes_socket
+        )
         granian.install()
         self._api_path: str | None = None
         self._has_started = False
@@ -157,13 +159,6 @@ class _Application:
         config = _config() if node is None else node.config
         if config is not None:
             path = path_of(scope)
-            if monitoring.serves(path, config):
-                await monitoring.serve(node, config, scope, receive, send)
-                return
-            if _is_websocket(path, config) or serves_socket(path, config):
-                headers = [(b"sec-websocket-version", b"13")]
-                await respond(Exchange(scope, receive, send), _UPGRADE_EXPECTED, headers)
-                return
             if node is not None and self._api and (api := self._find_api()) is not None:
                 if path == api:
                     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -173,6 +168,13 @@ class _Application:
                     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
                     await serve_method(node, name, Exchange(scope, receive, send), limit)
                     return
+            if monitoring.serves(path, config):
+                await monitoring.serve(node, config, scope, receive, send)
+                return
+            if _is_websocket(path, config) or serves_socket(path, config):
+                headers = [(b"sec-websocket-version", b"13")]
+                await respond(Exchange(scope, receive, send), _UPGRADE_EXPECTED, headers)
+                return
             is_sockjs = _is_sockjs(path, config)
             if is_sockjs or streaming.serves(path, config):
                 if node is None:
@@ -248,6 +250,11 @@ class _Application:
             return False
         return True
 
+    def _takes_socket(self, path: str) -> bool:
+        """Return whether a WebSocket with this path is ours."""
+        config = _config()
+        return config is not None and self._find_consumer(path, config) is not None
+
     def _find_consumer(self, path: str, config: Config) -> WebSocketConsumer | None:
         """Return our consumer for a WebSocket with this path; None if the path is not ours."""
         if _is_websocket(path, config):
@@ -305,7 +312,7 @@ class _Application:
             event = await receive()
             if event["type"] == "lifespan.startup":
                 signals.close_clients_on_signal()
-                uvicorn_heads.limit_heads(send)
+                uvicorn_heads.limit_heads(send, self._takes_socket)
                 uvicorn_sockets.free_sockets(send)
                 await self._start()
             elif event["type"] == "lifespan.shutdown":

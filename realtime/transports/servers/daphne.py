@@ -77,11 +77,12 @@ def problem() -> str | None:
     return None
 
 
-def install(rule: BodyRule | None = None) -> bool:
+def install(rule: BodyRule | None = None, takes: Callable[[str], bool] | None = None) -> bool:
     """Use our protocols for daphne's connections. Return whether that was possible.
 
     Args:
         rule: decides about requests with a body before the body comes; None: keep the rule.
+        takes: return whether a path is one of our WebSockets; None: keep the function.
     """
     if not is_loaded() or problem() is not None:
         return False
@@ -90,6 +91,10 @@ def install(rule: BodyRule | None = None) -> bool:
     requests = importlib.import_module("realtime.transports.servers.daphne_request")
     if rule is not None:
         requests.GuardedRequest.rule = staticmethod(rule)
+    if takes is not None:
+        channels = importlib.import_module("realtime.transports.servers.daphne_channel")
+        plain = importlib.import_module("realtime.transports.servers.daphne_plain")
+        channels.TimedChannel.opens = staticmethod(plain.opener(takes))
     if not issubclass(factory.protocol, ours.AdvisingProtocol):
         factory.protocol = ours.ProtocolOfFactory()
         http: Any = importlib.import_module("daphne.http_protocol")
@@ -99,8 +104,30 @@ def install(rule: BodyRule | None = None) -> bool:
         channels = importlib.import_module("realtime.transports.servers.daphne_channel")
         if channels.fits():
             http.HTTPFactory.protocol = channels.make_channel
+        _leave_out_colours()
         _live_with_reactor()
     return True
+
+
+def _leave_out_colours() -> None:
+    """Have autobahn format its log texts when they are logged, and in one colour.
+
+    It colours names and values for each of its debug texts, which are dropped: a fifth of what a
+    connection costs in autobahn.
+    """
+    plain = {"hltype": _name_of, "hlval": _as_it_is, "pformat": repr}
+    for name in ("autobahn.websocket.protocol", "autobahn.twisted.websocket"):
+        module = importlib.import_module(name)
+        for function in plain.keys() & vars(module).keys():
+            setattr(module, function, plain[function])
+
+
+def _name_of(function: object) -> object:
+    return getattr(function, "__qualname__", function)
+
+
+def _as_it_is(value: object, **style: object) -> object:
+    return value
 
 
 def _offer_http_1(factory: Any) -> list[bytes]:

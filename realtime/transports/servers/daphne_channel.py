@@ -1,4 +1,4 @@
-"""daphne's HTTP connections, on which the head of a request has to come in time.
+"""daphne's HTTP connections: heads have to come in time, and a plain handshake is read at once.
 
 Imported by `servers.daphne` only if daphne is loaded. Twisted's time-out is one of silence: a peer
 that sends a byte of a head now and then keeps its connection for ever.
@@ -6,12 +6,14 @@ that sends a byte of a head now and then keeps its connection for ever.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from twisted.protocols.basic import LineReceiver
 from twisted.web import http
 
 from realtime.transports.handshake import HEAD_TIMEOUT
+from realtime.transports.servers.plain import PlainHandshake, plain_handshake
 
 _receive_lines: Any = LineReceiver.dataReceived
 _Channel: Any = http.HTTPChannel  # it has no types
@@ -20,17 +22,29 @@ _Channel: Any = http.HTTPChannel  # it has no types
 class TimedChannel(_Channel):  # type: ignore[misc]
     """One HTTP connection. Twisted's time-out holds between requests and during bodies."""
 
+    timeOut: float | None  # noqa: N815 - Twisted's name
+    opens: Callable[[Any, PlainHandshake], bool] = staticmethod(lambda channel, handshake: False)
+    """Opens a WebSocket for a plain handshake; see `daphne_plain.opener`."""
+    _is_new = True
+    """Whether nothing has come."""
     _receives_head = False
     _idle_timeout: float | None = None
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         """Begin to wait for the first head."""
-        super().connectionMade()
         self._idle_timeout = self.timeOut
+        self.timeOut = None
+        super().connectionMade()
+        self.timeOut = self._idle_timeout
         self._begin_head()
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         """Take bytes as Twisted does, but let the time-out of a head run on."""
+        if self._is_new:
+            self._is_new = False
+            handshake = plain_handshake(data)
+            if handshake is not None and self.opens(self, handshake):
+                return
         if not self.line_mode:
             self.resetTimeout()
         elif not self._receives_head:
@@ -50,6 +64,8 @@ class TimedChannel(_Channel):  # type: ignore[misc]
 
     def _begin_head(self) -> None:
         self._receives_head = True
+        # Twisted searches all timers for one that is to end sooner, and none for a new one
+        self.setTimeout(None)
         self.setTimeout(HEAD_TIMEOUT)
 
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 from typing import Any
 
 from autobahn.util import encode_truncate
-from daphne.ws_protocol import WebSocketProtocol
 from twisted.internet.tcp import Server
 
 from realtime.errors import CLOSE_REASON_MAX_BYTES
 from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.transports.sending import CLOSE_TIMEOUT
 from realtime.transports.servers.daphne_channel import backlog_of
+from realtime.transports.servers.daphne_plain import PlainSocket
 
 NORMAL_CLOSURE = 1000
 PING_FRAME = 0x89
@@ -35,7 +35,7 @@ _TRANSPORT_ATTRIBUTES = (
 _PROTOCOL_ATTRIBUTES = ("SEND_STATE_GROUND", "maskServerFrames", "send_queue", "send_state")
 
 
-class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
+class AdvisingProtocol(PlainSocket):
     """Serves every WebSocket of the site. For applications it behaves like daphne's own.
 
     Connections are made of a subclass, see `ProtocolOfFactory`.
@@ -108,6 +108,14 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
             or self.send_state != self.SEND_STATE_GROUND
         ):
             return None
+        rest = self._write_to_socket(frame)
+        if not rest:
+            return 0
+        self.transport.write(rest)
+        return self.backlog_bytes()
+
+    def _write_to_socket(self, data: bytes) -> bytes:
+        """Try to write to an idle socket. Return what is left for the transport's buffer."""
         transport = self.transport
         if (
             self._writes_to_socket
@@ -117,14 +125,18 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
             and not transport.disconnecting
         ):
             try:
-                sent = transport.socket.send(frame)
+                return data[transport.socket.send(data) :]
             except OSError:
-                sent = 0  # full or broken: the reactor finds out which
-            if sent == len(frame):
-                return 0
-            frame = frame[sent:]
-        transport.write(frame)
-        return self.backlog_bytes()
+                pass  # full or broken: the reactor finds out which
+        return data
+
+    def sendData(self, data: bytes, sync: bool = False, chopsize: int | None = None) -> None:  # noqa: N802 - autobahn's name
+        """Send bytes as autobahn does, but try an idle socket first."""
+        if not (sync or chopsize or self.send_queue):
+            data = self._write_to_socket(data)
+            if not data:
+                return
+        super().sendData(data, sync, chopsize)
 
     def backlog_bytes(self) -> int:
         """Return bytes written to this connection that have not left for it; 0 if unknown."""

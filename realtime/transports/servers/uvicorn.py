@@ -39,17 +39,15 @@ def limit_messages(send: Send, size_limit: int | None) -> None:
     Args:
         size_limit: largest incoming message in bytes; None for uvicorn's own limit.
     """
-    protocol = _protocol_of(send)
-    if not all(hasattr(protocol, name) for name in ("conn", "response")):
-        return
-    connection = protocol.conn
+    connection: Any = getattr(_protocol_of(send), "conn", None)
     own = getattr(connection, "max_message_size", None)
     if size_limit is not None and own is not None and own > size_limit:
         # one byte more, so that the application gets the message and closes with its advice
         connection.max_message_size = size_limit + 1
-    if getattr(connection, "extensions", None):
+    response = getattr(_protocol_of(send), "response", None)
+    if response is not None and getattr(connection, "extensions", None):
         connection.extensions = []
-        del protocol.response.headers["Sec-WebSocket-Extensions"]
+        del response.headers["Sec-WebSocket-Extensions"]
 
 
 def transport(send: Send, receiving: asyncio.Task[Any]) -> UvicornTransport | None:

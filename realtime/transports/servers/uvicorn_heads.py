@@ -1,4 +1,4 @@
-"""uvicorn's HTTP connections, on which the head of a request has to come in time.
+"""uvicorn's HTTP connections: heads have to come in time, and a plain handshake is read at once.
 
 uvicorn has no such time-out: a peer that sends nothing, or a byte of a head now and then, keeps its
 connection for ever. uvicorn makes connections of a class that its configuration names; while the
@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from realtime.transports.asgi import Send
 from realtime.transports.handshake import HEAD_TIMEOUT
+from realtime.transports.servers.plain import PlainHandshake, plain_handshake
 
 _LIFESPAN = ("uvicorn.lifespan.on", "LifespanOn")
 _PROTOCOLS = (
@@ -25,16 +27,17 @@ CHECK_INTERVAL = 1.0
 """Least time between two looks at the heads that have not come."""
 
 
-def limit_heads(send: Send) -> None:
+def limit_heads(send: Send, takes: Callable[[str], bool]) -> None:
     """Give the heads of requests a time-out. No effect under other servers.
 
     Args:
         send: the one of the lifespan, before its startup is complete.
+        takes: return whether a path is one of our WebSockets.
     """
     config = config_of(send)
     base = getattr(config, "http_protocol_class", None)
     if isinstance(base, type) and (base.__module__, base.__qualname__) in _PROTOCOLS:
-        config.http_protocol_class = timed(base)
+        config.http_protocol_class = timed(base, takes)
 
 
 def config_of(send: Send) -> Any:
@@ -49,13 +52,13 @@ def config_of(send: Send) -> Any:
     return getattr(lifespan, "config", None) if is_uvicorn else None
 
 
-def timed(base: type[Any]) -> type[Any]:
+def timed(base: type[Any], takes: Callable[[str], bool] = lambda path: False) -> type[Any]:
     """Return a subclass of one of uvicorn's HTTP protocols, with `TimedHeads`."""
     # `servers.uvicorn` knows uvicorn's protocols by their module
     return type(
         f"Timed{base.__name__}",
         (TimedHeads, base),
-        {"__module__": base.__module__, "heads": Heads()},
+        {"__module__": base.__module__, "heads": Heads(), "takes": staticmethod(takes)},
     )
 
 
@@ -87,6 +90,8 @@ class TimedHeads(asyncio.Protocol):
     """What a subclass of one of uvicorn's HTTP protocols adds to it."""
 
     heads: Heads
+    takes: Callable[[str], bool]
+    """Whether a path is one of our WebSockets."""
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
     cycle: Any = None
@@ -97,6 +102,8 @@ class TimedHeads(asyncio.Protocol):
     """`cycle` before the bytes that came last."""
     _head: object = None
     """The head that is awaited; None between requests and during one."""
+    _is_new = True
+    """Whether nothing has come."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for the first head."""
@@ -105,12 +112,31 @@ class TimedHeads(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes as uvicorn does."""
+        if self._is_new:
+            self._is_new = False
+            if (handshake := plain_handshake(data)) is not None and self._opens(handshake):
+                return
         super().data_received(data)
         if self.cycle is not self._cycle:
             self._cycle = self.cycle
             self._head = None
         elif self._head is None and (self.cycle is None or self.cycle.response_complete):
             self._wait()
+
+    def _opens(self: Any, handshake: PlainHandshake) -> bool:
+        """Open a WebSocket, if the handshake is for one of ours. Return whether it was."""
+        kind = self.ws_protocol_class
+        if not hasattr(kind, "fits") or not self.takes(handshake.path):
+            return False
+        socket = kind(config=self.config, server_state=self.server_state, app_state=self.app_state)
+        if not socket.fits():
+            return False
+        self.connections.discard(self)
+        socket.open(handshake, self)
+        self.transport.set_protocol(socket)
+        self._head = None
+        self.parser = None
+        return True
 
     def handle_websocket_upgrade(self, *arguments: Any) -> None:
         """Leave the connection to the WebSocket, as uvicorn does, and be freed at once.

@@ -121,7 +121,7 @@ async def port(site: Site, clock: Clock) -> AsyncIterator[int]:
     config: Any = Config(site, http="h11", timeout_keep_alive=1000, log_config=None)
     lifespan = LifespanOn(config)
     start_up: Any = lifespan.send
-    uvicorn_heads.limit_heads(start_up)
+    uvicorn_heads.limit_heads(start_up, lambda path: False)
     loop, state = asyncio.get_running_loop(), ServerState()
     server = await loop.create_server(
         lambda: config.http_protocol_class(config, state, {}, loop),
@@ -203,7 +203,7 @@ async def accept(scope: Scope, receive: Receive, send: Send) -> None:
 async def test_web_socket_keeps_nothing_of_the_http_connection_that_it_was(http: Any) -> None:
     config: Any = Config(accept, http=http, ws="websockets-sansio", log_config=None)
     start_up: Any = LifespanOn(config).send
-    uvicorn_heads.limit_heads(start_up)
+    uvicorn_heads.limit_heads(start_up, lambda path: False)
     loop, state = asyncio.get_running_loop(), ServerState()
     made: list[weakref.ref[asyncio.Protocol]] = []
 

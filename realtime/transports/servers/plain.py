@@ -1,0 +1,150 @@
+"""What clients send, where it has its usual form: a whole handshake, whole messages in one frame.
+
+The parsers of the servers take whatever the protocols allow, in pieces of any size, and that is
+most of what a connection costs. Nearly everything that clients send comes in one piece and in one
+form. It is read here, for a fraction of the cost. Anything else, and anything that is wrong, is
+left to the parser of the server: nothing is refused here, so nothing can be accepted that the
+server refuses.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from typing import NamedTuple
+
+HEAD_MAX_BYTES = 8 * 1024
+"""Larger heads are left to the server, and its limits."""
+
+_HEAD = re.compile(
+    rb"GET (/[-\w.~/]*)(?:\?([-\w.~/?:@!$&'()*+,;=%]*))? HTTP/1\.1\r\n"
+    rb"((?:[-\w!#$%&'*+.^`|~]+: [!-~](?:[ -~]*[!-~])?\r\n)+)\r\n",
+    re.ASCII,
+)
+"""One spelling of each line: ASCII, one space, no header without value, no folded line."""
+
+_AUTHORITY = rb"[-\w.]+(?::(?:\d{1,4}|[1-5]\d{4}))?"
+
+_REQUIRED = {
+    b"host": re.compile(_AUTHORITY, re.ASCII),
+    b"upgrade": re.compile(rb"websocket", re.IGNORECASE),
+    b"connection": re.compile(rb"(?:keep-alive, ?)?upgrade(?:, ?keep-alive)?", re.IGNORECASE),
+    b"sec-websocket-version": re.compile(rb"13"),
+    b"sec-websocket-key": re.compile(rb"[a-zA-Z0-9+/]{22}=="),
+}
+_OPTIONAL = {
+    b"origin": re.compile(rb"null|https?://" + _AUTHORITY, re.ASCII),
+    b"sec-websocket-protocol": re.compile(rb"[-\w.]+", re.ASCII),
+    b"sec-websocket-extensions": re.compile(
+        rb"permessage-deflate(?:; (?:client|server)_(?:no_context_takeover|max_window_bits))*"
+    ),
+}
+"""Header → the values that are usual."""
+_FORBIDDEN = (b"content-length", b"transfer-encoding", b"expect")
+"""Headers of requests that have more than a head."""
+
+_MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""RFC 6455, 1.3."""
+
+_FIN_TEXT = 0x81
+_FIN_BINARY = 0x82
+_MASKED = 0x80
+_TWO_BYTES = 126
+"""The length that says that the next two bytes are the length."""
+
+
+class PlainHandshake(NamedTuple):
+    """The head of a request that opens a WebSocket."""
+
+    path: str
+    query: bytes
+    headers: dict[bytes, bytes]
+    """By their names in lower case, in the order of the request. No name comes twice."""
+
+    @property
+    def subprotocols(self) -> list[str]:
+        """What the client offers to speak."""
+        offered = self.headers.get(b"sec-websocket-protocol")
+        return [] if offered is None else [offered.decode()]
+
+    @property
+    def accept(self) -> bytes:
+        """The value of the header Sec-WebSocket-Accept."""
+        digest = hashlib.sha1(self.headers[b"sec-websocket-key"] + _MAGIC, usedforsecurity=False)
+        return base64.b64encode(digest.digest())
+
+
+def plain_handshake(data: bytes) -> PlainHandshake | None:
+    """Return the handshake that these bytes are; None if they have another form.
+
+    Args:
+        data: the first bytes of a connection.
+    """
+    if len(data) > HEAD_MAX_BYTES or (match := _HEAD.fullmatch(data)) is None:
+        return None
+    path, query, lines = match.groups()
+    headers: dict[bytes, bytes] = {}
+    count = 0
+    for line in lines.splitlines():
+        name, _, value = line.partition(b": ")
+        headers[name.lower()] = value
+        count += 1
+    if len(headers) != count or not headers.keys().isdisjoint(_FORBIDDEN):
+        return None
+    for name, usual in _REQUIRED.items():
+        if usual.fullmatch(headers.get(name, b"")) is None:
+            return None
+    for name, usual in _OPTIONAL.items():
+        if name in headers and usual.fullmatch(headers[name]) is None:
+            return None
+    return PlainHandshake(path.decode(), query or b"", headers)
+
+
+def plain_messages(data: bytes, limit: int) -> list[str | bytes] | None:
+    """Return the messages that these bytes are, each in one masked frame, text or binary.
+
+    Args:
+        data: what came where a frame may begin.
+        limit: largest size of a message in bytes.
+
+    Returns:
+        None if they have another form.
+    """
+    messages: list[str | bytes] = []
+    begin, size = 0, len(data)
+    while begin < size:
+        if size - begin < 6:
+            return None
+        first, length, start = data[begin], data[begin + 1] - _MASKED, begin + 6
+        if length == _TWO_BYTES and size - begin >= 8:
+            length, start = int.from_bytes(data[begin + 2 : begin + 4]), begin + 8
+            if length < _TWO_BYTES:
+                return None
+        elif not 0 <= length < _TWO_BYTES:
+            return None
+        end = start + length
+        if first not in (_FIN_TEXT, _FIN_BINARY) or end > size or length > limit:
+            return None
+        mask = (data[start - 4 : start] * (length // 4 + 1))[:length]
+        payload = (int.from_bytes(data[start:end]) ^ int.from_bytes(mask)).to_bytes(length)
+        try:
+            messages.append(payload if first == _FIN_BINARY else payload.decode())
+        except UnicodeDecodeError:
+            return None
+        begin = end
+    return messages
+
+
+def are_frames(data: bytes) -> bool:
+    """Return whether these bytes end where a frame ends, if one begins where they begin."""
+    begin, size = 0, len(data)
+    while size - begin >= 2:
+        length, start = data[begin + 1] % _MASKED, begin + 2
+        if data[begin + 1] >= _MASKED:
+            start += 4
+        if length >= _TWO_BYTES:
+            width = 2 if length == _TWO_BYTES else 8
+            length, start = int.from_bytes(data[begin + 2 : begin + 2 + width]), start + width
+        begin = start + length
+    return begin == size
