@@ -202,6 +202,8 @@ class Server(ListeningProcess):
         directory.mkdir(parents=True, exist_ok=True)
         config = directory / "config.json"
         defaults = {"token_hmac_secret_key": SECRET, "api_key": API_KEY}
+        if cwd == ROOT:  # an older version does not know this option
+            defaults["client_command_rates"] = ""  # tests send as fast as they can
         config.write_text(json.dumps(defaults | dict(options or {})))
         arguments, listening = COMMANDS[server]
         self._tls = server.endswith("-tls")

@@ -48,6 +48,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "expression_package": "realtime.E044",
     "metrics_addresses": "realtime.E045",
     "metrics_package": "realtime.E046",
+    "rate": "realtime.E048",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -85,6 +86,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E044: `channel_regex` is set, and the package google-re2 is not installed.
     E045: `metrics_addresses` has something other than an address or a network.
     E046: metrics are on, and the package prometheus-client is not installed.
+    E048: a limit is not a rate, such as `10/s`, or names a command that does not exist.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])

@@ -30,7 +30,9 @@ from realtime.errors import (
     InternalError,
     MethodNotFound,
     PermissionDenied,
+    TooManyRequests,
 )
+from realtime.node.command_rates import CommandRates, Spent
 from realtime.protocol.messages import Command, Method
 
 logger = logging.getLogger("realtime.client")
@@ -61,7 +63,7 @@ class InputOver(Exception):
 class Dispatcher:
     """Runs the commands of one client. Belongs to the receive loop of its transport."""
 
-    __slots__ = ("_in_turn", "_input", "_publishing", "client")
+    __slots__ = ("_in_turn", "_input", "_publishing", "_spent", "client")
 
     def __init__(self, client: Client, *, recognises: bool = True) -> None:
         """
@@ -74,6 +76,8 @@ class Dispatcher:
         """Commands since the last turn of others, and what counts as commands."""
         self._publishing: set[asyncio.Task[None]] | None = None
         """Publications under way; None until the first one."""
+        self._spent: Spent | None = None
+        """What the client took of its rates; None until its first command."""
 
     async def receive(self, frame: bytes) -> None:
         """Handle the commands of one frame, in order.
@@ -123,6 +127,10 @@ class Dispatcher:
     async def _handle(self, command: Command) -> None:
         client = self.client
         client.session.check(command)
+        rates = client.node.command_rates
+        if rates is not None and not self._is_within(rates, command):
+            client.reply_error(command, TooManyRequests())
+            return
         if command.method is None:
             client.reply_error(command, MethodNotFound())
             return
@@ -135,6 +143,12 @@ class Dispatcher:
         rest = await self._run(command, handler.run(client, command), handler.failure)
         if rest is not None:
             await self._pipeline(command, rest)
+
+    def _is_within(self, rates: CommandRates, command: Command) -> bool:
+        """Count a command. Return whether the client may send it now; raises Disconnect."""
+        if self._spent is None:
+            self._spent = Spent()
+        return rates.allows(self._spent, command.method, self.client.node.timers.now())
 
     async def _run(
         self,

@@ -25,7 +25,8 @@ _TOKEN = """
 _CLIENT = """
     channel_limit user_connection_limit queue_max_size expired_close_delay expired_sub_close_delay
     stale_close_delay channel_position_check_delay history_max_publication_limit
-    recovery_max_publication_limit insecure connect_include_server_time
+    recovery_max_publication_limit insecure connect_include_server_time connection_limit
+    connection_rate_limit
 """.split()  # noqa: SIM905 - read as words
 _CHANNEL = ("max_length", "private_prefix", "namespace_boundary", "user_boundary", "user_separator")
 _PROXIES = (
@@ -143,8 +144,6 @@ UNSUPPORTED: Mapping[str, str] = {
     "presence_manager": "the engine keeps presence",
     "proxies": "there is one endpoint for each kind of event",
     "client.user_id_http_header": "use the connect hook",
-    "client.connection_limit": "the reverse proxy can limit connections",
-    "client.connection_rate_limit": "the reverse proxy can limit connections",
     "client.proxy": "a proxy has an endpoint, a timeout and http_headers",
     "channel.proxy": "a proxy has an endpoint, a timeout and http_headers",
     "rpc": "there is one endpoint for all methods",

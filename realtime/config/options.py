@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from realtime.config.channel_options import CHANNEL_OPTION_FIELDS, ChannelOptions
 from realtime.config.fields import as_comma_list, as_text, option, seconds
+from realtime.config.limit_options import LimitOptions
 from realtime.config.monitoring_options import MonitoringOptions
 from realtime.config.names import option_of
 from realtime.config.proxy_options import ProxyOptions
@@ -51,7 +52,7 @@ SOCKJS_SCRIPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Config(ProxyOptions, MonitoringOptions):
+class Config(LimitOptions, ProxyOptions, MonitoringOptions):
     """All options of one installation. Secrets do not show in its repr."""
 
     channel: ChannelOptions = field(default_factory=ChannelOptions)
@@ -356,11 +357,11 @@ class Config(ProxyOptions, MonitoringOptions):
         return self.sockjs_url, self.sockjs_integrity
 
 
-_INHERITED = (*fields(ProxyOptions), *fields(MonitoringOptions))
+_INHERITED = (*fields(LimitOptions), *fields(MonitoringOptions), *fields(ProxyOptions))
 
 CONFIG_FIELDS: Mapping[str, Field[Any]] = {
     f.name: f
-    for f in sorted(fields(Config), key=lambda f: f in _INHERITED)
+    for f in sorted(fields(Config), key=lambda f: _INHERITED.index(f) if f in _INHERITED else -1)
     if f.name not in ("channel", "namespaces")
 }
 """The options by name; those that `Config` inherits come last."""

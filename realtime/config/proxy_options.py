@@ -18,7 +18,7 @@ _META = "As proxy_include_connection_meta, for this URL alone."
 _HEADERS = "Headers of the handshake that this URL gets, and no others; not set: the usual ones."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProxyOptions:
     """Where the service asks, for how long, and what it tells."""
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from ipaddress import ip_network
 from urllib.parse import urlsplit
 
-from realtime.config import name_patterns, origins, redis_options
+from realtime.config import limit_options, name_patterns, origins, redis_options
 from realtime.config.expressions import compiled
 from realtime.config.options import ChannelOptions, Config, Problem
 
@@ -38,6 +38,7 @@ def check(config: Config) -> Iterator[Problem]:
     yield from _check_sockjs_iframe(config)
     yield from _check_endpoints(config)
     yield from _check_metrics(config)
+    yield from _check_rates(config)
     yield from redis_options.problems(config)
 
 
@@ -220,6 +221,18 @@ def _check_metrics(config: Config) -> Iterator[Problem]:
             "Metrics need the package prometheus-client.",
             'pip install "django-realtime-messaging[metrics]"',
         )
+
+
+def _check_rates(config: Config) -> Iterator[Problem]:
+    for name, read in limit_options.RATES.items():
+        try:
+            getattr(config, read)
+        except ValueError as error:
+            yield Problem(
+                "rate",
+                f"{name}: {error}.",
+                "A rate is a number for a second (s), minute (m) or hour (h): 10/s, 30/m burst 60.",
+            )
 
 
 def _is_http_url(url: str) -> bool:

@@ -1,42 +1,67 @@
-"""How late the event loop of a node is: the lag that every client feels.
+"""Loop lag: how late the event loop is with what is due. Every client feels it.
 
 A timer that is due at a known moment runs late by as much as the loop was held by other work.
+
+    ON TIME ──a look is late by more than `limit`──► LATE ──it stays so for PATIENCE──► OVERLOADED
+       ▲                                              │                                     │
+       └──────────────── a look is on time ───────────┴─────────────────────────────────────┘
+
+A short pause, such as a collection of garbage, is not an overload.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 
+from realtime.timers import Timers
+
 INTERVAL = 0.5
-"""Seconds between two measurements."""
+"""Seconds between two looks."""
 REMEMBERED = 60
-"""Measurements that are looked at: half a minute, so that a scraper sees each lag once or twice."""
+"""Looks that are remembered: half a minute, so that a scraper sees each lag once or twice."""
+PATIENCE = 2.0
+"""Seconds of lateness until a process counts as overloaded."""
 
 
 class LoopLag:
-    """Measures the lag of an event loop, from `start` to `stop`."""
+    """Measures the lag of an event loop from `start` on, until its timers are closed."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    __slots__ = ("_due", "_lags", "_late_since", "_limit", "_timer", "_timers")
+
+    def __init__(self, timers: Timers, limit: float = 0.0) -> None:
+        """`limit`: seconds of lag from which on the loop is late; 0: it never is."""
+        self._timers = timers
+        self._limit = limit
+        self._timer = timers.timer(self._look)
+        self._due = 0.0
         self._lags: deque[float] = deque(maxlen=REMEMBERED)
-        self._timer: asyncio.TimerHandle | None = None
+        self._late_since: float | None = None
 
     @property
     def seconds(self) -> float:
-        """The largest lag of the last half minute; 0 before the first measurement."""
+        """The largest lag of the last half minute; 0 before the first look."""
         return max(self._lags, default=0.0)
 
+    @property
+    def is_overloaded(self) -> bool:
+        """Whether the loop has been late for `PATIENCE`."""
+        since = self._late_since
+        return since is not None and self._timers.now() - since >= PATIENCE
+
     def start(self) -> None:
-        """Begin to measure."""
-        due = self._loop.time() + INTERVAL
-        self._timer = self._loop.call_at(due, self._measure, due)
+        """Begin to look."""
+        self._set(self._timers.now())
 
-    def stop(self) -> None:
-        """Measure no more."""
-        if self._timer is not None:
-            self._timer.cancel()
+    def _set(self, now: float) -> None:
+        self._due = now + INTERVAL
+        self._timer.set(self._due)
 
-    def _measure(self, due: float) -> None:
-        self._lags.append(max(0.0, self._loop.time() - due))
-        self.start()
+    def _look(self) -> None:
+        now = self._timers.now()
+        lag = max(0.0, now - self._due)
+        self._lags.append(lag)
+        if not 0 < self._limit < lag:
+            self._late_since = None
+        elif self._late_since is None:
+            self._late_since = now  # a process that was stopped for a while is not overloaded
+        self._set(now)

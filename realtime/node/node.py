@@ -35,6 +35,8 @@ from realtime.errors import (
     NoReply,
 )
 from realtime.node import maintenance
+from realtime.node.admission import Admission
+from realtime.node.command_rates import CommandRates
 from realtime.node.control import ControlHandler
 from realtime.node.drain import CLOSE_INTERVAL, Connection, Drain
 from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
@@ -107,15 +109,18 @@ class Node(Member):
         self.pipelines_publishes = self.broker.pipelines_publishes
         self.hub = Hub(lambda channel: self.counters.deliveries(namespace_of(channel, config)))
         self.flusher = Flusher(self.loop)
-        self.loop_lag = LoopLag(self.loop)
         self.pings = Pings(self.timers, config.ping_interval, config.pong_timeout)
         self.verifier = Verifier(config, observer_keys)
         self.codecs = Codecs(config.v3_use_offset)
+        rates = config.rates_of_clients
+        self.command_rates = CommandRates(rates) if rates else None
         self._started_at = self.timers.now()
         self._stopped_by = math.inf
         self._tasks: set[asyncio.Task[Any]] = set()
         self._connections: dict[Connection, None] = {}
         self._drain = Drain(self.loop, self._connections, config.drain_seconds, self._drained)
+        self.loop_lag = LoopLag(self.timers, config.overload_lag)
+        self.admission = Admission(config, self.timers, self.loop_lag, self._connections)
         self.direct = DirectMessages(self.broker, self.uid, self.spawn)
         self.single_connection = SingleConnection(config, self.hub, self._send_control)
         self.identifying = Identifying()
@@ -164,8 +169,7 @@ class Node(Member):
             undo.push_async_callback(self._engine.stop)
             if self._peers is not None:
                 await self._peers.start()
-            if self.config.serves_metrics:
-                self.loop_lag.start()
+            self.loop_lag.start()
             undo.pop_all()
 
     @property
@@ -217,7 +221,6 @@ class Node(Member):
         async with AsyncExitStack() as last:  # these end, whatever the others raise
             last.callback(self.verifier.close)
             last.callback(self.timers.close)
-            last.callback(self.loop_lag.stop)
             closing = self.loop.create_task(self.hooks.close())  # no client asks them any more
             last.push_async_callback(_failure, closing, deadline)
             await self._leave(deadline)

@@ -8,9 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from realtime.node.admission import NotAdmitted
 from realtime.node.hooks import Handshake, forwarded_headers
 from realtime.node.node import Node
-from realtime.transports.asgi import Scope
+from realtime.transports.asgi import Exchange, Headers, Scope
 
 HEADERS_MAX_BYTES = 32 * 1024
 """Limit for all headers of a handshake, because each connection keeps some of them. daphne allows
@@ -18,6 +19,8 @@ half of it by itself, uvicorn with websockets-sansio a megabyte."""
 
 HEAD_TIMEOUT = 10.0
 """Seconds that the head of an HTTP request may take, and the first one from the connection on."""
+
+UNAVAILABLE = 503, b"Service Unavailable\n"
 
 
 def has_too_many_headers(scope: Scope) -> bool:
@@ -189,3 +192,28 @@ def cors(scope: Scope, origin: str) -> list[tuple[bytes, bytes]]:
     if requested:
         headers.append((b"access-control-allow-headers", requested.encode("latin-1")))
     return headers
+
+
+def come_later(refused: NotAdmitted) -> tuple[bytes, bytes]:
+    """Return the header that says when a peer may come back."""
+    return b"retry-after", b"%d" % refused.retry_after
+
+
+async def is_admitted(node: Node, opening: Handshake, exchange: Exchange, headers: Headers) -> bool:
+    """Return whether a process takes the connection that a request begins; otherwise answer it.
+
+    Args:
+        headers: of the answer.
+    """
+    try:
+        node.admission.check(opening.address)
+    except NotAdmitted as refused:
+        await respond_later(exchange, refused, headers)
+        return False
+    return True
+
+
+async def respond_later(exchange: Exchange, refused: NotAdmitted, headers: Headers = ()) -> None:
+    """Answer a request that would begin a connection which the process does not take now."""
+    fields = [come_later(refused), *headers]
+    await exchange.respond(*UNAVAILABLE, "text/plain; charset=utf-8", fields)

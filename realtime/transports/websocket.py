@@ -29,6 +29,7 @@ from realtime.errors import (
     DisconnectShutdown,
     EngineUnavailable,
 )
+from realtime.node.admission import NotAdmitted
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.node.outbox import Transport
@@ -36,8 +37,15 @@ from realtime.protocol.codec import Codec
 from realtime.protocol.frames import Frame
 from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.serving import serving
-from realtime.transports.asgi import ASGIApplication, Receive, Scope, Send
-from realtime.transports.handshake import address_of, handshake, has_too_many_headers, header
+from realtime.transports.asgi import ASGIApplication, Headers, Receive, Scope, Send
+from realtime.transports.handshake import (
+    UNAVAILABLE,
+    address_of,
+    come_later,
+    handshake,
+    has_too_many_headers,
+    header,
+)
 from realtime.transports.sending import CLOSE_TIMEOUT
 from realtime.transports.servers import daphne, granian, uvicorn
 from realtime.transports.servers.daphne import TOO_LARGE
@@ -85,6 +93,12 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             return
         if not await self.admit(node.config, node, scope, receive, send):
             return
+        address = address_of(scope, node.config.trusted_proxies)
+        try:
+            node.admission.check(address)
+        except NotAdmitted as refused:
+            await deny(scope, send, *UNAVAILABLE, [come_later(refused)])
+            return
         codec, subprotocol, is_final = self.negotiate(scope, node.codecs)
         limit = self.size_limit(node)
         uvicorn.limit_messages(send, limit)
@@ -93,7 +107,6 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         if isinstance(websocket, granian.GranianTransport):
             receive = websocket.receive
         transport = self.transport(websocket, node)
-        address = address_of(scope, node.config.trusted_proxies)
         opening = Handshake(address=address)
         if node.hooks.wants_handshake:
             extra = node.config.handshake_headers
@@ -248,11 +261,16 @@ def _transport(send: Send, receive: Receive, size_limit: int | None) -> WebSocke
     )
 
 
-async def deny(scope: Scope, send: Send, status: int, body: bytes) -> None:
-    """Refuse a handshake with an HTTP status. Servers that cannot do that send 403."""
+async def deny(scope: Scope, send: Send, status: int, body: bytes, more: Headers = ()) -> None:
+    """Refuse a handshake with an HTTP status. Servers that cannot do that send 403.
+
+    Args:
+        more: headers of the response besides its content type.
+    """
     if "websocket.http.response" in scope.get("extensions", {}):
-        headers = [(b"content-type", b"text/plain; charset=utf-8")]
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), *more]
         await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
         await send({"type": "websocket.http.response.body", "body": body})
     else:
+        daphne.refuse_with(send, status, more)
         await send({"type": "websocket.close", "code": 1000})

@@ -10,6 +10,13 @@ from typing import NamedTuple
 from tests.server import Server
 
 TIMEOUT = 20.0
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+"""Headers of a WebSocket handshake."""
 
 
 class Answer(NamedTuple):

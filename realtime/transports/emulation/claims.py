@@ -67,7 +67,7 @@ class Claims:
         return await self._cluster.owner(self._name(session))
 
     async def drop(self, session: str, owner: NodeID) -> None:
-        """End the claim of another node, which does not have the session.
+        """End the claim of a node that does not have the session.
 
         Raises:
             EngineUnavailable: the engine did not answer.

@@ -35,8 +35,9 @@ class Sessions:
         Raises:
             NotOwnerError: the session belongs to another auth session than the request's.
             EngineUnavailable: it cannot be known which node has the session.
+            NotAdmitted: the session would be new, and the process takes no connection now.
         """
-        session = self._existing(name, handshake) or self._make(name, handshake())
+        session = self._existing(name, handshake) or self._make(name, self._admitted(handshake))
         await session.attach(receiver)
         return session
 
@@ -52,6 +53,12 @@ class Sessions:
         if session is not None:
             session.check_owner(lambda: self._node.hooks.auth_session_of(handshake()))
         return session
+
+    def _admitted(self, handshake: Callable[[], Handshake]) -> Handshake:
+        """Return the handshake of a new session; raises NotAdmitted."""
+        opening = handshake()
+        self._node.admission.check(opening.address)
+        return opening
 
     def _make(self, name: str, handshake: Handshake) -> Session:
         session = self._sessions[name] = Session(

@@ -12,6 +12,7 @@ import msgspec
 
 from realtime.cluster.direct import NodeID
 from realtime.engine.base import Cluster
+from realtime.node.admission import NotAdmitted
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
@@ -86,7 +87,11 @@ class SharedSessions(Sessions):
             await self._link.open()
             owner = await self._claims.claim(name)
             if owner == self._node.uid and name not in self._sessions:
-                self._make(name, handshake())
+                try:
+                    self._make(name, self._admitted(handshake))
+                except NotAdmitted:
+                    await self._claims.drop(name, owner)
+                    raise
         return owner
 
     async def _attach_at(

@@ -25,12 +25,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from http import HTTPStatus
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.serving import serving
-from realtime.transports.asgi import Send
+from realtime.transports.asgi import Headers, Send
 from realtime.transports.servers import signals
 from realtime.transports.websocket_transport import WebSocketTransport
 
@@ -213,6 +214,20 @@ def transport(
         return None
     protocol.limit_messages(size_limit, {"type": TOO_LARGE})
     return DaphneTransport(send, receiving, protocol)
+
+
+def refuse_with(send: Send, status: int, headers: Headers) -> None:
+    """Set what the peer gets if its handshake is rejected; without effect on other servers.
+
+    Args:
+        send: daphne's own.
+        status: of an error; with another one daphne's own stays.
+    """
+    if status < 400 or not isinstance(send, functools.partial) or not send.args:
+        return
+    if hasattr(send.args[0], "refuse_with"):
+        fields = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+        send.args[0].refuse_with(status, HTTPStatus(status).phrase, fields)
 
 
 def connection_of(send: Send) -> GuardedRequest | None:

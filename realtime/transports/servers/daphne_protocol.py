@@ -45,6 +45,7 @@ class AdvisingProtocol(PlainSocket):
     maxFramePayloadSize: int  # noqa: N815 - autobahn's names
     message_data: list[bytes]
     _too_large: dict[str, Any] | None = None
+    _refusal: tuple[int, str, list[tuple[str, str]]] | None = None
     _writes_frames = False
     _writes_to_socket = False
 
@@ -137,6 +138,21 @@ class AdvisingProtocol(PlainSocket):
             if not data:
                 return
         super().sendData(data, sync, chopsize)
+
+    def refuse_with(self, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
+        """Set what the peer gets if the application rejects the handshake; daphne sends 403."""
+        self._refusal = status, reason, headers
+
+    def failHandshake(  # noqa: N802 - autobahn's name
+        self,
+        reason: str,
+        code: int = 400,
+        responseHeaders: Any = None,  # noqa: N803 - autobahn's name
+    ) -> None:
+        """Refuse a handshake as autobahn does, or as the application wants it."""
+        if self._refusal is not None:
+            code, reason, responseHeaders = self._refusal  # noqa: N806 - autobahn's name
+        super().failHandshake(reason, code, responseHeaders)
 
     def backlog_bytes(self) -> int:
         """Return bytes written to this connection that have not left for it; 0 if unknown."""

@@ -25,6 +25,7 @@ import msgspec
 
 from realtime.config import origins
 from realtime.errors import EngineUnavailable
+from realtime.node.admission import NotAdmitted
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.transports.asgi import Exchange, Headers, Receive, Scope, Send, path_of
@@ -33,10 +34,12 @@ from realtime.transports.emulation.session import NotOwnerError
 from realtime.transports.emulation.sessions import Sessions
 from realtime.transports.emulation.shared_sessions import open_sessions
 from realtime.transports.handshake import (
+    UNAVAILABLE,
     cors,
     has_too_many_headers,
     header,
     request_handshake,
+    respond_later,
 )
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import uvicorn
@@ -55,7 +58,6 @@ NEVER_CACHED = (
 FORBIDDEN = 403, b"Forbidden\n"
 NOT_FOUND = 404, b"Not Found\n"
 TOO_LARGE = 413, b"Content Too Large\n"
-UNAVAILABLE = 503, b"Service Unavailable\n"
 
 UNBUFFERED = (b"x-accel-buffering", b"no")
 """Tells nginx, and reverse proxies that follow it, to pass on each frame as it comes."""
@@ -244,6 +246,9 @@ async def _attach(request: Request, response_format: ResponseFormat) -> None:
         return
     except EngineUnavailable:
         await request.respond(*UNAVAILABLE)
+        return
+    except NotAdmitted as refused:
+        await respond_later(request.exchange, refused, headers)
         return
     interrupted = True
     try:

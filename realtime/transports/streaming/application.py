@@ -27,7 +27,7 @@ from realtime.protocol.v2.emulation import decode_emulation_request
 from realtime.protocol.v2.events import EventCodecs
 from realtime.server_api.http import Response
 from realtime.transports.asgi import Exchange, Headers, Receive, Scope, Send, path_of
-from realtime.transports.handshake import cors, has_too_many_headers, header
+from realtime.transports.handshake import UNAVAILABLE, cors, has_too_many_headers, header
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import daphne, uvicorn
 from realtime.transports.streaming import deferred, event_request, events, receivers, stream
@@ -65,7 +65,6 @@ NOT_FOUND = 404, b"Not Found\n"
 NOT_ALLOWED = 405, b"Method Not Allowed\n"
 TOO_LARGE = 413, b"Content Too Large\n"
 HEADERS_TOO_LARGE = 431, b"Request Header Fields Too Large\n"
-UNAVAILABLE = 503, b"Service Unavailable\n"
 
 SECRETS = event_request.SECRETS | {KEY}
 """Fields of a query that may hold a token."""

@@ -26,6 +26,7 @@ from realtime.errors import (
     NamespaceNotFound,
     TokenExpired,
 )
+from realtime.node.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.protocol.messages import ChannelName
 from realtime.protocol.v2 import codes
@@ -86,8 +87,13 @@ async def serve(
     Args:
         headers: of the response, besides those that every stream has.
     """
-    transport = EventsTransport(exchange, headers)
     handshake = request_handshake(node, exchange.scope, EVENTS.transport)
+    transport = EventsTransport(exchange, headers)
+    try:
+        node.admission.check(handshake.address)
+    except NotAdmitted:
+        await transport.respond(come_back())
+        return
     listener = Listener(node, transport, codecs.shared(request.is_text), handshake)
     transport.when_ready(listener.outbox.ready)
     node.spawn(_listen(listener, transport, request, codecs))

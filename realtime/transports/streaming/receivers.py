@@ -26,7 +26,7 @@ from realtime.node.node import Node
 from realtime.protocol.messages import Command, ConnectRequest, Method
 from realtime.protocol.v2 import codes
 from realtime.transports.asgi import Exchange, Headers
-from realtime.transports.handshake import request_handshake
+from realtime.transports.handshake import is_admitted, request_handshake
 from realtime.transports.streaming.deferred import (
     Answer,
     DeferredTransport,
@@ -67,8 +67,10 @@ async def serve(
         first_frame: its connect request.
         headers: of the response, besides those that every stream has.
     """
-    transport = DeferredTransport(exchange, response_format, headers, _answer_of_close)
     handshake = request_handshake(node, exchange.scope, response_format.transport)
+    if not await is_admitted(node, handshake, exchange, headers):
+        return
+    transport = DeferredTransport(exchange, response_format, headers, _answer_of_close)
     client = Client(node, transport, node.codecs.unidirectional, handshake)
     transport.when_ready(client.outbox.ready)
     node.spawn(_connect(client, transport, first_frame))

@@ -14,7 +14,7 @@ from realtime.errors import DisconnectServerError, DisconnectShutdown, EngineUna
 from realtime.node.node import Node
 from realtime.transports.asgi import Exchange, Headers
 from realtime.transports.emulation.incoming import IncomingFrames
-from realtime.transports.handshake import request_handshake
+from realtime.transports.handshake import is_admitted, request_handshake
 from realtime.transports.streaming.formats import Format
 from realtime.transports.streaming.sessions import StreamSessions, new_session
 from realtime.transports.streaming.transport import StreamTransport
@@ -44,13 +44,15 @@ async def serve(
         first_frame: what the client sent with the request.
         headers: of the response, besides those that every stream has.
     """
-    await exchange.begin(response_format.content_type, [*STREAM_HEADERS, *headers])
-    await exchange.write(response_format.opening)  # servers keep a head until there is a body
-    transport = StreamTransport(exchange.send, response_format, new_session())
     codec = node.codecs.protobuf_2 if response_format.binary else node.codecs.json_2
     if sessions is None:
         codec = node.codecs.unidirectional
     opening = request_handshake(node, exchange.scope, response_format.transport, codec.format)
+    if not await is_admitted(node, opening, exchange, headers):
+        return
+    await exchange.begin(response_format.content_type, [*STREAM_HEADERS, *headers])
+    await exchange.write(response_format.opening)  # servers keep a head until there is a body
+    transport = StreamTransport(exchange.send, response_format, new_session())
     client = Client(node, transport, codec, opening)
     transport.when_ready(client.outbox.ready)
     incoming = IncomingFrames(Dispatcher(client, recognises=False), node.spawn)

@@ -178,7 +178,7 @@ async def test_refresh_by_a_token_of_another_user_closes_the_connection(
 async def test_refresh_of_an_insecure_connection_sets_no_expiry(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
-    server = serve(**INSECURE, client_expired_close_delay=0)
+    server = serve(**INSECURE, client_expired_close_delay=0, client_command_rates="")
     client = await connect(server, token=connection_token("17", ttl=300))
     expires_at = time.time() + 1
 

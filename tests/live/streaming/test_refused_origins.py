@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.live.configurations import NAMESPACES, Options
-from tests.live.raw_http import open_exchange
+from tests.live.raw_http import UPGRADE, open_exchange
 from tests.live.streaming.client import ask
 from tests.server import Server
 
@@ -39,14 +39,7 @@ SOCKETS = [
     "/connection/websocket",
     "/connection/uni_websocket",
     "/connection/sockjs/000/a1/websocket",
-    "/connection/sockjs/websocket",
 ]
-UPGRADE = {
-    "Connection": "Upgrade",
-    "Upgrade": "websocket",
-    "Sec-WebSocket-Version": "13",
-    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-}
 
 
 @pytest.mark.parametrize("origin", ["https://elsewhere.example", "null", "https://example.org.x"])

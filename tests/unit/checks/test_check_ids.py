@@ -45,6 +45,7 @@ def test_every_id_is_given_by_one_check() -> None:
         *(f"realtime.E{number:03}" for number in range(1, 29)),
         *("realtime.E030", "realtime.E031"),
         *(f"realtime.E{number:03}" for number in range(40, 47)),
+        "realtime.E048",
         *(f"realtime.W{number:03}" for number in range(1, 18)),
         *(f"realtime.W{number:03}" for number in range(20, 34) if number != 25),
         "realtime.W040",

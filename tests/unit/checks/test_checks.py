@@ -47,6 +47,7 @@ RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": Tr
         pytest.param({"metrics_addresses": ["10.0.0.0/33"]}, "realtime.E045", id="network"),
         pytest.param({"metrics_addresses": ["::/0"]}, "realtime.W041", id="all addresses"),
         pytest.param({"metrics_key": "short"}, "realtime.W041", id="short key of metrics"),
+        pytest.param({"client_command_rates": "often"}, "realtime.E048", id="rate"),
         pytest.param(
             {"user_subscribe_to_personal": True, "user_personal_channel_namespace": "pp"},
             "realtime.E008",

@@ -16,7 +16,6 @@ from tests.unit.config.nested_files import CLIENT, namespace, rules, tree
     "content",
     [
         tree("client.user_id_http_header", "X-User"),
-        tree("client.connection_limit", 5),
         tree("client.proxy.connect.static_http_headers", {"A": "b"}),
         tree("channel.proxy.sub_refresh.endpoint", "http://a"),
         tree("broker.enabled", True),

@@ -29,6 +29,8 @@ OPTIONS: Mapping[str, Any] = {
     "sockjs_heartbeat_delay": HEARTBEAT_DELAY,
     "client_stale_close_delay": 100_000,
     "websocket_message_size_limit": 1_000_000,  # more than sessions take at a time
+    "client_command_rates": "",
+    "overload_lag": 0,  # clocks of tests jump
     "namespaces": [{"name": "present", "presence": True}],
 }
 STREAMING_BYTES = 128 * 1024
