@@ -32,6 +32,7 @@ from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.console import SUB_COMMANDS
 from realtime.engine.redis.keys import Keys
 from realtime.errors import DISCONNECTS, Disconnect
+from realtime.logs import FIELDS
 from realtime.monitoring.table import PROCESS, SERVICE
 from realtime.protocol.v2.codes import CLOSES
 
@@ -133,11 +134,19 @@ def metrics(scope: str) -> Iterator[Row]:
         yield f"`{metric.name}`", metric.type, labels, metric.meaning
 
 
+def log_fields() -> Iterator[Row]:
+    """Yield the fields of log records."""
+    yield "Field", "Meaning"
+    for name, meaning in FIELDS.items():
+        yield f"`{name}`", meaning
+
+
 TABLES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "options": options,
     "checks": system_checks,
     "commands": commands,
     "metrics": metrics,
+    "log-fields": log_fields,
     "redis-keys": redis_keys,
     "disconnects": disconnects,
     "disconnects-2": newer_disconnects,

@@ -22,7 +22,7 @@ class RealtimeConfig(AppConfig):
         from django.utils.module_loading import autodiscover_modules
 
         try:
-            from realtime import checks, logout
+            from realtime import checks, logout, logs
             from realtime.config import sources
             from realtime.hooks.registry import registry
         except ModuleNotFoundError as error:
@@ -32,6 +32,7 @@ class RealtimeConfig(AppConfig):
             ) from error
 
         checks.register()
+        logs.install()
         sources.connect_signals()
         if apps.is_installed("django.contrib.auth"):
             logout.connect_signals()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -55,9 +56,11 @@ DATABASES: dict[str, dict[str, Any]] = {
     }
 }
 DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.config.error_reports.SecretsFilter"
-LOGGING = {
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "handlers": {"console": {"class": "logging.StreamHandler"}},
     "root": {"handlers": ["console"], "level": "INFO"},
 }
+if "TEST_LOGGING" in os.environ:
+    LOGGING = json.loads(os.environ["TEST_LOGGING"])

@@ -77,6 +77,7 @@ ROOMS = (
     "realtime.payload",
     "realtime.errors",
     "realtime.timers",
+    "realtime.logs",
     "realtime.metrics",
     "realtime.__version__",
 )

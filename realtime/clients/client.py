@@ -16,6 +16,7 @@ import uuid
 from itertools import islice
 from typing import Any
 
+from realtime import logs
 from realtime.clients import leaving, refreshing, server_side
 from realtime.clients.rules import rules_of
 from realtime.clients.session import Session, State, Subscription
@@ -135,7 +136,11 @@ class Client:
         if len(message) > LARGE_REPLY:
             self.has_large_reply = True
             if not self.outbox.fits(message):
-                logger.warning("A reply of %d bytes exceeds client_queue_max_size", len(message))
+                logger.warning(
+                    "A reply of %d bytes exceeds client_queue_max_size",
+                    len(message),
+                    extra=logs.of(self),
+                )
                 self.reply_error(command, LimitExceeded())
                 return
         self.outbox.append(message)
@@ -224,7 +229,7 @@ class Client:
 
     def log_refused(self, what: str, why: Exception) -> None:
         """Log that the service refused something the client sent. `why` must hold no secret."""
-        logger.info("Client %s: %s refused: %s", self.id, what, why)
+        logger.info("Client %s: %s refused: %s", self.id, what, why, extra=logs.of(self))
 
     # subscriptions of the server's making, and their end
 
@@ -318,6 +323,7 @@ class Client:
                 self.handshake.address or "an unknown address",
                 code,
                 disconnect.reason if reason == disconnect.advice else reason,
+                extra=logs.of(self, code=code, duration=self.node.timers.now() - self.opened_at),
             )
         self.node.counters.disconnects.add(str(code))
         self.node.spawn(self._close(disconnect))

@@ -18,6 +18,7 @@ import logging
 from collections.abc import Awaitable
 from enum import Enum, auto
 
+from realtime import logs
 from realtime.auth.keys import KeysUnavailable
 from realtime.clients import commands
 from realtime.clients.client import Client
@@ -114,7 +115,9 @@ class Dispatcher:
             # its traceback holds this frame, which holds the client
             client.close(disconnect.with_traceback(None))
         except Exception:
-            logger.exception("Could not handle a frame of client %s", client.id)
+            logger.exception(
+                "Could not handle a frame of client %s", client.id, extra=logs.of(client)
+            )
             client.close(DisconnectServerError())
         finally:
             client.session.handling = False
@@ -187,12 +190,19 @@ class Dispatcher:
 
     def _log_failure(self, command: Command, error: Exception) -> None:
         """Log why a command failed; not for each command while the engine is away."""
+        about = logs.of(self.client)
         if isinstance(error, KeysUnavailable):  # why is logged, and any token can ask for a key
-            logger.info("Client %s: %s failed: %s", self.client.id, command.method, error)
+            logger.info(
+                "Client %s: %s failed: %s", self.client.id, command.method, error, extra=about
+            )
         elif not isinstance(error, EngineUnavailable):
-            logger.error("Command %s failed: %s", command.method, error, exc_info=error)
+            logger.error(
+                "Command %s failed: %s", command.method, error, exc_info=error, extra=about
+            )
         elif self.client.node.outage.begins():
-            logger.error("Command %s failed, as others may for now: %s", command.method, error)
+            logger.error(
+                "Command %s failed, as others may for now: %s", command.method, error, extra=about
+            )
 
     async def _pipeline(self, command: Command, publish: Continuation) -> None:
         """Start to publish, and return as soon as the next publication may start.

@@ -20,6 +20,7 @@ import logging
 from collections.abc import Awaitable
 from typing import Protocol
 
+from realtime import logs
 from realtime.clients import subscribing
 from realtime.errors import Disconnect, DisconnectInsufficientState, EngineUnavailable
 from realtime.protocol.messages import INSUFFICIENT_STATE, ChannelName, UnsubscribeReason
@@ -118,7 +119,8 @@ async def _leave_safely(client: Client, channel: ChannelName) -> None:
         await leave(client, channel)
     except EngineUnavailable as error:
         if client.node.outage.begins():
-            logger.error("Could not end a subscription cleanly: %s", error)
+            about = logs.of(client, channel=channel)
+            logger.error("Could not end a subscription cleanly: %s", error, extra=about)
 
 
 def left(client: Client, channel: ChannelName) -> None:

@@ -6,13 +6,14 @@ import logging
 import time
 from typing import Protocol
 
+from realtime import logs
 from realtime.clients.session import Session
 from realtime.errors import Disconnect, DisconnectExpired, Error, InternalError
 from realtime.node.hooks import Caller, Refresh
 from realtime.node.node import Node
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
-from realtime.protocol.messages import UINT32_MAX, ClientID
+from realtime.protocol.messages import UINT32_MAX, ClientID, UserID
 
 logger = logging.getLogger("realtime.client")
 
@@ -28,6 +29,9 @@ class Client(Protocol):
     session: Session
 
     codec: Codec
+
+    @property
+    def user(self) -> UserID: ...
 
     def caller(self) -> Caller: ...
 
@@ -58,6 +62,7 @@ async def refresh(client: Client) -> None:
             client.id,
             REFRESH_RETRY,
             exc_info=not isinstance(error, InternalError),  # logged where it happened
+            extra=logs.of(client),
         )
         client.extend(client.node.timers.now() + REFRESH_RETRY, None)
         return

@@ -17,7 +17,7 @@ import logging
 import time
 from typing import Protocol
 
-from realtime import channel_rules
+from realtime import channel_rules, logs
 from realtime.clients import subscribing
 from realtime.clients.session import Subscription
 from realtime.clients.subscribing import Subscribing, grant, overridden
@@ -76,7 +76,8 @@ async def subscribe(client: Client, wanted: ServerSubscription) -> None:
         client.close(disconnect.with_traceback(None))
     except EngineUnavailable as error:
         if client.node.outage.begins():
-            logger.error("Could not subscribe a client for the server: %s", error)
+            about = logs.of(client, channel=channel)
+            logger.error("Could not subscribe a client for the server: %s", error, extra=about)
         client.close(DisconnectServerError())
     except Error as error:  # the node that was asked has other namespaces
         client.log_refused("subscription by the server", error)

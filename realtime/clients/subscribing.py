@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from realtime import channel_rules
+from realtime import channel_rules, logs
 from realtime.clients.session import Pending, Session, Subscription
 from realtime.config.channel_options import ChannelOptions, Overrides
 from realtime.errors import (
@@ -244,7 +244,8 @@ class Subscribing:
             why = "more bytes than client_recovery_max_size"
         else:
             return True
-        logger.info("Client %s does not recover %r: %s", client.id, self._channel, why)
+        about = logs.of(client, channel=self._channel)
+        logger.info("Client %s does not recover %r: %s", client.id, self._channel, why, extra=about)
         return False
 
     def push_kept(self) -> None:
@@ -283,7 +284,11 @@ class Subscribing:
             )
         except EngineUnavailable as error:
             if self._client.node.outage.begins():
-                logger.error("Could not undo a subscription cleanly: %s", error)
+                logger.error(
+                    "Could not undo a subscription cleanly: %s",
+                    error,
+                    extra=logs.of(self._client, channel=self._channel),
+                )
 
 
 def freed(client: Client, channel: ChannelName) -> None:

@@ -26,7 +26,7 @@ MAX_OVERDUE_PER_WORKER = 4
 class Work:
     """What calls belong to: one run of a hook, which may make several, one after another."""
 
-    __slots__ = ("client", "executing", "name", "overdue", "user")
+    __slots__ = ("about", "client", "executing", "name", "overdue", "user")
 
     def __init__(self, name: str, client: str = "", user: str = "") -> None:
         """
@@ -38,6 +38,8 @@ class Work:
         self.name = name
         self.client = client
         self.user = user
+        self.about: dict[str, object] = {}
+        """Fields of the records about it; see `logs`."""
         self.executing = 0
         """Threads that execute a call of it."""
         self.overdue = False
@@ -191,7 +193,8 @@ class Pool(Executor):
             if work is not None:
                 work.executing -= 1
                 if work.overdue:
-                    logger.info("A thread of %s, which took too long, has ended", work.name)
+                    what = "A thread of %s, which took too long, has ended"
+                    logger.info(what, work.name, extra=work.about)
             if not replaced:
                 return True
             needed = self._threads < self._workers

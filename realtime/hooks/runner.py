@@ -23,6 +23,7 @@ from django.db import close_old_connections
 
 from realtime.errors import Disconnect, Error, InternalError, LimitExceeded, PermissionDenied
 from realtime.hooks.pool import Pool, Work, current_work
+from realtime.hooks.requests import Request
 from realtime.node.hooks import Caller
 
 logger = logging.getLogger("realtime.hooks")
@@ -142,6 +143,8 @@ class Runner:
                 thread; the log has the reason.
         """
         work = Work(name_of(function))
+        if arguments and isinstance(arguments[0], Request):
+            work.about = {"client": arguments[0].client, "user": arguments[0].user}
         if caller is not None:
             work.client, work.user = caller.client, caller.user
             self._check_overdue(work)
@@ -173,10 +176,10 @@ class Runner:
         except DjangoPermissionDenied:
             pass
         except asyncio.CancelledError:
-            logger.error("%s was cancelled", work.name)
+            logger.error("%s was cancelled", work.name, extra=work.about)
             raise InternalError from None
         except Exception:
-            logger.exception("%s failed", work.name)
+            logger.exception("%s failed", work.name, extra=work.about)
             raise InternalError from None
         raise PermissionDenied
 
@@ -198,6 +201,7 @@ class Runner:
                 work.client,
                 work.user,
                 overdue,
+                extra=work.about,
             )
             raise LimitExceeded
 
@@ -213,11 +217,13 @@ class Runner:
                 work.name,
                 self._timeout,
                 self._executed(),
+                extra={**work.about, "duration": self._timeout},
             )
             return
         self._forget_ended()
         self._overdue[work] = call
-        logger.error("%s took longer than %g s", work.name, self._timeout)
+        about = {**work.about, "duration": self._timeout}
+        logger.error("%s took longer than %g s", work.name, self._timeout, extra=about)
         if executing:
             logger.warning("Threads continue after their time: %s", self._executed(overdue=True))
 

@@ -126,4 +126,7 @@ async def catch_up(interrupted: list[tuple[ChannelName, StreamFollower, int]]) -
             task.cancel()  # ends the wait; the follower's own reader tries on
         for task in done:  # a channel that ended meanwhile cancels its task
             if not task.cancelled() and (error := task.exception()) is not None:
-                logger.error("Could not catch up in channel %r", resuming[task], exc_info=error)
+                about = {"channel": resuming[task]}
+                logger.error(
+                    "Could not catch up in channel %r", resuming[task], exc_info=error, extra=about
+                )

@@ -11,14 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
-import socket
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
 import msgspec
 
+from realtime import logs
 from realtime.auth.verifier import Verifier
 from realtime.channel_rules import CONTROL, namespace_of
 from realtime.cluster.control import ControlMessage, is_ordered
@@ -99,6 +98,7 @@ class Node(Member):
         """
         self.loop = asyncio.get_running_loop()
         self.version = version
+        logs.name_node(config.name)
         self.timers = Timers(self.loop)
         self._engine: Engine = engine or MemoryEngine(
             self.timers, meta_lifetime=config.memory_history_meta_ttl
@@ -268,7 +268,7 @@ class Node(Member):
         """Describe this node to clients and other nodes."""
         return NodeInfo(
             uid=self.uid,
-            name=self.config.name or f"{socket.gethostname()}_{os.getpid()}",
+            name=self.config.name or logs.default_node_name(),
             version=self.version,
             num_clients=len(self.hub.clients),
             num_users=len(self.hub.users),

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import time
 from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -223,6 +224,7 @@ class Endpoints:
         if endpoint.includes_meta and caller.meta is not None:
             fields["meta"] = Raw(caller.meta.json)
         assert self._client is not None
+        began = time.monotonic()
         try:
             async with asyncio.timeout(endpoint.timeout), endpoint.slots:
                 # a header of the handshake wins: what a client writes must not replace what a
@@ -238,7 +240,12 @@ class Endpoints:
             reason = f"no response within {endpoint.timeout:g} s"
         except responses.ProxyError as error:
             reason = str(error)
-        logger.error("The %s failed: %s", endpoint, reason)
+        about = {
+            "client": caller.client,
+            "user": caller.user,
+            "duration": time.monotonic() - began,
+        }
+        logger.error("The %s failed: %s", endpoint, reason, extra=about)
         raise InternalError
 
 

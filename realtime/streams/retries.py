@@ -65,7 +65,10 @@ class Retries:
                 yield
             except EngineUnavailable as error:
                 if not self._failing:
-                    logger.warning("Could not read the stream of %r: %s", channel, error)
+                    about = {"channel": channel}
+                    logger.warning(
+                        "Could not read the stream of %r: %s", channel, error, extra=about
+                    )
                 self._failing = True
                 self._failed_in_queue += bool(failures)
                 raise

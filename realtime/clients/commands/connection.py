@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
-from realtime import channel_rules
+from realtime import channel_rules, logs
 from realtime.auth.claims import ExpiredToken, InvalidToken, ObserverToken
 from realtime.clients import server_side
 from realtime.clients.client import Client
@@ -139,6 +139,7 @@ async def _identity_of(client: Client, request: ConnectRequest) -> Identity:
     logger.info(
         "Refused client %s: it sent no token, and no login session and no hook identifies it",
         client.id,
+        extra=logs.of(client),
     )
     raise DisconnectBadRequest
 

@@ -194,6 +194,7 @@ class RedisStreams:
             " are lost. Do all processes have the same encryption keys?",
             channel,
             type(error).__name__,
+            extra={"channel": channel},
         )
 
     async def position(self, channel: ChannelName, at: int | None = None) -> StreamPosition:

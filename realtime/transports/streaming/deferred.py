@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from realtime import logs
 from realtime.auth.keys import KeysUnavailable
 from realtime.clients.client import Client
 from realtime.errors import Disconnect, DisconnectServerError, DisconnectShutdown, EngineUnavailable
@@ -153,9 +154,12 @@ def refusal(status: int, code: int, message: str, channel: ChannelName | None = 
 
 def log_failure(client: Client, what: str, error: Exception) -> None:
     """Log why a client could not be served; not for each one while the engine is away."""
+    about = logs.of(client)
     if isinstance(error, KeysUnavailable):  # why is logged, and any token can ask for a key
-        logger.info("Client %s: %s failed: %s", client.id, what, error)
+        logger.info("Client %s: %s failed: %s", client.id, what, error, extra=about)
     elif not isinstance(error, EngineUnavailable):
-        logger.error("%s failed: %s", what.capitalize(), error, exc_info=error)
+        logger.error("%s failed: %s", what.capitalize(), error, exc_info=error, extra=about)
     elif client.node.outage.begins():
-        logger.error("%s failed, as it may for others for now: %s", what.capitalize(), error)
+        logger.error(
+            "%s failed, as it may for others for now: %s", what.capitalize(), error, extra=about
+        )
