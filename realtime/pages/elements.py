@@ -32,6 +32,10 @@ _OPEN = '<script type="application/json"'
 MARK = f"{_OPEN} data-realtime-channel".encode()
 _ELEMENT = re.compile(re.escape(MARK) + rb'(?:="[^"<>]*")?>(\{[^<>]*\})</script>')
 
+_END = b"</script>"
+MAX_LENGTH = 65_536
+"""Bytes of an element that may be kept back until its end comes."""
+
 _SALT = "realtime.pages.elements"
 
 Found = dict[tuple[str, int], Position | None]
@@ -57,6 +61,17 @@ def pending(html: bytes) -> list[tuple[str, int]]:
         return []
     found = (_values(match) for match in _ELEMENT.finditer(html))
     return list(dict.fromkeys((each["channel"], each["at"]) for each in found if each is not None))
+
+
+def split(html: bytes) -> tuple[bytes, bytes]:
+    """Return a part of a page up to an element that goes on in the next part, and the rest."""
+    start = html.rfind(MARK)
+    if start >= 0 and len(html) - start <= MAX_LENGTH and _END not in html[start:]:
+        return html[:start], html[start:]
+    for length in range(min(len(MARK) - 1, len(html)), 0, -1):
+        if MARK.startswith(html[-length:]):
+            return html[:-length], html[-length:]
+    return html, b""
 
 
 def complete(html: bytes, found: Mapping[tuple[str, int], Position | None]) -> bytes:

@@ -38,6 +38,8 @@ def set_positions(
 ) -> None:
     """Write the positions that channels had when a request began into a header of its response.
 
+    What an earlier call wrote stays, but for the same channels.
+
     Raises:
         NotAvailable, NamespaceNotFound, RuntimeError: as `positions`.
     """
@@ -52,17 +54,24 @@ async def aset_positions(
 
 
 def _write(response: HttpResponseBase, positions: Mapping[str, Position | None]) -> None:
-    values = [
-        json.dumps({"channel": channel, **as_json(position)}, separators=(",", ":"))
-        for channel, position in positions.items()
-        if position is not None
-    ]
-    if not values:
+    entries = {each["channel"]: each for each in _written(response)}
+    for channel, position in positions.items():
+        if position is not None:
+            entries[channel] = {"channel": channel, **as_json(position)}
+    if not entries:
         return
-    response.headers[HEADER] = ", ".join(values)
+    response.headers[HEADER] = ", ".join(
+        json.dumps(entry, separators=(",", ":")) for entry in entries.values()
+    )
     exposed = response.headers.get(EXPOSED, "")
     if HEADER.lower() not in exposed.lower():
         response.headers[EXPOSED] = f"{exposed}, {HEADER}" if exposed else HEADER
+
+
+def _written(response: HttpResponseBase) -> list[dict[str, Any]]:
+    """Return what earlier calls wrote into the header."""
+    entries: list[dict[str, Any]] = json.loads(f"[{response.headers.get(HEADER, '')}]")
+    return entries
 
 
 async def aevent_id(request: HttpRequest, channels: Sequence[str]) -> str:

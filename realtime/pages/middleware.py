@@ -100,21 +100,29 @@ def _replace(response: Any, content: bytes) -> None:
 
 
 def _stream(response: Any) -> None:
-    """Complete the elements in each chunk of a streamed page."""
+    """Complete the elements of a streamed page, also those that stand in two chunks."""
     chunks = response.streaming_content
     response.streaming_content = _acompleted(chunks) if response.is_async else _completed(chunks)
 
 
 def _completed(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
     for chunk in chunks:
-        wanted = elements.pending(chunk)
-        yield elements.complete(chunk, _read(wanted)) if wanted else chunk
+        part, rest = elements.split(rest + chunk)
+        wanted = elements.pending(part)
+        yield elements.complete(part, _read(wanted)) if wanted else part
+    if rest:
+        yield rest
 
 
 async def _acompleted(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    rest = b""
     async for chunk in chunks:
-        wanted = elements.pending(chunk)
-        yield elements.complete(chunk, await _aread(wanted)) if wanted else chunk
+        part, rest = elements.split(rest + chunk)
+        wanted = elements.pending(part)
+        yield elements.complete(part, await _aread(wanted)) if wanted else part
+    if rest:
+        yield rest
 
 
 def _read(wanted: list[tuple[str, int]]) -> elements.Found:

@@ -6,11 +6,14 @@
     {% realtime_channels "orders:42" "news" %}
     <div hx-sse:connect="/connection/events?channel=news&amp;since={% realtime_since "news" %}">
 
-A page with a token belongs to one visitor: no cache may give it to others.
+A page with a token belongs to one visitor: no cache may give it to others. So no token is written
+within `{% cache %}`, and a log line names the tag.
 """
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,13 +21,17 @@ from django import template
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.template import Context
+from django.templatetags.cache import CacheNode
 from django.utils.html import json_script
 from django.utils.safestring import SafeString, mark_safe
 
+from realtime.config import sources
 from realtime.pages import elements, page_config, page_positions
 from realtime.pages.headers import event_id
 from realtime.pages.middleware import page_of
 from realtime.tokens import user_subscription_token
+
+logger = logging.getLogger("realtime.pages")
 
 register = template.Library()
 
@@ -40,13 +47,15 @@ def realtime_config(context: Context, **own: Any) -> SafeString:
     Args:
         own: more values; they replace ours of the same name.
     """
+    if "token" not in own and not sources.current().session_authentication:
+        own |= {"token": ""} if _is_cached("realtime_config") else {}
     return json_script(page_config.config(_request(context), **own), ELEMENT_ID)
 
 
 @register.simple_tag(takes_context=True)
 def realtime_token(context: Context) -> str:
     """Return a connection token for the visitor; "" if they are not logged in."""
-    return page_config.token(_request(context))
+    return "" if _is_cached("realtime_token") else page_config.token(_request(context))
 
 
 @register.simple_tag(takes_context=True)
@@ -98,6 +107,7 @@ def _elements(
     request: HttpRequest, channels: list[str], *, name: str = "", token: bool = False
 ) -> SafeString:
     page = page_of(request)
+    token = token and not _is_cached("realtime_channel")
     if token:
         _make_private(request)
     usable = [channel for channel in channels if page_positions.check(channel)]
@@ -143,6 +153,17 @@ def _make_private(request: HttpRequest) -> None:
     page.private = True
     # of Django's cache middleware: cache_page stores before the headers are written
     request._cache_update_cache = False  # type: ignore[attr-defined]
+
+
+def _is_cached(tag: str) -> bool:
+    """Return whether `{% cache %}` keeps what a tag writes, and gives it to other visitors."""
+    frame = sys._getframe()
+    while frame.f_code is not CacheNode.render.__code__:
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    logger.error("{%% %s %%} is within {%% cache %%}, so it writes no token", tag)
+    return True
 
 
 def _request(context: Context) -> HttpRequest:

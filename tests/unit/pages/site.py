@@ -63,6 +63,14 @@ def streamed(request: HttpRequest) -> StreamingHttpResponse:
     return StreamingHttpResponse(chunks())
 
 
+def cut(request: HttpRequest) -> StreamingHttpResponse:
+    """A page in two chunks, cut at `at`, or in chunks of one byte."""
+    html = render(request, f"<p>{TAG}</p>").encode()
+    at = int(request.GET["at"])
+    chunks = [html[:at], html[at:]] if at else [html[i : i + 1] for i in range(len(html))]
+    return StreamingHttpResponse(iter(chunks))
+
+
 async def astreamed(request: HttpRequest) -> StreamingHttpResponse:
     async def chunks() -> AsyncIterator[str]:
         yield render(request, TAG)
@@ -76,6 +84,7 @@ async def astreamed(request: HttpRequest) -> StreamingHttpResponse:
 def json(request: HttpRequest) -> HttpResponse:
     response = JsonResponse({})
     set_positions(response, request, request.GET.getlist("name"))
+    set_positions(response, request, request.GET.getlist("more"))
     return response
 
 
@@ -108,6 +117,7 @@ urlpatterns = [
     path("plain", plain),
     path("streamed", streamed),
     path("astreamed", astreamed),
+    path("cut", cut),
     path("cached", cache_page(60)(page)),
     path("json", json),
     path("ajson", ajson),

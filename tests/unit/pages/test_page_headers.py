@@ -33,6 +33,14 @@ def test_header_has_the_positions(path: str) -> None:
     assert response.headers["Access-Control-Expose-Headers"] == "Realtime-Position"
 
 
+def test_header_keeps_the_positions_of_earlier_calls() -> None:
+    expected = [publish_before("orders:1"), publish_before("orders:2")]
+
+    response = Client().get("/json", {"name": "orders:1", "more": ["orders:2", "orders:1"]})
+
+    assert json.loads(f"[{response.headers['Realtime-Position']}]") == expected
+
+
 def test_header_is_ascii() -> None:
     response = Client().get("/json", {"name": ["orders:1", "orders:ä\r\nSet-Cookie: a"]})
 

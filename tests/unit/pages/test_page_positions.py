@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
+from django.template import Template
 from django.test import AsyncClient, Client, RequestFactory, override_settings
 from pytest_django import DjangoAssertNumQueries
 
@@ -48,6 +50,18 @@ def test_streamed_page_has_the_position_from_before_its_queries() -> None:
     response = Client().get("/streamed")
 
     assert elements(response.getvalue()) == [expected, expected]
+
+
+@pytest.mark.parametrize("at", [0, 1, 5, 20, 60, 100, 150, 200])
+def test_element_that_a_stream_cuts_has_its_position(at: int) -> None:
+    expected = publish_before()
+
+    response = Client().get("/cut", {"at": at})
+
+    html = response.getvalue()
+    assert elements(html) == [expected]
+    assert html.startswith(b"<p><script ")
+    assert html.endswith(b"</script></p>")
 
 
 async def test_streamed_page_has_the_position_from_before_its_queries_on_a_loop() -> None:
@@ -265,6 +279,34 @@ def test_streamed_page_cannot_have_a_token() -> None:
 
     with pytest.raises(ImproperlyConfigured, match="not streamed"):
         response.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("tag", "written"),
+    [
+        ("realtime_token", ""),
+        ("realtime_config", '"token": ""'),
+        ('realtime_channel "$orders:42" token=True', '{"channel": "$orders:42", "offset": '),
+        ('realtime_channels "$orders:42" token=True', '{"channel": "$orders:42", "offset": '),
+    ],
+)
+def test_part_of_a_page_in_a_cache_has_no_token(
+    tag: str, written: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Django's tag keeps it, and gives it to other visitors."""
+    text = "{% load cache %}{% cache 60 part %}{% include part %}{% endcache %}"
+    visitor = RequestFactory().get("/")
+    visitor.user = User(username="a", pk=17)
+    page_positions.note_begin(visitor)
+
+    with override_settings(REALTIME=OPTIONS | {"session_authentication": False}):
+        html = site.render(visitor, text, part=Template(f"{{% load realtime %}}{{% {tag} %}}"))
+
+    assert written in html
+    assert html.count(".") < 3, "a token has two points"
+    assert [record.getMessage().split(" is ")[0] for record in caplog.records] == [
+        "{% " + tag.split()[0].removesuffix("s") + " %}"
+    ]
 
 
 # without the middleware
