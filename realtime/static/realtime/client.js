@@ -83,6 +83,8 @@ const FALLBACK_AFTER_WORKING = 4;
 const FRAME_CHARACTERS = 20_000;
 /** Largest number of publications that wait for a slow loop, or for a state that is loaded. */
 const LOOP_LIMIT = 1000;
+/** The same for a state, at most: the limit doubles each time that more came. */
+const HELD_LIMIT = 16 * LOOP_LIMIT;
 /** Milliseconds until a page that was reloaded is reloaded again: a cache may give an old one. */
 const RELOAD_INTERVAL = 60_000;
 
@@ -182,10 +184,11 @@ const RELOAD_INTERVAL = 60_000;
  *
  * @typedef {object} PageOptions
  * @property {(publication: Publication) => void} publish gets what the state does not have, in order
- * @property {(context: { channel: string }) => any} [load] loads and shows the state anew, when
- *   there is no position or publications after it are missing. What comes meanwhile is kept back,
- *   and given to `publish` afterwards; not what a returned position, or Response with a position,
- *   covers. After a failure, such as a Response with an error, it is called again
+ * @property {(context: { channel: string, signal: AbortSignal }) => any} [load] loads and shows the
+ *   state anew, when there is no position or publications after it are missing. What comes meanwhile
+ *   is kept back, and given to `publish` afterwards; not what a returned position, or Response with a
+ *   position, covers. After a failure, such as a Response with an error, it is called again; the
+ *   signal is aborted before that, and the state must not be shown then
  * @property {() => void} [reload] instead of `load`: replaces the page. Default: location.reload()
  * @property {Position | null} [since] instead of the position in the page
  * @property {GetSubscriptionToken} [getToken] instead of the token in the page
@@ -1344,6 +1347,10 @@ class Block {
   #losses = 0;
   #stale;
   #backOff;
+  /** How many are kept back. */
+  #limit = LOOP_LIMIT;
+  /** @type {AbortController | undefined} Of the call of `load` under way, or of the last one. */
+  #attempt;
 
   /**
    * @param {Client} client
@@ -1374,7 +1381,11 @@ class Block {
     if (!this.#held) {
       this.#out._emit("publish", publication);
     } else if ((publication.offset ?? Infinity) > this.#from) {
-      if (this.#held.push(publication) > LOOP_LIMIT) this.#lose();
+      if (this.#held.push(publication) > this.#limit) {
+        this.#held = []; // a state that is loaded from now on has them
+        this.#attempt?.abort(new Error(`more than ${this.#limit} publications came meanwhile`));
+        this.#limit = Math.min(2 * this.#limit, HELD_LIMIT);
+      }
     }
   }
 
@@ -1396,17 +1407,24 @@ class Block {
     }
     while (this.#subscription.state !== "unsubscribed") {
       const losses = this.#losses;
+      const attempt = (this.#attempt = new AbortController());
+      const { signal } = attempt;
       try {
-        const state = await within(() => load({ channel }), this.#client._options.timeouts.load);
+        const call = () => load({ channel, signal });
+        const state = await within(call, this.#client._options.timeouts.load);
+        signal.throwIfAborted();
         if (isResponse(state) && !state.ok) throw new Error(`load got status ${state.status}`);
         if (losses !== this.#losses) continue;
         this.#show(state);
         return;
       } catch (cause) {
+        const isIncomplete = signal.aborted;
+        attempt.abort();
         const message = cause instanceof Error ? cause.message : String(cause);
         const error = { channel, temporary: true, cause };
         this.#subscription._emit("error", new RealtimeError(ErrorCode.LOAD, message, error));
         await new Promise((resolve) => setTimeout(resolve, this.#backOff.next()));
+        if (isIncomplete) this.#held = [];
       }
     }
     this.#held = null;
@@ -1415,6 +1433,7 @@ class Block {
   /** @param {any} state what `load` returned */
   #show(state) {
     this.#backOff.reset();
+    this.#limit = LOOP_LIMIT;
     const { channel, position } = this.#subscription;
     const covered = isResponse(state) ? positionOf(state, channel) : positionIn(state);
     const first = covered && covered.epoch === position?.epoch ? covered.offset : 0;

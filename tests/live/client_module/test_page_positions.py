@@ -11,6 +11,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.conftest import connection_token
+from tests.live.api_client import line, post
 from tests.live.client_module.page import KEPT, OPTIONS, ClientPage
 from tests.live.conftest import NewProxy
 from tests.server import Server
@@ -28,11 +29,12 @@ PAGE = """
     window.loads = 0;
     window.errors = [];
     window.go = [];
-    const load = async () => {
+    const load = async ({ signal }) => {
       const answer = loads[window.loads++];
       if (hang) await new Promise((resolve) => window.go.push(resolve));
       if (answer === "fail") throw new Error("no state");
       if (answer === "refuse") return new Response("", { status: 503 });
+      if (signal.aborted) return;
       seen.push("state");
       return answer;
     };
@@ -91,7 +93,8 @@ async def start(
     if offset is not None:
         values |= {"offset": offset, "epoch": await epoch_of(page, server, channel)}
     values |= {"name": more.get("name", "")}
-    await page.make(more.pop("url", server.socket), token=connection_token("17"), fallback=False)
+    options = {"token": connection_token("17"), "fallback": False, **more.pop("options", {})}
+    await page.make(more.pop("url", server.socket), **options)
     await page.run(PAGE, {"channel": channel, "elements": [values], **more})
 
 
@@ -193,6 +196,48 @@ async def test_state_is_loaded_again_after_a_failure(
 
     assert await page.run(SEEN, 1) == ["state"]
     assert await page.run("return errors") == [[7, True], [7, True]]
+
+
+async def test_state_that_came_too_late_is_not_shown(
+    page: ClientPage, server: Server, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    publish(server, channel, 1)
+    options = {"timeouts": {"load": 1000}}
+
+    await start(page, server, channel, None, hang=True, options=options)
+    assert await page.run(LOADS, 2) == 2
+    await page.run("go[0]()")
+    await page.run("go[1]()")
+
+    assert await page.run(SEEN, 1) == ["state"]
+    assert await page.run("return errors") == [[7, True]]
+
+
+async def test_state_is_loaded_again_when_too_many_publications_came_meanwhile(
+    page: ClientPage, server: Server, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    publish(server, channel, 1)
+    await start(page, server, channel, None, hang=True)
+    assert await page.run(LOADS, 1) == 1
+
+    await burst(page, server, channel, 1001)
+    await page.run("go[0]()")
+    assert await page.run(LOADS, 2) == 2, "after an error, and a delay"
+    await burst(page, server, channel, 1001)  # the second load may take more of them
+    await page.run("go[1]()")
+
+    seen = await page.run(SEEN, 1003)
+    assert (seen[0], len(seen)) == ("state", 1003)
+    assert await page.run("return errors") == [[7, True]]
+
+
+async def burst(page: ClientPage, server: Server, channel: str, count: int) -> None:
+    """Publish that many and one more, and wait until the page has received them."""
+    commands = line("publish", {"channel": channel, "data": 0}) * count
+    await asyncio.to_thread(post, server, commands)
+    await page.run("await part.publish(0)")
 
 
 async def test_state_that_was_loaded_before_a_loss_is_loaded_again(
