@@ -20,10 +20,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.asgi import ASGIHandler
 from django.urls import NoReverseMatch, reverse
 
-from realtime.auth.keys import InvalidKey
 from realtime.config.options import Config
 from realtime.config.reader import InvalidOptions
-from realtime.errors import DisconnectShutdown, EngineUnavailable
+from realtime.errors import DisconnectShutdown
 from realtime.monitoring import application as monitoring
 from realtime.node.node import Node
 from realtime.server_api import http
@@ -162,10 +161,12 @@ class _Application:
             if node is not None and self._api and (api := self._find_api()) is not None:
                 if path == api:
                     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+                    send = _last_response(node, scope, send)
                     await serve_command(node, Exchange(scope, receive, send), limit)
                     return
                 if (name := method_name(path, api)) is not None:
                     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+                    send = _last_response(node, scope, send)
                     await serve_method(node, name, Exchange(scope, receive, send), limit)
                     return
             if monitoring.serves(path, config):
@@ -188,6 +189,7 @@ class _Application:
                     serve = self._sockjs if is_sockjs else self._streaming
                     await serve(node, scope, receive, send)
                 return
+        send = _last_response(node, scope, send)
         await self._django({**scope, BEGUN: time.time()}, receive, send)
 
     def _asks_live(self, scope: Scope) -> bool:
@@ -354,12 +356,27 @@ class _Application:
         return self._api_path
 
 
+def _last_response(node: Node | None, scope: Scope, send: Send) -> Send:
+    """Return a `send` that ends the connection after this response, if the node is draining.
+
+    Callers keep connections open. The next request of theirs finds another process.
+    """
+    if node is None or not node.is_draining or not scope["http_version"].startswith("1"):
+        return send
+
+    async def send_and_close(event: Event) -> None:
+        if event["type"] == "http.response.start":
+            headers = [*event.get("headers", ()), (b"connection", b"close")]
+            event = {**event, "headers": headers}
+        await send(event)
+
+    return send_and_close
+
+
 def _log_failed_start(error: Exception) -> None:
     """Log why the service could not start: a sentence where that says all, or the traceback."""
-    reason = str(error)
-    if isinstance(error, TimeoutError) and (hosts := serving.redis_hosts()):
-        reason = f"no answer within {START_TIMEOUT:g} s from Redis at {', '.join(hosts)}"
-    elif not isinstance(error, EngineUnavailable | InvalidOptions | InvalidKey):
+    reason = serving.reason_of(error, START_TIMEOUT)
+    if reason is None:
         logger.error("Could not start the real-time service", exc_info=error)
         return
     logger.error("Could not start the real-time service: %s", reason)

@@ -17,14 +17,16 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
 from realtime import __version__
+from realtime.auth.keys import InvalidKey
 from realtime.cluster.member import Member
 from realtime.config import sources
 from realtime.config.options import Config
+from realtime.config.reader import InvalidOptions
 from realtime.config.sources import Configuration
 from realtime.engine import factory
 from realtime.engine.factory import Engines
 from realtime.engine.redis.redis_bus import RedisBus
-from realtime.errors import InternalError, NotServing
+from realtime.errors import EngineUnavailable, InternalError, NotServing
 from realtime.hooks.events import Events
 from realtime.hooks.registry import Registry, registry
 from realtime.hooks.runner import Connections, own_connections
@@ -165,6 +167,18 @@ class Serving:
             sources.observer_keys(),
             version=__version__,
         )
+
+    def reason_of(self, error: Exception, timeout: float = 0) -> str | None:
+        """Return why `start` failed, as a sentence; None if it takes a traceback to say it.
+
+        Args:
+            timeout: seconds that it was given; 0 for no limit.
+        """
+        if isinstance(error, TimeoutError) and (hosts := self.redis_hosts()):
+            return f"no answer within {timeout:g} s from Redis at {', '.join(hosts)}"
+        if isinstance(error, EngineUnavailable | InvalidOptions | InvalidKey):
+            return str(error)
+        return None
 
     def node(self) -> Node | None:
         """Return the node of the running loop, if it is started."""

@@ -193,11 +193,13 @@ class Server(ListeningProcess):
         port: int = 0,
         application: str = "tests.site.asgi:application",
         cwd: Path = ROOT,
+        arguments: Sequence[str] = (),
     ) -> None:
         """
         Args:
             port: where to listen; 0 for any free port.
             cwd: the tree whose code it runs.
+            arguments: more of them for its command line.
         """
         directory.mkdir(parents=True, exist_ok=True)
         config = directory / "config.json"
@@ -205,15 +207,15 @@ class Server(ListeningProcess):
         if cwd == ROOT:  # an older version does not know this option
             defaults["client_command_rates"] = ""  # tests send as fast as they can
         config.write_text(json.dumps(defaults | dict(options or {})))
-        arguments, listening = COMMANDS[server]
+        command, listening = COMMANDS[server]
         self._tls = server.endswith("-tls")
         if self._tls:
             write_certificate(directory)
         if server == "granian" and port == 0:
             port = free_port()  # it does not tell which one it chose
-        arguments = [argument.format(port=port, directory=directory) for argument in arguments]
+        command = [argument.format(port=port, directory=directory) for argument in command]
         super().__init__(
-            ["-m", *arguments, application],
+            ["-m", *command, *arguments, application],
             listening,
             os.environ
             | {"DJANGO_SETTINGS_MODULE": "tests.settings", "SERVICE_CONFIG_FILE": str(config)}

@@ -5,6 +5,7 @@
 - uvloop, if it is installed.
 - No limit on the age of a connection; daphne's own is a day.
 - No access log, because query strings may contain the API key. `--verbosity 1` turns it on.
+- With `--workers`, several processes on one port, see `supervisor`.
 - A garbage collector that skips what was loaded at the start, see `freeze_gc`.
 
 Nothing here is needed for correctness: plain `daphne mysite.asgi:application` works, too.
@@ -15,45 +16,117 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
+import logging
+import re
+import socket
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from realtime.transports.servers.garbage_collector import freeze_gc
+from realtime.transports.servers.listening import (
+    LISTEN_BACKLOG,
+    UNIX_MODE,
+    CannotListen,
+    listen_at_path,
+    listen_on_port,
+    remove_path,
+)
+from realtime.transports.servers.supervisor import Supervisor
 
-LISTEN_BACKLOG = 1024
 PING_INTERVAL = 25
 """Seconds without incoming frames after which a client is pinged."""
 PING_TIMEOUT = 30
+DAPHNE_ARGUMENTS = (
+    *("--ping-interval", str(PING_INTERVAL)),
+    *("--ping-timeout", str(PING_TIMEOUT)),
+    *("--websocket_timeout", "-1"),
+    *("--verbosity", "0"),
+)
+"""What an operator may override."""
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Serve an application until a signal ends it.
+def main(arguments: Sequence[str]) -> int:
+    """Serve an application until a signal ends it. Return the exit status.
 
     Args:
-        arguments: `[--host HOST] [--port PORT] application`, and any other argument of daphne's
-            command line.
+        arguments: `[--host HOST] [--port PORT | --uds PATH] [--workers N] application`, and any
+            other argument of daphne's command line.
     """
-    parser = argparse.ArgumentParser(prog="python -m realtime", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m realtime",
+        description="Serve an application until a signal ends it. Other arguments go to daphne.",
+    )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--uds", type=Path, metavar="PATH", help="listen on a Unix socket instead")
+    parser.add_argument(
+        "--uds-mode",
+        type=_mode,
+        default=UNIX_MODE,
+        metavar="MODE",
+        help="permissions of that socket, octal; default: 660",
+    )
+    parser.add_argument(
+        "--workers",
+        type=_number,
+        metavar="N",
+        help="processes that share the port, under a supervisor; needs Redis",
+    )
     options, rest = parser.parse_known_args(arguments)
-    _use_uvloop()
+    if options.workers is None and options.uds is None:
+        _serve_alone(options.host, options.port, rest)
+        return 0
+    try:
+        if options.uds is None:
+            listener = listen_on_port(options.host, options.port)
+        else:
+            listener = listen_at_path(options.uds, options.uds_mode)
+    except CannotListen as error:
+        parser.error(str(error))
+    try:
+        if options.workers is None:
+            worker: Any = importlib.import_module("realtime.transports.servers.worker")
+            worker.serve(listener, rest, worker.Alone())
+            return 0
+        return _supervise(listener, options.workers, rest)
+    finally:
+        if options.uds is not None:
+            remove_path(options.uds, listener)
+
+
+def _serve_alone(host: str, port: int, arguments: Sequence[str]) -> None:
+    """Have daphne itself listen on a port."""
+    use_uvloop()
     # Twisted installs its reactor at import, on the loop of the policy in force.
     cli = importlib.import_module("daphne.cli")
-    endpoint = f"tcp:port={options.port}:interface={_escape(options.host)}:backlog={LISTEN_BACKLOG}"
+    endpoint = f"tcp:port={port}:interface={_escape(host)}:backlog={LISTEN_BACKLOG}"
     importlib.import_module("twisted.internet.reactor").callWhenRunning(freeze_gc)
-    cli.CommandLineInterface().run(
-        [
-            *("--endpoint", endpoint),
-            *("--ping-interval", str(PING_INTERVAL)),
-            *("--ping-timeout", str(PING_TIMEOUT)),
-            *("--websocket_timeout", "-1"),
-            *("--verbosity", "0"),
-            *rest,
-        ]
-    )
+    cli.CommandLineInterface().run(["--endpoint", endpoint, *DAPHNE_ARGUMENTS, *arguments])
 
 
-def _use_uvloop() -> bool:
+def _supervise(listener: socket.socket, number: int, arguments: Sequence[str]) -> int:
+    """Run workers until a signal. Return the exit status.
+
+    The site is loaded by the workers alone: so each restart loads it anew.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    return asyncio.run(Supervisor(listener, number, arguments).run())
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("one process at least")
+    return int(text)
+
+
+def _mode(text: str) -> int:
+    if not re.fullmatch("0?[0-7]{3}", text):
+        raise argparse.ArgumentTypeError("three octal digits, such as 660")
+    return int(text, 8)
+
+
+def use_uvloop() -> bool:
     """Use uvloop for new event loops. Return False if it is not installed."""
     try:
         uvloop = importlib.import_module("uvloop")

@@ -7,6 +7,7 @@ import os
 import signal
 from typing import Any
 
+import httpx
 import pytest
 
 from realtime.node.drain import CLOSE_AT_ONCE
@@ -14,6 +15,7 @@ from tests.live.configurations import SHUTDOWN, Connect, Serve
 from tests.live.monitoring.scraping import health
 from tests.live.server_ways import WAYS
 from tests.live.streaming.listeners import LISTENERS, Event, address, listening
+from tests.server import API_KEY
 
 LEFT = 5
 """Clients that are left when the first ones were closed."""
@@ -73,3 +75,22 @@ async def test_client_that_comes_during_the_drain_is_sent_away(
     assert await newcomer.closed() == SHUTDOWN
     # a load balancer sends no more clients, and nothing restarts the process
     assert (before, health(server, "/ready"), health(server, "/live")) == (200, 503, 200)
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/info", "/login-state"])
+async def test_requests_are_answered_during_the_drain_and_end_their_connection(
+    own_server: Serve, connect: Connect, path: str
+) -> None:
+    server = own_server(drain_seconds=LONG)
+    first = [await connect(server) for _ in range(CLOSE_AT_ONCE + 1)]
+    key = {"Authorization": f"apikey {API_KEY}"}
+    async with httpx.AsyncClient(base_url=server.address, headers=key) as caller:
+        before = await caller.post(path, json={"method": "info", "params": {}})
+
+        os.kill(server.pid, signal.SIGTERM)
+        assert await first[0].closed() == SHUTDOWN
+        after = await caller.post(path, json={"method": "info", "params": {}})
+
+    assert after.status_code == before.status_code
+    assert before.headers.get("connection") is None
+    assert after.headers["connection"] == "close"
