@@ -109,7 +109,8 @@ class RedisBus:
             data,
             stream.size,
             stream.lifetime,
-            stream.meta_lifetime,
+            # a meta that expired before the publications would end their epoch
+            stream.meta_lifetime and max(stream.meta_lifetime, 2 * stream.lifetime),
             new_epoch(),
             int(stream.epoch_per_run),
             channel if send else "",
