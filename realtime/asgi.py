@@ -129,7 +129,7 @@ class _Application:
         self._freeze_gc = settle_heap
         # then the root path may be one that a client sent
         self._ignores_root_path = daphne.is_loaded() and not daphne.install(
-            self._rule_of_body, self._takes_socket
+            self._rule_of_body, self._takes_socket, self._takes_api
         )
         granian.install()
         self._api_path: str | None = None
@@ -256,6 +256,11 @@ class _Application:
         """Return whether a WebSocket with this path is ours."""
         config = _config()
         return config is not None and self._find_consumer(path, config) is not None
+
+    def _takes_api(self, path: str) -> bool:
+        """Return whether a path is one of the server API."""
+        api = self._find_api() if self._api else None
+        return api is not None and (path == api or method_name(path, api) is not None)
 
     def _find_consumer(self, path: str, config: Config) -> WebSocketConsumer | None:
         """Return our consumer for a WebSocket with this path; None if the path is not ours."""

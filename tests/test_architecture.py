@@ -126,6 +126,7 @@ DJANGO_SIDE = (
 
 DAPHNE = (
     "realtime.transports.servers.daphne",
+    "realtime.transports.servers.daphne_api",
     "realtime.transports.servers.daphne_channel",
     "realtime.transports.servers.daphne_plain",
     "realtime.transports.servers.daphne_protocol",

@@ -78,12 +78,17 @@ def problem() -> str | None:
     return None
 
 
-def install(rule: BodyRule | None = None, takes: Callable[[str], bool] | None = None) -> bool:
+def install(
+    rule: BodyRule | None = None,
+    takes: Callable[[str], bool] | None = None,
+    takes_api: Callable[[str], bool] | None = None,
+) -> bool:
     """Use our protocols for daphne's connections. Return whether that was possible.
 
     Args:
         rule: decides about requests with a body before the body comes; None: keep the rule.
         takes: return whether a path is one of our WebSockets; None: keep the function.
+        takes_api: return whether a path is one of the server API; None: keep the function.
     """
     if not is_loaded() or problem() is not None:
         return False
@@ -96,6 +101,10 @@ def install(rule: BodyRule | None = None, takes: Callable[[str], bool] | None = 
         channels = importlib.import_module("realtime.transports.servers.daphne_channel")
         plain = importlib.import_module("realtime.transports.servers.daphne_plain")
         channels.TimedChannel.opens = staticmethod(plain.opener(takes))
+    if takes_api is not None:
+        channels = importlib.import_module("realtime.transports.servers.daphne_channel")
+        api = importlib.import_module("realtime.transports.servers.daphne_api")
+        channels.TimedChannel.answers = staticmethod(api.answerer(takes_api))
     if not issubclass(factory.protocol, ours.AdvisingProtocol):
         factory.protocol = ours.ProtocolOfFactory()
         http: Any = importlib.import_module("daphne.http_protocol")

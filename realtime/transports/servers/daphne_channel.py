@@ -1,4 +1,4 @@
-"""daphne's HTTP connections: heads have to come in time, and a plain handshake is read at once.
+"""daphne's HTTP connections: heads have to come in time, and plain ones are read at once.
 
 Imported by `servers.daphne` only if daphne is loaded. Twisted's time-out is one of silence: a peer
 that sends a byte of a head now and then keeps its connection for ever.
@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from twisted.internet.tcp import Server
 from twisted.protocols.basic import LineReceiver
 from twisted.web import http
 
 from realtime.transports.handshake import HEAD_TIMEOUT
-from realtime.transports.servers.plain import PlainHandshake, plain_handshake
+from realtime.transports.servers.plain import (
+    PlainHandshake,
+    PlainPost,
+    plain_handshake,
+    plain_post,
+)
 
 _receive_lines: Any = LineReceiver.dataReceived
 _Channel: Any = http.HTTPChannel  # it has no types
@@ -25,6 +31,9 @@ class TimedChannel(_Channel):  # type: ignore[misc]
     timeOut: float | None  # noqa: N815 - Twisted's name
     opens: Callable[[Any, PlainHandshake], bool] = staticmethod(lambda channel, handshake: False)
     """Opens a WebSocket for a plain handshake; see `daphne_plain.opener`."""
+    answers: Callable[[Any, PlainPost], bool] = staticmethod(lambda channel, post: False)
+    """Runs the application for a plain request; see `daphne_api.answerer`."""
+    requests: list[Any]
     _is_new = True
     """Whether nothing has come."""
     _receives_head = False
@@ -45,6 +54,15 @@ class TimedChannel(_Channel):  # type: ignore[misc]
             handshake = plain_handshake(data)
             if handshake is not None and self.opens(self, handshake):
                 return
+            self._receives_head = False
+        if (
+            not self._receives_head
+            and self.line_mode
+            and not (self.requests or self._buffer or self._busyReceiving)
+            and (post := plain_post(data)) is not None
+            and self.answers(self, post)
+        ):
+            return
         if not self.line_mode:
             self.resetTimeout()
         elif not self._receives_head:
@@ -77,6 +95,36 @@ def backlog_of(transport: Any) -> int:
     except AttributeError:
         return 0
     return int(pending + sum(map(len, getattr(transport, "_appSendBuffer", ()))))
+
+
+_ATTRIBUTES = (
+    *("_tempDataBuffer", "_tempDataLen", "connected", "dataBuffer", "disconnecting", "offset"),
+    "socket",
+)
+
+
+def has_plain_socket(transport: Any) -> bool:
+    """Return whether `write_to_socket` may be used for a transport of Twisted."""
+    return (
+        type(transport) is Server
+        and not getattr(transport, "TLS", False)
+        and all(hasattr(transport, name) for name in _ATTRIBUTES)
+    )
+
+
+def write_to_socket(transport: Any, data: bytes) -> bytes:
+    """Try to write to an idle socket. Return what is left for the transport's buffer."""
+    if (
+        not transport.dataBuffer
+        and not transport._tempDataBuffer
+        and transport.connected
+        and not transport.disconnecting
+    ):
+        try:
+            return data[transport.socket.send(data) :]
+        except OSError:
+            pass  # full or broken: the reactor finds out which
+    return data
 
 
 def make_channel(factory: Any) -> Any:

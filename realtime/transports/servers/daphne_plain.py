@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from autobahn.websocket.types import ConnectionDeny
 from daphne.ws_protocol import WebSocketProtocol
-from twisted.internet.tcp import Server
 
+from realtime.transports.servers.daphne_channel import has_plain_socket
 from realtime.transports.servers.daphne_request import ROOT_PATH
 from realtime.transports.servers.plain import HEAD_MAX_BYTES, PlainHandshake, plain_messages
 
@@ -128,7 +128,7 @@ def opener(takes: Callable[[str], bool]) -> Callable[[Any, PlainHandshake], bool
             not takes(handshake.path)
             or ROOT_PATH in handshake.headers
             or getattr(server, "root_path", None) != ""
-            or not _is_plain_tcp(transport)
+            or not has_plain_socket(transport)
             or not all(hasattr(factory, name) for name in _NEEDED_OF_FACTORY)
             or factory.allowedOrigins != ["*"]
             or factory.externalPort
@@ -147,7 +147,3 @@ def opener(takes: Callable[[str], bool]) -> Callable[[Any, PlainHandshake], bool
         return True
 
     return open_socket
-
-
-def _is_plain_tcp(transport: Any) -> bool:
-    return type(transport) is Server and not getattr(transport, "TLS", False)

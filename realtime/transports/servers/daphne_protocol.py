@@ -12,26 +12,20 @@ from __future__ import annotations
 from typing import Any
 
 from autobahn.util import encode_truncate
-from twisted.internet.tcp import Server
 
 from realtime.errors import CLOSE_REASON_MAX_BYTES
 from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.transports.sending import CLOSE_TIMEOUT
-from realtime.transports.servers.daphne_channel import backlog_of
+from realtime.transports.servers.daphne_channel import (
+    backlog_of,
+    has_plain_socket,
+    write_to_socket,
+)
 from realtime.transports.servers.daphne_plain import PlainSocket
 
 NORMAL_CLOSURE = 1000
 PING_FRAME = 0x89
 
-_TRANSPORT_ATTRIBUTES = (
-    "_tempDataBuffer",
-    "_tempDataLen",
-    "connected",
-    "dataBuffer",
-    "disconnecting",
-    "offset",
-    "socket",
-)
 _PROTOCOL_ATTRIBUTES = ("SEND_STATE_GROUND", "maskServerFrames", "send_queue", "send_state")
 
 
@@ -51,15 +45,10 @@ class AdvisingProtocol(PlainSocket):
 
     def _connectionMade(self) -> None:  # noqa: N802 - autobahn's name
         super()._connectionMade()
-        transport = self.transport
         self._writes_frames = (
             all(hasattr(self, name) for name in _PROTOCOL_ATTRIBUTES) and not self.maskServerFrames
         )
-        self._writes_to_socket = (
-            type(transport) is Server
-            and not getattr(transport, "TLS", False)
-            and all(hasattr(transport, name) for name in _TRANSPORT_ATTRIBUTES)
-        )
+        self._writes_to_socket = has_plain_socket(self.transport)
 
     def connectionLost(self, *reason: Any) -> None:  # noqa: N802 - autobahn's name
         """End the connection as autobahn does, and leave nothing to the garbage collector."""
@@ -117,19 +106,7 @@ class AdvisingProtocol(PlainSocket):
 
     def _write_to_socket(self, data: bytes) -> bytes:
         """Try to write to an idle socket. Return what is left for the transport's buffer."""
-        transport = self.transport
-        if (
-            self._writes_to_socket
-            and not transport.dataBuffer
-            and not transport._tempDataBuffer
-            and transport.connected
-            and not transport.disconnecting
-        ):
-            try:
-                return data[transport.socket.send(data) :]
-            except OSError:
-                pass  # full or broken: the reactor finds out which
-        return data
+        return write_to_socket(self.transport, data) if self._writes_to_socket else data
 
     def sendData(self, data: bytes, sync: bool = False, chopsize: int | None = None) -> None:  # noqa: N802 - autobahn's name
         """Send bytes as autobahn does, but try an idle socket first."""

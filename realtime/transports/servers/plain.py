@@ -1,4 +1,4 @@
-"""What clients send, where it has its usual form: a whole handshake, whole messages in one frame.
+"""What peers send, where it has its usual form: a whole handshake, message or request.
 
 The parsers of the servers take whatever the protocols allow, in pieces of any size, and that is
 most of what a connection costs. Nearly everything that clients send comes in one piece and in one
@@ -12,17 +12,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeAlias
 
 HEAD_MAX_BYTES = 8 * 1024
 """Larger heads are left to the server, and its limits."""
 
-_HEAD = re.compile(
-    rb"GET (/[-\w.~/]*)(?:\?([-\w.~/?:@!$&'()*+,;=%]*))? HTTP/1\.1\r\n"
-    rb"((?:[-\w!#$%&'*+.^`|~]+: [!-~](?:[ -~]*[!-~])?\r\n)+)\r\n",
-    re.ASCII,
+_REST_OF_HEAD = (
+    rb" (/[-\w.~/]*)(?:\?([-\w.~/?:@!$&'()*+,;=%]*))? HTTP/1\.1\r\n"
+    rb"((?:[-\w!#$%&'*+.^`|~]+: [!-~](?:[ -~]*[!-~])?\r\n)+)\r\n"
 )
 """One spelling of each line: ASCII, one space, no header without value, no folded line."""
+_GET = re.compile(rb"GET" + _REST_OF_HEAD, re.ASCII)
+_POST = re.compile(rb"POST" + _REST_OF_HEAD, re.ASCII)
 
 _AUTHORITY = rb"[-\w.]+(?::(?:\d{1,4}|[1-5]\d{4}))?"
 
@@ -43,6 +45,13 @@ _OPTIONAL = {
 """Header → the values that are usual."""
 _FORBIDDEN = (b"content-length", b"transfer-encoding", b"expect")
 """Headers of requests that have more than a head."""
+
+_REQUIRED_OF_POST = {
+    b"host": _REQUIRED[b"host"],
+    b"content-length": re.compile(rb"0|[1-9]\d{0,4}", re.ASCII),
+}
+_OPTIONAL_OF_POST = {b"connection": re.compile(rb"keep-alive", re.IGNORECASE)}
+_FORBIDDEN_IN_POST = (b"transfer-encoding", b"expect", b"upgrade", b"te", b"trailer")
 
 _MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """RFC 6455, 1.3."""
@@ -81,24 +90,63 @@ def plain_handshake(data: bytes) -> PlainHandshake | None:
     Args:
         data: the first bytes of a connection.
     """
-    if len(data) > HEAD_MAX_BYTES or (match := _HEAD.fullmatch(data)) is None:
+    if len(data) > HEAD_MAX_BYTES or (match := _GET.fullmatch(data)) is None:
         return None
     path, query, lines = match.groups()
+    headers = _headers(lines, _REQUIRED, _OPTIONAL, _FORBIDDEN)
+    return None if headers is None else PlainHandshake(path.decode(), query or b"", headers)
+
+
+class PlainPost(NamedTuple):
+    """A whole request with the method POST, on a connection that stays."""
+
+    path: str
+    query: bytes
+    headers: dict[bytes, bytes]
+    """By their names in lower case, in the order of the request. No name comes twice."""
+    body: bytes
+
+
+def plain_post(data: bytes) -> PlainPost | None:
+    """Return the request that these bytes are; None if they have another form.
+
+    Args:
+        data: what came where a request may begin.
+    """
+    match = _POST.match(data)
+    if match is None or match.end() > HEAD_MAX_BYTES:
+        return None
+    path, query, lines = match.groups()
+    headers = _headers(lines, _REQUIRED_OF_POST, _OPTIONAL_OF_POST, _FORBIDDEN_IN_POST)
+    body = data[match.end() :]
+    if headers is None or int(headers[b"content-length"]) != len(body):
+        return None
+    return PlainPost(path.decode(), query or b"", headers, body)
+
+
+Values: TypeAlias = Mapping[bytes, re.Pattern[bytes]]
+"""Header → its usual values."""
+
+
+def _headers(
+    lines: bytes, required: Values, optional: Values, forbidden: Iterable[bytes]
+) -> dict[bytes, bytes] | None:
+    """Return the headers of a head by their names in lower case; None if they are not usual."""
     headers: dict[bytes, bytes] = {}
     count = 0
     for line in lines.splitlines():
         name, _, value = line.partition(b": ")
         headers[name.lower()] = value
         count += 1
-    if len(headers) != count or not headers.keys().isdisjoint(_FORBIDDEN):
+    if len(headers) != count or not headers.keys().isdisjoint(forbidden):
         return None
-    for name, usual in _REQUIRED.items():
+    for name, usual in required.items():
         if usual.fullmatch(headers.get(name, b"")) is None:
             return None
-    for name, usual in _OPTIONAL.items():
+    for name, usual in optional.items():
         if name in headers and usual.fullmatch(headers[name]) is None:
             return None
-    return PlainHandshake(path.decode(), query or b"", headers)
+    return headers
 
 
 def plain_messages(data: bytes, limit: int) -> list[str | bytes] | None:
