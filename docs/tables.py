@@ -76,7 +76,9 @@ def system_checks() -> Iterator[Row]:
     """Yield the id of each system check and what its function says about it."""
     yield "Id", "What it reports"
     described = dict(
-        found for check in checks.CHECKS for found in _CHECK.findall(inspect.getdoc(check) or "")
+        found
+        for check in (*checks.CHECKS, *checks.DATABASE_CHECKS)
+        for found in _CHECK.findall(inspect.getdoc(check) or "")
     )
     for name in sorted(described):
         yield f"`realtime.{name}`", " ".join(described[name].split()).removesuffix(".")

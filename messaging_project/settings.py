@@ -34,6 +34,7 @@ INSTALLED_APPS = [
     "channels",
     "rest_framework",
     "realtime",
+    "realtime.pending",
     "api",
     "admin_panel",
     "messaging_project",

@@ -35,8 +35,11 @@ CONTROL: ChannelName = f"{INTERNAL}control"
 QUESTIONS: ChannelName = f"{INTERNAL}questions"
 """The channel of surveys: questions to all nodes."""
 
+PENDING: ChannelName = f"{INTERNAL}pending"
+"""The channel that wakes relays of pending publications."""
+
 INTERNAL_OPTIONS = ChannelOptions()
-"""The options of internal channels that keep nothing: of questions and inboxes."""
+"""The options of internal channels that keep nothing: of questions, inboxes and wake-ups."""
 
 
 def inbox(node: str) -> ChannelName:

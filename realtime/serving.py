@@ -32,6 +32,7 @@ from realtime.hooks.registry import Registry, registry
 from realtime.hooks.runner import Connections, own_connections
 from realtime.hooks.site import SiteHooks, hooks_needed
 from realtime.node.node import Node
+from realtime.server_api.durable import PendingRows, RowWriter
 from realtime.server_api.transactions import AfterCommit, Direct, Publisher
 
 logger = logging.getLogger("realtime.asgi")
@@ -61,6 +62,10 @@ class Serving:
         self.publisher: Publisher = Direct(self)
         """Sends what the site publishes. Tests put one here that records."""
         self.after_commit: Publisher = AfterCommit(lambda: self.publisher)
+        self.pending: PendingRows | None = None
+        """Keeps durable publications, if the app `realtime.pending` is installed."""
+        self.row_writer: RowWriter | None = None
+        """Writes them: the same, unless tests put one here that records."""
         self._inherited: list[object] = []
         """Nodes and member of the parents, in a forked process."""
         self._begin()
@@ -146,6 +151,8 @@ class Serving:
             self._nodes[loop] = node
             if self._member is not None:  # what other threads publish is counted as this node's
                 self._member.counters = node.counters
+        if self.pending is not None and connections is own_connections:  # not the test kit's
+            await self.pending.start(node)
         return node
 
     def _make_node(self, connections: Connections) -> Node:
@@ -213,8 +220,14 @@ class Serving:
         node = self._nodes.get(loop)
         if node is None:
             return
+        node.begin_stop()
         try:
+            if self.pending is not None:  # it relays until every client was told
+                await node.drained()
+                self.pending.begin_stop(node)
             await node.stop()
+            if self.pending is not None:
+                await self.pending.stop()
         finally:
             if not process_ends:
                 with self._lock:

@@ -22,6 +22,7 @@ INSTALLED_APPS = [
     "channels",
     "rest_framework",
     "realtime",
+    "realtime.pending",
     "api",
     "admin_panel",
 ]
@@ -53,8 +54,15 @@ DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": os.environ.get("TEST_DATABASE", ":memory:"),
+        "OPTIONS": {"timeout": 20},
     }
 }
+if _database := os.environ.get("TEST_DATABASE_SETTINGS"):
+    DATABASES["default"] = json.loads(_database)
+    if "mysql" in DATABASES["default"]["ENGINE"]:
+        import pymysql
+
+        pymysql.install_as_MySQLdb()
 DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.config.error_reports.SecretsFilter"
 LOGGING: dict[str, Any] = {
     "version": 1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,8 @@ ROOMS = (
     "realtime.urls",
     "realtime.views",
     "realtime.pages",
+    # an optional app: a site adds it, and nothing imports it
+    "realtime.pending",
     # the doors, and what stands behind them
     "realtime.asgi",
     "realtime.layer",
@@ -90,6 +93,10 @@ LAYER = "realtime.engine.redis.layer"
 
 MODULES_AT_THE_ROOT = 17
 LINES = 400
+LINES_OF_AN_APP = 600
+"""Without migrations, and without comments, docstrings and blank lines."""
+
+OPTIONAL_APPS = ("realtime.pending",)
 
 APPS = ("api", "admin_panel")
 PACKAGES = ("realtime", *APPS, "messaging_project")
@@ -108,6 +115,8 @@ DJANGO_SIDE = (
     "realtime.apps",
     "realtime.asgi",
     "realtime.server_api.transactions",
+    "realtime.server_api.durable",
+    "realtime.pending",
     "realtime.console",
     "realtime.config.error_reports",
     "realtime.hooks",
@@ -253,6 +262,44 @@ def test_packages_do_not_import_what_stands_around_them(package: str) -> None:
     ]
 
     assert wrong == []
+
+
+def lines_of_code(path: Path) -> int:
+    """The lines of a file that hold code."""
+    text = path.read_text()
+    docs = {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or 0) + 1)
+    }
+    return sum(
+        bool(line.strip()) and not line.strip().startswith("#") and number not in docs
+        for number, line in enumerate(text.splitlines(), 1)
+    )
+
+
+def test_nothing_imports_an_optional_app() -> None:
+    importers = [
+        str(found)
+        for found in [*imports("realtime"), *imports(*APPS)]
+        if within(found.name, *OPTIONAL_APPS) and not within(found.by, *OPTIONAL_APPS)
+    ]
+
+    assert importers == []
+
+
+@pytest.mark.parametrize("app", OPTIONAL_APPS)
+def test_optional_apps_stay_small(app: str) -> None:
+    lines = sum(
+        lines_of_code(path)
+        for path in files(app.replace(".", "/"))
+        if "migrations" not in path.parts
+    )
+
+    assert 0 < lines <= LINES_OF_AN_APP
 
 
 def test_panel_reaches_the_service_through_one_module() -> None:

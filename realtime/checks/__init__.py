@@ -7,6 +7,7 @@
     hooks    hooks that are missing, or never called
     server   the ASGI server
     panel    the standalone panel
+    pending  durable publications
 
 The rules of single options are in `config`; here they get their ids. The docstring of a check
 says what each of its ids reports: the table in docs/options.md is made from it.
@@ -21,7 +22,7 @@ from django.apps import AppConfig
 from django.core import checks
 from django.core.checks import CheckMessage
 
-from realtime.checks import access, engine, hooks, options, panel, server, tokens
+from realtime.checks import access, engine, hooks, options, panel, pending, server, tokens
 from realtime.config import sources
 from realtime.config.sources import Report
 
@@ -67,8 +68,12 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     panel.check_panel_password,
     panel.check_panel_secrets,
     panel.check_panel_urls,
+    pending.check_durable,
 )
-"""All checks, in the order of their messages."""
+"""The checks of the options, in the order of their messages."""
+
+DATABASE_CHECKS: Sequence[Callable[..., list[CheckMessage]]] = (pending.check_pending,)
+"""Those that query databases; Django runs them for `check --database` and `migrate`."""
 
 
 OF_SOURCES = (
@@ -81,8 +86,10 @@ OF_SOURCES = (
 
 
 def register() -> None:
-    """Register all of them as one check, which reads the configuration once."""
+    """Register the checks of the options as one, which reads the configuration once."""
     checks.register(run, TAG)
+    for check in DATABASE_CHECKS:
+        checks.register(check, checks.Tags.database, TAG)
 
 
 def run(app_configs: Sequence[AppConfig] | None = None, **_: Any) -> list[CheckMessage]:

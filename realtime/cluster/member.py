@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
 import msgspec
 
-from realtime.channel_rules import CONTROL
+from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, PENDING
 from realtime.cluster import control, survey
 from realtime.cluster.control import (
     ControlMessage,
@@ -67,6 +67,8 @@ CONTROL_OPTIONS = ChannelOptions(history_size=10_000, history_lifetime=600, hist
 """Control messages are kept, so that a node that was cut off catches up."""
 
 
+NOTHING = Payload(b"null", b"null")
+
 NOT_KEPT = ChannelOptions()
 """The options of a publication that skips history."""
 
@@ -102,6 +104,8 @@ class Member:
         self.counters = Counters()
         self.outage = Outage()
         """Failures of commands and subscriptions because the engine is away."""
+        self.on_wake_up: Callable[[], object] = bool
+        """Wakes the relay of this process, when the node subscribes to wake-ups."""
         self._publications = count(1)
         self._uid_prefix = self.uid.replace("-", "")[:20]
 
@@ -186,6 +190,10 @@ class Member:
             at: Unix ms, see `Streams.position`; None: now.
         """
         return await self.broker.positions(channels, at)
+
+    async def wake_relays(self) -> None:
+        """Wake the relays of pending publications at every node; raises EngineUnavailable."""
+        await self.broker.publish(PENDING, Publication(NOTHING), INTERNAL_OPTIONS)
 
     # control messages; all raise EngineUnavailable when they cannot be sent
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from realtime.channel_rules import CONTROL, QUESTIONS
+from realtime.channel_rules import CONTROL, PENDING, QUESTIONS
 from realtime.cluster import control, survey
 from realtime.cluster.control import ControlMessage
 from realtime.cluster.survey import Answer, Question
@@ -48,6 +48,7 @@ class Peers:
         describe: Callable[[], NodeInfo],
         on_control: Callable[[ControlMessage], None],
         answer: Callable[[Question], Answer],
+        on_wake_up: Callable[[], object],
         outage: Outage,
     ) -> None:
         """
@@ -57,6 +58,7 @@ class Peers:
             on_control: is called with every control message, those of this node included, in the
                 order that is the same at every node.
             answer: answers the question of a survey, for this node.
+            on_wake_up: is called when a process wakes relays, if the node takes wake-ups.
             outage: of the engine, as this node has seen it.
         """
         self._uid = uid
@@ -67,6 +69,7 @@ class Peers:
         self._describe = describe
         self._on_control = on_control
         self._answer = answer
+        self._on_wake_up = on_wake_up
         self._outage = outage
         self.control = StreamFollower(broker, CONTROL, self._on_control_publication, self._on_lost)
         """Follows the stream of control messages."""
@@ -145,6 +148,8 @@ class Peers:
             self.control.on_publication(publication, position)
         elif channel == QUESTIONS:
             self._on_question(publication.data)
+        elif channel == PENDING:
+            self._on_wake_up()
 
     def _on_control_publication(self, publication: Publication) -> None:
         try:

@@ -40,6 +40,11 @@ class ChannelOptions:
     history_disable_for_client: bool = option(
         False, "Clients may not ask for history; by recovering they still get what is kept."
     )
+    durable: bool = option(
+        False,
+        "Keep what the site's Python code publishes in its database until it is published. Needs"
+        " the app realtime.pending.",
+    )
     server_side: bool = option(
         False, "Only the server subscribes clients; a client's own subscribe is refused."
     )

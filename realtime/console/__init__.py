@@ -5,6 +5,7 @@ tokens         gentoken, checktoken
 configuration  checkconfig, genconfig
 calls          the methods of the server API, in this process, through Redis or over HTTP
 api_document   openapi
+pending        pending: rows of durable publications
 doctor/        doctor: checks settings, a running service and Redis
 remote         HTTP requests to a running service
 websocket      a WebSocket connection to a running service
@@ -12,7 +13,7 @@ websocket      a WebSocket connection to a running service
 
 from collections.abc import Mapping
 
-from realtime.console import api_document, calls, configuration, doctor, tokens
+from realtime.console import api_document, calls, configuration, doctor, pending, tokens
 from realtime.console.base import SubCommand
 
 SUB_COMMANDS: Mapping[str, SubCommand] = {
@@ -22,6 +23,7 @@ SUB_COMMANDS: Mapping[str, SubCommand] = {
         *configuration.SUB_COMMANDS,
         *calls.SUB_COMMANDS,
         *api_document.SUB_COMMANDS,
+        *pending.SUB_COMMANDS,
         *doctor.SUB_COMMANDS,
     )
 }

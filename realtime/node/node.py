@@ -48,12 +48,7 @@ from realtime.node.pings import Pings
 from realtime.node.single_connection import SingleConnection
 from realtime.node.subscriptions import Subscriptions
 from realtime.node.survey_answers import SurveyAnswers
-from realtime.protocol.messages import (
-    ChannelName,
-    ClientInfo,
-    Publication,
-    StreamPosition,
-)
+from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
 from realtime.protocol.negotiation import Codecs
 from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
@@ -139,6 +134,7 @@ class Node(Member):
                 describe=self.status,
                 on_control=self._control.on_message,
                 answer=self._answer,
+                on_wake_up=lambda: self.on_wake_up(),
                 outage=self.outage,
             )
         self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn, self.outage)

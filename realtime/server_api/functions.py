@@ -26,7 +26,8 @@ from realtime.cluster.member import Member
 from realtime.engine import base as nodes_
 from realtime.protocol import messages
 from realtime.server_api import operations
-from realtime.server_api.publishing import Position, stream_position, whole
+from realtime.server_api.arguments import whole
+from realtime.server_api.publishing import Position, stream_position
 from realtime.serving import serving
 
 

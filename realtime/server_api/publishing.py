@@ -5,18 +5,24 @@ docs/protocol.md, 6.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from realtime.channel_rules import name, names
-from realtime.cluster.member import NewPublication
-from realtime.engine.once import MAX_ONCE_LIFETIME, ONCE_LIFETIME, Once
-from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
-from realtime.hooks.site_values import to_payload
+from realtime.config.options import ChannelOptions
+from realtime.engine.once import ONCE_LIFETIME
 from realtime.payload import site_text
-from realtime.protocol.messages import UINT64_MAX, StreamPosition
+from realtime.protocol.messages import StreamPosition
 from realtime.server_api import transactions
-from realtime.server_api.transactions import AfterCommit, Forgiving, Publications, Publisher
+from realtime.server_api.arguments import encoded, numbered, once_of, to_each, versioned, whole
+from realtime.server_api.durable import Wish, rows_of
+from realtime.server_api.transactions import (
+    AfterCommit,
+    Forgiving,
+    Positions,
+    Publications,
+    Publisher,
+)
 from realtime.serving import refuse_on_loop, serving
 
 
@@ -42,13 +48,6 @@ def stream_position(position: Position | int | None) -> StreamPosition | None:
     return StreamPosition(offset, site_text("an epoch", epoch))
 
 
-def whole(what: str, number: object) -> int:
-    """Return a number; raise TypeError if it is not a whole one."""
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise TypeError(f"{what} must be a whole number, not {type(number).__name__}")
-    return number
-
-
 def publish(
     channel: str,
     data: object,
@@ -61,6 +60,9 @@ def publish(
     version_epoch: str = "",
     on_commit: bool = True,
     fail_silently: bool = False,
+    durable: bool | None = None,
+    at: datetime | timedelta | None = None,
+    using: str | None = None,
 ) -> Position | None:
     """Publish JSON-serialisable data into a channel.
 
@@ -83,21 +85,28 @@ def publish(
         on_commit: False publishes at once, also inside a transaction.
         fail_silently: drop what cannot be published because this process reaches no clients, or
             because Redis is away, instead of raising NotServing or EngineUnavailable.
+        durable: True writes a row into the site's database, in the transaction that is under way;
+            serving processes publish it after the commit, whatever dies in between. None: as the
+            channel option `durable` says, if `on_commit` is True. Needs the app realtime.pending.
+        at: when to publish: a datetime with a time zone, or a timedelta from now. Such a
+            publication is durable.
+        using: alias of the database for the row; None: that of the transaction.
 
     Returns:
         The position of the publication; of a repetition, that of the first one; of a version that
-        is not newer, that of the last publication. None without history, before the commit, and
-        for a publication that was dropped.
+        is not newer, that of the last publication. None without history, before the commit, for a
+        durable publication, and for one that was dropped.
 
     Raises:
         NotAvailable: code 108, a version in a channel without history, or with `skip_history`.
         TypeError: the data have no JSON form, or another argument has the wrong type.
         ValueError: the idempotency key is empty, or its lifetime is less than a second or longer
-            than 31 days; or the version is not one.
+            than 31 days; or the version is not one; or other arguments contradict each other.
+        ImproperlyConfigured: a durable publication, and the app is not installed.
     """
-    new = _encoded([(channel, data)], _once(once, once_lifetime), tags, skip_history)
-    new = _versioned(new, version, version_epoch)
-    return _send(new, on_commit, fail_silently, "apublish")[0]
+    new = encoded([(channel, data)], once_of(once, once_lifetime), tags, skip_history)
+    new = versioned(new, version, version_epoch)
+    return _send(new, on_commit, fail_silently, "apublish", Wish(durable, at, using))[0]
 
 
 async def apublish(
@@ -111,14 +120,18 @@ async def apublish(
     version: int | None = None,
     version_epoch: str = "",
     fail_silently: bool = False,
+    durable: bool | None = None,
+    at: datetime | timedelta | None = None,
+    using: str | None = None,
 ) -> Position | None:
     """Publish JSON-serialisable data into a channel. Async version of `publish`.
 
-    It publishes at once: Django's transactions belong to threads.
+    It publishes at once: Django's transactions belong to threads. The row of a durable publication
+    is written in the thread of `sync_to_async`, in the transaction that is under way there.
     """
-    new = _encoded([(channel, data)], _once(once, once_lifetime), tags, skip_history)
-    new = _versioned(new, version, version_epoch)
-    return (await _asend(new, fail_silently))[0]
+    new = encoded([(channel, data)], once_of(once, once_lifetime), tags, skip_history)
+    new = versioned(new, version, version_epoch)
+    return (await _asend(new, fail_silently, Wish(durable, at, using)))[0]
 
 
 def publish_many(
@@ -130,6 +143,9 @@ def publish_many(
     skip_history: bool = False,
     on_commit: bool = True,
     fail_silently: bool = False,
+    durable: bool | None = None,
+    at: datetime | timedelta | None = None,
+    using: str | None = None,
 ) -> list[Position | None]:
     """Publish several (channel, data) pairs, with as few round trips as possible.
 
@@ -147,6 +163,7 @@ def publish_many(
         on_commit: False publishes at once, also inside a transaction.
         fail_silently: drop what cannot be published because this process reaches no clients, or
             because Redis is away, instead of raising NotServing or EngineUnavailable.
+        durable, at, using: as in `publish`.
 
     Returns:
         For each publication what `publish` returns.
@@ -155,8 +172,8 @@ def publish_many(
         TypeError: some data have no JSON form, or another argument has the wrong type.
         ValueError: as `publish`.
     """
-    new = _numbered(_encoded(publications, _once(once, once_lifetime), tags, skip_history))
-    return _send(new, on_commit, fail_silently, "apublish_many")
+    new = numbered(encoded(publications, once_of(once, once_lifetime), tags, skip_history))
+    return _send(new, on_commit, fail_silently, "apublish_many", Wish(durable, at, using))
 
 
 async def apublish_many(
@@ -167,10 +184,13 @@ async def apublish_many(
     tags: Mapping[str, str] | None = None,
     skip_history: bool = False,
     fail_silently: bool = False,
+    durable: bool | None = None,
+    at: datetime | timedelta | None = None,
+    using: str | None = None,
 ) -> list[Position | None]:
     """Publish several (channel, data) pairs. Async version of `publish_many`, always at once."""
-    new = _numbered(_encoded(publications, _once(once, once_lifetime), tags, skip_history))
-    return await _asend(new, fail_silently)
+    new = numbered(encoded(publications, once_of(once, once_lifetime), tags, skip_history))
+    return await _asend(new, fail_silently, Wish(durable, at, using))
 
 
 def broadcast(
@@ -185,6 +205,9 @@ def broadcast(
     version_epoch: str = "",
     on_commit: bool = True,
     fail_silently: bool = False,
+    durable: bool | None = None,
+    at: datetime | timedelta | None = None,
+    using: str | None = None,
 ) -> list[Position | None]:
     """Publish the same data into several channels; see `publish` and `publish_many`.
 
@@ -200,6 +223,7 @@ def broadcast(
         on_commit: False publishes at once, also inside a transaction.
         fail_silently: drop what cannot be published because this process reaches no clients, or
             because Redis is away, instead of raising NotServing or EngineUnavailable.
+        durable, at, using: as in `publish`.
 
     Returns:
         For each channel what `publish` returns.
@@ -210,9 +234,9 @@ def broadcast(
             another argument has the wrong type.
         ValueError: as `publish`.
     """
-    new = _to_each(channels, data, _once(once, once_lifetime), tags, skip_history)
-    new = _versioned(new, version, version_epoch)
-    return _send(new, on_commit, fail_silently, "abroadcast")
+    new = to_each(channels, data, once_of(once, once_lifetime), tags, skip_history)
+    new = versioned(new, version, version_epoch)
+    return _send(new, on_commit, fail_silently, "abroadcast", Wish(durable, at, using))
 
 
 async def abroadcast(
@@ -226,104 +250,74 @@ async def abroadcast(
     version: int | None = None,
     version_epoch: str = "",
     fail_silently: bool = False,
+    durable: bool | None = None,
+    at: datetime | timedelta | None = None,
+    using: str | None = None,
 ) -> list[Position | None]:
     """Publish the same data into several channels. Async version of `broadcast`, always at once."""
-    new = _to_each(channels, data, _once(once, once_lifetime), tags, skip_history)
-    new = _versioned(new, version, version_epoch)
-    return await _asend(new, fail_silently)
-
-
-def _once(key: str | None, lifetime: int) -> Once | None:
-    if key is None:
-        return None
-    if not isinstance(key, str):
-        raise TypeError(f"an idempotency key must be a string, not {type(key).__name__}")
-    if not isinstance(lifetime, int):
-        raise TypeError(f"once_lifetime must be whole seconds, not {type(lifetime).__name__}")
-    if not key:
-        raise ValueError("an idempotency key must not be empty")
-    if not 1 <= lifetime <= MAX_ONCE_LIFETIME:
-        raise ValueError(f"once_lifetime must be 1 to {MAX_ONCE_LIFETIME} seconds, not {lifetime}")
-    return Once(key, int(lifetime))
-
-
-def _versioned(
-    publications: list[NewPublication], number: int | None, epoch: str
-) -> list[NewPublication]:
-    """Give publications a version, if there is one."""
-    epoch = site_text("version_epoch", epoch)
-    if number is None:
-        if epoch:
-            raise ValueError("version_epoch needs a version")
-        return publications
-    if not 1 <= whole("version", number) <= UINT64_MAX:
-        raise ValueError(f"a version is 1 to {UINT64_MAX}, not {number}")
-    if len(epoch) > MAX_EPOCH_LENGTH:
-        raise ValueError(f"version_epoch has at most {MAX_EPOCH_LENGTH} characters")
-    return [new._replace(version=Version(int(number), epoch)) for new in publications]
-
-
-def _tags(tags: Mapping[str, str] | None) -> dict[str, str] | None:
-    if tags is None:
-        return None
-    if not isinstance(tags, Mapping):
-        raise TypeError(f"tags must be a dict of strings, not {type(tags).__name__}")
-    return {
-        site_text("a text in tags", key): site_text("a text in tags", value)
-        for key, value in tags.items()
-    }
-
-
-def _encoded(
-    publications: Iterable[tuple[str, object]],
-    once: Once | None,
-    tags: Mapping[str, str] | None,
-    skip_history: bool,
-) -> list[NewPublication]:
-    tags = _tags(tags)
-    return [
-        NewPublication(name(channel), to_payload(data), tags, once, skip_history)
-        for channel, data in publications
-    ]
-
-
-def _numbered(publications: list[NewPublication]) -> list[NewPublication]:
-    """Give each publication an idempotency key of its own: one channel may get several."""
-    return [
-        new if new.once is None else new._replace(once=new.once._replace(number=index))
-        for index, new in enumerate(publications)
-    ]
-
-
-def _to_each(
-    channels: Iterable[str],
-    data: object,
-    once: Once | None,
-    tags: Mapping[str, str] | None,
-    skip_history: bool,
-) -> list[NewPublication]:
-    encoded, tags = to_payload(data), _tags(tags)
-    return [
-        NewPublication(channel, encoded, tags, once, skip_history) for channel in names(channels)
-    ]
+    new = to_each(channels, data, once_of(once, once_lifetime), tags, skip_history)
+    new = versioned(new, version, version_epoch)
+    return await _asend(new, fail_silently, Wish(durable, at, using))
 
 
 def _send(
-    publications: Publications, on_commit: bool, fail_silently: bool, async_name: str
+    publications: Publications, on_commit: bool, fail_silently: bool, async_name: str, wish: Wish
 ) -> list[Position | None]:
-    transactions.check(publications, serving.config())
+    options = transactions.check(publications, serving.config())
     refuse_on_loop(async_name)
+    kept, others = _divide(publications, options, wish, on_commit)
+    if kept:
+        rows_of(serving.row_writer).add(kept, wish.due(), wish.using)
+    if not others:
+        return [None] * len(kept)
     if not fail_silently:
         publisher = serving.after_commit if on_commit else serving.publisher
     else:
         publisher = AfterCommit(_forgiving) if on_commit else _forgiving()
-    return [to_position(position) for position in publisher.send(publications)]
+    return _in_order(publications, others, publisher.send(others))
 
 
-async def _asend(publications: Publications, fail_silently: bool) -> list[Position | None]:
-    transactions.check(publications, serving.config())
+async def _asend(
+    publications: Publications, fail_silently: bool, wish: Wish
+) -> list[Position | None]:
+    options = transactions.check(publications, serving.config())
+    kept, others = _divide(publications, options, wish, True)
+    if kept:
+        await rows_of(serving.row_writer).aadd(kept, wish.due(), wish.using)
+    if not others:
+        return [None] * len(kept)
     publisher = _forgiving() if fail_silently else serving.publisher
-    return [to_position(position) for position in await publisher.asend(publications)]
+    return _in_order(publications, others, await publisher.asend(others))
+
+
+def _divide(
+    publications: Publications, options: Sequence[ChannelOptions], wish: Wish, on_commit: bool
+) -> tuple[Publications, Publications]:
+    """Return the publications that are kept in rows, and the others.
+
+    Args:
+        options: of their channels.
+    """
+    wish.check(on_commit)
+    kept = [
+        new
+        for new, each in zip(publications, options, strict=True)
+        if wish.chooses(each, on_commit)
+    ]
+    if not kept:
+        return [], publications
+    kept_ones = set(map(id, kept))
+    return kept, [new for new in publications if id(new) not in kept_ones]
+
+
+def _in_order(
+    publications: Publications, sent: Publications, positions: Positions
+) -> list[Position | None]:
+    """Return the position of each publication; None for those that are kept in rows."""
+    if sent is publications:
+        return [to_position(position) for position in positions]
+    found = dict(zip(map(id, sent), positions, strict=True))
+    return [to_position(found.get(id(new))) for new in publications]
 
 
 def _forgiving() -> Publisher:

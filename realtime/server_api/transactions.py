@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from django.db import connections, transaction
 
 from realtime.cluster.member import Member, NewPublication
-from realtime.config.options import Config
+from realtime.config.options import ChannelOptions, Config
 from realtime.errors import BadRequest, EngineUnavailable, NotServing
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api import operations
@@ -128,8 +128,11 @@ class AfterCommit:
         return await self._publisher().asend(publications)
 
 
-def check(publications: Publications, config: Config) -> None:
+def check(publications: Publications, config: Config) -> list[ChannelOptions]:
     """Check publications before they are sent, or wait for a commit.
+
+    Returns:
+        The options of their channels.
 
     Raises:
         BadRequest: there are none, or a name of a channel is not one.
@@ -138,8 +141,7 @@ def check(publications: Publications, config: Config) -> None:
     """
     if not publications:
         raise BadRequest
-    for new in publications:
-        operations.check_new(new, config)
+    return [operations.check_new(new, config) for new in publications]
 
 
 # Django's transactions

@@ -5,25 +5,37 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ContextDecorator
+from datetime import datetime
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar, cast, overload
 from unittest.mock import ANY
 
-from asgiref.sync import iscoroutinefunction
+from asgiref.sync import iscoroutinefunction, sync_to_async
 
 from realtime import payload
-from realtime.server_api.transactions import Positions, Publications, without_positions
+from realtime.server_api.transactions import (
+    AfterCommit,
+    Positions,
+    Publications,
+    Publisher,
+    without_positions,
+)
 from realtime.serving import serving
 from realtime.testing.transactions import CommitHooks
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Published(NamedTuple):
-    """A publication of the site. `data` is decoded from JSON, as clients get it."""
-
+class _Published(NamedTuple):
     channel: str
     data: Any
+
+
+class Published(_Published):
+    """A publication of the site. `data` is decoded from JSON, as clients get it."""
+
+    at: datetime | None = None
+    """When it is due, in UTC, if it was scheduled. Equality does not look at it."""
 
 
 class Outbox(Sequence[Published]):
@@ -93,12 +105,14 @@ class Outbox(Sequence[Published]):
         self._hooks = None
         recorder.close(self)
 
-    def add(self, publications: Publications) -> None:
-        """Add publications."""
+    def add(self, publications: Publications, due: datetime | None = None) -> None:
+        """Add publications. `due`: when, if they are scheduled."""
         if self._hooks is not None:
             self._hooks.run()  # these were published earlier
         for new in publications:
-            self._published.append(Published(new.channel, payload.value(new.data.json)))
+            published = Published(new.channel, payload.value(new.data.json))
+            published.at = due
+            self._published.append(published)
 
 
 class Recorder:
@@ -112,6 +126,7 @@ class Recorder:
         self._outboxes: list[Outbox] = []
         self._services: list[object] = []
         self._publisher = serving.publisher
+        self._row_writer = serving.row_writer
         """The service's own."""
 
     # see `server_api.transactions.Publisher`
@@ -128,13 +143,26 @@ class Recorder:
             return await self._publisher.asend(publications)
         return without_positions(publications)
 
-    def _record(self, publications: Publications) -> bool:
+    def _record(self, publications: Publications, due: datetime | None = None) -> bool:
         """Record publications; return whether to send them, too."""
         innermost = self._innermost()
         if innermost is None:
             return True
-        innermost.add(publications)
+        innermost.add(publications, due)
         return bool(self._services)
+
+    # see `server_api.durable.RowWriter`: what would be a row is recorded at the commit
+
+    def add(self, publications: Publications, due: datetime | None, using: str | None) -> None:
+        """Record durable publications, and send those that are due."""
+        publisher: Publisher = self if due is None else _Scheduled(self, due)
+        AfterCommit(lambda: publisher).send(publications)
+
+    async def aadd(
+        self, publications: Publications, due: datetime | None, using: str | None
+    ) -> None:
+        """Record durable publications. Async version of `add`."""
+        await sync_to_async(self.add)(publications, due, using)
 
     # outboxes and services
 
@@ -147,6 +175,9 @@ class Recorder:
         with self._lock:
             if not self._outboxes:
                 self._publisher, serving.publisher = serving.publisher, self
+                self._row_writer = serving.row_writer
+                if serving.row_writer is not None:
+                    serving.row_writer = self
             self._outboxes.append(outbox)
 
     def close(self, outbox: Outbox) -> None:
@@ -155,6 +186,7 @@ class Recorder:
             self._outboxes = [other for other in self._outboxes if other is not outbox]
             if not self._outboxes and serving.publisher is self:
                 serving.publisher = self._publisher
+                serving.row_writer = self._row_writer
 
     def is_innermost(self, outbox: Outbox) -> bool:
         """Return whether publications are added to this outbox."""
@@ -174,6 +206,21 @@ class Recorder:
         with self._lock:
             if service in self._services:
                 self._services.remove(service)
+
+
+class _Scheduled:
+    """Records publications that are due later. No client receives them in a test."""
+
+    def __init__(self, recorder: Recorder, due: datetime) -> None:
+        self._recorder = recorder
+        self._due = due
+
+    def send(self, publications: Publications) -> Positions:
+        self._recorder._record(publications, self._due)
+        return without_positions(publications)
+
+    async def asend(self, publications: Publications) -> Positions:
+        return self.send(publications)
 
 
 recorder = Recorder()

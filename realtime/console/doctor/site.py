@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from django.conf import settings
+from django.db import DatabaseError
 
 from realtime.checks import access
 from realtime.config import origins as origin_patterns
@@ -14,6 +15,8 @@ from realtime.console.base import count
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.hooks.registry import registry
 from realtime.hooks.site import GROUPS
+from realtime.server_api.durable import PendingRows
+from realtime.serving import serving
 
 MIN_TOKEN_SECRET = 32
 """Least bytes of an HMAC SHA-256 key (RFC 7518, 3.2)."""
@@ -34,6 +37,28 @@ def checks(config: Config) -> Iterator[Check]:
         ("database", database),
     ):
         yield Check(name, partial(check, config))
+    if serving.pending is not None:
+        yield Check("pending", partial(pending, serving.pending))
+
+
+def pending(rows: PendingRows) -> Finding:
+    """Check that durable publications do not wait."""
+    try:
+        overview = rows.overview()
+    except DatabaseError as error:
+        return fail(f"durable publications cannot be read: {error}", "Run manage.py migrate.")
+    if overview.is_late:
+        return warn(
+            f"{count(overview.waiting, 'durable publication')} waiting, the oldest for"
+            f" {overview.oldest:.0f} s",
+            "Any process that serves clients publishes them: see its log, and Redis.",
+        )
+    if overview.parked:
+        return warn(
+            f"{count(overview.parked, 'durable publication')} refused and parked",
+            "See manage.py realtime pending: retry or drop them.",
+        )
+    return ok("no durable publication waits longer than it should")
 
 
 def ways_in(config: Config) -> Finding:
@@ -122,7 +147,7 @@ def _own_origins() -> Iterator[tuple[str, tuple[str, ...]]]:
 def database(config: Config) -> Finding:
     """Check that the threads that run hooks keep no database connections."""
     if not (registry or config.session_authentication):
-        return skip("without hooks and sessions the service opens no database connection")
+        return skip("neither hooks nor sessions use the database")
     kept = [
         f"{alias} ({options['CONN_MAX_AGE']})"
         for alias, options in settings.DATABASES.items()

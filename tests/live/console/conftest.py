@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 
 import pytest
 from pytest_django import Settings
 
 from tests.live.console.command import KEYS, OPTIONS
 from tests.live.console.console_parts import API_OPTIONS, PREFIX, Console
+from tests.processes import run_python
 from tests.redis_server import RedisServer
-from tests.server import Server
+from tests.server import ROOT, Server
 
 
 @pytest.fixture
 def own_options(settings: Settings) -> None:
     """This process is a site with the options of the service."""
     settings.REALTIME = {**KEYS, **OPTIONS}
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The environment of processes whose database has the table of pending rows."""
+    directory = tmp_path_factory.mktemp("migrated")
+    environment = {"TEST_DATABASE": str(directory / "site.sqlite3")}
+    command = ["-m", "django", "migrate", "realtime_pending", "-v0"]
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.settings"}
+    finished = run_python(command, ROOT, os.environ | settings | environment)
+    assert finished.returncode == 0, finished.stderr
+    return environment
 
 
 @pytest.fixture(params=["url", "redis"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,8 @@ from tests.live.console.command import (
 from tests.live.site_process import site as site_process
 from tests.ports import free_port, refusing_port
 from tests.server import API_KEY, SECRET, Server
+
+pytestmark = pytest.mark.django_db  # the doctor counts pending rows
 
 NETWORK = (
     "service",
@@ -54,8 +56,11 @@ def test_healthy_service_passes(serve: Serve, tmp_path: Path, server: str) -> No
     assert found["server"]["found"].startswith(server)
 
 
-def test_people_read_a_line_for_each_check(serve: Serve, tmp_path: Path) -> None:
-    finished = run(tmp_path, OPTIONS, "doctor", "--url", serve(**OPTIONS).address)
+def test_people_read_a_line_for_each_check(
+    serve: Serve, tmp_path: Path, migrated: Mapping[str, str]
+) -> None:
+    address = serve(**OPTIONS).address
+    finished = run(tmp_path, OPTIONS, "doctor", "--url", address, environment=migrated)
 
     assert finished.returncode == 0, finished.stdout
     lines = finished.stdout.splitlines()
@@ -169,12 +174,15 @@ def test_redirection_to_nowhere_is_told(own_options: None, place: str) -> None:
     assert "redirects to" in found["service"]["found"]
 
 
-def test_without_the_package_websockets_the_rest_is_looked_at(serve: Serve, tmp_path: Path) -> None:
+def test_without_the_package_websockets_the_rest_is_looked_at(
+    serve: Serve, tmp_path: Path, migrated: Mapping[str, str]
+) -> None:
     finished = run(
         tmp_path,
         OPTIONS,
         *("doctor", "--json", "--url", serve(**OPTIONS).address),
         settings="tests.site.settings_without_websockets",
+        environment=migrated,
     )
 
     found = findings(finished.stdout)

@@ -18,6 +18,8 @@ from tests.live.console.command import (
 )
 from tests.server import API_KEY, Server
 
+pytestmark = pytest.mark.django_db  # the doctor counts pending rows
+
 
 def test_service_with_another_api_key_is_named(settings: Settings, serve: Serve) -> None:
     settings.REALTIME = {**KEYS, "api_key": "another-key-of-the-server-api"}

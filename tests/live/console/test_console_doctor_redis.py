@@ -13,6 +13,8 @@ from tests.ports import refusing_port
 from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
 
+pytestmark = pytest.mark.django_db  # the doctor counts pending rows
+
 KEPT: dict[str, Any] = {"history_size": 5, "history_lifetime": 60}
 
 OwnRedis = Callable[..., RedisServer]

@@ -12,6 +12,8 @@ from pytest_django import Settings
 
 from tests.live.console.command import KEYS, Findings, examine_alone, look
 
+pytestmark = pytest.mark.django_db  # the doctor counts pending rows
+
 
 def visit(settings: Settings, options: Mapping[str, Any], **others: Any) -> Findings:
     """What the doctor finds in a site with these options and settings."""

@@ -168,8 +168,8 @@ async def test_service_goes_on_after_a_failover_and_its_clients_stay(
         what="a publication that succeeds",
     )
     wait_until(
-        lambda: list(groups(sentinel.master).values()) == [2, 2, 2],
-        what="both nodes in the group of the channel, and in the two of their own",
+        lambda: list(groups(sentinel.master).values()) == [2, 2, 2, 2],
+        what="both nodes in the group of the channel, and in the three of their own",
     )
     wait_until(lambda: len(nodes(one)) == 2, what="both nodes")
     everybody = {client.client for client in clients}

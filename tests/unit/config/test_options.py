@@ -56,6 +56,11 @@ NEWER_CHANNEL_DEFAULTS: Mapping[str, object] = {
 }
 """Channel options of later generations, with what they are where no option is set."""
 
+OWN_CHANNEL_DEFAULTS: Mapping[str, object] = {"durable": False}
+"""Channel options that only this service has."""
+
+ALL_CHANNEL_DEFAULTS = {**CHANNEL_DEFAULTS, **NEWER_CHANNEL_DEFAULTS, **OWN_CHANNEL_DEFAULTS}
+
 DEFAULTS: Mapping[str, object] = {
     "channel_max_length": 255,
     "channel_private_prefix": "$",
@@ -143,11 +148,9 @@ graphite_prefix graphite_interval
 """Every option of the reference server's configuration files, but `namespaces`."""
 
 
-@pytest.mark.parametrize("name", [*CHANNEL_DEFAULTS, *NEWER_CHANNEL_DEFAULTS])
+@pytest.mark.parametrize("name", ALL_CHANNEL_DEFAULTS)
 def test_channel_option_has_its_documented_default(name: str) -> None:
-    defaults = {**CHANNEL_DEFAULTS, **NEWER_CHANNEL_DEFAULTS}
-
-    assert getattr(load({}).channel, name) == defaults[name]
+    assert getattr(load({}).channel, name) == ALL_CHANNEL_DEFAULTS[name]
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
@@ -155,8 +158,8 @@ def test_option_has_its_documented_default(name: str) -> None:
     assert getattr(load({}), name) == DEFAULTS[name]
 
 
-def test_channel_options_are_those_of_the_specification() -> None:
-    assert set(CHANNEL_OPTION_FIELDS) == {*CHANNEL_DEFAULTS, *NEWER_CHANNEL_DEFAULTS}
+def test_channel_options_are_those_of_the_specification_and_our_own() -> None:
+    assert set(CHANNEL_OPTION_FIELDS) == set(ALL_CHANNEL_DEFAULTS)
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)

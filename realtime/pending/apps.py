@@ -1,0 +1,21 @@
+"""The Django app of durable publications."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class PendingConfig(AppConfig):
+    """Gives the service of this process a place to keep durable publications."""
+
+    name = "realtime.pending"
+    label = "realtime_pending"
+    verbose_name = "Realtime: pending publications"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Install what keeps and relays rows."""
+        from realtime.pending.rows import Rows
+        from realtime.serving import serving
+
+        serving.pending = serving.row_writer = Rows(serving)

@@ -1,0 +1,239 @@
+"""The relay: publishes rows after their commit, and deletes them. One thread per process.
+
+    look ──► which shards have a row that is due ──► take the free ones ──► read rows ──► publish
+      ▲                                                                                     │
+      └── ring, next due row, or a second ◄── give the shards back ◄── delete the rows ◄────┘
+
+Invariants:
+- A row is deleted only after the engine has answered for it. A relay that dies in between leaves
+  the row, and the next one repeats it: with the same idempotency key, so nothing is published.
+- Rows of a channel go out in the order of their ids. One relay at a time works on a channel.
+- Where the engine is away, rows stay as they are. Only a refusal counts as an attempt.
+- Shards take turns, so a busy one keeps none of the others waiting.
+- After a refusal the channel waits for the next attempt; after MAX_ATTEMPTS the row is parked, and
+  the rows behind it go on without it. Other channels never wait.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.db import connections
+
+from realtime.cluster.member import NewPublication
+from realtime.config.options import ChannelOptions
+from realtime.engine import factory
+from realtime.engine.base import Published
+from realtime.errors import EngineUnavailable, Error, InternalError, NoReply, NotServing
+from realtime.metrics import Outage
+from realtime.pending import shards
+from realtime.pending.bell import Bell
+from realtime.pending.models import Pending, Relay
+from realtime.pending.publications import publication_of
+from realtime.pending.tables import Tables
+from realtime.pending.wake_ups import NOTIFICATION
+from realtime.server_api.durable import RelayCounters
+from realtime.server_api.operations import check_new
+from realtime.serving import Serving
+
+logger = logging.getLogger("realtime.pending")
+
+LOOK_INTERVAL = 0.8
+"""Seconds between looks without a ring: after a lost wake-up, or the death of another relay."""
+BUSY_PAUSE = 0.1
+"""Seconds until the next look at a shard on which another relay works."""
+RETRY_PAUSE = 0.5
+"""Seconds until the next attempt while the engine, or a database, is away."""
+REFUSED_PAUSES = (1.0, 5.0)
+"""Seconds for which a channel waits after the attempts at a row that was refused."""
+MAX_ATTEMPTS = len(REFUSED_PAUSES) + 1
+
+BATCH = 500
+"""Rows of one round."""
+SHARDS_AT_ONCE = 8
+"""Half of the shards: another relay can work on the others meanwhile."""
+ERROR_MAX_LENGTH = 500
+
+REFUSALS = ("WRONGTYPE", "is not a number")
+"""What Redis answers where a key holds something else: that does not pass by itself."""
+
+
+class Round(NamedTuple):
+    """Rows that were published together, and what became of each."""
+
+    rows: list[Pending]
+    outcomes: list[Published]
+    refused: dict[str, tuple[Pending, Exception]]
+    """Channel → its first row that was refused. The rows behind it were not tried."""
+
+
+class RelayThread(threading.Thread):
+    """See the module. It has a database connection of its own."""
+
+    def __init__(self, serving: Serving, counters: RelayCounters) -> None:
+        super().__init__(name="realtime-pending", daemon=True)
+        self._serving = serving
+        self._counters = counters
+        self._bell = Bell()
+        self._owner = uuid.uuid4().hex
+        self._stopping = False
+        self._outage = Outage()
+        self._tables = Tables(NOTIFICATION, self._bell.ring)
+        self._not_before: dict[str, float] = {}
+        """Database → monotonic seconds until which it rests, after a failure."""
+        self._busy: dict[tuple[str, int], float] = {}
+        """Shard of a database → monotonic seconds until which it is left alone."""
+        self._looked: dict[tuple[str, int], float] = {}
+        """The same → monotonic seconds of the last attempt to take it."""
+
+    def ring(self) -> None:
+        """Look now. From any thread."""
+        self._bell.ring()
+
+    def begin_stop(self) -> None:
+        """Begin to stop. Returns at once; `join` waits."""
+        self._stopping = True
+        self._bell.ring()
+
+    def run(self) -> None:
+        pause = LOOK_INTERVAL
+        try:
+            while not self._stopping:
+                self._bell.wait(pause, *self._tables.files())
+                self._tables.consume()
+                pause = LOOK_INTERVAL
+                for database in self._tables.databases():
+                    if not self._stopping:
+                        pause = min(pause, self._look(database))
+        finally:
+            connections.close_all()
+            self._bell.close()
+
+    def _look(self, database: str) -> float:
+        """Relay what is due in a database. Return seconds until the next look. Never raises."""
+        left = self._not_before.get(database, 0.0) - time.monotonic()
+        if left > 0:
+            return left
+        try:
+            if not factory.is_shared(self._serving.config()):
+                self._tables.listen(database)
+            return self._relay(database)
+        except Exception as error:  # of every database, and of every engine
+            self._counters.failures += 1
+            if self._outage.begins():
+                logger.warning("Pending publications wait: %s", str(error) or type(error).__name__)
+            if not isinstance(error, EngineUnavailable):
+                self._tables.close(database)
+            self._not_before[database] = time.monotonic() + RETRY_PAUSE
+            return RETRY_PAUSE
+
+    def _relay(self, database: str) -> float:
+        due, now = shards.next_due(database), shards.now()
+        ready = [shard for shard, first in due.items() if first <= now]
+        started = time.monotonic()
+        free = [each for each in ready if self._busy.get((database, each), 0.0) <= started]
+        if free:
+            # those come first that have waited longest for their turn: all may be busy all the time
+            free.sort(key=lambda each: self._looked.get((database, each), 0.0))
+            turn = free[:SHARDS_AT_ONCE]
+            self._looked.update(((database, each), started) for each in turn)
+            with shards.taken(database, turn, self._owner) as taken:
+                worked = self._work(database, taken)
+            for shard in set(turn) - worked:
+                self._busy[database, shard] = time.monotonic() + BUSY_PAUSE
+            return 0.0
+        if ready:
+            return BUSY_PAUSE
+        return min(((first - now).total_seconds() for first in due.values()), default=LOOK_INTERVAL)
+
+    def _work(self, database: str, taken: Sequence[Relay]) -> set[int]:
+        """Relay rows of these shards. Return the shards that had any."""
+        rows: list[Pending] = []
+        for shard in taken:
+            found = Pending.objects.using(database).filter(shard=shard.shard, due__lte=shards.now())
+            if held := shards.held_channels(shard):
+                found = found.exclude(channel__in=held)
+            rows += found.order_by("due", "id")[: BATCH // len(taken)]
+        if not rows:
+            return set()
+        result = self._publish(rows)
+        failed = self._settle(database, result)
+        for shard in taken:
+            if here := {name: at for name, (at, number) in failed.items() if number == shard.shard}:
+                shards.hold(database, shard, here)
+        return {row.shard for row in rows}
+
+    def _publish(self, rows: Sequence[Pending]) -> Round:
+        """Publish rows, in one round trip.
+
+        Raises:
+            EngineUnavailable: none was published.
+        """
+        config = self._serving.config()
+        ready: list[tuple[NewPublication, ChannelOptions]] = []
+        tried: list[Pending] = []
+        refused: dict[str, tuple[Pending, Exception]] = {}
+        for row in rows:
+            if row.channel in refused:
+                continue
+            try:
+                new = publication_of(row)
+                ready.append((new, check_new(new, config)))
+            except (Error, ValueError, TypeError, AttributeError) as error:
+                refused[row.channel] = row, error
+            else:
+                tried.append(row)
+        outcomes: list[Published] = []
+        if ready:
+            try:
+                outcomes = self._serving.call(lambda member: member.publish_many(ready))
+            except (NotServing, InternalError) as error:
+                raise EngineUnavailable(str(error)) from error
+        failures = [each for each in outcomes if isinstance(each, EngineUnavailable)]
+        if failures and len(failures) == len(outcomes) and not any(map(is_refusal, failures)):
+            raise failures[0]
+        return Round(tried, outcomes, refused)
+
+    def _settle(self, database: str, result: Round) -> dict[str, tuple[float, int]]:
+        """Delete what was published, and note refusals.
+
+        Returns:
+            The channels that wait: name → until when, Unix seconds, and the shard.
+        """
+        rows = Pending.objects.using(database)
+        refused, waiting = dict(result.refused), {}
+        done: list[int] = []
+        for row, outcome in zip(result.rows, result.outcomes, strict=True):
+            if not isinstance(outcome, EngineUnavailable):
+                done.append(row.pk)
+            elif is_refusal(outcome):
+                refused.setdefault(row.channel, (row, outcome))
+            else:
+                self._counters.failures += 1
+                waiting[row.channel] = time.time() + RETRY_PAUSE, row.shard
+        if done:
+            rows.filter(pk__in=done).delete()
+            self._counters.relayed += len(done)
+        for row, error in refused.values():
+            self._counters.refused += 1
+            row.attempts += 1
+            row.error = f"{type(error).__name__}: {error}"[:ERROR_MAX_LENGTH].replace("\0", "")
+            if row.attempts < MAX_ATTEMPTS:
+                pause = REFUSED_PAUSES[row.attempts - 1]
+                waiting[row.channel] = time.time() + pause, row.shard
+            else:
+                row.due = None
+                self._counters.parked += 1
+                logger.error("Parked a pending publication in %r: %s", row.channel, row.error)
+            row.save(using=database, update_fields=("attempts", "error", "due"))
+        return waiting
+
+
+def is_refusal(error: EngineUnavailable) -> bool:
+    """Return whether the engine refused one publication, and is there."""
+    return not isinstance(error, NoReply) and any(word in str(error) for word in REFUSALS)

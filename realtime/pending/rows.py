@@ -1,0 +1,164 @@
+"""Rows: writes durable publications in the caller's transaction, and shows them to operators."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from asgiref.sync import sync_to_async
+from django.db import OperationalError, router
+from django.db.models import Count, Min, Q, QuerySet
+
+from realtime.channel_rules import PENDING
+from realtime.errors import EngineUnavailable
+from realtime.node.node import Node
+from realtime.pending.models import Pending, at_once, stored
+from realtime.pending.publications import row_of
+from realtime.pending.relay import RelayThread
+from realtime.pending.shards import now
+from realtime.pending.tables import with_table
+from realtime.pending.wake_ups import WakeUps
+from realtime.server_api.durable import Overview, ParkedRow, RelayCounters
+from realtime.server_api.transactions import Publications, under_way
+from realtime.serving import Serving
+
+logger = logging.getLogger("realtime.pending")
+
+STOP_TIMEOUT = 1.0
+"""Seconds."""
+
+
+class Rows:
+    """See `server_api.durable.PendingRows`."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.counters = RelayCounters()
+        self._serving = serving
+        self._wake_ups = WakeUps(serving, self._ring)
+        self._nodes: set[Node] = set()
+        """The nodes of this process."""
+        self._relay: RelayThread | None = None
+
+    # writing
+
+    def add(self, publications: Publications, due: datetime | None, using: str | None) -> None:
+        database = using or _database()
+        created = now()
+        at = at_once() if due is None else max(stored(due), at_once())
+        rows = [row_of(new, at, created) for new in publications]
+        Pending.objects.using(database).bulk_create(rows)
+        if due is None or stored(due) <= created:
+            self._wake_ups.after_commit(database)
+
+    async def aadd(
+        self, publications: Publications, due: datetime | None, using: str | None
+    ) -> None:
+        await sync_to_async(self.add)(publications, due, using)
+
+    # relaying
+
+    async def start(self, node: Node) -> None:
+        if self._relay is None or not self._relay.is_alive():
+            self._nodes = set()  # in a forked process: those of the parent
+            self._relay = RelayThread(self._serving, self.counters)
+            self._relay.start()
+        self._nodes.add(node)
+        try:
+            node.on_wake_up = self._ring
+            await node.broker.subscribe(PENDING)
+        except EngineUnavailable as error:
+            logger.warning("Relays are not woken by other processes: %s", error)
+
+    def begin_stop(self, node: Node) -> None:
+        self._nodes.discard(node)
+        if not self._nodes and self._relay is not None:
+            self._relay.begin_stop()
+
+    async def stop(self) -> None:
+        if not self._nodes and self._relay is not None:
+            await asyncio.to_thread(self._relay.join, STOP_TIMEOUT)
+
+    def _ring(self) -> bool:
+        relay = self._relay
+        if relay is None or not relay.is_alive():  # as in a forked process
+            return False
+        relay.ring()
+        return True
+
+    # for operators
+
+    def overview(self, databases: Sequence[str] | None = None) -> Overview:
+        moment = now()
+        is_due = Q(due__lte=moment)
+        with_rows = with_table(databases)
+        if databases is None and not with_rows:
+            raise OperationalError(f"no database has the table {Pending._meta.db_table}")
+        counts = [
+            Pending.objects.using(database).aggregate(
+                waiting=Count("id", filter=is_due),
+                scheduled=Count("id", filter=Q(due__gt=moment)),
+                parked=Count("id", filter=Q(due__isnull=True)),
+                at_once=Min("created", filter=Q(due=at_once())),
+                scheduled_before=Min("due", filter=is_due & Q(due__gt=at_once())),
+            )
+            for database in with_rows
+        ]
+        oldest = [
+            each[name]
+            for each in counts
+            for name in ("at_once", "scheduled_before")
+            if each[name] is not None
+        ]
+        return Overview(
+            sum(each["waiting"] for each in counts),
+            sum(each["scheduled"] for each in counts),
+            sum(each["parked"] for each in counts),
+            max((moment - min(oldest)).total_seconds(), 0.0) if oldest else None,
+        )
+
+    def parked(self, limit: int) -> list[ParkedRow]:
+        rows = [row for parked in _parked() for row in parked.order_by("id")[:limit]]
+        return [
+            ParkedRow(row.key.hex, row.channel, row.created, row.attempts, row.error)
+            for row in sorted(rows, key=lambda row: row.created)[:limit]
+        ]
+
+    def retry(self, keys: Sequence[str] | None = None, channel: str | None = None) -> int:
+        changed = 0
+        for rows in _parked(keys, channel):
+            if count := rows.update(due=at_once(), attempts=0, error=""):
+                changed += count
+                self._wake_ups.after_commit(rows.db)
+        return changed
+
+    def drop(self, keys: Sequence[str] | None = None, channel: str | None = None) -> int:
+        return sum(rows.delete()[0] for rows in _parked(keys, channel))
+
+
+def _database() -> str:
+    """Return where to write: the database of the transaction, or that of the routers."""
+    routed = router.db_for_write(Pending)
+    open_ones = [alias for alias in under_way() if router.allow_migrate_model(alias, Pending)]
+    return open_ones[0] if open_ones and routed not in open_ones else routed
+
+
+def _parked(
+    keys: Sequence[str] | None = None, channel: str | None = None
+) -> Iterator[QuerySet[Pending]]:
+    """Yield the parked rows of each database; see `PendingRows.retry`."""
+    for database in with_table():
+        rows = Pending.objects.using(database).filter(due__isnull=True)
+        if keys is not None:
+            rows = rows.filter(key__in=[uuid.UUID(key) for key in keys])
+        if channel is not None:
+            rows = rows.filter(pk__in=_of_channel(rows, channel))
+        yield rows
+
+
+def _of_channel(rows: QuerySet[Pending], channel: str) -> list[int]:
+    """Return the keys of the rows of a channel. Some databases take "A" and "a" for the same."""
+    found = rows.filter(channel=channel).values_list("pk", "channel")
+    return [key for key, name in found if name == channel]

@@ -1,0 +1,99 @@
+"""A process of the chaos: `python -m tests.pending.actor ROLE JSON`.
+
+    publish  commits numbered publications, rolls some back, dies between COMMIT and wake-up
+    relay    relays without serving anybody, dies between publishing rows and deleting them
+    read     prints what the streams hold
+
+The number of a publication is that of a row which the transaction locks: so a committed number has
+one publication, and writers of a channel wait for each other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import signal
+import sys
+import time
+from typing import Any
+
+import django
+
+django.setup()
+
+from django.db import DatabaseError, connection, transaction  # noqa: E402
+
+import realtime  # noqa: E402
+from realtime.pending.relay import RelayThread  # noqa: E402
+from realtime.pending.wake_ups import WakeUps  # noqa: E402
+from realtime.server_api.durable import RelayCounters  # noqa: E402
+from realtime.serving import serving  # noqa: E402
+
+ROLLED_BACK = 0.1
+"""Share of the transactions."""
+
+
+class RolledBack(Exception):
+    """The transaction is not to be committed."""
+
+
+def die_sometimes(kind: type, method: str, chance: float, surely_at: int) -> None:
+    """Have a process killed where it enters a method, now and then.
+
+    Args:
+        surely_at: how often it enters until it is killed in any case; 0: never so.
+    """
+    original, entries = getattr(kind, method), itertools.count(1)
+
+    def enter(self: Any, *arguments: Any) -> Any:
+        if next(entries) == surely_at or random.random() < chance:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(self, *arguments)
+
+    setattr(kind, method, enter)
+
+
+def commit_next(channel: str) -> None:
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            lock = "" if connection.vendor == "sqlite" else " FOR UPDATE"
+            cursor.execute(f"SELECT n FROM numbers WHERE channel = %s{lock}", [channel])
+            number = cursor.fetchone()[0] + 1
+            cursor.execute("UPDATE numbers SET n = %s WHERE channel = %s", [number, channel])
+        realtime.publish(channel, number, durable=True)
+        if random.random() < ROLLED_BACK:
+            raise RolledBack
+
+
+def publish(channels: list[str], count: int, deaths: float, surely_at: int) -> None:
+    die_sometimes(WakeUps, "send", deaths, surely_at)
+    committed = 0
+    while committed < count:
+        try:
+            commit_next(random.choice(channels))
+            committed += 1
+        except RolledBack:
+            pass
+        except DatabaseError:  # it is restarted
+            connection.close()
+            time.sleep(0.05)
+
+
+def relay(deaths: float, surely_at: int) -> None:
+    die_sometimes(RelayThread, "_settle", deaths, surely_at)
+    RelayThread(serving, RelayCounters()).run()
+
+
+def read(channels: list[str]) -> None:
+    streams = {
+        channel: [publication["data"] for publication in realtime.history(channel)]
+        for channel in channels
+    }
+    print(json.dumps(streams))  # noqa: T201
+
+
+if __name__ == "__main__":
+    roles: dict[str, Any] = {"publish": publish, "relay": relay, "read": read}
+    roles[sys.argv[1]](**json.loads(sys.argv[2]))

@@ -1,0 +1,92 @@
+"""Durable publications with real servers: workers beside a site, and the chaos."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.database_server import DatabaseServer
+from tests.pending.chaos import Chaos
+from tests.pending.conftest import NAMESPACES
+from tests.processes import run_python
+from tests.redis_server import RedisServer
+from tests.server import ROOT, Server, wait_until
+
+TIMEOUT = 60.0
+
+
+def manage(environment: dict[str, str], *arguments: str) -> None:
+    site = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings"} | environment
+    done = run_python(["manage.py", *arguments], ROOT, site, timeout=TIMEOUT)
+    assert done.returncode == 0, done.stderr
+
+
+def arrives(server: Server, channel: str, data: list[Any]) -> None:
+    def received() -> bool:
+        reply = server.api("history", channel=channel)
+        return [each["data"] for each in reply["result"]["publications"]] == data
+
+    wait_until(received)
+
+
+def worker(environment: dict[str, str], config: Path, channel: str) -> None:
+    """Publish from a process that serves no clients, with the options of a site."""
+    config.write_text(json.dumps({"namespaces": NAMESPACES}))
+    code = (
+        "from django.db import transaction\n"
+        "import realtime\n"
+        "with transaction.atomic():\n"
+        f"    realtime.publish({channel!r}, 1, durable=True)\n"
+        f"    realtime.publish({channel!r}, 2, durable=True)\n"
+    )
+    manage(environment | {"SERVICE_CONFIG_FILE": str(config)}, "shell", "-c", code)
+
+
+def test_worker_beside_a_site_without_redis_publishes(
+    own_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    environment = {"TEST_DATABASE": str(tmp_path / "site.sqlite3")}
+    manage(environment, "migrate", "realtime_pending", "-v0")
+    server = own_server(environment=environment, namespaces=NAMESPACES)
+
+    worker(environment, tmp_path / "config.json", "orders:1")
+
+    arrives(server, "orders:1", [1, 2])
+
+
+def test_worker_and_relays_on_a_database_server(
+    own_server: Callable[..., Server], database_server: DatabaseServer, tmp_path: Path
+) -> None:
+    """The site notices a table that is migrated later, and a database that was restarted."""
+    environment = {"TEST_DATABASE_SETTINGS": json.dumps(database_server.settings)}
+    server = own_server(environment=environment, namespaces=NAMESPACES)
+    manage(environment, "migrate", "realtime_pending", "-v0")
+
+    worker(environment, tmp_path / "config.json", "orders:2")
+
+    arrives(server, "orders:2", [1, 2])
+
+    database_server.restart()
+    worker(environment, tmp_path / "config.json", "orders:3")
+
+    arrives(server, "orders:3", [1, 2])
+
+
+@pytest.mark.timeout(600)
+def test_committed_publications_are_there_once_and_in_order_whatever_dies(
+    own_redis: Callable[..., RedisServer], database_server: DatabaseServer, tmp_path: Path
+) -> None:
+    redis = own_redis(persistent=True)
+    with closing(Chaos(tmp_path, database_server, redis)) as chaos:
+        chaos.prepare()
+
+        chaos.run(1000, outage=1.0)
+
+        assert all(chaos.killed.values())
+        assert chaos.streams() == chaos.expected()

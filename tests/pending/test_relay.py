@@ -1,0 +1,268 @@
+"""One relay: publishes rows, deletes them, and leaves those that it cannot publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from django.core.management.base import CommandError
+
+import realtime
+from realtime.checks import TAG
+from realtime.console.doctor import site
+from realtime.pending import relay as module
+from realtime.pending import shards
+from realtime.pending.models import SHARDS, Pending, Relay, at_once, shard_of
+from realtime.pending.relay import LOOK_INTERVAL, MAX_ATTEMPTS, RelayThread
+from realtime.server_api.durable import RelayCounters
+from realtime.serving import serving
+from tests.live.console.command import call, call_json
+from tests.pending.conftest import NAMESPACES
+
+pytestmark = [pytest.mark.usefixtures("options"), pytest.mark.django_db(transaction=True)]
+
+
+class Relaying:
+    """A relay that looks when it is told, in the thread of the test."""
+
+    def __init__(self) -> None:
+        self.counters = RelayCounters()
+        self.thread = RelayThread(serving, self.counters)
+
+    def look(self, times: int = 3) -> float:
+        """Look, as after so many rings. Returns what the last look waits for."""
+        return [self.thread._look("default") for _ in range(times)][-1]
+
+
+@pytest.fixture
+def relay() -> Iterator[Relaying]:
+    made = Relaying()
+    yield made
+    made.thread._bell.close()
+
+
+def data(channel: str) -> list[Any]:
+    return [publication["data"] for publication in realtime.history(channel)]
+
+
+def test_rows_of_a_channel_go_out_in_their_order(relay: Relaying) -> None:
+    for number in range(10):
+        realtime.publish(f"orders:{number % 2}", number, durable=True)
+
+    relay.look()
+
+    assert (data("orders:0"), data("orders:1")) == ([0, 2, 4, 6, 8], [1, 3, 5, 7, 9])
+    assert not Pending.objects.exists()
+    assert relay.counters.relayed == 10
+
+
+def test_every_shard_gets_its_turn_while_all_are_busy(
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"orders:{number}" for number in range(1000)]
+    channels = {shard_of(name): name for name in names}
+    assert len(channels) == SHARDS
+    for number in range(3):
+        realtime.broadcast(channels.values(), number, durable=True)
+    monkeypatch.setattr(module, "BATCH", module.SHARDS_AT_ONCE)  # a row of each shard
+
+    relay.look(SHARDS // module.SHARDS_AT_ONCE)
+
+    assert [data(channel) for channel in channels.values()] == [[0]] * SHARDS
+
+
+def test_tags_and_keys_of_the_caller_go_with_the_row(relay: Relaying) -> None:
+    first = realtime.publish("orders:1", 1, once="a")
+    realtime.publish("orders:1", 1, once="a", durable=True)
+    realtime.publish("orders:1", 2, tags={"colour": "red"}, durable=True)
+
+    relay.look()
+
+    assert [(each["data"], each.get("tags")) for each in realtime.history("orders:1")] == [
+        (1, None),
+        (2, {"colour": "red"}),
+    ]
+    assert first is not None
+
+
+def test_relay_that_fails_before_the_delete_publishes_nothing_twice(
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    realtime.publish("orders:1", 1, durable=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(RelayThread, "_settle", lambda *_: 1 / 0)
+        relay.look()
+    assert data("orders:1") == [1]
+    assert Pending.objects.count() == 1
+
+    relay.thread._not_before.clear()
+    relay.look()
+
+    assert data("orders:1") == [1]
+    assert not Pending.objects.exists()
+
+
+def test_scheduled_row_waits_and_the_relay_knows_how_long(relay: Relaying) -> None:
+    realtime.publish("orders:1", 1, at=timedelta(hours=1))
+
+    assert relay.look() > LOOK_INTERVAL
+    assert data("orders:1") == []
+    Pending.objects.update(due=shards.now())
+    relay.look()
+    assert data("orders:1") == [1]
+
+
+def test_rows_wait_while_the_engine_is_away(relay: Relaying, options: Callable[..., None]) -> None:
+    realtime.publish("orders:1", 1, durable=True)
+    options(redis_url="redis://127.0.0.1:1")
+
+    relay.look()
+
+    assert relay.counters.failures == 1
+    assert Pending.objects.get().attempts == 0
+    options()
+    relay.thread._not_before.clear()
+    relay.look()
+    assert data("orders:1") == [1]
+
+
+def refused(options: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A namespace goes, and a channel waits no time for the next attempt."""
+    realtime.publish("bills:1", 1)
+    realtime.publish("bills:1", 2)
+    realtime.publish("orders:1", 3, durable=True)
+    options(namespaces=NAMESPACES[:1])
+    monkeypatch.setattr(module, "REFUSED_PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
+
+
+def test_refused_row_is_parked_and_others_go_on(
+    relay: Relaying, options: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused(options, monkeypatch)
+
+    relay.look(1 + SHARDS)
+    assert data("orders:1") == [3]
+    first, second = Pending.objects.order_by("id")
+    assert (first.due, first.attempts) == (None, MAX_ATTEMPTS)
+    assert "namespace not found" in first.error
+    assert second.due is None
+
+    assert serving.pending is not None
+    [one, other] = serving.pending.parked(10)
+    assert one.channel == "bills:1"
+    assert serving.pending.overview()[:3] == (0, 0, 2)
+    assert serving.pending.drop([one.key]) == 1
+    options()
+    assert serving.pending.retry(channel="orders:1") == 0
+    assert serving.pending.retry([other.key]) == 1
+    relay.look()
+    assert data("bills:1") == [2]
+
+
+def test_channel_waits_for_the_next_attempt_of_its_row(
+    relay: Relaying, options: Callable[..., None]
+) -> None:
+    realtime.publish("bills:1", 1)
+    realtime.publish("bills:1", 2)
+    options(namespaces=NAMESPACES[:1])
+    relay.look(1 + SHARDS)
+    options()
+
+    Pending.objects.filter(attempts=0).update(created=shards.now())
+    relay.look()
+    assert data("bills:1") == []  # the second one does not overtake
+    Relay.objects.update(held="")
+    relay.thread._busy.clear()
+    relay.look()
+    assert data("bills:1") == [1, 2]
+
+
+def test_lease_gives_a_shard_to_one_relay_until_it_ends() -> None:
+    shards.next_due("default")
+    with shards.taken("default", [1, 2], "one") as taken:
+        assert [shard.shard for shard in taken] == [1, 2]
+        with shards.taken("default", [2, 3], "other") as others:
+            assert [shard.shard for shard in others] == [3]
+        Relay.objects.filter(shard=1).update(until=shards.now() - timedelta(seconds=1))
+        with shards.taken("default", [1], "other") as others:
+            assert [shard.shard for shard in others] == [1]
+    with shards.taken("default", [1, 2], "other") as others:
+        assert len(others) == 2
+
+
+def test_overview_tells_how_long_the_oldest_waits() -> None:
+    assert serving.pending is not None
+    assert serving.pending.overview() == (0, 0, 0, None)
+    realtime.publish("orders:1", 1, durable=True)
+    realtime.publish("orders:1", 1, at=timedelta(hours=1))
+    Pending.objects.filter(due=at_once()).update(created=shards.now() - timedelta(minutes=2))
+
+    overview = serving.pending.overview()
+
+    assert overview[:3] == (1, 1, 0)
+    assert overview.oldest is not None
+    assert overview.oldest >= 120
+    assert overview.is_late
+
+
+def test_command_shows_retries_and_drops_parked_rows(
+    relay: Relaying, options: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused(options, monkeypatch)
+    relay.look(1 + SHARDS)
+
+    [one, other] = call_json("pending")["rows"]
+    assert "0 rows waiting; 0 scheduled; 2 parked." in call("pending")
+    assert call("pending", one["key"], "--drop") == "1 row dropped."
+    assert call_json("pending", "--retry", "--channel", "bills:1") == {"retried": 1}
+    assert call_json("pending")["waiting"] == 1
+    assert Pending.objects.get().key.hex == other["key"]
+
+
+@pytest.mark.parametrize("arguments", [["nonsense", "--drop"], ["--channel", "a"]], ids=str)
+def test_command_refuses_what_it_does_not_understand(arguments: list[str]) -> None:
+    with pytest.raises(CommandError):
+        call("pending", *arguments)
+
+
+def test_check_of_a_database_warns_of_rows_that_wait() -> None:
+    realtime.publish("orders:1", 1, durable=True)
+    assert run_checks(tags=[TAG], databases=["default"]) == run_checks(tags=[TAG])
+    Pending.objects.update(created=shards.now() - timedelta(minutes=2))
+
+    found = [message.id for message in run_checks(tags=[TAG], databases=["default"])]
+
+    assert "realtime.W034" in found
+    assert "realtime.W034" not in [message.id for message in run_checks(tags=[TAG])]
+    assert "realtime.W034" not in [m.id for m in run_checks(tags=[TAG], databases=["other"])]
+
+
+def test_option_without_the_app_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "realtime.E047" not in [message.id for message in run_checks(tags=[TAG])]
+    monkeypatch.setattr(serving, "row_writer", None)
+
+    [message] = [each for each in run_checks(tags=[TAG]) if each.id == "realtime.E047"]
+
+    assert "namespace 'bills'" in message.msg
+
+
+def test_table_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert serving.pending is not None
+    monkeypatch.setattr(Pending._meta, "db_table", "not_migrated")
+
+    assert site.pending(serving.pending).status == "fail"
+    with pytest.raises(CommandError, match="not_migrated"):
+        call("pending")
+
+
+def test_doctor_warns_of_rows_that_wait_or_are_parked() -> None:
+    assert serving.pending is not None
+    assert site.pending(serving.pending).status == "ok"
+    realtime.publish("orders:1", 1, durable=True)
+    Pending.objects.update(created=shards.now() - timedelta(minutes=2))
+    assert "1 durable publication waiting" in site.pending(serving.pending).found
+    Pending.objects.update(due=None)
+    assert "1 durable publication refused" in site.pending(serving.pending).found
