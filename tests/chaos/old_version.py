@@ -15,8 +15,9 @@ import pytest
 from tests.conftest import require
 from tests.server import ROOT
 
-COMMIT = "178b7f06e07018f169334e0a8af38a64a7526569"
-"""The last commit before modules moved: a node of it writes what the previous version wrote."""
+COMMIT = os.environ.get("OLD_VERSION", "178b7f06e07018f169334e0a8af38a64a7526569")
+"""By default the last commit before modules moved. The environment may name a later one, to try
+that one beside the present version."""
 
 PARTS = (
     "realtime",
