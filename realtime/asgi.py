@@ -47,11 +47,11 @@ from realtime.transports.asgi import (
 )
 from realtime.transports.servers import daphne, granian, signals, uvicorn_heads, uvicorn_sockets
 from realtime.transports.servers.garbage_collector import freeze_gc
-from realtime.transports.sockjs.application import SockJS
+from realtime.transports.sockjs.application import SockJS, serves_sockjs
 from realtime.transports.sockjs.websocket import SockJSConsumer
 from realtime.transports.streaming import application as streaming
 from realtime.transports.streaming.uni_websocket import UniWebSocketConsumer, serves_socket
-from realtime.transports.websocket import WebSocketConsumer, deny
+from realtime.transports.websocket import WebSocketConsumer, deny, serves_websocket
 
 logger = logging.getLogger("realtime.asgi")
 
@@ -172,11 +172,11 @@ class _Application:
             if monitoring.serves(path, config):
                 await monitoring.serve(node, config, scope, receive, send)
                 return
-            if _is_websocket(path, config) or serves_socket(path, config):
+            if serves_websocket(path, config) or serves_socket(path, config):
                 headers = [(b"sec-websocket-version", b"13")]
                 await respond(Exchange(scope, receive, send), _UPGRADE_EXPECTED, headers)
                 return
-            is_sockjs = _is_sockjs(path, config)
+            is_sockjs = serves_sockjs(path, config)
             if is_sockjs or streaming.serves(path, config):
                 if node is None:
                     streaming.hide_query(scope, send)
@@ -213,7 +213,7 @@ class _Application:
                 return refuse_command(config, scope), limit
             if method_name(path, api) is not None:
                 return refuse_method(config, scope), limit
-        if _is_sockjs(path, config):
+        if serves_sockjs(path, config):
             return None, settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         if streaming.serves(path, config):
             return None, streaming.BODY_MAX_BYTES
@@ -264,11 +264,11 @@ class _Application:
 
     def _find_consumer(self, path: str, config: Config) -> WebSocketConsumer | None:
         """Return our consumer for a WebSocket with this path; None if the path is not ours."""
-        if _is_websocket(path, config):
+        if serves_websocket(path, config):
             return WebSocketConsumer()
         if serves_socket(path, config):
             return UniWebSocketConsumer()
-        if _is_sockjs(path, config) and _SOCKJS_SOCKET.fullmatch(
+        if serves_sockjs(path, config) and _SOCKJS_SOCKET.fullmatch(
             path.removeprefix(config.sockjs_handler_prefix)
         ):
             return SockJSConsumer()
@@ -393,12 +393,3 @@ def _config() -> Config | None:
         return serving.config()
     except InvalidOptions:
         return None
-
-
-def _is_websocket(path: str, config: Config) -> bool:
-    return path == config.websocket_handler_prefix and not config.websocket_disable
-
-
-def _is_sockjs(path: str, config: Config) -> bool:
-    prefix = config.sockjs_handler_prefix
-    return not config.sockjs_disable and (path == prefix or path.startswith(f"{prefix}/"))

@@ -71,6 +71,11 @@ class ClientTransport(Transport, Protocol):
         ...
 
 
+def serves_websocket(path: str, config: Config) -> bool:
+    """Return whether a path is that of the WebSocket, and not turned off."""
+    return path == config.websocket_handler_prefix and not config.websocket_disable
+
+
 class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no types
     """One WebSocket connection."""
 

@@ -24,6 +24,7 @@ from time import time
 import msgspec
 
 from realtime.config import origins
+from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
 from realtime.node.admission import NotAdmitted
 from realtime.node.hooks import Handshake
@@ -73,6 +74,12 @@ _SESSION = re.compile(r"/[^/.]+/(?P<session>[^/.]{1,128})/(?P<transport>[a-z_]+)
 """Below the prefix. Longer session names are rejected."""
 
 Endpoint = Callable[["Request"], Awaitable[None]]
+
+
+def serves_sockjs(path: str, config: Config) -> bool:
+    """Return whether a path is one of SockJS, and not turned off."""
+    prefix = config.sockjs_handler_prefix
+    return not config.sockjs_disable and (path == prefix or path.startswith(f"{prefix}/"))
 
 
 class SockJS:
