@@ -154,7 +154,9 @@ class _Application:
         if not self._has_started and self._asks_live(scope):
             await monitoring.serve(None, serving.config(), scope, receive, send)
             return
-        node = await self._start(wait=not self._failed)
+        node = serving.node()
+        if node is None or self._failed or self._freeze_gc:
+            node = await self._start(wait=not self._failed)
         config = _config() if node is None else node.config
         if config is not None:
             path = path_of(scope)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from realtime.config.options import Config
 from realtime.node.node import Node
 from realtime.server_api import http, http_v2
@@ -11,14 +13,21 @@ from realtime.transports.asgi import Exchange, Headers, Scope
 
 def refuse_command(config: Config, scope: Scope) -> http.Response | None:
     """Return the response that refuses a request of the server API by its head, or None."""
-    authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+    return _refuse_command(config, scope, dict(scope["headers"]))
+
+
+def _refuse_command(
+    config: Config, scope: Scope, headers: Mapping[bytes, bytes]
+) -> http.Response | None:
+    authorization = headers.get(b"authorization", b"").decode("latin-1")
     query = scope.get("query_string", b"").decode("latin-1")
     return http.refuse(config, scope["method"], authorization, query)
 
 
 async def serve_command(node: Node, exchange: Exchange, limit: int | None) -> None:
     """Answer a request to the path of the server API. Its body has `limit` bytes at most."""
-    refused = refuse_command(node.config, exchange.scope)
+    headers = dict(exchange.scope["headers"])
+    refused = _refuse_command(node.config, exchange.scope, headers)
     if refused is not None:
         await respond(exchange, refused)
         return
@@ -26,7 +35,7 @@ async def serve_command(node: Node, exchange: Exchange, limit: int | None) -> No
     if body is None:
         await respond(exchange, http.TOO_LARGE)
         return
-    content_type = dict(exchange.scope["headers"]).get(b"content-type", b"").decode("latin-1")
+    content_type = headers.get(b"content-type", b"").decode("latin-1")
     await respond(exchange, await http.handle(node, content_type, body))
 
 
