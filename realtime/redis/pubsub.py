@@ -207,9 +207,10 @@ class PubSub:
         """Log why there is no connection, unless that is logged already."""
         if str(error) != self._failure:
             self._failure = str(error)
-            # of an outage that is in the log already, operators need no further reasons
-            level = logging.DEBUG if self._was_up and not exc_info else logging.WARNING
-            logger.log(level, "Redis pub/sub is not connected: %s", error, exc_info=exc_info)
+            if self._was_up and not exc_info:  # the loss is in the log already
+                logger.debug("Redis pub/sub is not connected: %s", error)
+            else:
+                logger.warning("Redis pub/sub is not connected: %s", error, exc_info=exc_info)
 
     async def _attempt(self) -> EngineUnavailable | None:
         """Connect and subscribe to every wanted name; return the reason of a failure."""
