@@ -41,6 +41,12 @@ UNSUBSCRIBE = Kind(Connection, DELETION, _("Unsubscribed"))
 REMOVE_HISTORY = Kind(Channel, DELETION, _("History removed"))
 """Target: channel."""
 
+RETRY = Kind(Channel, ADDITION, _("Retried"))
+"""Target: channel, or "*" for all parked publications. Detail: the key of the row."""
+
+DROP = Kind(Channel, DELETION, _("Dropped"))
+"""As `RETRY`."""
+
 
 def record(user_id: int | str | UUID, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
     """Add one entry for each target.

@@ -18,7 +18,10 @@ class Publication(models.Model):
     class Meta:
         managed = False
         default_permissions = ()
-        permissions = (("publish", "Can publish into channels"),)
+        permissions = (
+            ("publish", "Can publish into channels"),
+            ("manage_pending", "Can retry and drop durable publications that were refused"),
+        )
         verbose_name = _("publication")
         verbose_name_plural = _("publications")
 

@@ -57,6 +57,11 @@ class Operator(ABC):
     def may_remove_history(self) -> bool:
         """Whether they may remove the history of channels."""
 
+    @property
+    @abstractmethod
+    def may_manage_pending(self) -> bool:
+        """Whether they may retry and drop durable publications that were refused."""
+
     @abstractmethod
     def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
         """Log an action of this operator; see `audit.record`."""
@@ -105,6 +110,10 @@ class UserOperator(Operator):
     @property
     def may_remove_history(self) -> bool:
         return permissions.may_remove_history(self._user)
+
+    @property
+    def may_manage_pending(self) -> bool:
+        return permissions.may_manage_pending(self._user)
 
     def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
         assert self._user.pk is not None, "an operator without a user cannot act"

@@ -6,6 +6,7 @@
     realtime_admin.disconnect            disconnect a user
     realtime_admin.unsubscribe           unsubscribe a user
     realtime_admin.remove_history        remove the history of a channel
+    realtime_admin.manage_pending        retry or drop durable publications that were refused
 
 Superusers have all of them. Channels without a namespace need `publish`.
 """
@@ -67,6 +68,11 @@ def may_unsubscribe(user: Holder) -> bool:
 def may_remove_history(user: Holder) -> bool:
     """Return whether a user may remove the history of channels."""
     return _has(user, "remove_history")
+
+
+def may_manage_pending(user: Holder) -> bool:
+    """Return whether a user may retry and drop durable publications that were refused."""
+    return _has(user, "manage_pending")
 
 
 def codename(namespace: str) -> str:

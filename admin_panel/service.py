@@ -35,6 +35,7 @@ from realtime.protocol.json_stream import Malformed
 from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
 from realtime.redis.commands import Command
 from realtime.server_api import http, methods, operations
+from realtime.server_api.durable import PendingRows
 from realtime.server_api.overview import Subscribers
 from realtime.serving import serving
 
@@ -226,6 +227,17 @@ def observer_token(channel: str, ttl: float) -> str:
         Error: code 102 or 107, the name is not that of a channel.
     """
     return realtime.observer_token(channel, ttl)
+
+
+def keeps_pending() -> bool:
+    """Return whether the site has the app `realtime.pending`."""
+    return serving.pending is not None
+
+
+def pending() -> PendingRows:
+    """Return the rows of durable publications. Ask `keeps_pending` first."""
+    assert serving.pending is not None
+    return serving.pending
 
 
 # acting

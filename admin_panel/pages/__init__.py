@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
 
+from .. import service
 from ..panel import Page
-from . import channel, channels, console, namespaces, overview, publish, user
+from . import channel, channels, console, namespaces, overview, pending, publish, user
 
 PAGES: tuple[Page, ...] = (
     Page(
@@ -42,6 +43,14 @@ PAGES: tuple[Page, ...] = (
         lambda operator: operator.may_publish_somewhere,
         publish.show,
         parts={"reach": publish.reach, "channels": publish.channels},
+    ),
+    Page(
+        "pending",
+        "pending/",
+        _("Pending"),
+        lambda operator: operator.may_view and service.keeps_pending(),
+        pending.show,
+        parts={"retry": pending.retry, "drop": pending.drop},
     ),
     Page(
         "namespaces",

@@ -49,6 +49,10 @@ class SharedOperator(Operator):
     def may_remove_history(self) -> bool:
         return True
 
+    @property
+    def may_manage_pending(self) -> bool:
+        return True
+
     def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
         record(placeholder().pk, kind, targets, detail)
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, router
 from django.db.models import Count, Min, Q, QuerySet
+from django.db.models.functions import Substr
 
 from realtime.channel_rules import PENDING
 from realtime.errors import EngineUnavailable
@@ -21,7 +22,7 @@ from realtime.pending.relay import RelayThread
 from realtime.pending.shards import now
 from realtime.pending.tables import with_table
 from realtime.pending.wake_ups import WakeUps
-from realtime.server_api.durable import Overview, ParkedRow, RelayCounters
+from realtime.server_api.durable import DATA_SHOWN, Overview, ParkedRow, RelayCounters
 from realtime.server_api.transactions import Publications, under_way
 from realtime.serving import Serving
 
@@ -120,11 +121,16 @@ class Rows:
         )
 
     def parked(self, limit: int) -> list[ParkedRow]:
-        rows = [row for parked in _parked() for row in parked.order_by("id")[:limit]]
-        return [
-            ParkedRow(row.key.hex, row.channel, row.created, row.attempts, row.error)
-            for row in sorted(rows, key=lambda row: row.created)[:limit]
+        fields = ("key", "channel", "beginning", "created", "attempts", "error")
+        found = [
+            ParkedRow(key.hex, *others)
+            for rows in _parked()
+            for key, *others in rows.annotate(beginning=Substr("data", 1, DATA_SHOWN + 1))
+            .order_by("id")
+            .values_list(*fields)[:limit]
         ]
+        found.sort(key=lambda row: row.created)
+        return [row._replace(data=_cut(row.data)) for row in found[:limit]]
 
     def retry(self, keys: Sequence[str] | None = None, channel: str | None = None) -> int:
         changed = 0
@@ -156,6 +162,10 @@ def _parked(
         if channel is not None:
             rows = rows.filter(pk__in=_of_channel(rows, channel))
         yield rows
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= DATA_SHOWN else text[:DATA_SHOWN] + "…"
 
 
 def _of_channel(rows: QuerySet[Pending], channel: str) -> list[int]:

@@ -20,12 +20,18 @@ LATE = 60.0
 """Seconds. A row that waits longer than this is worth a warning."""
 
 
+DATA_SHOWN = 200
+"""Characters of the data of a parked row."""
+
+
 class ParkedRow(NamedTuple):
     """A row that the service refused, and that waits for an operator."""
 
     key: str
     """Hexadecimal digits, the same in no two rows."""
     channel: str
+    data: str
+    """JSON text. What follows `DATA_SHOWN` characters is left out."""
     created: datetime
     attempts: int
     error: str

@@ -14,6 +14,8 @@ KINDS = [
     (audit.DISCONNECT, "connection", DELETION),
     (audit.UNSUBSCRIBE, "connection", DELETION),
     (audit.REMOVE_HISTORY, "channel", DELETION),
+    (audit.RETRY, "channel", ADDITION),
+    (audit.DROP, "channel", DELETION),
 ]
 
 
@@ -24,7 +26,9 @@ def operator(admin_user: User) -> UserOperator:
 
 
 @pytest.mark.parametrize(
-    ("kind", "model", "flag"), KINDS, ids=["publish", "disconnect", "unsubscribe", "history"]
+    ("kind", "model", "flag"),
+    KINDS,
+    ids=["publish", "disconnect", "unsubscribe", "history", "retry", "drop"],
 )
 def test_entry_tells_who_did_what_to_whom(
     operator: UserOperator, admin_user: User, kind: audit.Kind, model: str, flag: int

@@ -26,7 +26,7 @@ from tests.panel.urls import signed_in as sign_in
 PAGES = [name for name in NAMES if name not in ASKED_BY_SCRIPTS]
 """What is read: pages, and parts of them."""
 
-LISTED = ("overview", "channels", "user", "publish", "namespaces", "console")
+LISTED = ("overview", "channels", "user", "publish", "pending", "namespaces", "console")
 """Pages of the tab bar and the admin's index."""
 
 other_site = admin.AdminSite("other")
@@ -98,7 +98,7 @@ def test_refusal_links_to_nothing_that_is_not_there(codenames: tuple[str, ...]) 
     ("codenames", "shown"),
     [
         ((), ()),
-        (("view",), ("overview", "channels", "user", "namespaces", "console")),
+        (("view",), ("overview", "channels", "user", "pending", "namespaces", "console")),
         (("publish",), ("publish",)),
         (("view", "publish"), LISTED),
         (("disconnect",), ()),

@@ -40,6 +40,9 @@ OPENED_BY = {
     "publish": PUBLISH,
     "publish_reach": PUBLISH,
     "publish_channels": PUBLISH,
+    "pending": VIEW,
+    "pending_retry": set(),
+    "pending_drop": set(),
     "namespaces": VIEW,
     "console": VIEW,
     "console_run": VIEW,
@@ -137,6 +140,8 @@ ACTIONS = {
     "disconnect": Action("user_disconnect", {"disconnect"}),
     "unsubscribe": Action("user_unsubscribe", {"unsubscribe"}),
     "remove history": Action("channel_remove", {"remove_history"}),
+    "retry": Action("pending_retry", {"manage_pending"}),
+    "drop": Action("pending_drop", {"manage_pending"}),
     **{
         f"{place} {method}": Action(place, needs, fields)
         for place in ("console", "console_run")

@@ -51,13 +51,24 @@ WITHOUT_SERVICE = {
     "publish": 200,
     "publish_reach": 405,
     "publish_channels": 200,
+    "pending": 200,
+    "pending_retry": 200,
+    "pending_drop": 200,
     "namespaces": 200,
     "console": 200,
     "console_run": 405,
 }
 """Page or part → the status of a GET in a process that serves no clients."""
 
-CODENAMES = ("view", "publish", "publish_demo", "disconnect", "unsubscribe", "remove_history")
+CODENAMES = (
+    "view",
+    "publish",
+    "publish_demo",
+    "disconnect",
+    "unsubscribe",
+    "remove_history",
+    "manage_pending",
+)
 """The permissions of a site with the namespace "demo"."""
 
 OPTIONS: dict[str, Any] = {
