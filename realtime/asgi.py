@@ -151,12 +151,14 @@ class _Application:
                 await self._django(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not self._has_started and self._asks_live(scope):
+        if not self._has_started and monitoring.asks_live(path_of(scope), _config()):
+            # at once: no answer to that waits for Redis
             await monitoring.serve(None, serving.config(), scope, receive, send)
             return
         node = serving.node()
         if node is None or self._failed or self._freeze_gc:
             node = await self._start(wait=not self._failed)
+        self._has_started = node is not None
         config = _config() if node is None else node.config
         if config is not None:
             path = path_of(scope)
@@ -193,12 +195,6 @@ class _Application:
                 return
         send = _last_response(node, scope, send)
         await self._django({**scope, BEGUN: time.time()}, receive, send)
-
-    def _asks_live(self, scope: Scope) -> bool:
-        """Return whether a request asks whether the process is alive: no answer waits for Redis."""
-        self._has_started = serving.node() is not None
-        config = _config()
-        return config is not None and monitoring.asks_live(path_of(scope), config)
 
     def _rule_of_body(self, scope: Scope) -> tuple[http.Response | None, int | None]:
         """Decide about a request with a body from its head; see `daphne_request.BodyRule`.

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
-from realtime import __version__
+from realtime import __version__, tracing
 from realtime.auth.keys import InvalidKey
 from realtime.cluster.member import Member
 from realtime.config import sources
@@ -26,6 +26,7 @@ from realtime.config.sources import Configuration
 from realtime.engine import factory
 from realtime.engine.factory import Engines
 from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.traced import traced_engine
 from realtime.errors import EngineUnavailable, InternalError, NotServing
 from realtime.hooks.events import Events
 from realtime.hooks.registry import Registry, registry
@@ -161,12 +162,13 @@ class Serving:
                 'The hooks of the site are not loaded. Is "realtime" in INSTALLED_APPS?'
             )
         config = self.config()
+        spans = tracing.spans()
         hooks = None
         if hooks_needed(config, self._hooks):
-            hooks = SiteHooks(config, self._hooks, connections)
+            hooks = SiteHooks(config, self._hooks, connections, spans)
         with self._lock:
-            engine = self._engines.engine(config)
-        return Node(
+            engine = traced_engine(self._engines.engine(config), spans, config)
+        node = Node(
             config,
             engine,
             hooks,
@@ -174,6 +176,8 @@ class Serving:
             sources.observer_keys(),
             version=__version__,
         )
+        node.spans = spans
+        return node
 
     def reason_of(self, error: Exception, timeout: float = 0) -> str | None:
         """Return why `start` failed, as a sentence; None if it takes a traceback to say it.

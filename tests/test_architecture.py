@@ -80,6 +80,7 @@ ROOMS = (
     "realtime.payload",
     "realtime.errors",
     "realtime.timers",
+    "realtime.tracing",
     "realtime.logs",
     "realtime.metrics",
     "realtime.__version__",

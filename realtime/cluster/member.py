@@ -52,6 +52,7 @@ from realtime.protocol.messages import (
     StreamPosition,
     UserID,
 )
+from realtime.tracing import Spans
 
 logger = logging.getLogger("realtime.node")
 
@@ -92,6 +93,8 @@ class Member:
 
     pipelines_publishes = False
     """Whether the next publish may begin before the one before has ended, and order is kept."""
+    spans: Spans | None = None
+    """Makes spans; None without traces."""
     stopping = False
     """Whether this process stops, and takes no commands any more."""
 

@@ -14,6 +14,7 @@ from realtime.engine.redis.engine import RedisEngine, RedisStore
 from realtime.engine.redis.foreign import ForeignBlockingBus, ForeignLayer, ForeignNodeBus
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.traced import traced_store
 from realtime.redis.commands import Wait
 from realtime.redis.hosts import Timeouts
 
@@ -66,7 +67,8 @@ class Engines:
         bus: Bus = (
             RedisBlockingBus(redis) if foreign is None else ForeignBlockingBus(redis, foreign)
         )
-        return RedisStore(bus, sources.redis_prefix(config), _meta(config))
+        store = RedisStore(bus, sources.redis_prefix(config), _meta(config))
+        return traced_store(store, config)
 
     def redis_bus(self, config: Config) -> RedisBus:
         """Return the bus to the Redis that keeps streams and presence; for a shared engine only."""

@@ -38,6 +38,7 @@ from realtime.node.hooks import Caller, Handshake, Identity, Refresh
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, UserID
 from realtime.proxy.endpoints import Endpoints
+from realtime.tracing import Spans
 
 logger = logging.getLogger("realtime.hooks")
 
@@ -62,15 +63,21 @@ class SiteHooks:
     wants_handshake = True
 
     def __init__(
-        self, config: Config, registry: Registry, connections: Connections = own_connections
+        self,
+        config: Config,
+        registry: Registry,
+        connections: Connections = own_connections,
+        spans: Spans | None = None,
     ) -> None:
         """
         Args:
             config: the options in force.
             registry: the hooks of the site.
             connections: surrounds each call, for the database connections of its thread.
+            spans: traces calls; None: they have no spans.
         """
         self._registry = registry
+        self._spans = spans
 
         def runner() -> Runner:
             return Runner(config.hook_workers, config.hook_timeout, connections)
@@ -249,7 +256,10 @@ class SiteHooks:
         """Await the answer of the site to a question of a kind, and count how long it took."""
         began = time.perf_counter()
         try:
-            return await work
+            if self._spans is None:
+                return await work
+            with self._spans.hook(kind):
+                return await work
         finally:
             self.seconds[kind].add(time.perf_counter() - began)
 

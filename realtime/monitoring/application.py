@@ -29,9 +29,9 @@ def serves(path: str, config: Config) -> bool:
     return config.health and path.removeprefix(config.health_handler_prefix) in (LIVE, READY)
 
 
-def asks_live(path: str, config: Config) -> bool:
+def asks_live(path: str, config: Config | None) -> bool:
     """Return whether a path asks whether the process is alive. It needs no node."""
-    return config.health and path == config.health_handler_prefix + LIVE
+    return config is not None and config.health and path == config.health_handler_prefix + LIVE
 
 
 async def serve(

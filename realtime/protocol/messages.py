@@ -201,6 +201,7 @@ class Publication(Struct, frozen=True, gc=False):
     In a channel without history, `offset` is 0 and `uid` is "". `info` is the publisher, if that is
     a client. `tags` are text of the publisher, for filters. `time` is when history kept it, by the
     clock of Redis: Unix time in milliseconds; 0 where it is unknown, as on the way to subscribers.
+    `traceparent` is the span in which it was published; "" without traces.
     """
 
     data: Payload
@@ -209,6 +210,7 @@ class Publication(Struct, frozen=True, gc=False):
     uid: str = ""
     tags: Mapping[str, str] | None = None
     time: int = 0
+    traceparent: str = ""
 
 
 class UnsubscribeReason(NamedTuple):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 from realtime.config.options import Config
 from realtime.node.node import Node
 from realtime.server_api import http, http_v2
 from realtime.server_api.methods_v2 import NAMES
 from realtime.transports.asgi import Exchange, Headers, Scope
+
+_NO_SPAN = nullcontext()
 
 
 def refuse_command(config: Config, scope: Scope) -> http.Response | None:
@@ -36,7 +39,9 @@ async def serve_command(node: Node, exchange: Exchange, limit: int | None) -> No
         await respond(exchange, http.TOO_LARGE)
         return
     content_type = headers.get(b"content-type", b"").decode("latin-1")
-    await respond(exchange, await http.handle(node, content_type, body))
+    with _span(node, "commands", exchange.scope):
+        response = await http.handle(node, content_type, body)
+    await respond(exchange, response)
 
 
 def method_name(path: str, api: str) -> str | None:
@@ -74,7 +79,17 @@ async def serve_method(node: Node, name: str, exchange: Exchange, limit: int | N
     if body is None:
         await respond(exchange, http.TOO_LARGE)
         return
-    await respond(exchange, await http_v2.handle(node, name, head, body))
+    with _span(node, name, exchange.scope):
+        response = await http_v2.handle(node, name, head, body)
+    await respond(exchange, response)
+
+
+def _span(node: Node, name: str, scope: Scope) -> AbstractContextManager[None]:
+    """Return the span of a request; it does nothing without traces."""
+    if node.spans is None:
+        return _NO_SPAN
+    headers = dict(scope["headers"])
+    return node.spans.api(name, headers.get(b"traceparent", b"").decode("latin-1"))
 
 
 async def respond(exchange: Exchange, response: http.Response, headers: Headers = ()) -> None:

@@ -25,7 +25,8 @@ from realtime.protocol.messages import ClientInfo, Publication
 
 RECORD = "record"
 MORE = "more"
-"""Key of what nodes of older versions do not know: a dict, `{"tags": {...}}`. They ignore it."""
+"""Key of what nodes of older versions do not know: a dict, `{"tags": {...}, "traceparent": "..."}`.
+They ignore it."""
 CHECKED = "checked"
 """Key of the mark: true when both spellings of each payload in the record are the same."""
 
@@ -45,8 +46,8 @@ def of_publication(publication: Publication) -> Message:
         record = [data.raw.decode(), publication.uid, _client(info)]
         checked = data.raw is data.json and _is_compact(info)
     message: Message = {RECORD: record, CHECKED: True} if checked else {RECORD: record}
-    if publication.tags:
-        message[MORE] = {"tags": publication.tags}
+    if publication.tags or publication.traceparent:
+        message[MORE] = _more(publication)
     return message
 
 
@@ -64,8 +65,26 @@ def to_publication(message: Message, offset: int, time: int = 0) -> Publication:
     record = message[RECORD]
     checked = message.get(CHECKED) is True
     info = _client_info(record[2], checked) if len(record) > 2 else None
-    tags = _tags(message[MORE]) if MORE in message else None
-    return Publication(_payload(record[0], checked), info, offset, record[1], tags, time)
+    data = _payload(record[0], checked)
+    if MORE not in message:
+        return Publication(data, info, offset, record[1], None, time)
+    more = message[MORE]
+    return Publication(data, info, offset, record[1], _tags(more), time, _traceparent(more))
+
+
+def _more(publication: Publication) -> dict[str, Any]:
+    more: dict[str, Any] = {"tags": publication.tags} if publication.tags else {}
+    if publication.traceparent:
+        more["traceparent"] = publication.traceparent
+    return more
+
+
+def _traceparent(more: dict[str, Any]) -> str:
+    """Return the span of a publication in what newer nodes say, "" without one."""
+    traceparent = more.get("traceparent", "")
+    if type(traceparent) is not str:
+        raise TypeError("traceparent is not a string")
+    return traceparent
 
 
 def _tags(more: dict[str, Any]) -> dict[str, str] | None:
