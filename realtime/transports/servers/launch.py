@@ -53,27 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         arguments: `[--host HOST] [--port PORT | --uds PATH] [--workers N] application`, and any
             other argument of daphne's command line.
     """
-    parser = argparse.ArgumentParser(
-        prog="python -m realtime",
-        description="Serve an application until a signal ends it. Other arguments go to daphne.",
-    )
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--uds", type=Path, metavar="PATH", help="listen on a Unix socket instead")
-    parser.add_argument(
-        "--uds-mode",
-        type=_mode,
-        default=UNIX_MODE,
-        metavar="MODE",
-        help="permissions of that socket, octal; default: 660",
-    )
-    parser.add_argument(
-        "--workers",
-        type=_number,
-        metavar="N",
-        help="processes that share the port, under a supervisor; needs Redis",
-    )
-    options, rest = parser.parse_known_args(arguments)
+    options, rest = parser().parse_known_args(arguments)
     if options.workers is None and options.uds is None:
         _serve_alone(options.host, options.port, rest)
         return 0
@@ -83,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             listener = listen_at_path(options.uds, options.uds_mode)
     except CannotListen as error:
-        parser.error(str(error))
+        parser().error(str(error))
     try:
         if options.workers is None:
             worker: Any = importlib.import_module("realtime.transports.servers.worker")
@@ -93,6 +73,31 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         if options.uds is not None:
             remove_path(options.uds, listener)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments that are ours; others are daphne's."""
+    made = argparse.ArgumentParser(
+        prog="python -m realtime",
+        description="Serve an application until a signal ends it. Other arguments go to daphne.",
+    )
+    made.add_argument("--host", default="127.0.0.1")
+    made.add_argument("--port", type=int, default=8000)
+    made.add_argument("--uds", type=Path, metavar="PATH", help="listen on a Unix socket instead")
+    made.add_argument(
+        "--uds-mode",
+        type=_mode,
+        default=UNIX_MODE,
+        metavar="MODE",
+        help="permissions of that socket, octal; default: 660",
+    )
+    made.add_argument(
+        "--workers",
+        type=_number,
+        metavar="N",
+        help="processes that share the port, under a supervisor; needs Redis",
+    )
+    return made
 
 
 def _serve_alone(host: str, port: int, arguments: Sequence[str]) -> None:

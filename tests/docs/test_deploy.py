@@ -1,0 +1,332 @@
+"""The deploy kit fits the service: names, paths, ports and times, and it has no secret.
+
+The daemons that read these files are not there, so what they would refuse is looked for here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from realtime.config.options import CONFIG_FIELDS, Config
+from realtime.monitoring.table import HISTOGRAM, METRICS
+from realtime.node.node import SHUTDOWN_TIMEOUT
+from realtime.transports.servers import launch
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+KIT = ROOT / "deploy"
+FILES = sorted(path for path in KIT.rglob("*") if path.is_file() and path.name != ".env")
+YAML_FILES = [path for path in FILES if path.suffix == ".yaml"]
+DOCKERFILE = (KIT / "Dockerfile").read_text()
+OWN_SETTINGS = (ROOT / "messaging_project" / "settings.py").read_text()
+LABELS = {"instance", "le", "job"}
+"""Those that Prometheus adds."""
+
+CONFIG = Config()
+ANY_FILE = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(KIT)))
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((KIT / name).read_text())
+
+
+def manifests() -> dict[str, Any]:
+    """Kind → manifest, as kustomize would find them."""
+    names = read("kubernetes/kustomization.yaml")["resources"]
+    found = [read(f"kubernetes/{name}") for name in names]
+    assert {f"{name}" for name in names} == {
+        path.name for path in (KIT / "kubernetes").iterdir() if path.stem != "kustomization"
+    }
+    return {manifest["kind"]: manifest for manifest in found}
+
+
+MANIFESTS = manifests()
+DEPLOYMENT = MANIFESTS["Deployment"]["spec"]
+POD = DEPLOYMENT["template"]["spec"]
+[CONTAINER] = POD["containers"]
+COMPOSE = read("compose.yaml")
+UNIT = (KIT / "systemd" / "realtime.service").read_text()
+NGINX = (KIT / "nginx" / "site.conf").read_text()
+
+
+# names and secrets
+
+
+@ANY_FILE
+def test_options_and_settings_exist(path: Path) -> None:
+    text = path.read_text()
+
+    options = set(re.findall(r"\bSERVICE_([A-Z0-9_]+)\b", text))
+    settings = set(re.findall(r"\bDJANGO_[A-Z_]+\b", text))
+
+    assert {name.lower() for name in options} <= set(CONFIG_FIELDS)
+    assert {name for name in settings if name not in OWN_SETTINGS} == set()
+
+
+SECRETS = [f"SERVICE_{name.upper()}" for name, option in CONFIG_FIELDS.items() if not option.repr]
+SECRETS += ["DJANGO_SECRET_KEY", "REDIS_PASSWORD", "REDISCLI_AUTH"]
+
+
+@ANY_FILE
+def test_no_secret_has_a_value(path: Path) -> None:
+    given = re.findall(rf"\b({'|'.join(SECRETS)})[:=] *(\S.*)", path.read_text())
+
+    for name, value in given:
+        # from the environment, without a default; of a URL no more than the password is secret
+        assert re.sub(r"\$\{[A-Z_]+:\?[^}]*\}", "", value) in ("", "redis://:@redis:6379/0"), name
+
+
+def test_each_secret_of_compose_is_made(tmp_path: Path) -> None:
+    made = [
+        subprocess.run(["sh", KIT / "make-env"], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+
+    values = [dict(line.split("=") for line in text.splitlines()) for text in made]
+    needed = set(re.findall(r"\$\{([A-Z_]+):\?", (KIT / "compose.yaml").read_text()))
+    assert set(values[0]) == needed
+    assert all(re.fullmatch("[0-9a-f]{64}", value) for value in values[0].values())
+    assert not set(values[0].values()) & set(values[1].values())
+    assert len(set(values[0].values())) == len(needed)
+
+
+# the image
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Instruction and arguments, with continued lines joined."""
+    text = re.sub(r"^#.*\n", "", DOCKERFILE, flags=re.MULTILINE).replace("\\\n", " ")
+    return [(line.split()[0], line.partition(" ")[2]) for line in text.splitlines() if line]
+
+
+def test_image_runs_as_a_user_without_rights_and_has_a_health_check() -> None:
+    found = dict(instructions())  # the last of each
+
+    user, group = map(int, found["USER"].split(":"))
+    assert user == group == POD["securityContext"]["runAsUser"] > 0
+    assert f"--uid {user}" in DOCKERFILE
+    assert f"{CONFIG.health_handler_prefix}/live" in found["HEALTHCHECK"]
+    for name in ("CMD", "HEALTHCHECK"):
+        assert json.loads(found[name][found[name].index("[") :])[0] == "python"
+    assert all("slim" in arguments for name, arguments in instructions() if name == "FROM")
+    assert not {"ADD", "MAINTAINER"} & {name for name, _ in instructions()}
+
+
+def test_image_has_what_it_copies_and_its_context_nothing_else() -> None:
+    copied = [
+        source
+        for name, arguments in instructions()
+        if name == "COPY" and not arguments.startswith("--from")
+        for source in arguments.split()[:-1]
+    ]
+    sent = (KIT / "Dockerfile.dockerignore").read_text().splitlines()
+
+    assert all((ROOT / source).exists() for source in copied)
+    assert sorted(line[1:] for line in sent if line.startswith("!")) == sorted(copied)
+    assert sent[0] == "*"
+
+
+def test_packages_beside_the_requirements_have_the_versions_of_the_tests() -> None:
+    pinned = (ROOT / "pyproject.toml").read_text()
+
+    for line in (KIT / "extras.txt").read_text().splitlines():
+        assert line.startswith("#") or f'"{line}"' in pinned
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        json.loads(dict(instructions())["CMD"]),
+        COMPOSE["services"]["site"]["command"],
+        re.findall(r"^ExecStart=\S*/(python .*)$", UNIT, re.MULTILINE)[0].split(),
+    ],
+    ids=["image", "compose", "systemd"],
+)
+def test_command_line_is_understood(command: list[str]) -> None:
+    python, module, name, *arguments = command
+
+    options, rest = launch.parser().parse_known_args(arguments)
+
+    assert (python, module, name) == ("python", "-m", "realtime")
+    assert options.port == 8000
+    assert [re.fullmatch(r"\w+\.asgi:application", each) is not None for each in rest] == [True]
+
+
+# times
+
+
+def test_each_platform_waits_for_the_end() -> None:
+    variables = COMPOSE["x-site"]["environment"]
+    waits = {
+        "compose": (
+            float(variables["SERVICE_DRAIN_SECONDS"]),
+            float(COMPOSE["services"]["site"]["stop_grace_period"].removesuffix("s")),
+        ),
+        "systemd": (
+            float(re.findall(r"SERVICE_DRAIN_SECONDS=(\d+)", UNIT)[0]),
+            float(re.findall(r"TimeoutStopSec=(\d+)", UNIT)[0]),
+        ),
+        "kubernetes": (
+            float(MANIFESTS["ConfigMap"]["data"]["SERVICE_DRAIN_SECONDS"])
+            + float(CONTAINER["lifecycle"]["preStop"]["exec"]["command"][1]),
+            float(POD["terminationGracePeriodSeconds"]),
+        ),
+    }
+
+    for drain, wait in waits.values():
+        assert wait > drain + SHUTDOWN_TIMEOUT
+
+
+def test_quiet_connections_are_not_cut() -> None:
+    annotations = MANIFESTS["Ingress"]["metadata"]["annotations"]
+    timeouts = re.findall(r"proxy_(?:read|send)_timeout (\d+)s", NGINX)
+    timeouts += [value for name, value in annotations.items() if name.endswith("-timeout")]
+
+    assert len(timeouts) == 4
+    assert min(map(int, timeouts)) > launch.PING_INTERVAL + launch.PING_TIMEOUT
+
+
+# Kubernetes
+
+
+def test_manifests_name_each_other() -> None:
+    names = {manifest["metadata"]["name"] for manifest in MANIFESTS.values()}
+    labels = DEPLOYMENT["template"]["metadata"]["labels"]
+    [port] = CONTAINER["ports"]
+    [service_port] = MANIFESTS["Service"]["spec"]["ports"]
+    [path] = MANIFESTS["Ingress"]["spec"]["rules"][0]["http"]["paths"]
+
+    assert names == {"realtime"}
+    assert DEPLOYMENT["selector"]["matchLabels"] == labels
+    assert MANIFESTS["Service"]["spec"]["selector"] == labels
+    assert MANIFESTS["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
+    assert MANIFESTS["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]["kind"] == "Deployment"
+    assert service_port["targetPort"] == port["name"]
+    assert path["backend"]["service"]["port"]["name"] == service_port["name"]
+    assert path["backend"]["service"]["name"] in names
+    assert port["containerPort"] == 8000
+    mounts = {mount["name"] for mount in CONTAINER["volumeMounts"]}
+    assert mounts == {volume["name"] for volume in POD["volumes"]}
+
+
+def test_pods_are_asked_at_the_paths_of_the_service() -> None:
+    prefix = CONFIG.health_handler_prefix
+    annotations = DEPLOYMENT["template"]["metadata"]["annotations"]
+
+    assert CONTAINER["livenessProbe"]["httpGet"]["path"] == f"{prefix}/live"
+    assert CONTAINER["startupProbe"]["httpGet"]["path"] == f"{prefix}/live"
+    assert CONTAINER["readinessProbe"]["httpGet"]["path"] == f"{prefix}/ready"
+    assert annotations["prometheus.io/path"] == CONFIG.metrics_handler_prefix
+    assert MANIFESTS["ConfigMap"]["data"]["SERVICE_HEALTH"] == "true"
+
+
+def test_pod_has_no_rights_that_it_does_not_need() -> None:
+    assert POD["securityContext"]["runAsNonRoot"] is True
+    assert POD["automountServiceAccountToken"] is False
+    assert CONTAINER["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_one_pod_drains_at_a_time() -> None:
+    assert DEPLOYMENT["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+    assert MANIFESTS["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+    assert "replicas" not in DEPLOYMENT, "each `kubectl apply` would undo the autoscaler"
+
+
+# metrics
+
+
+def expressions() -> Iterator[tuple[str, str]]:
+    """Name and expression of each alert, panel and metric of the autoscaler."""
+    for rule in read("prometheus/alerts.yaml")["groups"][0]["rules"]:
+        yield f"alert {rule['alert']}", rule["expr"]
+    for panel in json.loads((KIT / "grafana" / "realtime.json").read_text())["panels"]:
+        for target in panel["targets"]:
+            yield f"panel {panel['title']}", target["expr"]
+    for metric in MANIFESTS["HorizontalPodAutoscaler"]["spec"]["metrics"]:
+        yield "autoscaler", metric["pods"]["metric"]["name"]
+
+
+@pytest.mark.parametrize(("where", "expression"), list(expressions()))
+def test_metrics_and_their_labels_exist(where: str, expression: str) -> None:
+    series = {
+        f"{metric.name}{suffix}": metric
+        for metric in METRICS.values()
+        for suffix in (("_bucket", "_sum", "_count") if metric.type == HISTOGRAM else ("",))
+    }
+    used = re.findall(r"\brealtime_\w+", expression)
+    labels = {
+        label.strip()
+        for group in re.findall(r"\bby \(([^)]*)\)", expression)
+        for label in group.split(",")
+    } | set(re.findall(r"[{,]\s*(\w+)=", expression))
+
+    assert used, where
+    assert set(used) <= set(series), where
+    assert labels <= LABELS.union(*(series[name].labels for name in used)), where
+    assert expression.count("(") == expression.count(")")
+
+
+def test_alerts_have_what_their_receivers_show() -> None:
+    for rule in read("prometheus/alerts.yaml")["groups"][0]["rules"]:
+        assert set(rule) - {"for"} == {"alert", "expr", "labels", "annotations"}
+        assert rule["labels"]["severity"] in ("warning", "critical")
+        assert rule["annotations"]["summary"].endswith(".")
+
+
+# programs that check, where they are installed
+
+
+@pytest.mark.parametrize("path", YAML_FILES, ids=lambda path: str(path.relative_to(KIT)))
+def test_file_is_yaml(path: Path) -> None:
+    assert isinstance(yaml.safe_load(path.read_text()), dict)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", UNIT, flags=re.MULTILINE)
+    unit = tmp_path / "realtime.service"
+    unit.write_text(text)
+
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert [line for line in checked.stderr.splitlines() if unit.name in line] == []
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_nginx_understands_its_configuration(tmp_path: Path) -> None:
+    site = tmp_path / "site.conf"
+    site.write_text(NGINX.replace("server site:8000", "server 127.0.0.1:8000"))
+    whole = tmp_path / "nginx.conf"
+    whole.write_text(
+        f"pid {tmp_path}/pid; error_log stderr; events {{}}\n"
+        f"http {{ access_log off; include {site}; }}\n"
+    )
+
+    checked = subprocess.run(
+        ["nginx", "-t", "-c", whole], capture_output=True, text=True, check=False
+    )
+
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_nginx_adds_the_one_address_that_is_trusted() -> None:
+    assert "X-Forwarded-For   $remote_addr;" in NGINX
+    assert COMPOSE["x-site"]["environment"]["SERVICE_TRUSTED_PROXIES"] == "1"
+    assert NGINX.count("{") == NGINX.count("}")
