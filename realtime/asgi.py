@@ -45,6 +45,7 @@ from realtime.transports.asgi import (
     Send,
     path_of,
 )
+from realtime.transports.last_response import last_response
 from realtime.transports.servers import daphne, granian, signals, uvicorn_heads, uvicorn_sockets
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS, serves_sockjs
@@ -165,12 +166,12 @@ class _Application:
             if node is not None and self._api and (api := self._find_api()) is not None:
                 if path == api:
                     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-                    send = _last_response(node, scope, send)
+                    send = last_response(node, scope, send)
                     await serve_command(node, Exchange(scope, receive, send), limit)
                     return
                 if (name := method_name(path, api)) is not None:
                     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-                    send = _last_response(node, scope, send)
+                    send = last_response(node, scope, send)
                     await serve_method(node, name, Exchange(scope, receive, send), limit)
                     return
             if monitoring.serves(path, config):
@@ -193,7 +194,7 @@ class _Application:
                     serve = self._sockjs if is_sockjs else self._streaming
                     await serve(node, scope, receive, send)
                 return
-        send = _last_response(node, scope, send)
+        send = last_response(node, scope, send)
         await self._django({**scope, BEGUN: time.time()}, receive, send)
 
     def _rule_of_body(self, scope: Scope) -> tuple[http.Response | None, int | None]:
@@ -357,23 +358,6 @@ class _Application:
             except NoReverseMatch:
                 self._api = False
         return self._api_path
-
-
-def _last_response(node: Node | None, scope: Scope, send: Send) -> Send:
-    """Return a `send` that ends the connection after this response, if the node is draining.
-
-    Callers keep connections open. The next request of theirs finds another process.
-    """
-    if node is None or not node.is_draining or not scope["http_version"].startswith("1"):
-        return send
-
-    async def send_and_close(event: Event) -> None:
-        if event["type"] == "http.response.start":
-            headers = [*event.get("headers", ()), (b"connection", b"close")]
-            event = {**event, "headers": headers}
-        await send(event)
-
-    return send_and_close
 
 
 def _log_failed_start(error: Exception) -> None:
