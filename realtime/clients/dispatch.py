@@ -48,6 +48,10 @@ BYTES_PER_COMMAND = 1024
 """Each 1024 bytes of a frame count as one more command, because reading them takes time."""
 
 
+_PACED = frozenset((Method.CONNECT, Method.SUBSCRIBE))
+"""What clients send all at once when they come back together."""
+
+
 class Input(Enum):
     """What becomes of the next frame, where it is not simply handled."""
 
@@ -134,6 +138,8 @@ class Dispatcher:
         if rates is not None and not self._is_within(rates, command):
             client.reply_error(command, TooManyRequests())
             return
+        if command.method in _PACED:
+            await client.node.admission.newcomers.turn()
         if command.method is None:
             client.reply_error(command, MethodNotFound())
             return

@@ -35,8 +35,8 @@ class LimitOptions:
         " gets status 503; empty: no limit. Behind a reverse proxy it needs trusted_proxies.",
     )
     overload_lag: float = seconds(
-        0.5,
-        "Lateness of the event loop, seconds, that for 2 s makes a process refuse handshakes with"
+        1.0,
+        "Lateness of the event loop, seconds, that for 3 s makes a process refuse handshakes with"
         " 503; 0: never.",
     )
     client_command_rates: str = option(

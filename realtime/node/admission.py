@@ -5,14 +5,17 @@ one number for an address that has a rate. A connection is refused while
 
     the process has `client_connection_limit` connections,
     it took `client_connection_rate_limit` in the last second,
-    its address took more than `address_connection_rate`, or
-    its event loop is overloaded (`loop_lag`).
+    its address took more than `address_connection_rate`,
+    its event loop is overloaded (`loop_lag`), or
+    `MAX_NEWCOMERS` are not through with connecting (`newcomers`): a later one would have given up
+    before its turn.
 
 The peer gets status 503 and after how many seconds it may come back, each peer another number.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from collections.abc import Sized
@@ -22,6 +25,7 @@ from realtime.config.options import Config
 from realtime.config.rates import Rate
 from realtime.metrics import Outage
 from realtime.node.loop_lag import LoopLag
+from realtime.node.newcomers import Newcomers
 from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.client")
@@ -29,6 +33,10 @@ logger = logging.getLogger("realtime.client")
 SOON = (1, 5)
 LATER = (5, 20)
 """Seconds from and to which peers stay away: of a rate, which is over soon, and of other limits."""
+
+MAX_NEWCOMERS = 10_000
+"""Clients that may wait for a turn. A process is through with them in about five seconds, and then
+client libraries give up."""
 
 MAX_ADDRESSES = 50_000
 """Addresses that are remembered at once: 10 MB at most. With more, the oldest are forgotten."""
@@ -58,6 +66,7 @@ class Admission:
         self._addresses: dict[str, float] = {}
         """Address → its debt end; those that came last are last."""
         self._outage = Outage()
+        self.newcomers = Newcomers(asyncio.get_running_loop())
         self.refused = 0
         """Connections that were refused since the process started."""
 
@@ -73,6 +82,8 @@ class Admission:
         now = self._timers.now()
         if self._lag.is_overloaded:
             raise self._refusal(LATER, f"the event loop is {self._lag.seconds:.1f} s late")
+        if self.newcomers.waiting >= MAX_NEWCOMERS:
+            raise self._refusal(LATER, f"{MAX_NEWCOMERS} wait for their turn")
         if 0 < self._limit <= len(self._connections):
             raise self._refusal(LATER, f"there are {self._limit} connections")
         if self._address_rate is not None and address:

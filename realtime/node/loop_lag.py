@@ -19,7 +19,7 @@ INTERVAL = 0.5
 """Seconds between two looks."""
 REMEMBERED = 60
 """Looks that are remembered: half a minute, so that a scraper sees each lag once or twice."""
-PATIENCE = 2.0
+PATIENCE = 3.0
 """Seconds of lateness until a process counts as overloaded."""
 
 

@@ -104,6 +104,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         except NotAdmitted as refused:
             await deny(scope, send, *UNAVAILABLE, [come_later(refused)])
             return
+        await node.admission.newcomers.turn()
         codec, subprotocol, is_final = self.negotiate(scope, node.codecs)
         limit = self.size_limit(node)
         uvicorn.limit_messages(send, limit)

@@ -37,10 +37,14 @@ from realtime.transports.servers.supervisor import Supervisor
 PING_INTERVAL = 25
 """Seconds without incoming frames after which a client is pinged."""
 PING_TIMEOUT = 30
+CONNECT_TIMEOUT = 20
+"""Seconds that a handshake may take, from its head to the answer of the application. It waits while
+many come at once; daphne's own limit is five seconds."""
 DAPHNE_ARGUMENTS = (
     *("--ping-interval", str(PING_INTERVAL)),
     *("--ping-timeout", str(PING_TIMEOUT)),
     *("--websocket_timeout", "-1"),
+    *("--websocket_connect_timeout", str(CONNECT_TIMEOUT)),
     *("--verbosity", "0"),
 )
 """What an operator may override."""

@@ -12,6 +12,7 @@ from realtime.config.reader import load
 from realtime.node import admission
 from realtime.node.admission import Admission, NotAdmitted, network_of
 from realtime.node.loop_lag import INTERVAL, PATIENCE, LoopLag
+from realtime.node.newcomers import PER_TURN
 from realtime.timers import Timers
 from tests.unit.parts import Clock
 
@@ -120,13 +121,27 @@ async def test_addresses_do_not_fill_memory(
 
 async def test_overloaded_process_takes_none_until_it_is_on_time(new: New, clock: Clock) -> None:
     admission = new(overload_lag=0.1)
-    for _ in range(4):
+    for _ in range(5):
         await clock.advance(1)
     during = admitted(admission, "a")
     await clock.advance(INTERVAL)
 
-    assert PATIENCE < 4
+    assert PATIENCE < 5
     assert during + admitted(admission, "a") == [False, True]
+
+
+async def test_newcomers_are_refused_while_too_many_wait(
+    new: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "MAX_NEWCOMERS", 10)
+    full = new()
+    turns = [asyncio.create_task(full.newcomers.turn()) for _ in range(PER_TURN + 10)]
+    before = admitted(full, "a")
+    await asyncio.sleep(0)
+    during = admitted(full, "a")
+    await asyncio.gather(*turns)
+
+    assert (before, during, admitted(full, "a")) == ([True], [False], [True])
 
 
 async def test_refused_peers_come_back_at_different_times(new: New) -> None:

@@ -44,7 +44,7 @@ async def test_loop_that_stays_late_is_overloaded_until_a_look_is_on_time(
 ) -> None:
     await looks(clock, 2, late=1)
     before = lag.is_overloaded
-    await looks(clock, 2, late=1)
+    await looks(clock, 3, late=1)
     during = lag.is_overloaded
     await looks(clock, 1)
 

@@ -1,0 +1,270 @@
+"""A reconnect storm: thousands of clients come back at once, with tokens and channels to recover.
+
+    python -m tests.chaos.storm [--clients 10000] [--server daphne|uvicorn] [--channels 3]
+
+One process serves, with the memory engine. Meanwhile publications go to clients that are connected
+all the time. Reported are the seconds until all are in, handshakes that failed, and how late the
+publications came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import connection_token
+from tests.server import API_KEY, Server
+
+OPTIONS = {
+    "namespaces": [
+        {"name": "room", "history_size": 20, "history_lifetime": 600, "force_recovery": True},
+        {"name": "live"},
+    ],
+    "v3_use_offset": True,
+}
+WATCHERS = 50
+INTERVAL = 0.02
+"""Seconds between two publications to those that are connected."""
+MISSED = 3
+"""Publications that each client recovers in each channel."""
+
+_HANDSHAKE = (
+    b"GET /connection/websocket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+    b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
+def text_frame(data: bytes) -> bytes:
+    """Return a masked text frame; the mask is zero."""
+    if len(data) < 126:
+        head = bytes((0x81, 0x80 | len(data)))
+    else:
+        head = bytes((0x81, 0x80 | 126)) + len(data).to_bytes(2, "big")
+    return head + b"\0\0\0\0" + data
+
+
+def commands(*wanted: tuple[str, dict[str, Any]]) -> bytes:
+    """Return a frame with commands of the second generation."""
+    lines = [json.dumps({"id": n, name: params}) for n, (name, params) in enumerate(wanted, 1)]
+    return text_frame("\n".join(lines).encode())
+
+
+class Client(asyncio.Protocol):
+    """One client: it greets, counts replies, and hands on what it gets."""
+
+    def __init__(self, greeting: bytes, replies: int) -> None:
+        self._greeting = greeting
+        self._replies = replies
+        self._open = False
+        self._buffer = b""
+        self.ready: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self.recovered = 0
+        self.late: list[float] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.write(_HANDSHAKE)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        if not self._open:
+            head, found, rest = self._buffer.partition(b"\r\n\r\n")
+            if not found:
+                return
+            if b" 101 " not in head.split(b"\r\n")[0]:
+                self._fail(head.split(b"\r\n")[0].decode())
+                return
+            self._open, self._buffer = True, rest
+            self.transport.write(self._greeting)
+        while (message := self._next()) is not None:
+            self._take(message)
+
+    def _next(self) -> bytes | None:
+        buffer = self._buffer
+        if len(buffer) < 2:
+            return None
+        size, start = buffer[1], 2
+        if size == 126:
+            size, start = int.from_bytes(buffer[2:4], "big"), 4
+        elif size == 127:
+            size, start = int.from_bytes(buffer[2:10], "big"), 10
+        if len(buffer) < start + size:
+            return None
+        self._buffer = buffer[start + size :]
+        return buffer[start : start + size] if buffer[0] & 0x0F == 1 else b""
+
+    def _take(self, frame: bytes) -> None:
+        for line in frame.splitlines():
+            message = json.loads(line)
+            if "id" in message:
+                if "error" in message:
+                    self._fail(str(message["error"]))
+                    return
+                self.recovered += len(message.get("subscribe", {}).get("publications", ()))
+                self._replies -= 1
+                if not self._replies and not self.ready.done():
+                    self.ready.set_result(time.monotonic())
+            elif pub := message.get("push", {}).get("pub"):
+                self.late.append(time.time() - pub["data"]["at"])
+
+    def _fail(self, why: str) -> None:
+        if not self.ready.done():
+            self.ready.set_exception(ConnectionError(why))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._fail(f"lost: {error}")
+
+
+async def open_client(port: int, greeting: bytes, replies: int) -> Client:
+    loop = asyncio.get_running_loop()
+    _, client = await loop.create_connection(lambda: Client(greeting, replies), "127.0.0.1", port)
+    return client
+
+
+async def watch(port: int) -> None:
+    """Publish and watch until the input ends; print how late publications came, in seconds."""
+    greeting = commands(
+        ("connect", {"token": connection_token("watcher")}), ("subscribe", {"channel": "live:a"})
+    )
+    watchers = [await open_client(port, greeting, 2) for _ in range(WATCHERS)]
+    await asyncio.gather(*(client.ready for client in watchers))
+    publisher = asyncio.create_task(_publish(port))
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    for _ in range(2):  # a line when the storm begins, and one when it is over
+        await asyncio.to_thread(sys.stdin.readline)
+        late = sorted(each for client in watchers for each in client.late)
+        for client in watchers:
+            client.late.clear()
+    publisher.cancel()
+    sys.stdout.write(json.dumps(late) + "\n")
+
+
+async def storm(server: Server, number: int, channels: int) -> None:
+    """Measure one storm, and print what was seen."""
+    rooms = [f"room:{n}" for n in range(50)]
+    epochs: dict[str, str] = {}
+    for room in rooms:
+        for _ in range(MISSED + 1):
+            await asyncio.to_thread(server.api, "publish", channel=room, data={"at": 0})
+        epochs[room] = await asyncio.to_thread(_epoch, server, room)
+    greetings = []
+    for n in range(number):
+        wanted: list[tuple[str, dict[str, Any]]] = [
+            ("connect", {"token": connection_token(f"user{n}")})
+        ]
+        for room in (rooms[(n + k) % len(rooms)] for k in range(channels)):
+            since = {"recover": True, "offset": 1, "epoch": epochs[room]}
+            wanted.append(("subscribe", {"channel": room, **since}))
+        greetings.append(commands(*wanted))
+    watcher = subprocess.Popen(
+        [sys.executable, "-m", "tests.chaos.storm", "--watch", str(server.port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert watcher.stdin is not None
+    assert watcher.stdout is not None
+    await asyncio.to_thread(watcher.stdout.readline)
+    await asyncio.sleep(1)
+    watcher.stdin.write("begin\n")
+    watcher.stdin.flush()
+    cpu, begun = server_cpu(server), time.monotonic()
+    opened = await asyncio.gather(
+        *(open_client(server.port, greeting, channels + 1) for greeting in greetings),
+        return_exceptions=True,
+    )
+    clients = [client for client in opened if isinstance(client, Client)]
+    ends = await asyncio.gather(*(client.ready for client in clients), return_exceptions=True)
+    done = [end for end in ends if isinstance(end, float)]
+    failed = [str(end) for end in (*opened, *ends) if isinstance(end, BaseException)]
+    seconds = max(done, default=begun) - begun
+    used = server_cpu(server) - cpu
+    late = json.loads((await asyncio.to_thread(watcher.communicate, "end\n"))[0])
+    report = {
+        "clients": number,
+        "in": len(done),
+        "seconds": round(seconds, 2),
+        "failed": len(failed),
+        "why": sorted(set(failed))[:3],
+        "recovered": sum(client.recovered for client in clients),
+        "cpu_us_per_client": round(used / max(1, len(done)) * 1e6),
+        **{
+            f"late_p{part}_ms": round(late[(len(late) - 1) * part // 100] * 1000, 1)
+            for part in (50, 99, 100)
+            if late
+        },
+    }
+    sys.stdout.write(json.dumps(report) + "\n")
+
+
+def _epoch(server: Server, channel: str) -> str:
+    request = urllib.request.Request(
+        f"{server.address}/api/history",
+        json.dumps({"channel": channel}).encode(),
+        {"X-API-Key": API_KEY, "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request) as response:
+        epoch: str = json.loads(response.read())["result"]["epoch"]
+        return epoch
+
+
+def server_cpu(server: Server) -> float:
+    """Return the seconds of CPU that the server has used."""
+    fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def _publish(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    while True:
+        body = json.dumps(
+            {"method": "publish", "params": {"channel": "live:a", "data": {"at": time.time()}}}
+        ).encode()
+        writer.write(
+            b"POST /api HTTP/1.1\r\nHost: localhost\r\nAuthorization: apikey "
+            + API_KEY.encode()
+            + b"\r\n"
+            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
+        await reader.read(65536)
+        await asyncio.sleep(INTERVAL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=10_000)
+    parser.add_argument("--channels", type=int, default=3)
+    parser.add_argument("--server", default="uvicorn")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=JSON")
+    parser.add_argument("--watch", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.watch:
+        asyncio.run(watch(arguments.watch))
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    given = (option.partition("=") for option in arguments.option)
+    more = {name: json.loads(value) for name, _, value in given}
+    with tempfile.TemporaryDirectory() as directory:
+        server = Server(Path(directory), {**OPTIONS, **more}, server=arguments.server)
+        try:
+            asyncio.run(storm(server, arguments.clients, arguments.channels))
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()
