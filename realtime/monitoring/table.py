@@ -35,6 +35,12 @@ PROCESS = (
     Metric("realtime_subscriptions", GAUGE, "Subscriptions of the clients of this node."),
     Metric("realtime_connections_opened_total", COUNTER, "Connections that were opened."),
     Metric(
+        "realtime_connections_refused_total",
+        COUNTER,
+        "Connections that were refused with status 503, because of a limit or of overload.",
+    ),
+    Metric("realtime_newcomers", GAUGE, "Clients that wait for their turn to connect."),
+    Metric(
         "realtime_disconnects_total",
         COUNTER,
         "Connections that ended, by the close code that the client got; 0: the client went.",

@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import connection_token
 from tests.live.configurations import NAMESPACES, Options, Serve
+from tests.live.monitoring.scraping import KEY, scrape
 from tests.live.raw_http import UPGRADE, open_exchange
 from tests.live.streaming.client import ask, connect_command, frame_of
 from tests.protocol_client import open_client
@@ -18,6 +19,7 @@ from tests.server import Server
 FULL: Options = {
     "namespaces": NAMESPACES,
     "client_connection_limit": 1,
+    "metrics_key": KEY,
     "events": True,
     "http_stream": True,
     "sse": True,
@@ -52,6 +54,7 @@ async def handshake(server: Server, path: str) -> tuple[int, str | None]:
 @pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
 async def test_full_process_tells_each_newcomer_when_to_come_back(serve: Serve, kind: str) -> None:
     server = serve(server=kind, **FULL)
+    refused = scrape(server)["realtime_connections_refused_total",]
     answers: dict[str, tuple[int, Any]] = {}
     async with open_client(server.socket, token=connection_token("17")):
         for path in SOCKETS:
@@ -62,6 +65,7 @@ async def test_full_process_tells_each_newcomer_when_to_come_back(serve: Serve, 
             answers[path] = answer.status, answer.headers.get("retry-after")
         events = await ask(server, "GET", "/connection/events?channel=public:a")
 
+    assert scrape(server)["realtime_connections_refused_total",] - refused == len(answers) + 1
     assert {path: status for path, (status, _) in answers.items()} == dict.fromkeys(answers, 503)
     assert {int(seconds) for _, seconds in answers.values()} <= set(range(5, 21))
     # any other status would end an EventSource for ever
