@@ -127,12 +127,16 @@ class DeferredTransport(StreamTransport):
         await respond(self._exchange, answer, self._headers)
 
     def fail(self, client: Client, why: Disconnect | None, answer: Answer) -> None:
-        """End a client that is not served: by `answer`, or by `why` if its stream has begun."""
+        """End a client that is not served: by `answer`, or by `why` if its stream has begun.
+
+        Args:
+            why: its code is counted and logged; None for an error, which is no close.
+        """
         if self.has_begun:
-            client.close(why or DisconnectServerError())
+            why = why or DisconnectServerError()
         else:
             self.refuse(answer)
-            client.close(None)
+        client.close(why)
 
 
 async def respond(exchange: Exchange, answer: Answer, headers: Headers) -> None:

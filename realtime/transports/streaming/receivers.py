@@ -82,11 +82,15 @@ async def _connect(client: Client, transport: DeferredTransport, first_frame: by
     client.session.handling = True
     try:
         await connection.connect(client, command)
-    except (Error, Disconnect) as error:
-        transport.fail(client, None, _answer(client, command, error))
+    except Error as error:
+        client.node.counters.command_errors.add(str(command.method), str(error.code))
+        transport.fail(client, None, _answer_of_error(error))
+    except Disconnect as disconnect:
+        transport.fail(client, disconnect, _answer(client, command, disconnect))
     except Exception as error:  # raised by the engine, a hook, or a defect of this service
         log_failure(client, "connect", error)
-        transport.fail(client, None, _answer(client, command, DisconnectServerError()))
+        failure = DisconnectServerError()
+        transport.fail(client, failure, _answer(client, command, failure))
     else:
         if not client.is_closing():
             await transport.begin()
@@ -94,13 +98,15 @@ async def _connect(client: Client, transport: DeferredTransport, first_frame: by
         client.session.handling = False
 
 
-def _answer(client: Client, command: Command, why: Error | Disconnect) -> Answer:
-    if isinstance(why, Disconnect):
-        if isinstance(why, DisconnectBadRequest):
-            request = client.codec.params(command, ConnectRequest)
-            if not request.token:  # nothing else says who the client is
-                return refusal(401, *codes.closing(why))
-        return _answer_of_close(*codes.closing(why))
+def _answer(client: Client, command: Command, why: Disconnect) -> Answer:
+    if isinstance(why, DisconnectBadRequest):
+        request = client.codec.params(command, ConnectRequest)
+        if not request.token:  # nothing else says who the client is
+            return refusal(401, *codes.closing(why))
+    return _answer_of_close(*codes.closing(why))
+
+
+def _answer_of_error(why: Error) -> Answer:
     status = _STATUSES.get(why.code, 503 if why.temporary else 403)
     return refusal(status, why.code, codes.message_of(why))
 

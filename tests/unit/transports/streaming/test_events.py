@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from realtime.errors import Error, InternalError, PermissionDenied
+from realtime.errors import Disconnect, Error, InternalError, PermissionDenied
 from realtime.node.hooks import Caller, Identity, NoHooks
 from realtime.node.node import Node
 from realtime.payload import Payload
@@ -197,6 +197,18 @@ async def test_hook_that_fails_decides_the_answer(
         assert visit.status == status
         assert text in visit.text
         await eventually(lambda: not node.hub.clients)
+
+
+async def test_listener_that_a_hook_disconnects_is_counted_by_its_code(
+    clock: Clock, hooks: Hooks
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        node.hooks, hooks.failure = hooks, Disconnect(4000, "banned")
+        hooks.may_answer.set()
+        visit = Visit(Streaming(), node, "a")
+        await visit.serving
+
+        assert (visit.status, node.counters.disconnects.counts()) == (403, {("4500",): 1})
 
 
 async def test_listener_that_goes_while_a_hook_is_asked_leaves_nothing(

@@ -135,6 +135,10 @@ async def test_failure_of_connect_decides_the_status(
         assert receiver.headers[b"cache-control"] == b"no-store"
         assert (b"www-authenticate" in receiver.headers) is (answer[0] == 401)
         assert "<" not in receiver.text
+        code, counters = str(answer[1]), node.counters
+        is_error = isinstance(failure, Error)
+        assert counters.command_errors.counts() == ({("connect", code): 1} if is_error else {})
+        assert counters.disconnects.counts() == {("0" if is_error else code,): 1}
         await eventually(lambda: not node.hub.clients)
 
 
