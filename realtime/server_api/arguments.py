@@ -24,8 +24,7 @@ def once_of(key: str | None, lifetime: int) -> Once | None:
     """Return an idempotency key; raise TypeError or ValueError if it is not one."""
     if key is None:
         return None
-    if not isinstance(key, str):
-        raise TypeError(f"an idempotency key must be a string, not {type(key).__name__}")
+    key = site_text("an idempotency key", key)
     if not isinstance(lifetime, int):
         raise TypeError(f"once_lifetime must be whole seconds, not {type(lifetime).__name__}")
     if not key:

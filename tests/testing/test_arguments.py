@@ -85,6 +85,12 @@ def test_tags_that_are_no_text_are_refused_at_the_call(service: TestService, tag
         realtime.publish("news", 1, tags=tags)
 
 
+@pytest.mark.parametrize("key", [7, b"k", "\ud83d"], ids=ascii)
+def test_key_that_is_no_text_is_refused_at_the_call(service: TestService, key: Any) -> None:
+    with pytest.raises(TypeError, match="an idempotency key must be"):
+        realtime.publish("news", 1, once=key)
+
+
 def test_key_of_several_is_not_the_key_of_one(service: TestService) -> None:
     with service.client("17") as client:
         client.subscribe("news")
