@@ -69,9 +69,12 @@ def _write(response: HttpResponseBase, positions: Mapping[str, Position | None])
 
 
 def _written(response: HttpResponseBase) -> list[dict[str, Any]]:
-    """Return what earlier calls wrote into the header."""
-    entries: list[dict[str, Any]] = json.loads(f"[{response.headers.get(HEADER, '')}]")
-    return entries
+    """Return what earlier calls wrote into the header; nothing of what no call writes."""
+    try:
+        entries = json.loads(f"[{response.headers.get(HEADER, '')}]")
+    except (ValueError, RecursionError):  # a view wrote it, or copied it from another server
+        return []
+    return [each for each in entries if isinstance(each, dict) and type(each.get("channel")) is str]
 
 
 async def aevent_id(request: HttpRequest, channels: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpResponse
 from django.test import Client
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -16,7 +17,7 @@ from rest_framework.views import APIView
 import realtime
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
-from realtime.pages import RealtimePositionMixin, aevent_id
+from realtime.pages import RealtimePositionMixin, aevent_id, set_positions
 from realtime.protocol import event_ids
 from realtime.protocol.messages import StreamPosition
 from tests.unit.pages import site
@@ -39,6 +40,16 @@ def test_header_keeps_the_positions_of_earlier_calls() -> None:
     response = Client().get("/json", {"name": "orders:1", "more": ["orders:2", "orders:1"]})
 
     assert json.loads(f"[{response.headers['Realtime-Position']}]") == expected
+
+
+@pytest.mark.parametrize("other", ["{", "5", '[{"channel":"a"}]', '{"a":1}', '{"channel":1}', "ä"])
+def test_header_that_no_call_wrote_is_replaced(other: str) -> None:
+    expected = publish_before("orders:1")
+    response = HttpResponse(headers={"Realtime-Position": other})
+
+    set_positions(response, request_begun(**{"realtime.at": time.time()}), ["orders:1"])
+
+    assert json.loads(response.headers["Realtime-Position"]) == expected
 
 
 def test_header_is_ascii() -> None:
