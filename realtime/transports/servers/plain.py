@@ -17,6 +17,8 @@ from typing import NamedTuple, TypeAlias
 
 HEAD_MAX_BYTES = 8 * 1024
 """Larger heads are left to the server, and its limits."""
+HEADERS_MAX = 64
+"""And heads with more headers. The package websockets takes 128, Twisted 500."""
 
 _REST_OF_HEAD = (
     rb" (/[-\w.~/]*)(?:\?([-\w.~/?:@!$&'()*+,;=%]*))? HTTP/1\.1\r\n"
@@ -39,7 +41,8 @@ _OPTIONAL = {
     b"origin": re.compile(rb"null|https?://" + _AUTHORITY, re.ASCII),
     b"sec-websocket-protocol": re.compile(rb"[-\w.]+", re.ASCII),
     b"sec-websocket-extensions": re.compile(
-        rb"permessage-deflate(?:; (?:client|server)_(?:no_context_takeover|max_window_bits))*"
+        rb"permessage-deflate(?:; server_no_context_takeover)?(?:; client_no_context_takeover)?"
+        rb"(?:; client_max_window_bits)?"
     ),
 }
 """Header → the values that are usual."""
@@ -138,7 +141,7 @@ def _headers(
         name, _, value = line.partition(b": ")
         headers[name.lower()] = value
         count += 1
-    if len(headers) != count or not headers.keys().isdisjoint(forbidden):
+    if len(headers) != count or count > HEADERS_MAX or not headers.keys().isdisjoint(forbidden):
         return None
     for name, usual in required.items():
         if usual.fullmatch(headers.get(name, b"")) is None:

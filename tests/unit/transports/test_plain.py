@@ -12,6 +12,7 @@ from websockets.server import ServerProtocol
 
 from realtime.transports.servers.plain import (
     HEAD_MAX_BYTES,
+    HEADERS_MAX,
     are_frames,
     plain_handshake,
     plain_messages,
@@ -67,6 +68,8 @@ def test_handshake_of_a_browser_is_plain() -> None:
         (b"https://example.org\r\n", b"https://example.org:x\r\n"),
         (b"centrifuge-protobuf", b"a, a"),
         (b"permessage-deflate", b"permessage-deflate;;"),
+        (b"client_max_window_bits", b"server_max_window_bits"),  # which needs a value
+        (b"client_max_window_bits", b"client_max_window_bits; client_max_window_bits"),
         (b"Mozilla/5.0", b"Mozilla\x00"),
         (b"Mozilla/5.0", b"Mozilla\xff"),
         (b"Mozilla/5.0", b"Mozilla\r\n folded"),
@@ -80,6 +83,7 @@ def test_handshake_of_a_browser_is_plain() -> None:
         (b"User-Agent: ", b": "),
         (b"User-Agent: ", b"A: " + bytes(1) + b"\r\nB: "),
         (b"User-Agent: ", b"A: " + b"a" * HEAD_MAX_BYTES + b"\r\nB: "),
+        (b"User-Agent: ", b"".join(b"A%d: b\r\n" % n for n in range(HEADERS_MAX)) + b"B: "),
         (b"\r\n\r\n", b"\r\n"),
         (b"\r\n\r\n", b"\r\n\r\n\x81"),
         (b"\r\n", b"\n"),
