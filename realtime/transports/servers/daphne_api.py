@@ -17,6 +17,8 @@ from collections.abc import Callable
 from http.client import responses
 from typing import Any
 
+from twisted.web.http import NO_BODY_CODES
+
 from realtime.transports.asgi import Event, Headers, Scope
 from realtime.transports.servers.daphne_channel import has_plain_socket, write_to_socket
 from realtime.transports.servers.daphne_request import ROOT_PATH
@@ -24,8 +26,14 @@ from realtime.transports.servers.plain import PlainPost
 
 logger = logging.getLogger("realtime.daphne")
 
-_NEEDED_OF_CHANNEL = ("_handlingRequest", "_savedTimeOut", "persistent", "requestDone", "requests")
-_NEEDED_OF_SERVER = ("application", "connections")
+_NEEDED_OF_CHANNEL = (
+    *("_buffer", "_busyReceiving", "_handlingRequest", "_savedTimeOut", "persistent"),
+    *("requestDone", "requests"),
+)
+_NEEDED_OF_SERVER = (
+    *("action_logger", "application", "connections", "http_timeout"),
+    *("proxy_forwarded_address_header", "server_name"),
+)
 
 
 class PlainRequest:
@@ -43,11 +51,11 @@ class PlainRequest:
         self._headers: Headers = ()
         self._parts: list[bytes] = []
 
-    def start(self, idle_timeout: float | None) -> None:
+    def start(self) -> None:
         """Run the application, as the channel's request."""
         channel = self._channel
         channel.requests.append(self)
-        channel._savedTimeOut = idle_timeout
+        channel._savedTimeOut = channel.idle_timeout
         channel.setTimeout(None)
         channel._handlingRequest = True
         channel.persistent = True
@@ -92,12 +100,14 @@ class PlainRequest:
                 self._respond()
 
     def _respond(self) -> None:
-        body = b"".join(self._parts)
+        has_body = self._status not in NO_BODY_CODES
+        body = b"".join(self._parts) if has_body else b""
+        names = {name.lower() for name, _ in self._headers}
         lines = [b"HTTP/1.1 %d %b" % (self._status, responses[self._status].encode())]
         lines += [name + b": " + value for name, value in self._headers]
-        if not any(name.lower() == b"content-length" for name, _ in self._headers):
+        if has_body and b"content-length" not in names:
             lines.append(b"content-length: %d" % len(body))
-        if self._server.server_name:
+        if self._server.server_name and b"server" not in names:
             lines.append(b"Server: " + self._server.server_name.encode())
         if any(b"\r" in line or b"\n" in line for line in lines):
             raise ValueError("a header of the response has a line break")
@@ -116,8 +126,11 @@ class PlainRequest:
     # for Twisted's channel and daphne's server
 
     def connectionLost(self, reason: Any) -> None:  # noqa: N802 - Twisted's name
-        """Tell the application that the peer has gone."""
+        """Tell the application that the peer has gone, and daphne that it should end soon."""
         self._close()
+        self._channel = None  # it holds this request
+        if (running := self._server.connections.get(self)) is not None:
+            running["disconnected"] = time.time()
 
     def check_timeouts(self) -> None:
         """Do nothing: daphne has no time-out for responses where this is used."""
@@ -165,13 +178,16 @@ def answerer(takes: Callable[[str], bool]) -> Callable[[Any, PlainPost], bool]:
             or getattr(server, "root_path", None) != ""
             or not all(hasattr(server, name) for name in _NEEDED_OF_SERVER)
             or not all(hasattr(channel, name) for name in _NEEDED_OF_CHANNEL)
+            or channel.requests
+            or channel._buffer
+            or channel._busyReceiving
             or server.proxy_forwarded_address_header
             or server.action_logger is not None
             or server.http_timeout
             or not has_plain_socket(channel.transport)
         ):
             return False
-        PlainRequest(channel, post).start(channel.timeOut)
+        PlainRequest(channel, post).start()
         return True
 
     return answer

@@ -37,14 +37,15 @@ class TimedChannel(_Channel):  # type: ignore[misc]
     _is_new = True
     """Whether nothing has come."""
     _receives_head = False
-    _idle_timeout: float | None = None
+    idle_timeout: float | None = None
+    """Twisted's time-out between requests, seconds."""
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         """Begin to wait for the first head."""
-        self._idle_timeout = self.timeOut
+        self.idle_timeout = self.timeOut
         self.timeOut = None
         super().connectionMade()
-        self.timeOut = self._idle_timeout
+        self.timeOut = self.idle_timeout
         self._begin_head()
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
@@ -58,7 +59,6 @@ class TimedChannel(_Channel):  # type: ignore[misc]
         if (
             not self._receives_head
             and self.line_mode
-            and not (self.requests or self._buffer or self._busyReceiving)
             and (post := plain_post(data)) is not None
             and self.answers(self, post)
         ):
@@ -72,7 +72,7 @@ class TimedChannel(_Channel):  # type: ignore[misc]
     def allHeadersReceived(self) -> None:  # noqa: N802 - Twisted's name
         """End the head: Twisted's own time-out holds again."""
         self._receives_head = False
-        self.setTimeout(self._idle_timeout)
+        self.setTimeout(self.idle_timeout)
         super().allHeadersReceived()
 
     def connectionLost(self, reason: Any) -> None:  # noqa: N802 - Twisted's name

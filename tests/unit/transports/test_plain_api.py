@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +12,11 @@ import h11
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.protocols.basic import LineReceiver
 
 from realtime.transports.asgi import Event, Receive, Scope, Send
 from realtime.transports.servers import daphne_api, daphne_channel
-from realtime.transports.servers.plain import plain_post
+from realtime.transports.servers.plain import HEADERS_MAX, plain_post
 from tests.unit.parts import eventually
 from tests.unit.transports.daphne_connections import DaphneConnection, DaphneServer
 
@@ -77,12 +80,17 @@ def test_request_of_a_client_is_plain() -> None:
         (b"Accept: */*", b"Expect: 100-continue"),
         (b"Accept: */*", b"Content-Length: 4"),
         (b"Host: localhost:80", b"Host: a@b"),
+        (b"Accept: ", b"".join(b"A%d: b\r\n" % n for n in range(HEADERS_MAX)) + b"B: "),
     ],
 )
 def test_any_other_request_is_left_to_the_server(what: bytes, instead: bytes) -> None:
     assert what in POST
 
     assert plain_post(POST.replace(what, instead, 1)) is None
+
+
+IDLE = 60
+"""Twisted's time-out between requests, seconds."""
 
 
 class Site:
@@ -155,6 +163,20 @@ async def test_application_gets_the_request_and_client_the_response(
     assert server.connections == {}
 
 
+async def test_connection_stays_as_long_as_after_other_requests(
+    connection: DaphneConnection, site: Site, server: DaphneServer
+) -> None:
+    connection.send(POST)
+    site.answer(b"answer")
+    await eventually(lambda: not server.connections)
+
+    server.reactor.pump([1] * (IDLE - 1))
+    assert not connection.transport.disconnecting
+
+    server.reactor.advance(1)
+    assert connection.transport.disconnecting
+
+
 async def test_request_waits_for_the_response_to_the_one_before(
     connection: DaphneConnection, site: Site
 ) -> None:
@@ -197,6 +219,53 @@ async def test_application_hears_that_the_peer_has_gone(
 
     assert site.events[1] == {"type": "http.disconnect"}
     await eventually(lambda: not server.connections)
+
+
+async def test_daphne_sees_which_applications_outlive_their_connections(
+    connection: DaphneConnection, site: Site, server: DaphneServer
+) -> None:
+    connection.send(POST)
+    await eventually(lambda: bool(site.events))
+    [running] = server.connections.values()
+    assert "disconnected" not in running
+
+    connection.transport.protocol._channel.connectionLost(None)
+
+    assert "disconnected" in running  # then daphne ends it, if it takes too long
+    site.answer(b"answer")
+
+
+async def test_lost_request_leaves_nothing_to_the_garbage_collector(
+    connection: DaphneConnection, site: Site, server: DaphneServer
+) -> None:
+    connection.send(POST)
+    await eventually(lambda: bool(site.events))
+    [request] = map(weakref.ref, server.connections)
+    gc.disable()
+    try:
+        connection.transport.protocol.connectionLost(None)
+        connection.transport.protocol = connection.transport.producer = None  # as Twisted does
+        site.answer(b"answer")
+        await eventually(lambda: not server.connections)
+
+        await eventually(lambda: request() is None)
+    finally:
+        gc.enable()
+
+
+async def test_response_has_what_daphne_s_would_have(
+    connection: DaphneConnection, site: Site, server: DaphneServer
+) -> None:
+    connection.send(POST)
+    site.answers.put_nowait(
+        [
+            {"type": "http.response.start", "status": 204, "headers": [(b"Server", b"site")]},
+            {"type": "http.response.body", "body": b"no such"},
+        ]
+    )
+    await eventually(lambda: not server.connections)
+
+    assert connection.received() == b"HTTP/1.1 204 No Content\r\nServer: site\r\n\r\n"
 
 
 @pytest.mark.parametrize("failure", ["raises", "ends", "line break"])
@@ -251,6 +320,32 @@ async def test_options_of_daphne_that_concern_requests_leave_them_to_it(
     connection: DaphneConnection, server: DaphneServer, option: str, value: Any
 ) -> None:
     setattr(server, option, value)
+
+    connection.send(POST)
+
+    assert server.connections == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (DaphneServer, "action_logger"),
+        (DaphneServer, "http_timeout"),
+        (DaphneServer, "proxy_forwarded_address_header"),
+        (DaphneServer, "server_name"),
+        (LineReceiver, "_buffer"),
+        (LineReceiver, "_busyReceiving"),
+    ],
+)
+async def test_version_without_a_name_that_is_needed_gets_the_requests_itself(
+    connection: DaphneConnection,
+    server: DaphneServer,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Any],
+    name: str,
+) -> None:
+    monkeypatch.delattr(kind, name)
+    monkeypatch.setattr(daphne_channel, "_receive_lines", lambda channel, data: None)
 
     connection.send(POST)
 
