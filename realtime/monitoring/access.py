@@ -42,7 +42,8 @@ def _is_allowed(config: Config, headers: Mapping[str, str], address: str) -> boo
     """
     if not config.metrics_addresses or not address:
         return False
-    if not config.trusted_proxies and any(name in headers for name in _FORWARDED):
+    is_known = config.trusted_proxies and "x-forwarded-for" in headers
+    if not is_known and any(name in headers for name in _FORWARDED):
         return False
     try:
         peer = ip_address(address)

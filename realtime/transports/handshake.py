@@ -57,7 +57,8 @@ def client_address(peer: str, forwarded: str, proxies: int) -> str:
     every peer on the same host. A client may have written it, so such an address is not known.
 
     Of X-Forwarded-For only the entries of our own proxies are trusted: each appends the address of
-    its client, and everything before can be written by that client.
+    its client, and everything before can be written by that client. Where their entry is missing
+    or no address, the client's is not known: the peer is a proxy.
 
     Args:
         peer: what the server says is the address of the peer.
@@ -65,8 +66,8 @@ def client_address(peer: str, forwarded: str, proxies: int) -> str:
         proxies: reverse proxies that append to that header; 0: it is not trusted.
     """
     entries = [entry.strip() for entry in forwarded.split(",")] if forwarded else []
-    if proxies and len(entries) >= proxies and (trusted := _ip_address(entries[-proxies])):
-        return trusted
+    if proxies and entries:
+        return _entry_address(entries[-proxies]) if len(entries) >= proxies else ""
     if any(_names(entry, peer) for entry in entries):
         return ""
     return (_ip_address(peer) or peer) if ":" in peer else peer  # IPv4 has one spelling
@@ -75,6 +76,13 @@ def client_address(peer: str, forwarded: str, proxies: int) -> str:
 def _names(entry: str, address: str) -> bool:
     """Return whether an entry of X-Forwarded-For is this address, with or without a port."""
     return address in (entry, entry.strip("[]"), entry.rpartition(":")[0].strip("[]"))
+
+
+def _entry_address(entry: str) -> str:
+    """Return the IP address of an entry, which some proxies write with a port; "" without one."""
+    if entry.startswith("["):
+        return _ip_address(entry[1:].partition("]")[0])
+    return _ip_address(entry.partition(":")[0] if entry.count(":") == 1 else entry)
 
 
 def _ip_address(text: str) -> str:

@@ -20,9 +20,16 @@ SPOOFED = "203.0.113.9"
         (PEER, ["198.51.100.7"], 1, "198.51.100.7"),
         (PEER, [SPOOFED, "198.51.100.7"], 1, "198.51.100.7"),
         (PEER, [f"{SPOOFED}, 198.51.100.7", "10.0.0.1"], 2, "198.51.100.7"),
-        (PEER, [SPOOFED], 2, "192.0.2.1"),
+        (PEER, [], 1, "192.0.2.1"),
         (PEER, ["fe80::1%any text"], 1, "fe80::1"),
-        (PEER, ["no address"], 1, "192.0.2.1"),
+        # some proxies write the port, too
+        (PEER, ["198.51.100.7:50000"], 1, "198.51.100.7"),
+        (PEER, ["[2001:db8::7]:50000"], 1, "2001:db8::7"),
+        (PEER, ["[2001:db8::7]"], 1, "2001:db8::7"),
+        # the address of the proxy is not that of the client
+        (PEER, [SPOOFED], 2, ""),
+        (PEER, ["no address"], 1, ""),
+        (PEER, ["unknown"], 1, ""),
         (("::ffff:192.0.2.1", 1), [], 0, "192.0.2.1"),
         # the server has put it in place of the peer's address
         ((SPOOFED, 0), [SPOOFED], 0, ""),
