@@ -110,6 +110,7 @@ class Dispatcher:
                 if self._in_turn >= COMMANDS_PER_TURN or client.has_large_reply:
                     await self._give_turn()
             if command is None:  # white space is work, too
+                self._count_empty()
                 self._in_turn += 1
                 if self._in_turn >= COMMANDS_PER_TURN:
                     await self._give_turn()
@@ -135,11 +136,13 @@ class Dispatcher:
         client = self.client
         client.session.check(command)
         rates = client.node.command_rates
-        if rates is not None and not self._is_within(rates, command):
+        if rates is not None and not self._is_within(rates, command.method):
             client.reply_error(command, TooManyRequests())
             return
         if command.method in _PACED:
             await client.node.admission.newcomers.turn()
+            if client.is_closing():
+                return
         if command.method is None:
             client.reply_error(command, MethodNotFound())
             return
@@ -153,11 +156,16 @@ class Dispatcher:
         if rest is not None:
             await self._pipeline(command, rest)
 
-    def _is_within(self, rates: CommandRates, command: Command) -> bool:
+    def _count_empty(self) -> None:
+        """Count a frame without a command. It needs no answer; raises Disconnect."""
+        if (rates := self.client.node.command_rates) is not None:
+            self._is_within(rates, None)
+
+    def _is_within(self, rates: CommandRates, method: Method | None) -> bool:
         """Count a command. Return whether the client may send it now; raises Disconnect."""
         if self._spent is None:
             self._spent = Spent()
-        return rates.allows(self._spent, command.method, self.client.node.timers.now())
+        return rates.allows(self._spent, method, self.client.node.timers.now())
 
     async def _run(
         self,

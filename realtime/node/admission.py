@@ -84,8 +84,7 @@ class Admission:
             raise self._refusal(LATER, f"the event loop is {self._lag.seconds:.1f} s late")
         if self.newcomers.waiting >= MAX_NEWCOMERS:
             raise self._refusal(LATER, f"{MAX_NEWCOMERS} wait for their turn")
-        if 0 < self._limit <= len(self._connections):
-            raise self._refusal(LATER, f"there are {self._limit} connections")
+        self._check_limit()
         if self._address_rate is not None and address:
             self._check_address(self._address_rate, address, now)
         if self._rate is not None:
@@ -93,6 +92,19 @@ class Admission:
             if debt_end is None:
                 raise self._refusal(SOON, "client_connection_rate_limit is reached")
             self._debt_end = debt_end
+
+    async def take_turn(self, address: str) -> None:
+        """Count a new connection, and wait until it may be made.
+
+        Arguments and errors are those of `check`.
+        """
+        self.check(address)
+        await self.newcomers.turn()
+        self._check_limit()  # those that waited, too, have become connections meanwhile
+
+    def _check_limit(self) -> None:
+        if 0 < self._limit <= len(self._connections):
+            raise self._refusal(LATER, f"there are {self._limit} connections")
 
     def _check_address(self, rate: Rate, address: str, now: float) -> None:
         network = network_of(address)

@@ -28,7 +28,8 @@ class Spent:
 
     def __init__(self) -> None:
         self.all = 0.0
-        self.refusals = 0.0
+        self.refusals: dict[Rate, float] | None = None
+        """By the rate that refused: each has its own. None until the first refusal."""
         self.by_method: dict[Method, float] | None = None
         """Of methods with a rate of their own; None until the first of these."""
 
@@ -47,7 +48,7 @@ class CommandRates:
         """Count a command, and return whether it may run.
 
         Args:
-            method: None for one that does not exist.
+            method: None for one that does not exist, and for a frame without a command.
             now: monotonic seconds.
 
         Raises:
@@ -70,8 +71,10 @@ class CommandRates:
 
 
 def _refuse(rate: Rate, spent: Spent, method: Method | None, now: float) -> bool:
-    debt_end = rate.take(spent.refusals, now)
+    if spent.refusals is None:
+        spent.refusals = {}
+    debt_end = rate.take(spent.refusals.get(rate, 0.0), now)
     if debt_end is None:
         raise DisconnectTooManyRequests
-    spent.refusals = debt_end
+    spent.refusals[rate] = debt_end
     return method in NEVER_REFUSED

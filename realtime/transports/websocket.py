@@ -100,11 +100,10 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             return
         address = address_of(scope, node.config.trusted_proxies)
         try:
-            node.admission.check(address)
+            await node.admission.take_turn(address)
         except NotAdmitted as refused:
             await deny(scope, send, *UNAVAILABLE, [come_later(refused)])
             return
-        await node.admission.newcomers.turn()
         codec, subprotocol, is_final = self.negotiate(scope, node.codecs)
         limit = self.size_limit(node)
         uvicorn.limit_messages(send, limit)

@@ -96,6 +96,30 @@ async def test_command_that_a_client_needs_is_done_but_counts(connection: Connec
     assert connection.closes == [SLOW]
 
 
+@pytest.mark.parametrize("node", ["presence 1/h, rpc 1/s burst 5"], indirect=True)
+async def test_refusals_by_one_rate_do_not_count_for_another(connection: Connection) -> None:
+    await connection.subscribe("a")
+    presence = await codes(connection, PRESENCE, 2, channel="a")
+    rpc = await codes(connection, RPC, 10)
+    before = connection.closes.copy()
+    flood = await codes(connection, RPC, 1)
+
+    assert presence == [0, TOO_MANY]
+    assert rpc[5:] == [TOO_MANY] * 5
+    assert before == []
+    assert (flood, connection.closes) == ([], [SLOW])
+
+
+@pytest.mark.parametrize("frame", [b"\n", b" ", b"", b"\n \n"])
+@pytest.mark.parametrize("node", ["* 1/s burst 10"], indirect=True)
+async def test_frame_without_a_command_counts_as_one(connection: Connection, frame: bytes) -> None:
+    for _ in range(100):
+        await asyncio.create_task(connection.dispatcher.receive(frame))
+    await turns()
+
+    assert len(connection.closes) == 1
+
+
 @pytest.mark.parametrize("node", ["* 1/s burst 3"], indirect=True)
 async def test_rates_of_two_clients_are_apart(node: Node, connection: Connection) -> None:
     other = Connection(node)

@@ -13,6 +13,9 @@ import pytest
 from realtime.clients.dispatch import COMMANDS_PER_TURN
 from realtime.config.reader import load
 from realtime.engine.memory import MemoryEngine
+from realtime.errors import DisconnectStale
+from realtime.node.hooks import Caller, Identity, NoHooks
+from realtime.node.newcomers import PER_TURN
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.unit.node.node_parts import Connection, stop
@@ -116,3 +119,34 @@ async def test_commands_stop_when_the_queue_is_full(node: Node, connection: Conn
 
     assert connection.closes == [SLOW]
     assert asked <= 12
+
+
+class CountingHooks(NoHooks):
+    """A site that counts how often it is asked who connects."""
+
+    asked = 0
+
+    async def connect(
+        self, caller: Caller, data: bytes, name: str, version: str
+    ) -> Identity | None:
+        self.asked += 1
+        return Identity("17")
+
+
+@pytest.mark.parametrize("closes", [False, True])
+async def test_client_that_closed_while_it_waited_is_not_identified(
+    clock: Clock, closes: bool
+) -> None:
+    hooks = CountingHooks()
+    node = Node(load({}), hooks=hooks)
+    await node.start()
+    connection = Connection(node)
+    others = [asyncio.create_task(node.admission.newcomers.turn()) for _ in range(PER_TURN)]
+    connecting = connection.say(1, 0)
+    await asyncio.sleep(0)
+    if closes:
+        connection.client.close(DisconnectStale())
+    await asyncio.gather(connecting, *others)
+
+    assert hooks.asked == (0 if closes else 1)
+    await stop(node, clock, SHUTDOWN_TIMEOUT)

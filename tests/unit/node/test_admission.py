@@ -144,6 +144,23 @@ async def test_newcomers_are_refused_while_too_many_wait(
     assert (before, during, admitted(full, "a")) == ([True], [False], [True])
 
 
+async def test_newcomers_that_waited_do_not_exceed_the_connection_limit(clock: Clock) -> None:
+    timers = Timers(asyncio.get_running_loop())
+    config = load({"client_connection_limit": PER_TURN + 4})
+    connections: list[int] = []
+    limited = Admission(config, timers, LoopLag(timers), connections)
+
+    async def come() -> None:
+        await limited.take_turn("")
+        connections.append(1)
+
+    arrivals = [come() for _ in range(3 * PER_TURN)]
+    outcomes = await asyncio.gather(*arrivals, return_exceptions=True)
+
+    assert len(connections) == PER_TURN + 4
+    assert sum(isinstance(each, NotAdmitted) for each in outcomes) == 2 * PER_TURN - 4
+
+
 async def test_refused_peers_come_back_at_different_times(new: New) -> None:
     admission = new(connections=1, client_connection_limit=1)
     seconds = set()
