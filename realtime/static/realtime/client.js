@@ -188,7 +188,7 @@ const RELOAD_INTERVAL = 60_000;
  *   state anew, when there is no position or publications after it are missing. What comes meanwhile
  *   is kept back, and given to `publish` afterwards; not what a returned position, or Response with a
  *   position, covers. After a failure, such as a Response with an error, it is called again; the
- *   signal is aborted before that, and the state must not be shown then
+ *   signal is aborted before that and by `unsubscribe()`, and the state must not be shown then
  * @property {() => void} [reload] instead of `load`: replaces the page. Default: location.reload()
  * @property {Position | null} [since] instead of the position in the page
  * @property {GetSubscriptionToken} [getToken] instead of the token in the page
@@ -1015,6 +1015,8 @@ export class Subscription extends Emitter {
   #loops = new Set();
   /** @type {RealtimeError | null} */
   #error = null;
+  /** @internal @type {Set<(error: RealtimeError) => void>} Called when it ends. */
+  _ends = new Set();
 
   /**
    * @internal
@@ -1286,6 +1288,7 @@ export class Subscription extends Emitter {
     this.#request = null;
     this.#error = error;
     clearTimeout(this.#timer);
+    for (const end of this._ends) end(this.#unsubscribed());
     this.#tellWaiting(error ?? this.#unsubscribed(), error);
     if (active) this._emit("unsubscribe", { channel });
     if (error) this._emit("error", error);
@@ -1373,6 +1376,7 @@ class Block {
     subscription.on("subscribe", ({ recovered }) => {
       if (!recovered || this.#stale) this.#lose();
     });
+    subscription._ends.add((error) => this.#attempt?.abort(error));
     if (this.#stale && state === "subscribed") this.#lose();
   }
 
@@ -1419,6 +1423,7 @@ class Block {
         return;
       } catch (cause) {
         const isIncomplete = signal.aborted;
+        if (signal.reason?.code === ErrorCode.UNSUBSCRIBED) continue;
         attempt.abort();
         const message = cause instanceof Error ? cause.message : String(cause);
         const error = { channel, temporary: true, cause };

@@ -216,6 +216,21 @@ async def test_state_that_came_too_late_is_not_shown(
     assert await page.run("return errors") == [[7, True]]
 
 
+async def test_state_of_a_part_that_was_unsubscribed_is_not_shown(
+    page: ClientPage, server: Server, unique: str
+) -> None:
+    channel = f"rec:{unique}"
+    publish(server, channel, 1)
+    await start(page, server, channel, None, hang=True)
+    assert await page.run(LOADS, 1) == 1
+
+    await page.run("part.unsubscribe(); part.subscribe(); go[0]()")
+    assert await page.run(LOADS, 2) == 2
+    await page.run("part.unsubscribe(); go[1](); await new Promise((done) => setTimeout(done))")
+
+    assert await page.run("return [seen, errors, loads]") == [[], [], 2]
+
+
 async def test_state_is_loaded_again_when_too_many_publications_came_meanwhile(
     page: ClientPage, server: Server, unique: str
 ) -> None:
