@@ -31,6 +31,8 @@ _NEEDED_TO_READ = (
     *("application_queue", "autoPingTimeoutCall", "current_frame", "data", "failedByMe"),
     *("inside_message", "last_ping", "muted"),
 )
+_NEEDED_OF_RESPONSE = {"_wskey", "websocket_extensions", "websocket_protocols"}
+"""What autobahn has to read of us for its response."""
 _NEEDED_OF_FACTORY = ("allowedOrigins", "buildProtocol", "externalPort", "maxConnections")
 
 
@@ -139,6 +141,9 @@ def opener(takes: Callable[[str], bool]) -> Callable[[Any, PlainHandshake], bool
         if not isinstance(socket, PlainSocket) or not all(
             hasattr(socket, name) for name in _NEEDED_TO_OPEN
         ):
+            return False
+        code = getattr(socket.succeedHandshake, "__code__", None)
+        if code is None or not _NEEDED_OF_RESPONSE.issubset(code.co_names):
             return False
         channel.setTimeout(None)
         transport.unregisterProducer()  # the channel, which ends here

@@ -33,10 +33,10 @@ with suppress(ImportError):  # then uvicorn has no such WebSockets
     _websockets = importlib.import_module("websockets.protocol")
 
 _NEEDED = (
-    *("app_state", "asgi_version", "client", "conn", "connections", "default_headers"),
-    *("disconnected", "frames", "handshake_complete", "handshake_initiated", "logger", "loop"),
-    *("on_task_complete", "queue", "root_path", "run_asgi", "scheme", "server"),
-    *("send_receive_event_to_app", "start_keepalive", "tasks", "transport"),
+    *("app_state", "asgi_version", "client", "close_sent", "conn", "connections"),
+    *("default_headers", "disconnected", "handshake_complete", "handshake_initiated", "logger"),
+    *("loop", "on_task_complete", "queue", "read_paused", "root_path", "run_asgi", "scheme"),
+    *("server", "start_keepalive", "tasks", "transport"),
 )
 """What our protocol uses of uvicorn's."""
 MESSAGE_MAX_BYTES = 64 * 1024
@@ -65,7 +65,6 @@ class FreedSocket(asyncio.Protocol):
 
     conn: Any
     connections: set[Any]
-    frames: list[bytes]
     scope: Scope
     transport: asyncio.Transport
     _fits: bool | None = None
@@ -136,7 +135,8 @@ class FreedSocket(asyncio.Protocol):
 
     def _send_accept(self: Any, message: Event) -> None:
         if self.logger.isEnabledFor(logging.INFO):
-            client = ":".join(map(str, self.client)) if self.client else ""
+            address = self.scope["client"]  # that of the client, where it came by a proxy
+            client = ":".join(map(str, address)) if address else ""
             query = self.scope["query_string"].decode()
             path = f"{self.scope['path']}?{query}" if query else self.scope["path"]
             self.logger.info('%s - "WebSocket %s" [accepted]', client, path)
@@ -184,6 +184,8 @@ class FreedSocket(asyncio.Protocol):
 
     async def receive(self: Any) -> Event:
         """Return the next event as uvicorn does, and note that the application waits for one."""
+        if not self._is_plain:
+            return await super().receive()  # type: ignore[misc, no-any-return]
         self._is_awaited = self.queue.empty()
         event: Event = await self.queue.get()
         if self.read_paused and self.queue.empty():

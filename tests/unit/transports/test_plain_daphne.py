@@ -141,3 +141,19 @@ async def test_daphne_refuses_where_the_application_refuses(
     daphne.sockets[0].serverReject()
 
     assert connection.received().startswith(b"HTTP/1.1 403 ")
+
+
+async def test_version_of_autobahn_that_keeps_the_key_elsewhere_reads_handshakes_itself(
+    daphne: DaphneServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original: Any = daphne_plain.PlainSocket.succeedHandshake
+
+    def succeed(self: Any, result: Any) -> Any:
+        return original(self, result)
+
+    monkeypatch.setattr(daphne_plain.PlainSocket, "succeedHandshake", succeed)
+
+    connection = connect(HEAD)
+
+    assert connection.transport.producer is not None
+    assert b" 101 " in connection.received()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from uvicorn.config import Config
 from uvicorn.lifespan.on import LifespanOn
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
 from realtime.transports.asgi import Event, Receive, Scope, Send
@@ -26,10 +28,12 @@ class Site:
         self.scopes: list[Scope] = []
         self.events: list[Event] = []
         self.send: Send | None = None
+        self.client: tuple[str, int] | None = None
         self.first: Event = {"type": "websocket.accept", "subprotocol": "spoken"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scopes.append(scope)
+        scope["client"] = self.client or scope["client"]  # as middleware for proxies does
         self.events = [await receive()]
         await send(self.first)
         self.send = send
@@ -107,6 +111,22 @@ async def test_uvicorn_s_application_and_client_see_no_difference(
         writer.close()
 
 
+async def test_uvicorn_s_log_names_the_client_behind_a_proxy(
+    connections: Connections, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "uvicorn.error")
+    site.client = ("192.0.2.1", 0)
+
+    for head in (HEAD, HEAD.replace(b"Host: ", b"Host:")):
+        peer = await open_peer(connections, head)
+        await answer(peer)
+        peer[1].close()
+
+    [of_plain, of_other] = [each for each in caplog.messages if "[accepted]" in each]
+    assert of_plain == of_other
+    assert of_plain.startswith("192.0.2.1:0 ")
+
+
 async def test_uvicorn_opens_sockets_of_the_site_itself(
     connections: Connections, site: Site
 ) -> None:
@@ -174,3 +194,23 @@ async def test_uvicorn_refuses_where_the_application_refuses(
 
     assert (await answer(peer))["status"].split()[1] == status
     peer[1].close()
+
+
+@pytest.mark.parametrize("name", ["close_sent", "queue", "read_paused"])
+async def test_version_of_uvicorn_without_a_name_that_is_needed_reads_all_itself(name: str) -> None:
+    class Other(WebSocketsSansIOProtocol):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            delattr(self, name)
+
+        async def receive(self) -> Any:
+            return "its own"
+
+    config: Any = Config(Site(), ws="websockets-sansio", log_config=None)
+    options: Any = {"config": config, "server_state": ServerState(), "app_state": {}}
+    kind: Any = type("Freed", (uvicorn_sockets.FreedSocket, Other), {})
+    fitting: Any = type("Freed", (uvicorn_sockets.FreedSocket, WebSocketsSansIOProtocol), {})
+
+    assert fitting(**options).fits()
+    assert not kind(**options).fits()
+    assert await kind(**options).receive() == "its own"
