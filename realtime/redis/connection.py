@@ -13,6 +13,8 @@ States: away, attempting, in use.
 Calls send at once while a link is in use, and wait otherwise. When the link is in use again, they
 send in one turn of the loop: first the scripts that Redis forgot, with their text, then the calls
 that came meanwhile. So none overtakes another, although Redis ran what was under way already.
+Calls that wait for replicas learn later that Redis forgot a script: they keep the order among
+themselves, and other calls do so, too.
 """
 
 from __future__ import annotations
