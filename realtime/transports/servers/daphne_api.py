@@ -20,7 +20,11 @@ from typing import Any
 from twisted.web.http import NO_BODY_CODES
 
 from realtime.transports.asgi import Event, Headers, Scope
-from realtime.transports.servers.daphne_channel import has_plain_socket, write_to_socket
+from realtime.transports.servers.daphne_channel import (
+    backlog_of,
+    has_plain_socket,
+    write_to_socket,
+)
 from realtime.transports.servers.daphne_request import ROOT_PATH
 from realtime.transports.servers.plain import PlainPost
 
@@ -185,6 +189,8 @@ def answerer(takes: Callable[[str], bool]) -> Callable[[Any, PlainPost], bool]:
             or server.action_logger is not None
             or server.http_timeout
             or not has_plain_socket(channel.transport)
+            # the peer reads no responses: daphne's request ends the connection with a 401
+            or backlog_of(channel.transport)
         ):
             return False
         PlainRequest(channel, post).start()

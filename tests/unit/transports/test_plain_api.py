@@ -207,6 +207,16 @@ async def test_requests_behind_it_that_are_not_plain_are_read_by_twisted(
     assert [scope["path"] for scope in server.scopes] == ["/site"]
 
 
+async def test_requests_of_a_peer_that_reads_no_responses_are_left_to_twisted(
+    connection: DaphneConnection, server: DaphneServer
+) -> None:
+    connection.transport.dataBuffer = b"unread"
+
+    connection.send(POST)
+
+    assert server.connections == {}
+
+
 async def test_application_hears_that_the_peer_has_gone(
     connection: DaphneConnection, site: Site, server: DaphneServer
 ) -> None:
