@@ -210,11 +210,13 @@ def come_later(refused: NotAdmitted) -> tuple[bytes, bytes]:
 async def is_admitted(node: Node, opening: Handshake, exchange: Exchange, headers: Headers) -> bool:
     """Return whether a process takes the connection that a request begins; otherwise answer it.
 
+    Waits for the turn of a newcomer.
+
     Args:
         headers: of the answer.
     """
     try:
-        node.admission.check(opening.address)
+        await node.admission.take_turn(opening.address)
     except NotAdmitted as refused:
         await respond_later(exchange, refused, headers)
         return False

@@ -90,7 +90,7 @@ async def serve(
     handshake = request_handshake(node, exchange.scope, EVENTS.transport)
     transport = EventsTransport(exchange, headers)
     try:
-        node.admission.check(handshake.address)
+        await node.admission.take_turn(handshake.address)
     except NotAdmitted:
         await transport.respond(come_back())
         return
