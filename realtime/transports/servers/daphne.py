@@ -48,6 +48,10 @@ _NEEDED = (
 )
 """What our protocol uses of daphne's."""
 
+logs_failed_start = True
+"""Whether to log why the service could not start with the reactor. A worker has it told by its
+supervisor, and does not try again."""
+
 TOO_LARGE = "realtime.too_large"
 """Type of the event in place of a message that is larger than the limit."""
 
@@ -204,7 +208,9 @@ def let_begin(kill: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _started(starting: asyncio.Future[Any]) -> None:
-    if not starting.cancelled() and (error := starting.exception()) is not None:
+    if starting.cancelled() or (error := starting.exception()) is None:
+        return
+    if logs_failed_start:
         logger.warning("Could not start with daphne, retrying at the first request: %s", error)
 
 

@@ -2,6 +2,7 @@
 
     of a worker      starting ──says "ready"──► serving ──told to stop──► draining ──► gone
                         └────────────ends────────────┴── in its place, after a pause ──► starting
+                     any of them ──takes too long──► killed
 
     of a supervisor  beginning ──the first worker serves──► serving ◄──► restarting
                          └──it does not──► gone                └──signal──► stopping ──► gone
@@ -15,6 +16,8 @@
   stop, and closes its clients; when that is gone, the next place follows. If the new one does not
   serve, the old one stays, and so do the rest. Another SIGHUP meanwhile begins anew afterwards.
 - stopping (SIGTERM, SIGINT): each worker is told to stop, and told again at each signal.
+- A worker that hangs keeps nothing from going on: one that says nothing for START_MOST seconds, or
+  is not gone END_MARGIN seconds after the time that it needs at most, is killed.
 
 Invariants: a place has one worker that accepts connections, or none while it waits for one; two
 while one replaces the other. The socket stays open until the last worker is gone, so a connection
@@ -31,7 +34,7 @@ import socket
 import sys
 import time
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from realtime.transports.servers.listening import name_of
@@ -39,13 +42,21 @@ from realtime.transports.servers.listening import name_of
 logger = logging.getLogger("realtime.supervisor")
 
 WORKER_MODULE = "realtime.transports.servers.worker"
-READY = b"ready\n"
+READY = b"ready"
 PAUSE_LEAST = 1.0
 PAUSE_MOST = 30.0
 """Seconds until a worker that ended soon is replaced, at first and at most."""
 SERVED_WELL = 30.0
 """Seconds after which the end of a worker counts as the first one."""
+START_MOST = 300.0
+"""Seconds until a worker has to serve."""
+END_MARGIN = 30.0
+"""Seconds that a worker may need to end beyond those that it said."""
 REASON_MOST_BYTES = 4096
+
+
+class CannotStart(Exception):
+    """A worker could not start. The text is the reason, for the operator."""
 
 
 class Worker:
@@ -57,20 +68,44 @@ class Worker:
         self.started_at = time.monotonic()
         self.is_told = False
         """Whether it was told to stop."""
+        self._end_most = 0.0
+        """Seconds that it needs at most to end, when it is told to."""
 
-    async def starts(self) -> str | None:
-        """Wait until it serves. Return None then, or why it does not."""
-        said = await self._said
-        if said == READY:
-            return None
-        status = await self.process.wait()
-        return said.decode(errors="replace").strip() or f"it ended with status {status}"
+    async def starts(self) -> None:
+        """Wait until it serves.
+
+        Raises:
+            CannotStart: it does not. It is told to stop.
+        """
+        await asyncio.wait([self._said], timeout=START_MOST)
+        if not self._said.done():
+            self.kill()
+            raise CannotStart(f"it was not ready within {START_MOST:g} s")
+        word, _, rest = self._said.result().partition(b" ")
+        if word == READY:
+            self._end_most = float(rest)
+            return
+        self.stop()
+        status = None if self._said.result() else await self.process.wait()
+        reason = self._said.result().decode(errors="replace").strip()
+        raise CannotStart(reason or f"it ended with status {status}")
 
     def stop(self) -> None:
-        """Tell it to stop. Returns at once."""
+        """Tell it to stop, and see that it does. Returns at once."""
+        if not self.is_told:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._end_most + END_MARGIN, self.kill)
         self.is_told = True
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kill it, if it has not ended. Returns at once."""
+        self.is_told = True
+        if self.process.returncode is None:
+            logger.error("Worker %d hangs, so it is killed", self.process.pid)
+            with suppress(ProcessLookupError):
+                self.process.kill()
 
 
 class Supervisor:
@@ -101,22 +136,29 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._restart.set)
-        first = await self._spawn()
-        failure = await first.starts()
-        if failure is not None and not self._stopping.is_set():
-            logger.error("Could not start: %s", failure)
-            return 1
-        if not self._stopping.is_set():
-            self._put(0, first)
-            logger.info("Listening on %s with %d workers", name_of(self._listener), self._number)
-            await asyncio.gather(*map(self._keep, range(1, self._number)))
-            restarting = asyncio.create_task(self._restart_when_told())
-            await self._stopping.wait()
-            restarting.cancel()
+        status = 0
+        try:
+            first = await self._start()
+        except CannotStart as error:
+            if not self._stopping.is_set():
+                logger.error("Could not start: %s", error)
+                status = 1
+        else:
+            if not self._stopping.is_set():
+                await self._serve(first)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._processes.values())
-        return 0
+        return status
+
+    async def _serve(self, first: Worker) -> None:
+        """Serve until a signal, with a worker that serves already."""
+        self._put(0, first)
+        logger.info("Listening on %s with %d workers", name_of(self._listener), self._number)
+        await asyncio.gather(*map(self._keep, range(1, self._number)))
+        restarting = asyncio.create_task(self._restart_when_told())
+        await self._stopping.wait()
+        restarting.cancel()
 
     def _stop(self) -> None:
         self._stopping.set()
@@ -129,20 +171,19 @@ class Supervisor:
         """Start the worker of a place, again and again until one serves."""
         pause = PAUSE_LEAST
         while not self._stopping.is_set() and place not in self._workers:
-            worker = await self._spawn()
-            failure = await worker.starts()
-            if self._stopping.is_set():
-                return
-            if failure is None:
-                if place in self._workers:  # a restart was quicker
-                    worker.stop()
-                else:
-                    self._put(place, worker)
-                return
-            logger.error("Worker %d could not start: %s", worker.process.pid, failure)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause)
-            pause = min(2 * pause, PAUSE_MOST)
+            try:
+                worker = await self._start()
+            except CannotStart as error:
+                if not self._stopping.is_set():
+                    logger.error("A worker could not start: %s", error)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), pause)
+                pause = min(2 * pause, PAUSE_MOST)
+                continue
+            if place in self._workers:  # a restart was quicker
+                worker.stop()
+            elif not self._stopping.is_set():
+                self._put(place, worker)
 
     def _put(self, place: int, worker: Worker) -> None:
         """Give a place to a worker that serves, and watch it."""
@@ -168,16 +209,35 @@ class Supervisor:
                 await asyncio.wait_for(self._stopping.wait(), PAUSE_LEAST)
         await self._keep(place)
 
+    async def _start(self) -> Worker:
+        """Start a worker, and wait until it serves.
+
+        Raises:
+            CannotStart: it does not, or there can be no process, for example for want of memory.
+        """
+        try:
+            worker = await self._spawn()
+        except OSError as error:
+            raise CannotStart(f"no process can be started: {error}") from None
+        await worker.starts()
+        return worker
+
     async def _spawn(self) -> Worker:
-        """Start a process; it does not serve yet."""
+        """Start a process; it does not serve yet.
+
+        Raises:
+            OSError: the system does not allow that, or Python is not where it was.
+        """
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, ExitStack() as opened:
+            opened.enter_context(ours)
             descriptors = (self._listener.fileno(), theirs.fileno())
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *("-m", WORKER_MODULE, *map(str, descriptors), *self._arguments),
                 pass_fds=descriptors,
             )
+            opened.pop_all()
         ours.setblocking(False)
         said = asyncio.create_task(_read(ours))
         worker = Worker(process, said)
@@ -205,9 +265,10 @@ class Supervisor:
     async def _restart_all(self) -> bool:
         """Replace the workers. Return False if one could not start, so that the others stay."""
         for place in range(self._number):
-            new = await self._spawn()
-            if (failure := await new.starts()) is not None:
-                logger.error("The other workers stay, for a new one could not start: %s", failure)
+            try:
+                new = await self._start()
+            except CannotStart as error:
+                logger.error("The other workers stay, for a new one could not start: %s", error)
                 return False
             old = self._workers.get(place)
             self._put(place, new)

@@ -18,16 +18,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from realtime.engine import factory
+from realtime.node.node import SHUTDOWN_TIMEOUT
 from realtime.serving import serving
-from realtime.transports.servers import launch
+from realtime.transports.servers import daphne, launch
 from realtime.transports.servers.accepting import Acceptor
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.servers.listening import name_of
 
 logger = logging.getLogger("realtime.supervisor")
 
-READY = b"ready\n"
-"""What a worker says when it accepts connections. Anything else is the reason why it cannot."""
+READY = "ready {:g}"
+"""What a worker says when it accepts connections, with the seconds that it needs at most to end.
+Anything else is the reason why it cannot."""
 
 NEEDS_REDIS = (
     "--workers needs Redis. With the memory engine each process would be a service of its own, and"
@@ -45,6 +47,9 @@ def main(arguments: Sequence[str]) -> None:
     """
     listener, supervisor = (socket.socket(fileno=int(number)) for number in arguments[:2])
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it is the supervisor's
+    for own in (listener, supervisor):
+        own.set_inheritable(False)  # a program that the site starts would keep the port in use
+    daphne.logs_failed_start = False
     supervised = Supervised(supervisor)
     serve(listener, arguments[2:], supervised)
     sys.exit(supervised.status)
@@ -94,9 +99,11 @@ class Supervised(Alone):
         return None if factory.is_shared(serving.config()) else NEEDS_REDIS
 
     def started(self, failure: str | None) -> bool:
-        message = READY if failure is None else f"{failure}\n".encode()
+        message = failure
+        if message is None:
+            message = READY.format(serving.config().drain_seconds + SHUTDOWN_TIMEOUT)
         try:
-            self._supervisor.send(message)
+            self._supervisor.send(message.encode())
         except OSError:
             return False
         self.status = int(failure is not None)

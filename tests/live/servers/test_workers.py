@@ -135,6 +135,7 @@ def test_reason_is_told_where_the_service_cannot_start(
 
     assert ended.returncode == 1
     assert reason in ended.stderr.rpartition("Could not start: ")[2]
+    assert ended.stderr.count("Could not start") == 1
     assert "Traceback" not in ended.stderr
 
 
