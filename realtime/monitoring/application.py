@@ -49,7 +49,8 @@ async def serve(
         status, body, content_type = await _health(node, config, scope)
     if exchange.method == "HEAD":
         body = b""
-    await exchange.respond(status, body, content_type, NO_STORE)
+    headers = [*NO_STORE, (b"allow", b"GET, HEAD")] if status == 405 else NO_STORE
+    await exchange.respond(status, body, content_type, headers)
 
 
 async def _health(node: Node | None, config: Config, scope: Scope) -> tuple[int, bytes, str]:

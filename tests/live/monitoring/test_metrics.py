@@ -65,6 +65,7 @@ def test_metrics_need_the_key(
 
     assert answer.status == status
     assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers.get("Allow") == ("GET, HEAD" if status == 405 else None)
 
 
 def test_prometheus_can_have_openmetrics(server: Server) -> None:
