@@ -52,6 +52,7 @@ MANIFESTS = manifests()
 DEPLOYMENT = MANIFESTS["Deployment"]["spec"]
 POD = DEPLOYMENT["template"]["spec"]
 [CONTAINER] = POD["containers"]
+[MIGRATION] = POD["initContainers"]
 COMPOSE = read("compose.yaml")
 UNIT = (KIT / "systemd" / "realtime.service").read_text()
 NGINX = (KIT / "nginx" / "site.conf").read_text()
@@ -231,11 +232,26 @@ def test_pods_are_asked_at_the_paths_of_the_service() -> None:
 def test_pod_has_no_rights_that_it_does_not_need() -> None:
     assert POD["securityContext"]["runAsNonRoot"] is True
     assert POD["automountServiceAccountToken"] is False
-    assert CONTAINER["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
+    for container in (CONTAINER, MIGRATION):
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+def test_pod_begins_with_the_tables_of_its_database() -> None:
+    assert MIGRATION["command"] == COMPOSE["services"]["migrate"]["command"]
+    for name in ("image", "envFrom", "volumeMounts"):
+        assert MIGRATION[name] == CONTAINER[name]
+
+
+def test_forms_are_taken_from_the_host_of_the_site() -> None:
+    settings = MANIFESTS["ConfigMap"]["data"]
+    [rule] = MANIFESTS["Ingress"]["spec"]["rules"]
+
+    assert settings["DJANGO_ALLOWED_HOSTS"] == rule["host"]
+    assert settings["DJANGO_CSRF_TRUSTED_ORIGINS"] == f"https://{rule['host']}"
 
 
 def test_one_pod_drains_at_a_time() -> None:
