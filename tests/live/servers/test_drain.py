@@ -11,10 +11,20 @@ import httpx
 import pytest
 
 from realtime.node.drain import CLOSE_AT_ONCE
+from tests.conftest import connection_token
 from tests.live.configurations import SHUTDOWN, Connect, Serve
 from tests.live.monitoring.scraping import health
 from tests.live.server_ways import WAYS
-from tests.live.streaming.listeners import LISTENERS, Event, address, listening
+from tests.live.sockjs import client as sockjs
+from tests.live.streaming.client import (
+    HTTP_STREAM,
+    STREAMS,
+    connect_command,
+    frame_of,
+    streaming,
+)
+from tests.live.streaming.listeners import Event, address, listening
+from tests.live.streaming.receivers import RECEIVERS, UNI_WEBSOCKET, receiving
 from tests.server import API_KEY
 
 LEFT = 5
@@ -27,29 +37,47 @@ LONG = 3600
 async def test_clients_that_are_left_are_served_until_a_second_signal(
     own_server: Serve, connect: Connect, unique: str, way: str
 ) -> None:
-    server = own_server(**WAYS[way], **LISTENERS, drain_seconds=LONG)
+    server = own_server(**WAYS[way], **(RECEIVERS | STREAMS), events=True, drain_seconds=LONG)
     channel = f"recover:{unique}"
     first = [await connect(server) for _ in range(CLOSE_AT_ONCE)]
     left = [await connect(server) for _ in range(LEFT)]
     for client in left:
         await client.result("subscribe", {"channel": channel})
-    async with listening(server, address(channel)) as listener:
+    connecting = {"token": connection_token("17"), "subs": {channel: {}}}
+    session = await sockjs.Session(server).open()
+    await session.result("connect", token=connection_token("17"))
+    await session.result("subscribe", channel=channel)
+    async with (
+        session.receive() as sockjs_client,
+        listening(server, address(channel)) as listener,
+        streaming(server, HTTP_STREAM, frame_of(connect_command())) as stream,
+        receiving(server, UNI_WEBSOCKET, "message", connecting) as receiver,
+    ):
         await listener.begun()
+        await stream.connected()
+        assert await stream.emulate(server, {"id": 2, "subscribe": {"channel": channel}}) == 204
+        assert (await stream.message())["id"] == 2
+        await receiver.message()
 
         os.kill(server.pid, signal.SIGTERM)
         told = [await client.closed() for client in first]
         await left[0].result("publish", {"channel": channel, "data": {"still": "here"}})
         received: list[Any] = [(await client.publication())["data"] for client in left]
         received.append(await listener.data())
+        received += sockjs.data_of(await sockjs_client.replies())
+        received.append((await stream.message())["push"]["pub"]["data"])
+        received.append((await receiver.message())["pub"]["data"])
 
         ending = asyncio.create_task(repeat_signal(server.pid))
         told += [await client.closed() for client in left]
+        told += [await stream.ending(), await receiver.ending()]
+        assert await sockjs_client.frame() == sockjs.SHUTDOWN
         rest = await listener.rest()
         await asyncio.to_thread(server.wait)
         ending.cancel()
 
-    assert told == [SHUTDOWN] * (CLOSE_AT_ONCE + LEFT)
-    assert received == [{"still": "here"}] * (LEFT + 1)
+    assert told == [SHUTDOWN] * (CLOSE_AT_ONCE + LEFT) + [(3001, "shutdown")] * 2
+    assert received == [{"still": "here"}] * (LEFT + 4)
     assert [event._replace(retry=None) for event in rest] == [Event()]
     assert "Traceback" not in server.log
 
