@@ -117,7 +117,11 @@ class Client(asyncio.Protocol):
                 if not self._replies and not self.ready.done():
                     self.ready.set_result(time.monotonic())
             elif pub := message.get("push", {}).get("pub"):
-                self.late.append(time.time() - pub["data"]["at"])
+                self.receive(pub["data"])
+
+    def receive(self, data: Any) -> None:
+        """Take the data of a publication."""
+        self.late.append(time.time() - data["at"])
 
     def _fail(self, why: str) -> None:
         if not self.ready.done():

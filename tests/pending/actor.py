@@ -1,6 +1,7 @@
 """A process of the chaos: `python -m tests.pending.actor ROLE JSON`.
 
     publish  commits numbered publications, rolls some back, dies between COMMIT and wake-up
+    pace     commits at a rate, and prints when each commit was over
     relay    relays without serving anybody, dies between publishing rows and deleting them
     read     prints what the streams hold
 
@@ -81,8 +82,38 @@ def publish(channels: list[str], count: int, deaths: float, surely_at: int) -> N
             time.sleep(0.05)
 
 
-def relay(deaths: float, surely_at: int) -> None:
-    die_sometimes(RelayThread, "_settle", deaths, surely_at)
+def pace(
+    channels: list[str], rate: float, seconds: float, together: int = 1, direct_every: int = 0
+) -> None:
+    """Commit in equal steps of time; what comes late is made up for.
+
+    Args:
+        rate: durable publications a second.
+        together: how many of them share a transaction.
+        direct_every: durable publications for each direct one; 0: none is direct.
+    """
+    over: dict[str, float] = {}
+    steps = int(rate * seconds / together)
+    began = time.monotonic()
+    for step in range(steps):
+        time.sleep(max(0.0, began + step * together / rate - time.monotonic()))
+        channel = channels[step % len(channels)]
+        _commit(channel, [f"durable {os.getpid()} {step} {each}" for each in range(together)], over)
+        if direct_every and step % direct_every == 0:
+            time.sleep(max(0.0, began + (step + 0.5) * together / rate - time.monotonic()))
+            _commit(channel, [f"direct {os.getpid()} {step}"], over)
+    print(json.dumps(over))  # noqa: T201
+
+
+def _commit(channel: str, names: list[str], over: dict[str, float]) -> None:
+    with transaction.atomic():
+        transaction.on_commit(lambda: over.update(dict.fromkeys(names, time.time())))
+        for name in names:
+            realtime.publish(channel, name, durable=name.startswith("durable"))
+
+
+def relay(deaths: float, surely_at: int, at: str = "_settle") -> None:
+    die_sometimes(RelayThread, at, deaths, surely_at)
     RelayThread(serving, RelayCounters()).run()
 
 
@@ -95,5 +126,5 @@ def read(channels: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    roles: dict[str, Any] = {"publish": publish, "relay": relay, "read": read}
+    roles: dict[str, Any] = {"publish": publish, "pace": pace, "relay": relay, "read": read}
     roles[sys.argv[1]](**json.loads(sys.argv[2]))
