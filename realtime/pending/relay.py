@@ -7,6 +7,7 @@
 Invariants:
 - A row is deleted only after the engine has answered for it. A relay that dies in between leaves
   the row, and the next one repeats it: with the same idempotency key, so nothing is published.
+  So does a row whose deletion PostgreSQL lost in a crash: the relay does not wait for its disk.
 - Rows of a channel go out in the order of their ids. One relay at a time works on a channel.
 - Where the engine is away, rows stay as they are. Only a refusal counts as an attempt.
 - Shards take turns, so a busy one keeps none of the others waiting.
@@ -153,12 +154,7 @@ class RelayThread(threading.Thread):
 
     def _work(self, database: str, taken: Sequence[Relay]) -> set[int]:
         """Relay rows of these shards. Return the shards that had any."""
-        rows: list[Pending] = []
-        for shard in taken:
-            found = Pending.objects.using(database).filter(shard=shard.shard, due__lte=shards.now())
-            if held := shards.held_channels(shard):
-                found = found.exclude(channel__in=held)
-            rows += found.order_by("due", "id")[: BATCH // len(taken)]
+        rows = shards.due_rows(database, taken, BATCH)
         if not rows:
             return set()
         result = self._publish(rows)

@@ -14,11 +14,19 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from django.db import connections, transaction
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Func, OuterRef, Q, Subquery, TextField, Value
 
 from realtime.pending.models import SHARDS, Pending, Relay, stored
 
 LEASE = timedelta(seconds=3)
+
+_WITHOUT_SYNC = Func(
+    # True: in this transaction; a pooler may give the session to others
+    *map(Value, ("synchronous_commit", "off", True)),
+    function="set_config",
+    output_field=TextField(),
+)
+"""Has PostgreSQL commit without waiting for its disk, set by the query that locks."""
 
 
 def now() -> datetime:
@@ -48,6 +56,8 @@ def taken(database: str, shards: Sequence[int], owner: str) -> Iterator[list[Rel
     rows = Relay.objects.using(database).filter(shard__in=shards)
     if connections[database].features.has_select_for_update_skip_locked:
         with transaction.atomic(using=database):
+            if connections[database].vendor == "postgresql":
+                rows = rows.annotate(without_sync=_WITHOUT_SYNC)
             yield list(rows.select_for_update(skip_locked=True))
         return
     began = now()
@@ -59,6 +69,28 @@ def taken(database: str, shards: Sequence[int], owner: str) -> Iterator[list[Rel
         yield list(rows.filter(owner=owner))
     finally:
         rows.filter(owner=owner).update(owner="", until=None)
+
+
+def due_rows(database: str, taken: Sequence[Relay], limit: int) -> list[Pending]:
+    """Return the rows to publish now, each shard's in their order.
+
+    It is one query, where the database can join the parts. Call it after `taken`: rows that were
+    read before the lock may have been published by the relay that had it.
+
+    Args:
+        limit: of all rows; each shard has an equal share.
+    """
+    parts = []
+    for shard in taken:
+        rows = Pending.objects.using(database).filter(shard=shard.shard, due__lte=now())
+        if held := held_channels(shard):
+            rows = rows.exclude(channel__in=held)
+        parts.append(rows.order_by("due", "id")[: limit // len(taken)])
+    if len(parts) < 2 or not connections[database].features.supports_slicing_ordering_in_compound:
+        return [row for part in parts for row in part]
+    first, *others = parts
+    # databases promise no order of what they join
+    return sorted(first.union(*others, all=True), key=lambda row: (row.due, row.pk))
 
 
 def held_channels(shard: Relay) -> dict[str, float]:
