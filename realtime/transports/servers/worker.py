@@ -37,6 +37,11 @@ NEEDS_REDIS = (
     " leave --workers out."
 )
 
+ONE_ADDRESS = (
+    "With --workers or --uds the service listens at one address. Leave out daphne's own options for"
+    " addresses: -b, -p, -u, -e."
+)
+
 
 def main(arguments: Sequence[str]) -> None:
     """Serve as a worker.
@@ -125,6 +130,8 @@ def serve(listener: socket.socket, arguments: Sequence[str], supervision: Alone)
         """daphne's server, which listens when the service has started."""
 
         def run(self) -> None:
+            if len(self.endpoints) > 1:  # an endpoint with TLS would be served without it
+                sys.exit(ONE_ADDRESS)
             self.endpoints: list[str] = []
             reactor.callWhenRunning(lambda: asyncio.ensure_future(self._begin()))
             super().run()

@@ -139,6 +139,19 @@ def test_reason_is_told_where_the_service_cannot_start(
     assert "Traceback" not in ended.stderr
 
 
+def test_second_address_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "service.sock"
+
+    ended = run_python(
+        ["-m", "realtime", "--uds", str(path), "-p", "0", "tests.site.asgi:application"],
+        ROOT,
+        {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+    )
+
+    assert (ended.returncode, path.exists()) == (1, False)
+    assert "listens at one address" in ended.stderr
+
+
 async def test_service_listens_at_a_path_and_takes_it_away(tmp_path: Path) -> None:
     path = tmp_path / "service.sock"
     arguments = ["-m", "realtime", "--uds", str(path), "--uds-mode", "600"]
