@@ -223,7 +223,9 @@ class Node(Member):
 
     async def _leave(self, deadline: float) -> None:
         """Withdraw from the cluster and stop the engine."""
-        if self._peers is not None and (error := await _failure(self._peers.stop(), deadline)):
+        # a Redis that hangs must leave the engine the time to close its connections
+        by = deadline - ENGINE_STOP_TIMEOUT / 2
+        if self._peers is not None and (error := await _failure(self._peers.stop(), by)):
             logger.warning("The node could not withdraw: %s", error)
         draining = self.loop.create_task(self.events.close())  # channels were vacated until here
         if error := await _failure(self._engine.stop(), deadline):

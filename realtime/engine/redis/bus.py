@@ -116,9 +116,10 @@ class RedisNodeBus:
     async def close(self) -> None:
         loop_bus = self.redis.on_loop()
         loop_bus.close_mailbox(self._mailbox)
-        loop_bus.leave_all(self._mailbox)
         if self._owned:
-            await loop_bus.flush()
+            await loop_bus.flush()  # leaves all groups, too
+        else:
+            loop_bus.leave_all(self._mailbox)
 
     async def join(self, group: str) -> None:
         await self.redis.on_loop().join(self.redis.group_channel(group), self._mailbox)

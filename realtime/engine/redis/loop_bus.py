@@ -191,11 +191,12 @@ class LoopBus:
     async def flush(self) -> None:
         """Close everything; what is used afterwards is opened anew."""
         self.mailboxes.clear()
+        pubsub, connections = self._pubsub, [*self.connections, *self.confirming]
+        self._connect()
+        # in the new ones: calls that wait to join fail when the old ones are closed
         for name in list(self._groups_of):
             self.leave_all(name)
         self._watchers.clear()
-        pubsub, connections = self._pubsub, [*self.connections, *self.confirming]
-        self._connect()
         for subscriptions in pubsub:
             await subscriptions.close()
         for connection in connections:
