@@ -1,11 +1,10 @@
-"""How fast durable publications are: `python -m tests.pending.speed [delivery] [rate] [takeover]`.
+"""How fast durable publications are: `python -m tests.pending.speed [delivery] [rate]`.
 
     delivery  a worker commits 200 a second, and publishes 50 a second directly between them
     rate      writers commit 3000 a second, and one relay publishes them
-    takeover  a relay is killed while it holds its shards, and another goes on
 
 A site serves one client, which notes when each publication comes; the relay is that of the site.
-The database is PostgreSQL; for the lease, SQLite. Times count from the end of the commit, as the
+The database is PostgreSQL. Times count from the end of the commit, as the
 publisher saw it.
 """
 
@@ -15,8 +14,6 @@ import argparse
 import asyncio
 import json
 import os
-import signal
-import statistics
 import sys
 import tempfile
 import time
@@ -36,7 +33,6 @@ CHANNELS = [f"orders:{number}" for number in range(8)]
 WRITERS = 4
 TOGETHER = 10
 """Publications in a transaction of the writers."""
-TAKEOVERS = 5
 TIMEOUT = 60.0
 
 
@@ -154,25 +150,6 @@ async def rate(site: Site, seconds: float) -> dict[str, Any]:
     }
 
 
-async def takeover(site: Site) -> dict[str, Any]:
-    """The site is stopped until the relay that has the rows is killed."""
-    took = []
-    async with site.watcher() as watcher:
-        for _ in range(TAKEOVERS):
-            os.kill(site.server.pid, signal.SIGSTOP)
-            try:
-                over = await site.commits({"channels": CHANNELS, "rate": 100, "seconds": 1})
-                dying, _ = site.start("relay", deaths=0, surely_at=1, at="_publish")
-                status = await asyncio.to_thread(dying.wait)
-                assert status == -signal.SIGKILL, status
-                died = time.time()
-            finally:
-                os.kill(site.server.pid, signal.SIGCONT)
-            await watcher.has(list(over))
-            took.append(max(watcher.came[name] for name in over) - died)
-    return {"median_s": round(statistics.median(took), 2), "max_s": round(max(took), 2)}
-
-
 @contextmanager
 def postgres() -> Iterator[dict[str, Any]]:
     database = Postgres()
@@ -187,10 +164,10 @@ def postgres() -> Iterator[dict[str, Any]]:
 def main() -> None:
     """Measure what the command line asks for; print a line of JSON for each."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", nargs="*", help="delivery, rate, takeover; all of them")
+    parser.add_argument("what", nargs="*", help="delivery, rate; both of them")
     parser.add_argument("--seconds", type=float, default=20.0)
     options = parser.parse_args()
-    what = options.what or ["delivery", "rate", "takeover"]
+    what = options.what or ["delivery", "rate"]
 
     def say(name: str, figures: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps({"what": name, **figures}) + "\n")
@@ -199,7 +176,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, postgres() as settings:
         directory = Path(name)
         redis = RedisServer(directory / "redis").start()
-        lite = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(directory / "site.sqlite3")}
         try:
             site = Site(directory / "postgresql", redis, settings)
             try:
@@ -207,16 +183,8 @@ def main() -> None:
                     say("delivery", asyncio.run(delivery(site, options.seconds)))
                 if "rate" in what:
                     say("rate", asyncio.run(rate(site, options.seconds)))
-                if "takeover" in what:
-                    say("takeover, SKIP LOCKED", asyncio.run(takeover(site)))
             finally:
                 site.server.stop()
-            if "takeover" in what:
-                site = Site(directory / "sqlite", redis, lite)
-                try:
-                    say("takeover, lease", asyncio.run(takeover(site)))
-                finally:
-                    site.server.stop()
         finally:
             redis.kill()
 
