@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from realtime.config.options import CONFIG_FIELDS, Config
 from realtime.monitoring.table import HISTOGRAM, METRICS
 from realtime.node.node import SHUTDOWN_TIMEOUT
 from realtime.transports.servers import launch
+from tests.conftest import require
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KIT = ROOT / "deploy"
@@ -309,14 +309,15 @@ def test_file_is_yaml(path: Path) -> None:
     assert isinstance(yaml.safe_load(path.read_text()), dict)
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", UNIT, flags=re.MULTILINE)
     unit = tmp_path / "realtime.service"
     unit.write_text(text)
 
+    analyze = require("systemd-analyze", "Debian's systemd")
+
     checked = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit],
+        [analyze, "verify", "--man=no", "--recursive-errors=no", unit],
         capture_output=True,
         text=True,
         check=False,
@@ -325,7 +326,6 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     assert [line for line in checked.stderr.splitlines() if unit.name in line] == []
 
 
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
 def test_nginx_understands_its_configuration(tmp_path: Path) -> None:
     site = tmp_path / "site.conf"
     site.write_text(NGINX.replace("server site:8000", "server 127.0.0.1:8000"))
@@ -335,8 +335,10 @@ def test_nginx_understands_its_configuration(tmp_path: Path) -> None:
         f"http {{ access_log off; include {site}; }}\n"
     )
 
+    nginx = require("nginx", "Debian's nginx-light")
+
     checked = subprocess.run(
-        ["nginx", "-t", "-c", whole], capture_output=True, text=True, check=False
+        [nginx, "-t", "-c", whole], capture_output=True, text=True, check=False
     )
 
     assert checked.returncode == 0, checked.stderr
