@@ -137,6 +137,33 @@ publish("after", 5)
     kept.check(Counter(f"{n}-{i}" for n, count in counts.items() for i in range(count)))
 
 
+def test_one_idempotency_key_in_fifty_processes_publishes_once(
+    variables: dict[str, str], kept: Kept
+) -> None:
+    code = f"""
+go, wait = os.pipe()[::-1]
+answers, tell = os.pipe()
+
+def publish_once(number):
+    os.close(go)
+    os.read(wait, 1)  # ends when the parent closes the other side
+    offset, epoch = realtime.publish({CHANNEL!r}, number, once="the same")
+    os.write(tell, f"{{offset}} {{epoch}}\\n".encode())
+
+children = [forked(lambda: publish_once(number)) for number in range(50)]
+os.close(go)
+ended(*children)
+os.close(tell)
+sys.stdout.write(os.read(answers, 65536).decode())
+"""
+    positions = output(SET_UP + FORKED + code, variables)
+
+    assert len(positions) == 50
+    assert len(set(positions)) == 1
+    assert positions[0].startswith("1 ")
+    assert len(kept.entries()) == 1
+
+
 def test_pool_of_forked_processes_publishes_as_a_task_queue_does(
     variables: dict[str, str],
     kept: Kept,
