@@ -208,7 +208,7 @@ class Serving:
             node.on_signal()
 
     async def drained(self) -> None:
-        """Wait until every client of the running loop's node was told that it stops."""
+        """Wait until the running loop's node has closed every client, if it drains."""
         node = self.node()
         if node is not None and node.is_draining:
             await node.drained()
@@ -226,7 +226,7 @@ class Serving:
             return
         node.begin_stop()
         try:
-            if self.pending is not None:  # it relays until every client was told
+            if self.pending is not None:  # it relays until every client was closed
                 await node.drained()
                 self.pending.begin_stop(node)
             await node.stop()

@@ -21,7 +21,7 @@ _NAMED = re.compile(r"(\*|[a-z_]+)\s+(.+)")
 
 
 class Rate:
-    """So many at once, and so many a second in the long run.
+    """A number a second in the long run, and a burst at once.
 
     What was taken is kept as one number for each that takes, its *debt end*: the time at which it
     could take a whole burst again. 0.0 is that of one that took nothing yet. Clocks are those of
@@ -31,7 +31,11 @@ class Rate:
     __slots__ = ("_longest", "burst", "interval")
 
     def __init__(self, number: int, seconds: int, burst: int = 0) -> None:
-        """`number` in so many seconds; `burst`: at once, 0 for `number`."""
+        """
+        Args:
+            number: how many may be taken in `seconds`, in the long run.
+            burst: how many may be taken at once; 0: `number`.
+        """
         self.burst = burst or number
         self.interval = seconds / number
         """Seconds after which one more may be taken."""

@@ -39,7 +39,7 @@ MAX_NEWCOMERS = 10_000
 client libraries give up."""
 
 MAX_ADDRESSES = 50_000
-"""Addresses that are remembered at once: 10 MB at most. With more, the oldest are forgotten."""
+"""Addresses that are remembered at once: 7 MB at most. With more, the oldest are forgotten."""
 
 
 class NotAdmitted(Exception):

@@ -1,9 +1,9 @@
 """Drain: the connections of a node that ends are closed at an even rate.
 
-They reconnect to other nodes, which can take so many at a time. A connection that has been open for
-longest is closed first.
+They reconnect to other nodes, which can take a certain number in a second. The oldest connections
+are closed first.
 
-    serving ──begin──► draining ──the last one is told──► over
+    serving ──begin──► draining ─the last one is closed─► over
                           │                                ▲
                           └──────────hurry─────────────────┘
 
@@ -11,7 +11,7 @@ longest is closed first.
 - draining: readiness is off; new connections are closed at once; of the others CLOSE_AT_ONCE were
   closed when it began, and the rest follows evenly until `seconds` have passed. Everything else,
   such as publications, the server API and heartbeats, goes on.
-- over: every connection was told. The node may end.
+- over: the node has closed every connection. It may end.
 
 Invariants: no state is left for an earlier one. `begin` in any state but "serving" does nothing,
 and so does `hurry` in any but "draining". A connection is closed once by a drain. Those that go by
@@ -59,19 +59,19 @@ class Drain:
         Args:
             connections: all of the node, now and later, in the order in which they were opened.
             seconds: the time over which they are closed.
-            on_over: is called once, when every connection was told.
+            on_over: is called once, when every connection was closed.
         """
         self._loop = loop
         self._connections = connections
         self._seconds = seconds
         self._on_over = on_over
         self._waiting: deque[Connection] = deque()
-        """Those that were open when the drain began, and have not been told."""
+        """Those that were open when the drain began, and are not closed yet."""
         self._began_at = 0.0
         self._rate = 0.0
         """Connections to close in a second, after those that were closed at once."""
-        self._told = 0
-        """Connections that were told, or went by themselves, after those."""
+        self._closed_since = 0
+        """Connections that were closed, or went by themselves, after those."""
         self._timer: asyncio.TimerHandle | None = None
         self._over = asyncio.Event()
         self.is_draining = False
@@ -79,7 +79,7 @@ class Drain:
 
     @property
     def is_over(self) -> bool:
-        """Whether every connection was told."""
+        """Whether every connection was closed."""
         return self._over.is_set()
 
     @property
@@ -117,8 +117,8 @@ class Drain:
         elapsed = self.elapsed
         due = len(self._waiting)
         if elapsed < self._seconds:
-            due = min(due, int(elapsed * self._rate) - self._told)
-        self._told += due
+            due = min(due, int(elapsed * self._rate) - self._closed_since)
+        self._closed_since += due
         self._close(due)
         if not self._waiting or not self._connections:
             self._waiting.clear()

@@ -190,7 +190,7 @@ class Node(Member):
         self._stopped_by = self.loop.time() + SHUTDOWN_TIMEOUT
 
     async def drained(self) -> None:
-        """Wait until every client was told, after `begin_stop`."""
+        """Wait until the node has closed every client, after `begin_stop`."""
         await self._drain.wait()
 
     async def stop(self) -> None:

@@ -271,7 +271,7 @@ def test_documented_times_leave_room_for_those_of_the_code() -> None:
     "sentence",
     [
         f"`drain_seconds` ({Config().drain_seconds:g}) and the {node.SHUTDOWN_TIMEOUT:g} seconds",
-        f"{drain.CLOSE_AT_ONCE} are told at once",
+        f"{drain.CLOSE_AT_ONCE} at once, and",
         f"one that died is listed for {peers.HEARTBEAT_LIFETIME:g} seconds",
         f"at most {MAX_CONNECTIONS} per process",
         f"({launch.PING_INTERVAL} and {launch.PING_TIMEOUT} seconds",

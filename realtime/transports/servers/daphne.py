@@ -188,7 +188,7 @@ def take_second_signal(reactor: Any) -> None:
 
 
 def let_begin(kill: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return daphne's method that cancels all applications, called when every client was told.
+    """Return daphne's method that cancels all applications, called when every client was closed.
 
     It is called a turn of the loop later at least: an application that is cancelled before its
     first step can neither accept its connection nor close it with an advice.
