@@ -37,7 +37,7 @@ class LimitOptions:
     overload_lag: float = seconds(
         1.0,
         "Lateness of the event loop, seconds, that for 3 s makes a process refuse handshakes with"
-        " 503; 0: never.",
+        " 503, and presence and history with error 111; 0: never.",
     )
     client_command_rates: str = option(
         "* 100/s burst 1000, presence 10/s burst 200, history 10/s burst 200",

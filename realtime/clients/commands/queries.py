@@ -1,5 +1,8 @@
 """presence, presence_stats, history.
 
+While the process is overloaded they are refused: each may be as much work as a thousand deliveries,
+and a client can ask again later. What is published meanwhile is delivered.
+
 docs/protocol.md, 3.16.
 """
 
@@ -10,7 +13,7 @@ from collections.abc import Mapping
 from realtime import channel_rules
 from realtime.clients.client import Client
 from realtime.config.options import ChannelOptions
-from realtime.errors import DisconnectBadRequest
+from realtime.errors import DisconnectBadRequest, TooManyRequests
 from realtime.protocol.messages import (
     ChannelName,
     ChannelRequest,
@@ -59,9 +62,15 @@ async def history(client: Client, command: Command) -> None:
 
 
 def _channel(client: Client, channel: str | None) -> tuple[ChannelName, ChannelOptions]:
-    """Check the channel that a command names, and return it with its options."""
+    """Check the channel that a command names, and return it with its options.
+
+    Raises:
+        TooManyRequests: the process is overloaded.
+    """
     if not channel:
         raise DisconnectBadRequest
+    if client.node.loop_lag.is_overloaded:
+        raise TooManyRequests
     config = client.node.config
     channel_rules.check_characters(channel)
     if client.session.rules.always_checks_length:
