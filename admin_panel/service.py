@@ -27,7 +27,7 @@ from realtime.cluster.survey import ClientReport, ConnectionsAnswer, SurveyResul
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
 from realtime.config.redis_options import uses_redis
-from realtime.engine.base import NodeStatus
+from realtime.engine.nodes import NodeStatus
 from realtime.engine.versions import MAX_EPOCH_LENGTH
 from realtime.errors import EngineUnavailable, InternalError, NotServing
 from realtime.pages import page_config

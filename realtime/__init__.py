@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from realtime.engine.base import NodeStatus
+    from realtime.engine.nodes import NodeStatus
     from realtime.errors import EngineUnavailable, Error, NotServing
     from realtime.server_api.connecting import (
         adisconnect,
@@ -159,7 +159,7 @@ _MODULES = {
     **dict.fromkeys(_CONNECTING, "realtime.server_api.connecting"),
     **dict.fromkeys(_PUBLISHING, "realtime.server_api.publishing"),
     **dict.fromkeys(("EngineUnavailable", "Error", "NotServing"), "realtime.errors"),
-    "NodeStatus": "realtime.engine.base",
+    "NodeStatus": "realtime.engine.nodes",
     "observer_token": "realtime.tokens",
 }
 """Name → the module that has it."""

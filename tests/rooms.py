@@ -37,6 +37,7 @@ PURE = (
     "realtime.clients.rules",
     "realtime.clients.session",
     "realtime.engine.base",
+    "realtime.engine.nodes",
     "realtime.engine.epochs",
     "realtime.engine.once",
     "realtime.engine.versions",

@@ -38,7 +38,8 @@ from realtime.cluster.survey import (
     SurveyResult,
 )
 from realtime.config.options import ChannelOptions, Config
-from realtime.engine.base import Cluster, NodeInfo, NodeStatus, Outgoing, Published, Store
+from realtime.engine.base import Outgoing, Published, Store
+from realtime.engine.nodes import Cluster, NodeInfo, NodeStatus
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.errors import Disconnect, DisconnectForced, EngineUnavailable

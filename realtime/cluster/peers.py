@@ -19,7 +19,8 @@ from realtime.channel_rules import CONTROL, PENDING, QUESTIONS
 from realtime.cluster import control, survey
 from realtime.cluster.control import ControlMessage
 from realtime.cluster.survey import Answer, Question
-from realtime.engine.base import Broker, Cluster, NodeInfo
+from realtime.engine.base import Broker
+from realtime.engine.nodes import Cluster, NodeInfo
 from realtime.errors import EngineUnavailable
 from realtime.metrics import Outage
 from realtime.payload import Payload

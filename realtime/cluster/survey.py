@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct, field
 
 from realtime import payload
-from realtime.engine.base import SurveyID
+from realtime.engine.nodes import SurveyID
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, UserID
 

@@ -17,7 +17,6 @@ from realtime.channel_rules import INTERNAL, namespace_of
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import (
     Broker,
-    Cluster,
     Engine,
     Outgoing,
     Presence,
@@ -27,6 +26,7 @@ from realtime.engine.base import (
     Streams,
 )
 from realtime.engine.memory import MemoryEngine
+from realtime.engine.nodes import Cluster
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias, TypeVar
 
-from realtime.engine.base import NodeStatus
+from realtime.engine.nodes import NodeStatus
 from realtime.metrics import Durations
 from realtime.node.feed import Feed
 from realtime.node.node import Node

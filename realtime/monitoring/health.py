@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 
-from realtime.engine.base import Cluster
+from realtime.engine.nodes import Cluster
 from realtime.errors import EngineUnavailable, InternalError, NotServing
 from realtime.node.node import Node
 from realtime.server_api import operations

@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
-from typing import Any
 
 import msgspec
 
@@ -26,8 +25,9 @@ from realtime.cluster.member import Member
 from realtime.cluster.peers import Peers
 from realtime.cluster.survey import Answer, Question
 from realtime.config.options import Config
-from realtime.engine.base import Affects, Broker, Engine, NodeInfo, NodeStatus
+from realtime.engine.base import Affects, Broker, Engine
 from realtime.engine.memory import MemoryEngine
+from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import (
     DisconnectShutdown,
     EngineUnavailable,
@@ -35,6 +35,7 @@ from realtime.errors import (
 )
 from realtime.node import maintenance
 from realtime.node.admission import Admission
+from realtime.node.background import Background, failure_of
 from realtime.node.command_rates import CommandRates
 from realtime.node.control import ControlHandler
 from realtime.node.drain import CLOSE_INTERVAL, Connection, Drain
@@ -111,7 +112,11 @@ class Node(Member):
         self.command_rates = CommandRates(rates) if rates else None
         self._started_at = self.timers.now()
         self._stopped_by = math.inf
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._background = Background(self.loop)
+        self.spawn = self._background.spawn
+        """Run a coroutine in the background."""
+        self.idle = self._background.idle
+        """Wait until no background task is left."""
         self._connections: dict[Connection, None] = {}
         self._drain = Drain(self.loop, self._connections, config.drain_seconds, self._drained)
         self.loop_lag = LoopLag(self.timers, config.overload_lag)
@@ -203,14 +208,15 @@ class Node(Member):
         deadline = max(self._stopped_by, self.loop.time() + ENGINE_STOP_TIMEOUT)
         if self._peers is not None:
             self._peers.begin_stop()
-        while self._connections or self._tasks:
+        tasks = self._background.tasks
+        while self._connections or tasks:
             timeout = deadline - ENGINE_STOP_TIMEOUT - self.loop.time()
             if timeout <= 0:
                 break
             # no tasks, but clients: they are not done with closing
-            waiting = self._tasks or {self.loop.create_task(asyncio.sleep(CLOSE_INTERVAL))}
+            waiting = tasks or {self.loop.create_task(asyncio.sleep(CLOSE_INTERVAL))}
             await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        for task in self._tasks:
+        for task in tasks:
             task.cancel()
         for feed in self.hub.feeds.values():
             feed.close()
@@ -218,36 +224,19 @@ class Node(Member):
             last.callback(self.verifier.close)
             last.callback(self.timers.close)
             closing = self.loop.create_task(self.hooks.close())  # no client asks them any more
-            last.push_async_callback(_failure, closing, deadline)
+            last.push_async_callback(failure_of, closing, deadline)
             await self._leave(deadline)
 
     async def _leave(self, deadline: float) -> None:
         """Withdraw from the cluster and stop the engine."""
         # a Redis that hangs must leave the engine the time to close its connections
         by = deadline - ENGINE_STOP_TIMEOUT / 2
-        if self._peers is not None and (error := await _failure(self._peers.stop(), by)):
+        if self._peers is not None and (error := await failure_of(self._peers.stop(), by)):
             logger.warning("The node could not withdraw: %s", error)
         draining = self.loop.create_task(self.events.close())  # channels were vacated until here
-        if error := await _failure(self._engine.stop(), deadline):
+        if error := await failure_of(self._engine.stop(), deadline):
             logger.warning("The engine did not stop: %s", error)
-        await _failure(draining, deadline)  # it logs its own failure
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a coroutine in the background. An exception is logged; `stop` waits for the end."""
-        task = self.loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("Background task failed", exc_info=error)
-
-    async def idle(self) -> None:
-        """Wait until no background task is left."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await failure_of(draining, deadline)  # it logs its own failure
 
     def opened(self, connection: Connection) -> None:
         """Add a connection, for `stop` to close."""
@@ -384,15 +373,3 @@ class Node(Member):
         for channel, feed in self.hub.feeds.items():
             if feed.follower is not None:
                 yield channel, feed.follower
-
-
-async def _failure(ending: Awaitable[None], deadline: float) -> str | None:
-    """Wait for the end of a part until the deadline. Return what went wrong, or None."""
-    try:
-        async with asyncio.timeout_at(deadline):
-            await ending
-    except TimeoutError:
-        return "the engine did not answer before this process had to end"
-    except EngineUnavailable as error:
-        return str(error)
-    return None

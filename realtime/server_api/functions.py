@@ -23,7 +23,7 @@ from typing import Any, NotRequired, TypedDict
 from realtime import payload
 from realtime.channel_rules import name, names
 from realtime.cluster.member import Member
-from realtime.engine import base as nodes_
+from realtime.engine import nodes as nodes_
 from realtime.protocol import messages
 from realtime.server_api import operations
 from realtime.server_api.arguments import whole

@@ -19,7 +19,8 @@ from realtime import payload
 from realtime.channel_rules import check_channel
 from realtime.cluster.member import Member, NewPublication
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import NodeStatus, Published
+from realtime.engine.base import Published
+from realtime.engine.nodes import NodeStatus
 from realtime.engine.once import Once
 from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
 from realtime.errors import BadRequest, EngineUnavailable, Error, MethodNotFound

@@ -20,7 +20,7 @@ from realtime.cluster.survey import (
     SubscribersAnswer,
     SurveyResult,
 )
-from realtime.engine.base import NodeStatus
+from realtime.engine.nodes import NodeStatus
 from realtime.hooks.site_values import user_id
 from realtime.server_api import operations
 from realtime.serving import serving

@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Affects, Broker, Cluster, Engine, NodeInfo, Outgoing, Presence
+from realtime.engine.base import Affects, Broker, Engine, Outgoing, Presence
 from realtime.engine.memory import MemoryEngine
+from realtime.engine.nodes import Cluster, NodeInfo
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
 from tests.unit.parts import Clock, data, eventually

@@ -12,7 +12,7 @@ import pytest
 import redis
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
-from realtime.engine.base import NodeInfo
+from realtime.engine.nodes import NodeInfo
 from realtime.engine.redis.broker import DEFAULT_META, MetaSettings
 from realtime.engine.redis.bus import NodeBus, RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine

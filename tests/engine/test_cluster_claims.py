@@ -1,4 +1,4 @@
-"""The contract of `engine.base.Cluster`, for every engine that has one: claims."""
+"""The contract of `engine.nodes.Cluster`, for every engine that has one: claims."""
 
 from __future__ import annotations
 

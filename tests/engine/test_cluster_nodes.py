@@ -1,4 +1,4 @@
-"""The contract of `engine.base.Cluster`, for every engine that has one: nodes and channels."""
+"""The contract of `engine.nodes.Cluster`, for every engine that has one: nodes and channels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from realtime.engine.base import NodeStatus
+from realtime.engine.nodes import NodeStatus
 from realtime.errors import EngineUnavailable
 from tests.engine.bench import KEPT, NODE, SECOND_NODE, Bench
 from tests.engine.conftest import OpenRedisBench

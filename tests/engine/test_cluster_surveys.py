@@ -1,4 +1,4 @@
-"""The contract of `engine.base.Cluster`, for every engine that has one: surveys."""
+"""The contract of `engine.nodes.Cluster`, for every engine that has one: surveys."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import msgspec
 
 from realtime.channel_rules import INTERNAL, QUESTIONS
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
 from realtime.engine.memory import MemoryBroker
+from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication
 from realtime.timers import Timers
@@ -45,7 +45,7 @@ class ClusterState:
 
 
 class MemoryCluster:
-    """See `engine.base.Cluster` for the contract; `tests/engine` holds it to that."""
+    """See `engine.nodes.Cluster` for the contract; `tests/engine` holds it to that."""
 
     def __init__(
         self, timers: Timers, broker: ListedBroker, state: ClusterState | None = None

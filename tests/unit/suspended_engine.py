@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import ParamSpec, TypeVar
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History, NodeInfo, Receiver
+from realtime.engine.base import History, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.memory import MemoryPresence
+from realtime.engine.nodes import NodeInfo
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable

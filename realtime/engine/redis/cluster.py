@@ -10,14 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, QUESTIONS
-from realtime.engine.base import (
-    NODES_REMEMBERED,
-    NodeInfo,
-    NodeStatus,
-    Receiver,
-    Streams,
-    SurveyID,
-)
+from realtime.engine.base import Receiver, Streams
+from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
 from realtime.engine.redis import records
 from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP, ChannelList
 from realtime.engine.redis.scripts import (
@@ -38,7 +32,7 @@ N = TypeVar("N", bound=NodeInfo)
 
 
 class RedisCluster:
-    """See `engine.base.Cluster` for the contract."""
+    """See `engine.nodes.Cluster` for the contract."""
 
     def __init__(
         self, shards: Shards, streams: Streams, channel_list: ChannelList | None = None

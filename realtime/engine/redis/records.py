@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from realtime import payload
-from realtime.engine.base import NodeInfo, NodeStatus
+from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.engine.redis.group_message import Message
 from realtime.payload import Payload
 from realtime.protocol.messages import ClientInfo, Publication

@@ -8,7 +8,7 @@ from realtime.channel_rules import check_channel
 from realtime.cluster.member import Member
 from realtime.cluster.survey import ConnectionsAnswer, SubscribersAnswer, SurveyResult
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import NodeInfo, NodeStatus
+from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import BadRequest, LimitExceeded, NotAvailable
 from realtime.protocol.messages import (
     ChannelName,

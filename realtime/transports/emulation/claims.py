@@ -13,7 +13,7 @@ import hashlib
 from weakref import WeakValueDictionary
 
 from realtime.cluster.direct import NodeID
-from realtime.engine.base import Cluster
+from realtime.engine.nodes import Cluster
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.timers import Timer

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from realtime.cluster.direct import NodeID
-from realtime.engine.base import Cluster
+from realtime.engine.nodes import Cluster
 from realtime.node.admission import NotAdmitted
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node

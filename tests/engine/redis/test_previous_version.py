@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import NodeStatus
+from realtime.engine.nodes import NodeStatus
 from realtime.engine.redis import records
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.engine.conftest import OpenRedisBench

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realtime import payload
-from realtime.engine.base import NodeInfo
+from realtime.engine.nodes import NodeInfo
 from realtime.engine.redis import records
 from realtime.engine.redis.group_message import Message
 from realtime.payload import Payload

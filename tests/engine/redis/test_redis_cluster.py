@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from realtime import payload
-from realtime.engine.base import NODES_REMEMBERED
+from realtime.engine.nodes import NODES_REMEMBERED
 from tests.conftest import new_word
 from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE
 from tests.engine.conftest import OpenRedisBench

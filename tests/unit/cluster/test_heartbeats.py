@@ -9,7 +9,7 @@ import pytest
 
 from realtime.cluster.peers import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
 from realtime.config.reader import load
-from realtime.engine.base import NodeInfo
+from realtime.engine.nodes import NodeInfo
 from realtime.errors import EngineUnavailable
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers

@@ -20,7 +20,7 @@ from realtime.cluster.survey import (
 )
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
-from realtime.engine.base import NodeInfo, NodeStatus
+from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import BadRequest, EngineUnavailable, LimitExceeded
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.payload import Payload

@@ -9,7 +9,7 @@ import pytest
 
 from realtime.clients.client import Client
 from realtime.clients.dispatch import Dispatcher
-from realtime.engine.base import NodeInfo
+from realtime.engine.nodes import NodeInfo
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.transports.emulation.incoming import IncomingFrames
