@@ -22,6 +22,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from tests.chaos.raw_socket import TEXT, RawSocket, frame
 from tests.conftest import connection_token
 from tests.server import API_KEY, Server
 
@@ -38,79 +39,29 @@ INTERVAL = 0.02
 MISSED = 3
 """Publications that each client recovers in each channel."""
 
-_HANDSHAKE = (
-    b"GET /connection/websocket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
-    b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-)
-
-
-def text_frame(data: bytes) -> bytes:
-    """Return a masked text frame; the mask is zero."""
-    if len(data) < 126:
-        head = bytes((0x81, 0x80 | len(data)))
-    else:
-        head = bytes((0x81, 0x80 | 126)) + len(data).to_bytes(2, "big")
-    return head + b"\0\0\0\0" + data
-
 
 def commands(*wanted: tuple[str, dict[str, Any]]) -> bytes:
     """Return a frame with commands of the second generation."""
     lines = [json.dumps({"id": n, name: params}) for n, (name, params) in enumerate(wanted, 1)]
-    return text_frame("\n".join(lines).encode())
+    return frame("\n".join(lines).encode())
 
 
-class Client(asyncio.Protocol):
+class Client(RawSocket):
     """One client: it greets, counts replies, and hands on what it gets."""
 
     def __init__(self, greeting: bytes, replies: int) -> None:
-        self._greeting = greeting
+        super().__init__(greeting)
         self._replies = replies
-        self._open = False
-        self._buffer = b""
         self.ready: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self.recovered = 0
         self.late: list[float] = []
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.write(_HANDSHAKE)
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        if not self._open:
-            head, found, rest = self._buffer.partition(b"\r\n\r\n")
-            if not found:
-                return
-            if b" 101 " not in head.split(b"\r\n")[0]:
-                self._fail(head.split(b"\r\n")[0].decode())
-                return
-            self._open, self._buffer = True, rest
-            self.transport.write(self._greeting)
-        while (message := self._next()) is not None:
-            self._take(message)
-
-    def _next(self) -> bytes | None:
-        buffer = self._buffer
-        if len(buffer) < 2:
-            return None
-        size, start = buffer[1], 2
-        if size == 126:
-            size, start = int.from_bytes(buffer[2:4], "big"), 4
-        elif size == 127:
-            size, start = int.from_bytes(buffer[2:10], "big"), 10
-        if len(buffer) < start + size:
-            return None
-        self._buffer = buffer[start + size :]
-        return buffer[start : start + size] if buffer[0] & 0x0F == 1 else b""
-
-    def _take(self, frame: bytes) -> None:
-        for line in frame.splitlines():
+    def frame_received(self, opcode: int, data: bytes) -> None:
+        for line in data.splitlines() if opcode == TEXT else ():
             message = json.loads(line)
             if "id" in message:
                 if "error" in message:
-                    self._fail(str(message["error"]))
+                    self.refused(str(message["error"]))
                     return
                 self.recovered += len(message.get("subscribe", {}).get("publications", ()))
                 self._replies -= 1
@@ -123,12 +74,12 @@ class Client(asyncio.Protocol):
         """Take the data of a publication."""
         self.late.append(time.time() - data["at"])
 
-    def _fail(self, why: str) -> None:
+    def refused(self, status: str) -> None:
         if not self.ready.done():
-            self.ready.set_exception(ConnectionError(why))
+            self.ready.set_exception(ConnectionError(status))
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._fail(f"lost: {error}")
+        self.refused(f"lost: {error}")
 
 
 async def open_client(port: int, greeting: bytes, replies: int) -> Client:
