@@ -3,12 +3,15 @@
     INSTALLED_APPS += ["realtime.pending"]
     publish("orders:42", data, durable=True)
 
-models    the two tables
-rows      writes rows in the caller's transaction, and shows them to operators
-wake_ups  tells a relay after a commit that there is something to do
-shards    takes shards of the table, so that one relay at a time works on a channel
-relay     publishes rows and deletes them; one thread in every process that serves clients
-bell      wakes that thread
+models        the two tables
+publications  a publication as a row, and back
+rows          writes rows in the caller's transaction, and shows them to operators
+wake_ups      tells a relay after a commit that there is something to do
+tables        which databases have the tables
+shards        takes shards of the table, so that one relay at a time works on a channel
+reading       reads the rows that are due, whatever is in them
+relay         publishes rows and deletes them; one thread in every process that serves clients
+bell          wakes that thread
 
 docs/commit-to-screen.md.
 """

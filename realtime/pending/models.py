@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import uuid
 import zlib
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from django.conf import settings
-from django.db import models
+from django.db import connections, models
+from django.db.models import BinaryField, F, Func, Q
+from django.db.models.lookups import In
 from django.utils import timezone
 
 SHARDS = 16
@@ -23,8 +26,20 @@ def shard_of(channel: str) -> int:
 
 
 def stored(moment: datetime) -> datetime:
-    """Return a moment as this site stores it: without a time zone where USE_TZ is off."""
-    return moment if settings.USE_TZ else timezone.make_naive(moment)
+    """Return a moment as this site stores it: without a time zone where USE_TZ is off.
+
+    Raises:
+        ValueError: the calendar ends before it, in the time zone of the site.
+    """
+    try:
+        return moment if settings.USE_TZ else timezone.make_naive(moment)
+    except OverflowError:
+        raise ValueError("at is beyond the calendar") from None
+
+
+def now() -> datetime:
+    """Return the time as rows have it."""
+    return stored(datetime.now(UTC))
 
 
 def at_once() -> datetime:
@@ -47,7 +62,7 @@ class Pending(models.Model):
     data = models.TextField()
     """JSON text, as it was given."""
     extras = models.TextField(default="", blank=True)
-    """What else belongs to the publication, as a JSON object; "" for nothing. See `rows`."""
+    """What else belongs to the publication, as text; see `server_api.extras`."""
     due = models.DateTimeField(null=True)
     """When to publish it; `at_once`; or None, when it is parked."""
     created = models.DateTimeField()
@@ -55,6 +70,9 @@ class Pending(models.Model):
     """How often the service refused it."""
     error = models.TextField(default="", blank=True)
     """Why the service refused it, the last time."""
+
+    length: int
+    """Characters of `data` and `extras`, in rows of `reading`."""
 
     class Meta:
         db_table = "realtime_pending"
@@ -64,6 +82,18 @@ class Pending(models.Model):
 
     def __str__(self) -> str:
         return f"{self.channel} ({self.key})"
+
+
+def in_channels(database: str, names: Collection[str]) -> Q:
+    """Return the condition that a row is of one of these channels.
+
+    MySQL and MariaDB take "A" and "a" for the same, so they compare bytes.
+    """
+    if connections[database].vendor != "mysql":
+        return Q(channel__in=names)
+    template = "CAST(%(expressions)s AS BINARY)"
+    column = Func(F("channel"), template=template, output_field=BinaryField())
+    return Q(In(column, [name.encode() for name in names]))
 
 
 class Relay(models.Model):

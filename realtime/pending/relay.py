@@ -32,9 +32,9 @@ from realtime.engine import factory
 from realtime.engine.base import Published
 from realtime.errors import EngineUnavailable, Error, InternalError, NoReply, NotServing
 from realtime.metrics import Outage
-from realtime.pending import shards
+from realtime.pending import reading, shards
 from realtime.pending.bell import Bell
-from realtime.pending.models import Pending, Relay
+from realtime.pending.models import Pending, Relay, now
 from realtime.pending.publications import publication_of
 from realtime.pending.tables import Tables
 from realtime.pending.wake_ups import NOTIFICATION
@@ -121,6 +121,7 @@ class RelayThread(threading.Thread):
         if left > 0:
             return left
         try:
+            self._tables.open(database)
             if not factory.is_shared(self._serving.config()):
                 self._tables.listen(database)
             return self._relay(database)
@@ -134,8 +135,8 @@ class RelayThread(threading.Thread):
             return RETRY_PAUSE
 
     def _relay(self, database: str) -> float:
-        due, now = shards.next_due(database), shards.now()
-        ready = [shard for shard, first in due.items() if first <= now]
+        due, moment = reading.next_due(database), now()
+        ready = [shard for shard, first in due.items() if first <= moment]
         started = time.monotonic()
         free = [each for each in ready if self._busy.get((database, each), 0.0) <= started]
         if free:
@@ -150,11 +151,13 @@ class RelayThread(threading.Thread):
             return 0.0
         if ready:
             return BUSY_PAUSE
-        return min(((first - now).total_seconds() for first in due.values()), default=LOOK_INTERVAL)
+        return min(
+            ((first - moment).total_seconds() for first in due.values()), default=LOOK_INTERVAL
+        )
 
     def _work(self, database: str, taken: Sequence[Relay]) -> set[int]:
         """Relay rows of these shards. Return the shards that had any."""
-        rows = shards.due_rows(database, taken, BATCH)
+        rows = reading.due_rows(database, taken, BATCH)
         if not rows:
             return set()
         result = self._publish(rows)
@@ -180,7 +183,7 @@ class RelayThread(threading.Thread):
             try:
                 new = publication_of(row)
                 ready.append((new, check_new(new, config)))
-            except (Error, ValueError, TypeError, AttributeError) as error:
+            except (Error, ValueError, TypeError) as error:
                 refused[row.channel] = row, error
             else:
                 tried.append(row)
@@ -213,12 +216,13 @@ class RelayThread(threading.Thread):
                 self._counters.failures += 1
                 waiting[row.channel] = time.time() + RETRY_PAUSE, row.shard
         if done:
-            rows.filter(pk__in=done).delete()
+            rows.filter(pk__in=done)._raw_delete(database)  # `delete` tells the site's receivers
             self._counters.relayed += len(done)
         for row, error in refused.values():
             self._counters.refused += 1
-            row.attempts += 1
-            row.error = f"{type(error).__name__}: {error}"[:ERROR_MAX_LENGTH].replace("\0", "")
+            row.attempts = min(max(row.attempts, 0) + 1, MAX_ATTEMPTS)
+            text = f"{type(error).__name__}: {error}"[:ERROR_MAX_LENGTH]
+            row.error = text.encode("ascii", "backslashreplace").decode().replace("\0", "")
             if row.attempts < MAX_ATTEMPTS:
                 pause = REFUSED_PAUSES[row.attempts - 1]
                 waiting[row.channel] = time.time() + pause, row.shard
@@ -226,7 +230,7 @@ class RelayThread(threading.Thread):
                 row.due = None
                 self._counters.parked += 1
                 logger.error("Parked a pending publication in %r: %s", row.channel, row.error)
-            row.save(using=database, update_fields=("attempts", "error", "due"))
+            rows.filter(pk=row.pk).update(attempts=row.attempts, error=row.error, due=row.due)
         return waiting
 
 

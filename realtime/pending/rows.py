@@ -16,10 +16,9 @@ from django.db.models.functions import Substr
 from realtime.channel_rules import PENDING
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
-from realtime.pending.models import Pending, at_once, stored
+from realtime.pending.models import Pending, at_once, in_channels, now, stored
 from realtime.pending.publications import row_of
 from realtime.pending.relay import RelayThread
-from realtime.pending.shards import now
 from realtime.pending.tables import with_table
 from realtime.pending.wake_ups import WakeUps
 from realtime.server_api.durable import DATA_SHOWN, Overview, ParkedRow, RelayCounters
@@ -102,7 +101,7 @@ class Rows:
                 waiting=Count("id", filter=is_due),
                 scheduled=Count("id", filter=Q(due__gt=moment)),
                 parked=Count("id", filter=Q(due__isnull=True)),
-                at_once=Min("created", filter=Q(due=at_once())),
+                at_once=Min("created", filter=Q(due__lte=at_once())),
                 scheduled_before=Min("due", filter=is_due & Q(due__gt=at_once())),
             )
             for database in with_rows
@@ -141,7 +140,8 @@ class Rows:
         return changed
 
     def drop(self, keys: Sequence[str] | None = None, channel: str | None = None) -> int:
-        return sum(rows.delete()[0] for rows in _parked(keys, channel))
+        # not `delete`: receivers of signals would have it read the rows, and delete them later
+        return sum(rows._raw_delete(rows.db) for rows in _parked(keys, channel))
 
 
 def _database() -> str:
@@ -160,15 +160,9 @@ def _parked(
         if keys is not None:
             rows = rows.filter(key__in=[uuid.UUID(key) for key in keys])
         if channel is not None:
-            rows = rows.filter(pk__in=_of_channel(rows, channel))
+            rows = rows.filter(in_channels(database, [channel]))
         yield rows
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= DATA_SHOWN else text[:DATA_SHOWN] + "…"
-
-
-def _of_channel(rows: QuerySet[Pending], channel: str) -> list[int]:
-    """Return the keys of the rows of a channel. Some databases take "A" and "a" for the same."""
-    found = rows.filter(channel=channel).values_list("pk", "channel")
-    return [key for key, name in found if name == channel]

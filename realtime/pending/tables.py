@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,16 +22,13 @@ def with_table(among: Sequence[str] | None = None) -> list[str]:
     Args:
         among: aliases to look at; None: all.
     """
-    aliases = [alias for alias in _allowed() if among is None or alias in among]
-    return [alias for alias in aliases if _has_table(alias)]
-
-
-def _allowed() -> list[str]:
-    return [alias for alias in connections if router.allow_migrate_model(alias, Pending)]
-
-
-def _has_table(alias: str) -> bool:
-    return Pending._meta.db_table in connections[alias].introspection.table_names()
+    aliases = [alias for alias in connections if among is None or alias in among]
+    return [
+        alias
+        for alias in aliases
+        if router.allow_migrate_model(alias, Pending)
+        and Pending._meta.db_table in connections[alias].introspection.table_names()
+    ]
 
 
 class Tables:
@@ -53,7 +51,7 @@ class Tables:
     def databases(self) -> list[str]:
         """Return the databases that have the table. Never raises."""
         if time.monotonic() >= self._recheck_at:
-            for alias in _allowed():
+            for alias in connections:
                 if alias not in self._known and self._finds(alias):
                     self._known.append(alias)
             self._recheck_at = time.monotonic() + self._interval
@@ -61,18 +59,22 @@ class Tables:
         return self._known
 
     def _finds(self, alias: str) -> bool:
-        try:
-            if _has_table(alias):
+        with contextlib.suppress(Exception):  # of every database, which is away, and of routers
+            if with_table([alias]):
                 return True
-        except Exception:  # it is away, or not there at all: of every database
-            pass
         self.close(alias)
         return False
 
     def close(self, alias: str) -> None:
         """Close a connection; the next query opens a new one."""
         self._listening.pop(alias, None)
-        connections[alias].close()
+        with contextlib.suppress(Exception):  # of every database
+            connections[alias].close()
+
+    def open(self, alias: str) -> None:
+        """Open a connection, if there is none, and have it commit what is in no transaction."""
+        if not connections[alias].get_autocommit():  # the option AUTOCOMMIT
+            connections[alias].set_autocommit(True)
 
     def listen(self, alias: str) -> None:
         """Listen to other processes, where the database is PostgreSQL with psycopg 3."""

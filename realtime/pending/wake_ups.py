@@ -40,8 +40,13 @@ class WakeUps:
         self._silent_until = 0.0
 
     def after_commit(self, database: str) -> None:
-        """Wake a relay after the commit; now, if no transaction is under way."""
+        """Wake a relay after the commit; now, if no transaction is under way.
+
+        Not where autocommit is off: there the relay looks once a second.
+        """
         connection = connections[database]
+        if not (connection.in_atomic_block or connection.get_autocommit()):
+            return  # the site commits by hand, and Django does not say when
         waiting = connection.run_on_commit
         if waiting:
             last: Any = waiting[-1]

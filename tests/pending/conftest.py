@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from realtime.config import sources
 from tests.database_server import DatabaseServer, MariaDB, Postgres
 from tests.redis_server import RedisServer
+
+if TYPE_CHECKING:
+    from tests.pending.relaying import Relaying
 
 NAMESPACES = [
     {"name": "orders", "history_size": 1000, "history_lifetime": 300},
@@ -29,6 +32,16 @@ def options(redis_server: RedisServer, unique: str) -> Iterator[Callable[..., No
     override()
     yield override
     sources.configuration.override()
+
+
+@pytest.fixture
+def relay() -> Iterator[Relaying]:
+    """A relay that looks when the test says so."""
+    from tests.pending.relaying import Relaying  # its models, when Django has loaded its apps
+
+    made = Relaying()
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.core.checks import run_checks
@@ -13,39 +12,16 @@ from django.core.management.base import CommandError
 import realtime
 from realtime.checks import TAG
 from realtime.console.doctor import site
+from realtime.pending import reading, shards
 from realtime.pending import relay as module
-from realtime.pending import shards
-from realtime.pending.models import SHARDS, Pending, Relay, at_once, shard_of
+from realtime.pending.models import SHARDS, Pending, Relay, at_once, now, shard_of
 from realtime.pending.relay import LOOK_INTERVAL, MAX_ATTEMPTS, RelayThread
-from realtime.server_api.durable import RelayCounters
 from realtime.serving import serving
 from tests.live.console.command import call, call_json
 from tests.pending.conftest import NAMESPACES
+from tests.pending.relaying import Relaying, data
 
 pytestmark = [pytest.mark.usefixtures("options"), pytest.mark.django_db(transaction=True)]
-
-
-class Relaying:
-    """A relay that looks when it is told, in the thread of the test."""
-
-    def __init__(self) -> None:
-        self.counters = RelayCounters()
-        self.thread = RelayThread(serving, self.counters)
-
-    def look(self, times: int = 3) -> float:
-        """Look, as after so many rings. Returns what the last look waits for."""
-        return [self.thread._look("default") for _ in range(times)][-1]
-
-
-@pytest.fixture
-def relay() -> Iterator[Relaying]:
-    made = Relaying()
-    yield made
-    made.thread._bell.close()
-
-
-def data(channel: str) -> list[Any]:
-    return [publication["data"] for publication in realtime.history(channel)]
 
 
 def test_rows_of_a_channel_go_out_in_their_order(relay: Relaying) -> None:
@@ -105,12 +81,12 @@ def test_relay_that_fails_before_the_delete_publishes_nothing_twice(
     assert not Pending.objects.exists()
 
 
-def test_scheduled_row_waits_and_the_relay_knows_how_long(relay: Relaying) -> None:
+def test_scheduled_row_waits_until_it_is_due(relay: Relaying) -> None:
     realtime.publish("orders:1", 1, at=timedelta(hours=1))
 
-    assert relay.look() > LOOK_INTERVAL
+    assert relay.look() == LOOK_INTERVAL
     assert data("orders:1") == []
-    Pending.objects.update(due=shards.now())
+    Pending.objects.update(due=now())
     relay.look()
     assert data("orders:1") == [1]
 
@@ -171,7 +147,7 @@ def test_channel_waits_for_the_next_attempt_of_its_row(
     relay.look(1 + SHARDS)
     options()
 
-    Pending.objects.filter(attempts=0).update(created=shards.now())
+    Pending.objects.filter(attempts=0).update(created=now())
     relay.look()
     assert data("bills:1") == []  # the second one does not overtake
     Relay.objects.update(held="")
@@ -181,12 +157,12 @@ def test_channel_waits_for_the_next_attempt_of_its_row(
 
 
 def test_lease_gives_a_shard_to_one_relay_until_it_ends() -> None:
-    shards.next_due("default")
+    reading.next_due("default")
     with shards.taken("default", [1, 2], "one") as taken:
         assert [shard.shard for shard in taken] == [1, 2]
         with shards.taken("default", [2, 3], "other") as others:
             assert [shard.shard for shard in others] == [3]
-        Relay.objects.filter(shard=1).update(until=shards.now() - timedelta(seconds=1))
+        Relay.objects.filter(shard=1).update(until=now() - timedelta(seconds=1))
         with shards.taken("default", [1], "other") as others:
             assert [shard.shard for shard in others] == [1]
     with shards.taken("default", [1, 2], "other") as others:
@@ -198,7 +174,7 @@ def test_overview_tells_how_long_the_oldest_waits() -> None:
     assert serving.pending.overview() == (0, 0, 0, None)
     realtime.publish("orders:1", 1, durable=True)
     realtime.publish("orders:1", 1, at=timedelta(hours=1))
-    Pending.objects.filter(due=at_once()).update(created=shards.now() - timedelta(minutes=2))
+    Pending.objects.filter(due=at_once()).update(created=now() - timedelta(minutes=2))
 
     overview = serving.pending.overview()
 
@@ -231,7 +207,7 @@ def test_command_refuses_what_it_does_not_understand(arguments: list[str]) -> No
 def test_check_of_a_database_warns_of_rows_that_wait() -> None:
     realtime.publish("orders:1", 1, durable=True)
     assert run_checks(tags=[TAG], databases=["default"]) == run_checks(tags=[TAG])
-    Pending.objects.update(created=shards.now() - timedelta(minutes=2))
+    Pending.objects.update(created=now() - timedelta(minutes=2))
 
     found = [message.id for message in run_checks(tags=[TAG], databases=["default"])]
 
@@ -262,7 +238,7 @@ def test_doctor_warns_of_rows_that_wait_or_are_parked() -> None:
     assert serving.pending is not None
     assert site.pending(serving.pending).status == "ok"
     realtime.publish("orders:1", 1, durable=True)
-    Pending.objects.update(created=shards.now() - timedelta(minutes=2))
+    Pending.objects.update(created=now() - timedelta(minutes=2))
     assert "1 durable publication waiting" in site.pending(serving.pending).found
     Pending.objects.update(due=None)
     assert "1 durable publication refused" in site.pending(serving.pending).found

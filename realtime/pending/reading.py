@@ -1,0 +1,94 @@
+"""Reading the rows that are due, whatever is in them.
+
+Anybody who can write to the database can write a row, and one of them must not keep the others
+waiting: it may hold times that Python does not have, or more data than a process has memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from typing import Any
+
+from django.db import connections
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Length, Substr
+
+from realtime.pending.models import SHARDS, Pending, Relay, in_channels, now, stored
+from realtime.pending.publications import MAX_LENGTH
+from realtime.pending.shards import held_channels
+
+LOOK_AHEAD = timedelta(seconds=1)
+"""Rows that are due later do not matter before the next look."""
+FIRST = datetime(1, 1, 3, tzinfo=UTC)
+"""Databases keep times before it, and times without an end. No relay reads such rows."""
+
+SHORT = 8192
+"""Characters of data, and of extras, that are read together with the row."""
+LONG_TOGETHER = 16 * 2**20
+"""Characters of longer rows in one round. One row may have more than that."""
+
+
+def next_due(database: str) -> dict[int, datetime]:
+    """Return shard → when its next row is due, for shards with rows that are due soon."""
+    rows = _due_until(database, now() + LOOK_AHEAD).filter(shard=OuterRef("shard"))
+    first = Subquery(rows.order_by("due").values("due")[:1])
+    shards = dict(Relay.objects.using(database).annotate(first=first).values_list("shard", "first"))
+    if len(shards) < SHARDS:
+        missing = [Relay(shard=shard) for shard in range(SHARDS) if shard not in shards]
+        Relay.objects.using(database).bulk_create(missing, ignore_conflicts=True)
+        return next_due(database)
+    return {shard: first for shard, first in shards.items() if first is not None}
+
+
+def _due_until(database: str, moment: datetime) -> QuerySet[Pending]:
+    return Pending.objects.using(database).filter(due__range=(stored(FIRST), moment))
+
+
+def due_rows(database: str, taken: Sequence[Relay], limit: int) -> list[Pending]:
+    """Return the rows to publish now, each shard's in their order.
+
+    It is one query, where the database can join the parts. Call it after `taken`: rows that were
+    read before the lock may have been published by the relay that had it.
+
+    Args:
+        limit: of all rows; each shard has an equal share.
+    """
+    parts = []
+    for shard in taken:
+        rows = _due_until(database, now()).filter(shard=shard.shard)
+        if held := held_channels(shard):
+            rows = rows.exclude(in_channels(database, held))
+        rows = rows.only("id", "key", "shard", "channel", "due", "attempts").annotate(
+            characters=Length("data") + Length("extras"),
+            short_data=Substr("data", 1, SHORT),
+            short_extras=Substr("extras", 1, SHORT),
+        )
+        parts.append(rows.order_by("due", "id")[: limit // len(taken)])
+    if len(parts) < 2 or not connections[database].features.supports_slicing_ordering_in_compound:
+        found = [row for part in parts for row in part]
+    else:
+        first, *others = parts
+        # databases promise no order of what they join
+        found = sorted(first.union(*others, all=True), key=lambda row: (row.due, row.pk))
+    return _complete(database, found)
+
+
+def _complete(database: str, rows: list[Any]) -> list[Pending]:
+    """Give rows their data. Leave out those behind more long ones than a round may have.
+
+    What is longer than any publication stays cut.
+    """
+    lengths = [row.characters if SHORT < row.characters <= MAX_LENGTH else 0 for row in rows]
+    before = accumulate(lengths, initial=0)
+    rows = [row for row, sum_ in zip(rows, before, strict=False) if sum_ < LONG_TOGETHER]
+    long = [row.pk for row, length in zip(rows, lengths, strict=False) if length]
+    whole = {}
+    if long:
+        fields = Pending.objects.using(database).filter(pk__in=long)
+        whole = {pk: texts for pk, *texts in fields.values_list("pk", "data", "extras")}
+    for row in rows:
+        row.length = row.characters
+        row.data, row.extras = whole.get(row.pk, (row.short_data, row.short_extras))
+    return rows

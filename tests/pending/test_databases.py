@@ -1,0 +1,118 @@
+"""What only a database server does: its comparisons, its locks, its times."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+from pytest_django import DjangoDbBlocker
+
+import realtime
+from realtime.pending import reading
+from realtime.pending.models import Pending, Relay, shard_of
+from tests.database_server import DatabaseServer, Postgres
+from tests.pending.relaying import Relaying, data
+
+pytestmark = pytest.mark.usefixtures("options")
+
+ALIAS = "server"
+
+
+class Use(Protocol):
+    def __call__(self, server: DatabaseServer) -> str: ...
+
+
+@pytest.fixture
+def use(django_db_blocker: DjangoDbBlocker) -> Iterator[Use]:
+    """Give this process the database of a server, with the tables. Returns its alias."""
+    with django_db_blocker.unblock():
+
+        def add(server: DatabaseServer) -> str:
+            if server.name == "mariadb":
+                import pymysql
+
+                pymysql.install_as_MySQLdb()
+            connections.settings[ALIAS] = (
+                connections["default"].settings_dict | {"OPTIONS": {}} | server.settings
+            )
+            call_command("migrate", "realtime_pending", database=ALIAS, verbosity=0)
+            return ALIAS
+
+        yield add
+        Pending.objects.using(ALIAS).all().delete()
+        connections[ALIAS].close()
+        del connections.settings[ALIAS], connections[ALIAS]
+
+
+@pytest.fixture
+def database(use: Use, database_server: DatabaseServer) -> str:
+    """A server of each kind."""
+    return use(database_server)
+
+
+@pytest.fixture
+def relaying() -> Iterator[Relaying]:
+    made = Relaying(ALIAS)
+    yield made
+    made.close()
+
+
+def same_shard_but_for_case() -> tuple[str, str]:
+    names = (f"orders:a{number}" for number in range(10_000))
+    return next(
+        (name, other)
+        for name in names
+        if shard_of(name) == shard_of(other := name.replace("a", "A"))
+    )
+
+
+def test_channel_that_waits_holds_up_no_other_name(database: str, relaying: Relaying) -> None:
+    """MariaDB takes "A" and "a" for the same, and "a" and "a "."""
+    one, other = same_shard_but_for_case()
+    reading.next_due(database)
+    held = json.dumps(dict.fromkeys([other, one + " "], time.time() + 5))
+    Relay.objects.using(database).update(held=held)
+    realtime.publish(one, 1, durable=True, using=database)
+    realtime.publish(other, 2, durable=True, using=database)
+
+    relaying.look()
+
+    assert data(one) == [1]
+    assert data(other) == []
+
+
+def test_long_and_short_rows_keep_their_order(
+    database: str, relaying: Relaying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["é" * reading.SHORT, "x", "é" * reading.SHORT, "y"]
+    for text in texts:
+        realtime.publish("orders:1", text, durable=True, using=database)
+    monkeypatch.setattr(reading, "LONG_TOGETHER", 1)
+
+    relaying.look(6)
+
+    assert data("orders:1") == texts
+
+
+@pytest.mark.parametrize("due", ["infinity", "-infinity", "0044-03-15 BC", "20000-01-01"])
+def test_times_of_postgresql_alone_keep_no_row_waiting(
+    use: Use,
+    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
+    relaying: Relaying,
+    due: str,
+) -> None:
+    database = use(start_database(Postgres))
+    realtime.publish("orders:1", 1, durable=True, using=database)
+    with connections[database].cursor() as cursor:
+        cursor.execute("UPDATE realtime_pending SET due = %s", [due])
+    realtime.publish("orders:1", 2, durable=True, using=database)
+
+    relaying.look()
+
+    assert data("orders:1") == [2]
+    assert relaying.counters.failures == 0

@@ -1,0 +1,299 @@
+"""Rows that were changed by hand, clocks that differ, code of the site that fails: others go on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, router, transaction
+from django.db.models.signals import post_delete, post_save, pre_delete
+
+import realtime
+from realtime.pending import publications, reading, shards
+from realtime.pending import relay as module
+from realtime.pending.models import SHARDS, Pending, Relay, now, shard_of
+from realtime.pending.relay import MAX_ATTEMPTS, RelayThread
+from realtime.serving import serving
+from tests.pending.relaying import Relaying, data
+
+pytestmark = [pytest.mark.usefixtures("options"), pytest.mark.django_db(transaction=True)]
+
+LOOKS = SHARDS
+
+
+def beside(channel: str) -> str:
+    """A channel of the same shard."""
+    names = (f"orders:{number}" for number in range(1000))
+    return next(name for name in names if name != channel and shard_of(name) == shard_of(channel))
+
+
+NEIGHBOUR = beside("orders:bad")
+
+
+def bad_row(**fields: Any) -> Pending:
+    """A row that was changed by hand, and another one behind it in its shard."""
+    realtime.publish("orders:bad", 1, durable=True)
+    realtime.publish(NEIGHBOUR, 2, durable=True)
+    Pending.objects.filter(channel="orders:bad").update(**fields)
+    return Pending.objects.get(id=min(Pending.objects.values_list("id", flat=True)))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"data": "{"},
+        {"data": ""},
+        {"data": "[" * 100_000},
+        {"extras": "{"},
+        {"extras": "[]"},
+        {"extras": "7"},
+        {"extras": '{"a":' * 100_000},
+        {"extras": '{"once": 5}'},
+        {"extras": '{"once": ["k", -5, null]}'},
+        {"extras": '{"once": ["k", "x", null]}'},
+        {"extras": '{"once": ["k", [1], null]}'},
+        {"extras": '{"once": ["", 60, null]}'},
+        {"extras": '{"once": [7, 60, null]}'},
+        {"extras": '{"once": ["k", 60, "x"]}'},
+        {"extras": '{"once": ["k", 60, null, 1]}'},
+        {"extras": '{"tags": 5}'},
+        {"extras": '{"tags": {"a": 1}}'},
+        {"extras": '{"tags": {"a": "\\ud83d"}}'},
+        {"extras": '{"version": 5}'},
+        {"extras": '{"version": []}'},
+        {"extras": '{"version": ["x", ""]}'},
+        {"extras": '{"version": [0, ""]}'},
+        {"extras": '{"version": [1, 2]}'},
+        {"extras": '{"skip_history": "yes"}'},
+        {"channel": ""},
+        {"channel": "orders:" + "x" * 1000},
+        {"channel": "gone:1"},
+    ],
+    ids=lambda fields: "{} {:.24}".format(*next(iter(fields.items()))),
+)
+def test_row_that_nobody_can_publish_is_parked_and_others_go_on(
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(module, "REFUSED_PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
+    row = bad_row(**fields)
+
+    relay.look(LOOKS)
+
+    assert data(NEIGHBOUR) == [2]
+    row.refresh_from_db()
+    assert (row.due, row.attempts) == (None, MAX_ATTEMPTS)
+    assert row.error
+    assert relay.counters.failures == 0
+
+
+@pytest.mark.parametrize("attempts", [-32768, -1, 3, 32767])
+def test_count_of_attempts_may_be_anything(
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch, attempts: int
+) -> None:
+    monkeypatch.setattr(module, "REFUSED_PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
+    row = bad_row(channel="gone:1", attempts=attempts)
+
+    relay.look(LOOKS)
+
+    assert data(NEIGHBOUR) == [2]
+    row.refresh_from_db()
+    assert (row.due, row.attempts) == (None, MAX_ATTEMPTS)
+
+
+@pytest.mark.parametrize(
+    "held", ["{", "[]", "7", '{"orders:1": "x"}', '{"orders:1": null}', '{"orders:1": 1e300}']
+)
+def test_list_of_waiting_channels_may_be_anything(relay: Relaying, held: str) -> None:
+    reading.next_due("default")
+    Relay.objects.update(held=held)
+    realtime.publish("orders:1", 1, durable=True)
+
+    relay.look()
+
+    assert data("orders:1") == [1]
+
+
+def test_clock_of_another_host_keeps_no_channel_waiting(relay: Relaying) -> None:
+    reading.next_due("default")
+    Relay.objects.update(held=json.dumps({"orders:1": time.time() + 3600}))
+    realtime.publish("orders:1", 1, durable=True)
+
+    relay.look()
+
+    assert data("orders:1") == [1]
+
+
+def test_lease_of_a_clock_that_was_wrong_ends() -> None:
+    reading.next_due("default")
+    Relay.objects.update(owner="other", until=now() + timedelta(hours=1))
+
+    with shards.taken("default", [1], "one") as taken:
+        assert len(taken) == 1
+
+
+@pytest.mark.parametrize(
+    "due", [datetime(1000, 1, 1, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)], ids=str
+)
+def test_row_that_was_due_long_ago_is_published_and_counted(relay: Relaying, due: datetime) -> None:
+    bad_row(due=due)
+    Pending.objects.update(created=now() - timedelta(minutes=2))
+    assert serving.pending is not None
+    oldest = serving.pending.overview().oldest
+    assert oldest is not None
+    assert 120 <= oldest < 180
+
+    relay.look()
+
+    assert data("orders:bad") == [1]
+
+
+@pytest.mark.parametrize(
+    "due", ["9999-12-31 23:59:59.999999", "99999-01-01", "infinity", "soon"], ids=str
+)
+def test_row_of_no_time_keeps_others_waiting_for_nothing(relay: Relaying, due: str) -> None:
+    bad_row()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE realtime_pending SET due = %s WHERE channel = 'orders:bad'", [due])
+
+    relay.look()
+
+    assert data(NEIGHBOUR) == [2]
+    assert Pending.objects.count() == 1
+    assert relay.counters.failures == 0
+
+
+def test_times_of_the_calendars_end_can_be_scheduled_or_are_refused(settings: Any) -> None:
+    realtime.publish("orders:1", 1, at=datetime.max.replace(tzinfo=UTC))
+    settings.USE_TZ, settings.TIME_ZONE = False, "Pacific/Kiritimati"
+    with pytest.raises(ValueError, match="calendar"):
+        realtime.publish("orders:1", 1, at=datetime.max.replace(tzinfo=UTC))
+
+
+@contextmanager
+def failing_receivers() -> Iterator[None]:
+    def fail(**_: Any) -> None:
+        raise RuntimeError
+
+    signals = (post_save, pre_delete, post_delete)
+    for signal in signals:
+        signal.connect(fail)
+    yield
+    for signal in signals:
+        signal.disconnect(fail)
+
+
+def test_signals_of_the_site_hear_nothing_of_rows(
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REFUSED_PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
+    bad_row(channel="gone:1")
+    assert serving.pending is not None
+
+    with failing_receivers():
+        relay.look(LOOKS)
+        assert serving.pending.drop() == 1
+
+    assert data(NEIGHBOUR) == [2]
+    assert not Pending.objects.exists()
+
+
+def test_publish_in_a_transaction_by_hand_writes_the_row(relay: Relaying) -> None:
+    transaction.set_autocommit(False)
+    try:
+        realtime.publish("orders:1", 1, durable=True)
+        transaction.rollback()
+        realtime.publish("orders:1", 2, durable=True)
+        transaction.commit()
+    finally:
+        transaction.set_autocommit(True)
+
+    relay.look()
+
+    assert data("orders:1") == [2]
+
+
+def test_relay_commits_where_the_site_turned_autocommit_off(relay: Relaying) -> None:
+    realtime.publish("orders:1", 1, durable=True)
+    transaction.set_autocommit(False)
+    try:
+        relay.look()
+        transaction.rollback()
+    finally:
+        transaction.set_autocommit(True)
+
+    assert data("orders:1") == [1]
+    assert not Pending.objects.exists()
+
+
+def test_large_rows_are_read_some_at_a_time(
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "x" * reading.SHORT
+    for number in range(6):
+        realtime.publish("orders:1", [number, text], durable=True)
+        realtime.publish("orders:1", number, durable=True)
+    monkeypatch.setattr(reading, "LONG_TOGETHER", 3 * reading.SHORT)
+
+    reading.next_due("default")
+    with shards.taken("default", [shard_of("orders:1")], "one") as taken:
+        first = reading.due_rows("default", taken, 500)
+    assert 2 <= len(first) <= 6
+    relay.look(LOOKS)
+
+    expected = [each for number in range(6) for each in ([number, text], number)]
+    assert data("orders:1") == expected
+
+
+def test_row_larger_than_any_publication_is_parked(
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REFUSED_PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
+    for place in (reading, publications):
+        monkeypatch.setattr(place, "MAX_LENGTH", reading.SHORT)
+    row = bad_row(data=json.dumps("x" * 2 * reading.SHORT))
+
+    relay.look(LOOKS)
+
+    assert data(NEIGHBOUR) == [2]
+    row.refresh_from_db()
+    assert row.due is None
+
+
+def test_router_that_fails_does_not_end_the_thread(
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> bool:
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(router, "allow_migrate_model", fail)
+        assert relay.thread._tables.databases() == []
+    relay.thread._tables._recheck_at = 0.0
+
+    assert relay.thread._tables.databases() == ["default"]
+
+
+def test_relay_frees_what_it_held_when_the_connection_is_lost_in_a_statement(
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    realtime.publish("orders:1", 1, durable=True)
+    original = RelayThread._settle
+
+    def losing(self: RelayThread, *arguments: Any) -> Any:
+        connection.close()
+        return original(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RelayThread, "_settle", losing)
+        relay.look(1)
+    relay.rested()
+    relay.look()
+
+    assert data("orders:1") == [1]
+    assert not Pending.objects.exists()
+    assert not Relay.objects.exclude(owner="").exists()
