@@ -353,7 +353,7 @@ def run_in_redis() -> RunInRedis | None:
     bus, prefix = serving.redis_bus(config), sources.redis_prefix(config)
 
     def run(name: str, *commands: Command) -> list[Any]:
-        key = f"{prefix}:panel:{name}"
+        key = f"{bus.partitions.root(prefix, name)}:panel:{name}"
         client = bus.blocking(bus.shard_of(key))
         replies = client.run_many([(command, key, *rest) for command, *rest in commands])
         for reply in replies:

@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, settings
 from realtime.auth import issue
 from realtime.config.reader import load
 from tests.protocol_client import ProtocolClient, open_client
+from tests.redis_cluster import RedisCluster
 from tests.redis_sentinel import Sentinel
 from tests.redis_server import RedisServer
 from tests.server import ROOT, SECRET, Server
@@ -236,6 +237,17 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
     server = RedisServer(tmp_path_factory.mktemp("redis")).start()
     yield server
     server.kill()
+
+
+@pytest.fixture(scope="session")
+def lone_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis Cluster of one server, which has all slots; shared as `redis_server`.
+
+    So is a cluster behind a proxy: no command is redirected, and each uses the keys of one slot.
+    """
+    cluster = RedisCluster(tmp_path_factory.mktemp("cluster"), 1).start()
+    yield cluster.servers[0]
+    cluster.kill()
 
 
 @pytest.fixture

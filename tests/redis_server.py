@@ -91,6 +91,11 @@ class RedisServer:
 
     # the process
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and not ended since."""
+        return self._process is not None
+
     def command_line(self) -> list[str]:
         return [
             redis_binary(),

@@ -43,6 +43,8 @@ PURE = (
     "realtime.engine.versions",
     "realtime.engine.redis.group_message",
     "realtime.engine.redis.keys",
+    "realtime.engine.redis.partitions",
+    "realtime.redis.slots",
     "realtime.engine.redis.records",
     "realtime.redis.commands",
 )

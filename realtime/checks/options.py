@@ -49,6 +49,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "metrics_addresses": "realtime.E045",
     "metrics_package": "realtime.E046",
     "rate": "realtime.E048",
+    "redis_partitions": "realtime.E053",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -87,6 +88,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E045: `metrics_addresses` has something other than an address or a network.
     E046: metrics are on, and the package prometheus-client is not installed.
     E048: a limit is not a rate, such as `10/s`, or names a command that does not exist.
+    E053: `redis_partitions` has no use here, or does not fit the prefix.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])

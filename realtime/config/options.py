@@ -232,6 +232,11 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
     redis_prefix: str = option(
         "", "Prefix of every key in Redis; empty: made from Django's SECRET_KEY."
     )
+    redis_partitions: int = option(
+        0,
+        "Parts into which hash tags divide the keys in Redis, for a cluster behind one address;"
+        " 0: no hash tags.",
+    )
     redis_history_meta_ttl: int = seconds(
         2_592_000, "Seconds the offset of an unused channel is remembered; 0: for ever."
     )

@@ -20,6 +20,8 @@ DEFAULT_PORT = 6379
 META_TTL_MIN = 60
 """Seconds. A client that was away for a moment must find the epoch that it knows."""
 
+PARTITIONS_MAX = 1024
+
 DUMMY = "dummy"
 ENGINES = ("", "memory", "redis", DUMMY)
 
@@ -92,6 +94,7 @@ def problems(config: Config) -> Iterator[Problem]:
     yield from _host_problems(config)
     yield from _sentinel_problems(config)
     yield from _meta_ttl_problems(config)
+    yield from _partition_problems(config)
     if config.redis_wait_replicas and config.redis_wait_timeout >= config.redis_read_timeout:
         yield Problem(
             "redis_wait_timeout",
@@ -198,6 +201,29 @@ def _meta_ttl_problems(config: Config) -> Iterator[Problem]:
             "redis_meta_ttl",
             f"redis_history_meta_ttl must be at least {META_TTL_MIN}, or 0.",
             "Otherwise the service forgets the offset of a channel before clients are back.",
+        )
+
+
+def _partition_problems(config: Config) -> Iterator[Problem]:
+    if not config.redis_partitions:
+        return
+    if config.redis_partitions > PARTITIONS_MAX:
+        yield Problem(
+            "redis_partitions",
+            f"redis_partitions must be at most {PARTITIONS_MAX}.",
+            "128 spreads evenly over dozens of servers.",
+        )
+    if len(_items(config.redis_url or config.redis_master_name or config.redis_host)) > 1:
+        yield Problem(
+            "redis_partitions",
+            "redis_partitions has no use with several shards.",
+            "Name one address, behind which there is a cluster, or remove redis_partitions.",
+        )
+    if "{" in config.redis_prefix:
+        yield Problem(
+            "redis_partitions",
+            "redis_prefix has a brace, and a cluster would take what follows for the hash tag.",
+            "Remove the brace. Keys of the old prefix stay in Redis: see docs/redis.md.",
         )
 
 

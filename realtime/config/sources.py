@@ -221,6 +221,15 @@ def layer_problems(config: Config) -> list[Problem]:
                 f"Use {OUR_LAYER}, or leave channel_layer empty.",
             )
         ]
+    if backend == OUR_LAYER and config.redis_partitions:
+        return [
+            Problem(
+                "redis_partitions",
+                f"redis_partitions has no effect with the channel layer {alias!r}, which itself"
+                " says where Redis is.",
+                "Set partitions in its CONFIG, or leave channel_layer empty.",
+            )
+        ]
     if backend != OUR_LAYER and not config.engine and not names_redis(config):
         # the engine can take the address of Redis from our layer only
         return [

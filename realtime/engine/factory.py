@@ -90,6 +90,7 @@ class Engines:
                 prefix=sources.redis_prefix(config),
                 connect_timeout=config.redis_connect_timeout,
                 timeout=config.redis_read_timeout,
+                partitions=config.redis_partitions,
             )
             self._own = config, layer.bus
         return self._own[1]

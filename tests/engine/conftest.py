@@ -14,7 +14,7 @@ from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from tests.engine.bench import META_LIFETIME, SECOND_NODE, Bench, memory_bench
 from tests.engine.redis.channel_list_bench import ChannelListBench, Wire
-from tests.engine.redis_bench import KINDS, ONE_REDIS, Pair, RedisBench, redis_bench
+from tests.engine.redis_bench import KINDS, ONE_REDIS, PARTITIONS, Pair, RedisBench, redis_bench
 from tests.redis_server import RedisServer
 from tests.unit.parts import Clock
 
@@ -40,38 +40,49 @@ def redis_servers(
     other.kill()
 
 
+ServersOf = Callable[[str], Sequence[RedisServer]]
+"""Gives the servers for a kind of bench."""
+
+
+@pytest.fixture
+def servers_of(request: pytest.FixtureRequest) -> ServersOf:
+    """The shared servers for a kind of bench, started when they are needed."""
+
+    def find(kind: str) -> Sequence[RedisServer]:
+        if kind == PARTITIONS:
+            return [request.getfixturevalue("lone_cluster")]
+        servers: list[RedisServer] = request.getfixturevalue("redis_servers")
+        return servers
+
+    return find
+
+
 def open_bench(
-    kind: str, servers: Sequence[RedisServer], meta_lifetime: int = 0
+    kind: str, servers_of: ServersOf, meta_lifetime: int = 0
 ) -> AbstractAsyncContextManager[Bench]:
     if kind in (MEMORY, MEMORY_CLUSTER):
         return memory_bench(meta_lifetime, clustered=kind == MEMORY_CLUSTER)
-    return redis_bench(kind, servers, meta=MetaSettings(lifetime=meta_lifetime))
+    return redis_bench(kind, servers_of(kind), meta=MetaSettings(lifetime=meta_lifetime))
 
 
 @pytest.fixture(params=[MEMORY, *KINDS])
-async def engine(
-    request: pytest.FixtureRequest, redis_servers: list[RedisServer]
-) -> AsyncIterator[Bench]:
+async def engine(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine, started and announced; the test moves the time."""
-    async with open_bench(request.param, redis_servers) as bench:
+    async with open_bench(request.param, servers_of) as bench:
         yield bench
 
 
 @pytest.fixture(params=[MEMORY_CLUSTER, *KINDS])
-async def clustered(
-    request: pytest.FixtureRequest, redis_servers: list[RedisServer]
-) -> AsyncIterator[Bench]:
+async def clustered(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine with a cluster, started and announced; the test moves the time."""
-    async with open_bench(request.param, redis_servers) as bench:
+    async with open_bench(request.param, servers_of) as bench:
         yield bench
 
 
 @pytest.fixture(params=[MEMORY, *KINDS])
-async def forgetful(
-    request: pytest.FixtureRequest, redis_servers: list[RedisServer]
-) -> AsyncIterator[Bench]:
+async def forgetful(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine, with unused positions forgotten after META_LIFETIME."""
-    async with open_bench(request.param, redis_servers, META_LIFETIME) as bench:
+    async with open_bench(request.param, servers_of, META_LIFETIME) as bench:
         yield bench
 
 
@@ -80,7 +91,7 @@ OpenRedisBench = Callable[..., Any]
 
 
 @pytest.fixture
-async def open_redis(redis_servers: list[RedisServer]) -> AsyncIterator[OpenRedisBench]:
+async def open_redis(servers_of: ServersOf) -> AsyncIterator[OpenRedisBench]:
     """Start an engine over Redis: `await open_redis(prefix=..., meta=...)`.
 
     `kind` is one of `redis_bench.KINDS`; `servers` other than the shared ones.
@@ -91,7 +102,7 @@ async def open_redis(redis_servers: list[RedisServer]) -> AsyncIterator[OpenRedi
         kind: str = ONE_REDIS, servers: Sequence[RedisServer] = (), **arguments: Any
     ) -> RedisBench:
         return await stack.enter_async_context(
-            redis_bench(kind, servers or redis_servers, **arguments)
+            redis_bench(kind, servers or servers_of(kind), **arguments)
         )
 
     yield start

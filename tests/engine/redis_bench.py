@@ -19,6 +19,7 @@ from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.layer import RedisChannelLayer
+from realtime.engine.redis.partitions import DEFAULT_PARTITIONS
 from tests.conftest import new_word
 from tests.engine.bench import NODE, NODE_LIFETIME, Bench
 from tests.redis_server import RedisServer
@@ -28,7 +29,10 @@ LAYER_WITHOUT_REDIS = pytest.mark.filterwarnings("ignore:unclosed <StreamWriter:
 to the garbage collector. Our own connections are no such streams."""
 
 ONE_REDIS, TWO_STEPS, SHARDS = "redis", "redis-two-steps", "redis-shards"
-KINDS = (ONE_REDIS, TWO_STEPS, SHARDS)
+PARTITIONS = "redis-partitions"
+"""A cluster behind one address."""
+ORDINARY = (ONE_REDIS, TWO_STEPS, SHARDS)
+KINDS = (*ORDINARY, PARTITIONS)
 
 
 class RedisBench(Bench):
@@ -37,13 +41,24 @@ class RedisBench(Bench):
     engine: RedisEngine
 
     def __init__(
-        self, servers: Sequence[RedisServer], prefix: str, foreign: Any, meta: MetaSettings
+        self,
+        servers: Sequence[RedisServer],
+        prefix: str,
+        foreign: Any,
+        meta: MetaSettings,
+        partitions: int = 0,
     ) -> None:
-        """`foreign`: a third-party layer that sends, or None."""
+        """
+        Args:
+            foreign: a third-party layer that sends, or None.
+            partitions: number of partitions; 0: none.
+        """
         self.servers = servers
         self.prefix = prefix
         self.foreign = foreign
-        self.layer = RedisChannelLayer(hosts=[server.url for server in servers], prefix=prefix)
+        self.layer = RedisChannelLayer(
+            hosts=[server.url for server in servers], prefix=prefix, partitions=partitions
+        )
         redis_bus = self.layer.bus
         bus: NodeBus = (
             RedisNodeBus(redis_bus) if foreign is None else ForeignNodeBus(redis_bus, foreign)
@@ -68,6 +83,10 @@ class RedisBench(Bench):
         """The keys below the prefix, on all servers."""
         stored = set[str]().union(*(server.keys() for server in self.servers))
         return {key for key in stored if self.prefix in key}
+
+    def root(self, name: str) -> str:
+        """What the names of the keys of a channel, or of a claim, begin with."""
+        return self.layer.bus.partitions.root(self.prefix, self.keys.group(name))
 
     def group_channel(self, channel: str) -> str:
         """The Redis channel of a channel's group."""
@@ -107,7 +126,8 @@ async def redis_bench(
     foreign = None
     if kind == TWO_STEPS:
         foreign = RedisPubSubChannelLayer(hosts=[servers[0].url], prefix=f"{prefix}-foreign")
-    bench = RedisBench(used, prefix, foreign, meta)
+    partitions = DEFAULT_PARTITIONS if kind == PARTITIONS else 0
+    bench = RedisBench(used, prefix, foreign, meta, partitions)
     bench.receiver.uid = node.uid
     try:
         await bench.engine.start(bench.receiver)

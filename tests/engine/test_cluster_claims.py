@@ -33,7 +33,7 @@ def value_of(bench: RedisBench, name: str) -> tuple[str, float] | None:
     """Return the owner of a name, by its documented key, and the seconds that are left."""
     for server in bench.servers:
         with server.client() as client:
-            key = f"{bench.prefix}:owner:{name}"
+            key = f"{bench.root(name)}:owner:{name}"
             if (value := client.get(key)) is not None:
                 return value.decode(), client.pttl(key) / 1000
     return None
@@ -255,7 +255,7 @@ async def test_key_of_a_name_begins_with_prefix_and_owner(pair: Pair, name: str)
 
     kept = value_of(pair.other, name)
 
-    assert pair.one.keys.owner(name) == f"{pair.one.prefix}:owner:{name}"
+    assert pair.one.keys.owner(name) == f"{pair.one.root(name)}:owner:{name}"
     assert kept is not None
     assert kept[0] == "N1"
     assert 0 < kept[1] <= 60
@@ -264,7 +264,7 @@ async def test_key_of_a_name_begins_with_prefix_and_owner(pair: Pair, name: str)
 async def test_name_that_was_given_up_leaves_no_key(pair: Pair, unique: str) -> None:
     before = pair.one.stored_keys()
     await pair.one.cluster.claim(unique, "N1", 60)
-    assert pair.one.stored_keys() - before == {f"{pair.one.prefix}:owner:{unique}"}
+    assert pair.one.stored_keys() - before == {f"{pair.one.root(unique)}:owner:{unique}"}
 
     await pair.one.cluster.claim(unique, "N1", 0)
 

@@ -9,9 +9,12 @@ from functools import cached_property, partial
 from statistics import median
 from typing import Any
 
+from realtime.config import sources
 from realtime.config.options import Config
 from realtime.console.doctor.finding import Check, Finding, fail, ok, skip, warn
 from realtime.console.doctor.network import judge_skew
+from realtime.engine.redis.keys import Keys
+from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.errors import EngineUnavailable
 from realtime.serving import serving
@@ -58,6 +61,7 @@ def checks(config: Config) -> Iterator[Check]:
             continue
         yield Check(name, partial(version, shard))
         for what, check in (
+            ("layout", partial(layout, config, bus)),
             ("role", role),
             ("latency", latency),
             ("eviction", eviction),
@@ -74,17 +78,36 @@ def away(error: EngineUnavailable) -> Finding:
 
 
 def version(shard: Shard) -> Finding:
-    """Check that it is a version that the service supports, and no Redis Cluster."""
+    """Check that it is a version that the service supports."""
     text = shard.info.get("redis_version", "0")
     found = f"{shard.label} has version {text}"
     if tuple(int(number) for number in re.findall(r"\d+", text)[:2]) < MIN_VERSION:
         return fail(found, "The service needs version {}.{} or later.".format(*MIN_VERSION))
-    if shard.info.get("cluster_enabled") == "1":
-        return fail(
-            f"{shard.label} is a Redis Cluster, which is not supported",
-            "Name several servers in redis_url instead; channels are divided among them.",
-        )
     return ok(found)
+
+
+def layout(config: Config, bus: RedisBus, shard: Shard) -> Finding:
+    """Check that the names of keys fit the server, and that no node uses other names."""
+    count = bus.partitions.count
+    if not count and shard.info.get("cluster_enabled") == "1":
+        return fail(
+            f"{shard.label} is a Redis Cluster, and keys have no hash tags",
+            "Set redis_partitions to 128, in all processes at once: see docs/redis.md.",
+        )
+    prefix = sources.redis_prefix(config)
+    others = [other for other in (0, DEFAULT_PARTITIONS) if other != count]
+    for other in others:
+        if shard.run("EXISTS", Keys(prefix, Partitions(other)).nodes[0]):
+            return fail(
+                f"keys are {_described(count)}, and there are nodes for which they are"
+                f" {_described(other)}",
+                "Give all processes the same redis_partitions; these are two services now.",
+            )
+    return ok(f"keys are {_described(count)}")
+
+
+def _described(count: int) -> str:
+    return f"in {count} partitions, by hash tags" if count else "without hash tags"
 
 
 def role(shard: Shard) -> Finding:

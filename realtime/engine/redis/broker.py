@@ -133,7 +133,7 @@ class RedisStreams:
             )
         settings = None
         if once is not None:
-            settings = OnceSettings(self._keys.once(once.digest(channel)), once.lifetime)
+            settings = OnceSettings(self._keys.once(channel, once.digest(channel)), once.lifetime)
         group = self._keys.group(channel)
         return GroupMessage(group, content, stream, True, self._meta.wait, settings)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from realtime.channel_rules import CONTROL
+from realtime.engine.redis.partitions import Partitions
 from realtime.protocol.messages import ChannelName
 
 
@@ -24,38 +26,55 @@ class Keys:
     | `P:panel:<name>` | string: a count or mark of the panel | 10 minutes or a session |
     | `P:answers:<survey ID>` | list: the answers of nodes | two seconds |
 
+    With partitions, `P` is followed by the hash tag of the partition: `P:{17}:stream:<channel>`.
+    Each partition has an epoch of its own. What belongs to the whole service is in the partition
+    of the control stream.
+
     Groups of the channel layer are named by digests, because a layer allows few characters.
     """
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, partitions: Partitions = Partitions()) -> None:  # noqa: B008
+        """
+        Args:
+            prefix: begins the name of every key.
+            partitions: give the hash tags, if there are any.
+        """
         self._prefix = prefix
-        self.epoch = f"{prefix}:epoch"
-        self.nodes = (f"{prefix}:nodes", f"{prefix}:nodes.expiry")
-        self.seen = (f"{prefix}:nodes.seen", f"{prefix}:nodes.seen.expiry")
+        self._partitions = partitions
+        self._service = root = self._root(CONTROL)
+        self.nodes = (f"{root}:nodes", f"{root}:nodes.expiry")
+        self.seen = (f"{root}:nodes.seen", f"{root}:nodes.seen.expiry")
+
+    def _root(self, channel: ChannelName) -> str:
+        if not self._partitions.count:
+            return self._prefix
+        return self._partitions.root(self._prefix, self.group(channel))
 
     def stream(self, channel: ChannelName) -> tuple[str, str, str]:
         """Return the keys of a stream, of its meta, and of the epoch of new streams."""
-        return f"{self._prefix}:stream:{channel}", f"{self._prefix}:meta:{channel}", self.epoch
+        root = self._root(channel)
+        return f"{root}:stream:{channel}", f"{root}:meta:{channel}", f"{root}:epoch"
 
-    def once(self, digest: str) -> str:
-        """Return the key that remembers an idempotency key, by its digest."""
-        return f"{self._prefix}:once:{digest}"
+    def once(self, channel: ChannelName, digest: str) -> str:
+        """Return the key that remembers an idempotency key of a channel, by its digest."""
+        return f"{self._root(channel)}:once:{digest}"
 
     def presence(self, channel: ChannelName) -> tuple[str, str]:
         """Return the keys of the entries, and of their expiry."""
-        return (f"{self._prefix}:presence:{channel}", f"{self._prefix}:presence.expiry:{channel}")
+        root = self._root(channel)
+        return f"{root}:presence:{channel}", f"{root}:presence.expiry:{channel}"
 
     def channels(self, node: str = "") -> str:
         """Return the key of a channel list; without a node, the prefix of all of them."""
-        return f"{self._prefix}:channels:{node}"
+        return f"{self._service}:channels:{node}"
 
     def owner(self, name: str) -> str:
         """Return the key of the claim on a name."""
-        return f"{self._prefix}:owner:{name}"
+        return f"{self._root(name)}:owner:{name}"
 
     def answers(self, survey: str) -> str:
         """Return the key of the answers to a survey."""
-        return f"{self._prefix}:answers:{survey}"
+        return f"{self._service}:answers:{survey}"
 
     def group(self, channel: ChannelName) -> str:
         """Return the layer group of a channel: 32 hex digits that no other prefix has."""

@@ -36,6 +36,7 @@ from channels_redis.utils import decode_hosts
 
 from realtime.engine.redis.group_message import GroupMessage, Message
 from realtime.engine.redis.loop_bus import LoopBus
+from realtime.engine.redis.partitions import Partitions
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.redis.hosts import Host, Timeouts
 
@@ -68,6 +69,7 @@ class RedisChannelLayer:
         channel_capacity: Mapping[str | re.Pattern[str], int] | None = None,
         expiry: float | None = None,
         group_expiry: float | None = None,
+        partitions: int = 0,
         **ignored: Any,
     ) -> None:
         """
@@ -84,6 +86,8 @@ class RedisChannelLayer:
                 `fnmatch`, or a compiled regular expression; the first match counts.
             expiry: seconds a message may wait in a channel; None: any time.
             group_expiry: seconds a channel is in a group after it last joined; None: any time.
+            partitions: divides groups by hash tags in their names, as `redis_partitions` does;
+                0: not at all, as in `channels_redis`.
             ignored: options of the layers of `channels_redis` that have no meaning here.
         """
         serializer = registry.get_serializer(
@@ -94,6 +98,7 @@ class RedisChannelLayer:
             prefix,
             serializer,
             Timeouts(connect_timeout, timeout),
+            Partitions(partitions),
         )
         self.prefix = prefix
         self.serialize = self.bus.serialize

@@ -26,6 +26,7 @@ from realtime.engine.redis.group_message import (
     decode,
 )
 from realtime.engine.redis.loop_bus import LoopBus
+from realtime.engine.redis.partitions import Partitions
 from realtime.engine.redis.scripts import APPEND, SEND_ONCE, Appended
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import StreamPosition
@@ -55,13 +56,16 @@ class RedisBus:
         prefix: str,
         serializer: Serializer,
         timeouts: Timeouts = Timeouts(),  # noqa: B008 - a tuple
+        partitions: Partitions = Partitions(),  # noqa: B008
     ) -> None:
         """
         Args:
             hosts: the shards; the same in the same order in every process.
             prefix: begins the name of every Redis channel.
             serializer: encodes messages, and what is kept in Redis.
+            partitions: give the hash tags of groups and keys, if there are any.
         """
+        self.partitions = partitions
         self.hosts = hosts
         self.prefix = prefix
         self.timeouts = timeouts
@@ -82,7 +86,7 @@ class RedisBus:
 
     def group_channel(self, group: str) -> str:
         """Return the Redis channel of a group."""
-        return f"{self.prefix}__group__{group}"
+        return f"{self.prefix}__group__{self.partitions.tag(group)}{group}"
 
     def shard(self, group: str) -> int:
         """Return the index of the shard of a group."""

@@ -39,7 +39,7 @@ class Shards:
             bus: reaches Redis.
             prefix: begins the name of every key.
         """
-        self.keys = Keys(prefix)
+        self.keys = Keys(prefix, bus.redis.partitions)
         self._bus = bus
         self._redis = bus.redis
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 
 from realtime.channel_rules import CONTROL
-from realtime.protocol.messages import ClientInfo
+from realtime.engine.once import Once
+from realtime.protocol.messages import ClientInfo, Publication
 from tests.engine.bench import KEPT, NODE, PLAIN
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import ONE_REDIS, SHARDS
+from tests.engine.redis_bench import ONE_REDIS, PARTITIONS, SHARDS
 from tests.redis_server import RedisServer
+from tests.unit.parts import data
+
+TAGGED = re.compile(r"[^:]+:\{[0-9]+\}:")
 
 
 @pytest.mark.parametrize("kind", [ONE_REDIS, SHARDS])
@@ -37,6 +42,29 @@ async def test_everything_in_redis_begins_with_the_prefix(
     assert {key for key in keys if not key.startswith("mysite:")} == set()
     assert len(channels) == 5  # three, control, and the mailbox
     assert {channel for channel in channels if not channel.startswith("mysite")} == set()
+
+
+async def test_what_belongs_to_a_channel_is_in_one_slot_and_channels_are_spread(
+    lone_cluster: RedisServer, open_redis: OpenRedisBench
+) -> None:
+    engine = await open_redis(PARTITIONS)
+    names = [f"channel{number}" for number in range(20)]
+    slots = {}
+    for name in names:
+        await engine.broker.subscribe(name)
+        await engine.broker.publish(name, Publication(data("1")), KEPT, Once("key"))
+        await engine.presence.add(name, [ClientInfo("17", "C")], 100)
+        keys = {key for key in engine.stored_keys() if key.endswith(f":{name}")}
+        assert len(keys) == 4  # stream, meta and presence
+        with lone_cluster.client() as client:
+            slots[name] = {
+                client.execute_command("CLUSTER", "KEYSLOT", key)
+                for key in [*keys, *engine.keys.stream(name), engine.group_channel(name)]
+            }
+
+    assert all(len(slot) == 1 for slot in slots.values())
+    assert len(set[int]().union(*slots.values())) > 10
+    assert not [key for key in engine.stored_keys() if not TAGGED.match(key)]
 
 
 async def test_engines_whose_prefixes_begin_alike_share_nothing(

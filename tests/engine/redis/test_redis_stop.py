@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.bench import comes_true
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import KINDS, LAYER_WITHOUT_REDIS, SHARDS, close_layer
+from tests.engine.redis_bench import LAYER_WITHOUT_REDIS, ORDINARY, SHARDS, close_layer
 from tests.redis_server import RedisServer
 
 pytestmark = LAYER_WITHOUT_REDIS
@@ -24,7 +24,7 @@ def own_servers(own_redis: Callable[..., RedisServer], kind: str) -> list[RedisS
 
 
 @pytest.mark.parametrize("trouble", ["frozen", "killed"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ORDINARY)
 async def test_engine_stops_in_time_while_redis_is_away(
     own_redis: Callable[..., RedisServer],
     open_redis: OpenRedisBench,
@@ -50,7 +50,7 @@ async def test_engine_stops_in_time_while_redis_is_away(
     assert done, f"it was not stopped after {took:.1f} s"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ORDINARY)
 async def test_stopped_engine_leaves_no_connection(
     own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str, kind: str
 ) -> None:
@@ -73,7 +73,7 @@ async def test_stopped_engine_leaves_no_connection(
     await comes_true(only_the_one_that_asks)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ORDINARY)
 async def test_subscribing_ends_when_the_engine_stops(
     own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str, kind: str
 ) -> None:
@@ -101,7 +101,7 @@ async def test_subscribing_ends_when_the_engine_stops(
     assert not pending, "they wait forever"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ORDINARY)
 async def test_stopping_twice_does_no_harm(
     open_redis: OpenRedisBench, unique: str, kind: str
 ) -> None:
@@ -112,7 +112,7 @@ async def test_stopping_twice_does_no_harm(
     await engine.engine.stop()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ORDINARY)
 async def test_unsubscribing_after_the_end_does_no_harm(
     open_redis: OpenRedisBench, unique: str, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:

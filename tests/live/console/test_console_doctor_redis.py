@@ -28,6 +28,7 @@ def test_healthy_redis_passes(own_redis: OwnRedis, tmp_path: Path) -> None:
     checks = [name for name in found if name.startswith("redis")]
     assert checks == [
         "redis",
+        "redis layout",
         "redis role",
         "redis latency",
         "redis eviction",
@@ -152,11 +153,27 @@ def test_replica_fails(shards: Mapping[str, Findings]) -> None:
     assert "redis_sentinels" in role["advice"]
 
 
-def test_cluster_fails(shards: Mapping[str, Findings]) -> None:
-    found = shards["cluster"][""]
+def test_cluster_without_partitions_fails(shards: Mapping[str, Findings]) -> None:
+    found = shards["cluster"]["layout"]
 
     assert found["status"] == "fail"
     assert "Cluster" in found["found"]
+
+
+def test_cluster_with_partitions_passes(lone_cluster: RedisServer) -> None:
+    found = examine({"redis_url": lone_cluster.url, "redis_partitions": 128})
+
+    assert statuses(found, "redis", "redis layout", "redis role") == ["ok"] * 3
+    assert "128 partitions" in found["redis layout"]["found"]
+
+
+def test_nodes_with_another_layout_are_noticed(
+    redis_server: RedisServer, servers: list[Server], options: dict[str, Any]
+) -> None:
+    found = examine({**options, "redis_partitions": 128})
+
+    assert found["redis layout"]["status"] == "fail"
+    assert "without hash tags" in found["redis layout"]["found"]
 
 
 def test_redis_far_away_is_noticed(shards: Mapping[str, Findings]) -> None:

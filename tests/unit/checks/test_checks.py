@@ -18,6 +18,7 @@ from tests.unit.checks.system_checks import SECURE, found, ids
 
 SENTINELS = {"redis_sentinels": "h:26379", "redis_master_name": "main"}
 URL = {"redis_url": "redis://:do-not-show-me@h"}
+NAMED = {"channel_layer": "default"}
 OURS = {"BACKEND": "realtime.layer.RedisChannelLayer"}
 OTHER = {"BACKEND": "channels_redis.core.RedisChannelLayer"}
 IN_MEMORY = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
@@ -146,15 +147,12 @@ def test_protection_may_be_off_in_development() -> None:
 @pytest.mark.parametrize(
     ("layer", "options", "expected"),
     [
-        pytest.param(OURS, {"channel_layer": "default"}, [], id="ours"),
-        pytest.param(OURS, {**URL, "channel_layer": "default"}, [], id="ours and a URL"),
-        pytest.param(
-            OTHER, {**URL, "channel_layer": "default"}, ["realtime.W007"], id="other and a URL"
-        ),
-        pytest.param(OTHER, {"channel_layer": "default"}, ["realtime.E018"], id="other, no Redis"),
-        pytest.param(
-            IN_MEMORY, {**URL, "channel_layer": "default"}, ["realtime.E019"], id="in memory"
-        ),
+        pytest.param(OURS, NAMED, [], id="ours"),
+        pytest.param(OURS, {**NAMED, "redis_partitions": 8}, ["realtime.E053"], id="partitions"),
+        pytest.param(OURS, {**URL, **NAMED}, [], id="ours and a URL"),
+        pytest.param(OTHER, {**URL, **NAMED}, ["realtime.W007"], id="other and a URL"),
+        pytest.param(OTHER, NAMED, ["realtime.E018"], id="other, no Redis"),
+        pytest.param(IN_MEMORY, {**URL, **NAMED}, ["realtime.E019"], id="in memory"),
         pytest.param(OTHER, {**URL, "channel_layer": "x"}, ["realtime.E019"], id="unknown"),
         pytest.param(OTHER, URL, [], id="of the site, not for us"),
         pytest.param(OTHER, {}, ["realtime.W008"], id="other, memory engine"),

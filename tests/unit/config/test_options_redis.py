@@ -26,6 +26,7 @@ DEFAULTS: Mapping[str, object] = {
     "redis_sentinels": "",
     "redis_sentinel_password": "",
     "redis_prefix": "",
+    "redis_partitions": 0,
     "redis_history_meta_ttl": 30 * 24 * 3600,
     "redis_wait_replicas": 0,
     "redis_wait_timeout": 0.5,

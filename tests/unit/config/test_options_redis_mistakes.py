@@ -47,6 +47,20 @@ def test_timeout_of_no_time_is_a_mistake(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"redis_partitions": 1025}, id="too many"),
+        pytest.param({"redis_partitions": 128, "redis_url": "redis://a,redis://b"}, id="shards"),
+        pytest.param({"redis_partitions": 128, "redis_host": "a,b"}, id="hosts"),
+        pytest.param({"redis_partitions": 128, "redis_prefix": "a{b}"}, id="tag in the prefix"),
+    ],
+)
+def test_partitions_that_cannot_work_are_a_mistake(options: dict[str, object]) -> None:
+    assert rules(options) == ["redis_partitions"]
+    assert rules(options | {"redis_partitions": 0}) == []
+
+
+@pytest.mark.parametrize(
     "url",
     [
         pytest.param("redis://h:6379/15", id="host, port, database"),
