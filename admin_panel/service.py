@@ -36,6 +36,7 @@ from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, Stre
 from realtime.redis.commands import Command
 from realtime.server_api import http, methods, operations
 from realtime.server_api.durable import PendingRows
+from realtime.server_api.functions import Channels
 from realtime.server_api.overview import Subscribers
 from realtime.serving import serving
 
@@ -116,8 +117,8 @@ def round_trip() -> float | None:
         return realtime.round_trip()
 
 
-def channels() -> list[str]:
-    """Return the channels that have a subscriber, sorted.
+def channels() -> Channels:
+    """Return the channels that have a subscriber, sorted, and the nodes that are silent.
 
     Raises:
         Unavailable: the service does not answer.
@@ -270,26 +271,32 @@ def remove_history(channel: str) -> None:
         realtime.history_remove(channel)
 
 
-def disconnect(user: str) -> None:
+def disconnect(user: str) -> list[str]:
     """Close a user's connections at every node; their clients do not reconnect.
+
+    Returns:
+        The names of the nodes that are silent: they do it when they are back.
 
     Raises:
         Unavailable: the service does not answer.
         Error: code 107, the user ID is empty.
     """
     with answering():
-        realtime.disconnect(user)
+        return realtime.disconnect(user)
 
 
-def unsubscribe(user: str, channel: str = "") -> None:
+def unsubscribe(user: str, channel: str = "") -> list[str]:
     """Unsubscribe a user's connections at every node from a channel, or from all channels.
+
+    Returns:
+        The names of the nodes that are silent: they do it when they are back.
 
     Raises:
         Unavailable: the service does not answer.
         Error: code 102 or 107, the name is not that of a channel, or the user ID is empty.
     """
     with answering():
-        realtime.unsubscribe(user, channel)
+        return realtime.unsubscribe(user, channel)
 
 
 # commands of the server API

@@ -78,9 +78,10 @@ class State(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the channel has no subscribers and no history."""
+        """Whether the channel has no subscribers and no history, as far as all nodes say."""
         lists = [part for part in (self.present, self.kept) if part is not None]
-        return not self.subscribers and not any(part.paginator.count for part in lists)
+        has_entries = any(part.paginator.count for part in lists)
+        return not (self.missing or self.subscribers or has_entries)
 
 
 def show(request: PageRequest) -> HttpResponse:

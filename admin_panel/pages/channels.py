@@ -38,6 +38,7 @@ def show(request: PageRequest) -> HttpResponse:
         total=len(channels),
         found=len(found),
         cut=len(found) > LISTED,
+        missing=sorted({*channels.missing, *counts.missing}),
         listed=LISTED,
     )
 

@@ -21,6 +21,8 @@ class Totals(NamedTuple):
     """Totals over the nodes that are alive."""
 
     nodes: int
+    silent: int
+    """Nodes that are not among them."""
     clients: int
     users: int
     channels: int
@@ -87,6 +89,7 @@ def totals_of(nodes: list[NodeStatus]) -> Totals:
     alive = [node for node in nodes if node.alive]
     return Totals(
         nodes=len(alive),
+        silent=len(nodes) - len(alive),
         clients=sum(node.num_clients for node in alive),
         users=sum(node.num_users for node in alive),
         channels=sum(node.num_channels for node in alive),

@@ -14,6 +14,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page as ListPage
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from realtime import payload
 from realtime.errors import Error
@@ -140,8 +141,13 @@ def disconnect(request: PageRequest) -> HttpResponse:
             "user_disconnect.html", title=_("Disconnect user"), user_id=user, state=state
         )
     with request.operator.logged(audit.DISCONNECT, user):
-        service.disconnect(user)
-    request.success(_("All connections of %(user)s are being closed.") % {"user": user})
+        silent = service.disconnect(user)
+    if silent:
+        text = _("Connections of %(user)s are being closed at the nodes that answer.")
+    else:
+        text = _("All connections of %(user)s are being closed.")
+    request.success(text % {"user": user})
+    _warn_of(request, silent)
     return request.redirect("user", user=user)
 
 
@@ -163,19 +169,34 @@ def unsubscribe(request: PageRequest) -> HttpResponse:
         )
     try:
         with request.operator.logged(audit.UNSUBSCRIBE, user, detail=channel):
-            service.unsubscribe(user, channel)
+            silent = service.unsubscribe(user, channel)
     except Error as error:
         request.warning(
             _("Nothing was done. Error %(code)d: %(message)s.")
             % {"code": error.code, "message": error.message}
         )
         return request.redirect("user", user=user)
-    if channel:
+    if silent:
+        text = _("Connections of %(user)s were unsubscribed at the nodes that answer.")
+    elif channel:
         text = _("All connections of %(user)s were unsubscribed from %(channel)s.")
     else:
         text = _("All connections of %(user)s were unsubscribed from all channels.")
     request.success(text % {"user": user, "channel": channel})
+    _warn_of(request, silent)
     return request.redirect("user", user=user)
+
+
+def _warn_of(request: PageRequest, silent: list[str]) -> None:
+    """Say that an action reaches silent nodes later."""
+    if silent:
+        text = ngettext(
+            "A node is silent: %(names)s. The action takes effect there when it answers again.",
+            "%(n)d nodes are silent: %(names)s."
+            " The action takes effect there when they answer again.",
+            len(silent),
+        )
+        request.warning(text % {"n": len(silent), "names": ", ".join(silent)})
 
 
 def _user(request: PageRequest) -> str:

@@ -293,6 +293,13 @@ class Member:
         """Return the nodes that are alive or died a short time ago, in no order."""
         return [] if self.cluster is None else await self.cluster.statuses()
 
+    async def silent(self) -> list[str]:
+        """Return the names of the nodes that are listed and send no heartbeats, sorted.
+
+        Such a node hangs, is cut off, or died. Its clients may still be connected.
+        """
+        return sorted(node.name for node in await self.statuses() if not node.alive)
+
     async def channels(self) -> list[ChannelName]:
         """Return the channels that have a subscriber at any node, in no order."""
         return [] if self.cluster is None else await self.cluster.channels()
@@ -306,8 +313,13 @@ class Member:
         return await self._survey(AskSubscribers(tuple(channels), self.uid), SubscribersAnswer)
 
     async def _survey(self, question: Question, kind: type[A]) -> SurveyResult[A]:
-        """Ask every node that is alive; nodes that do not answer in time are missing."""
-        waiting = {node.uid: node.name for node in await self.nodes()}
+        """Ask every node that is listed; those that do not answer in time are missing.
+
+        The survey does not wait for silent nodes: they would hold up every one for five minutes.
+        """
+        statuses = await self.statuses()
+        waiting = {node.uid: node.name for node in statuses if node.alive}
+        silent = {node.uid: node.name for node in statuses if not node.alive}
         answers: dict[str, A] = {}
         own = self._answer(question)
         if isinstance(own, kind):
@@ -315,7 +327,8 @@ class Member:
             del waiting[own.node]
         if waiting and self.cluster is not None:
             await self._collect(self.cluster, question, kind, waiting, answers)
-        return SurveyResult(list(answers.values()), sorted(waiting.values()))
+        missing = [name for uid, name in (waiting | silent).items() if uid not in answers]
+        return SurveyResult(list(answers.values()), sorted(missing))
 
     async def _collect(
         self,

@@ -130,7 +130,10 @@ def decode_answer(answer: bytes, kind: type[A]) -> A:
 
 
 class SurveyResult(NamedTuple, Generic[A]):
-    """The answers of the nodes, and the names of the nodes that did not answer in time."""
+    """The answers of the nodes, and the names of the nodes that did not answer in time.
+
+    Silent nodes are among those: they are listed, but send no heartbeats.
+    """
 
     answers: list[A]
     missing: list[str]

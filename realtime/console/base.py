@@ -20,6 +20,8 @@ class Answer(NamedTuple):
     """For `--json`: anything that msgspec can encode."""
     failure: str = ""
     """The reason for exit status 1; empty for status 0."""
+    warning: str = ""
+    """What the result leaves out, for standard error; empty if it is complete."""
 
 
 class SubCommand(NamedTuple):

@@ -43,14 +43,17 @@ from realtime.console.results import (
     Info,
     Position,
     Presence,
+    Sent,
     Stats,
     failure_of,
+    missing_of,
     show_broadcast,
     show_channels,
     show_history,
     show_info,
     show_position,
     show_presence,
+    show_sent,
     show_stats,
 )
 from realtime.errors import Error, NotServing
@@ -228,16 +231,16 @@ _ROWS = (
         "Close all connections of a user; their clients do not reconnect.",
         add_user,
         lambda options: {"user": options["user"]},
-        None,
-        _done("Sent to every process."),
+        Sent,
+        show_sent,
     ),
     _Row(
         "unsubscribe",
         "End a user's subscription to a channel, or to all channels.",
         add_user_and_channel,
         lambda options: {"user": options["user"], "channel": options["channel"]},
-        None,
-        _done("Sent to every process."),
+        Sent,
+        show_sent,
     ),
 )
 
@@ -254,7 +257,7 @@ def _add_arguments(row: _Row, parser: CommandParser) -> None:
 def _run(row: _Row, options: Options) -> Answer:
     result = _call(options, row.method, row.params(options), newer=row.newer)
     decoded = None if row.shape is None else msgspec.json.decode(result, type=row.shape)
-    return Answer(row.show(decoded), Raw(result), failure_of(decoded))
+    return Answer(row.show(decoded), Raw(result), failure_of(decoded), missing_of(decoded))
 
 
 SUB_COMMANDS = tuple(

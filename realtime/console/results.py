@@ -61,6 +61,11 @@ class Broadcast(Struct):
 
 class Channels(Struct):
     channels: list[str]
+    missing: list[str] = []
+
+
+class Sent(Struct):
+    missing: list[str] = []
 
 
 class Node(Struct):
@@ -141,6 +146,20 @@ def failure_of(result: object) -> str:
 
 def show_channels(result: Channels) -> str:
     return "\n".join(map(escape_for_terminal, result.channels)) or "No channel has a subscriber."
+
+
+def show_sent(_: Sent) -> str:
+    return "Sent to every process."
+
+
+def missing_of(result: object) -> str:
+    """Return what a result says of nodes that are silent; empty if none is."""
+    if not isinstance(result, Channels | Sent) or not result.missing:
+        return ""
+    names = ", ".join(map(escape_for_terminal, result.missing))
+    if isinstance(result, Channels):
+        return f"Silent: {names}. Channels with subscribers only there are not listed."
+    return f"Silent: {names}. It takes effect there as soon as the process answers again."
 
 
 def show_info(result: Info) -> str:

@@ -22,6 +22,8 @@ from realtime.server_api.publishing import Position, stream_position
 from realtime.serving import serving
 
 Work = Callable[[Member], Awaitable[None]]
+SentWork = Callable[[Member], Awaitable[list[str]]]
+"""Work whose result names the nodes that are silent."""
 
 
 def subscribe(
@@ -123,7 +125,7 @@ def _subscribing(
     )
 
 
-def unsubscribe(user: Any, channel: str = "", *, client: str = "", session: str = "") -> None:
+def unsubscribe(user: Any, channel: str = "", *, client: str = "", session: str = "") -> list[str]:
     """Unsubscribe a user's connections from a channel.
 
     Args:
@@ -132,20 +134,23 @@ def unsubscribe(user: Any, channel: str = "", *, client: str = "", session: str 
         client: only the connection of the client with this ID.
         session: only the connection with this session.
 
+    Returns:
+        The names of the nodes that are silent, see `nodes`: they do it when they are back.
+
     Raises:
         TypeError: `user` is neither a user nor an ID, or another argument is not a string.
     """
-    serving.call(_unsubscribing(user, channel, client, session), async_name="aunsubscribe")
+    return serving.call(_unsubscribing(user, channel, client, session), async_name="aunsubscribe")
 
 
 async def aunsubscribe(
     user: Any, channel: str = "", *, client: str = "", session: str = ""
-) -> None:
+) -> list[str]:
     """Unsubscribe a user's connections from a channel. Async version of `unsubscribe`."""
-    await serving.acall(_unsubscribing(user, channel, client, session))
+    return await serving.acall(_unsubscribing(user, channel, client, session))
 
 
-def _unsubscribing(user: Any, channel: str, client: str, session: str) -> Work:
+def _unsubscribing(user: Any, channel: str, client: str, session: str) -> SentWork:
     user, channel = user_id(user), name(channel)
     client, session = _text(client), _text(session)
     return lambda member: operations.unsubscribe(
@@ -155,7 +160,7 @@ def _unsubscribing(user: Any, channel: str, client: str, session: str) -> Work:
 
 def disconnect(
     user: Any, *, client: str = "", session: str = "", whitelist: Iterable[str] = ()
-) -> None:
+) -> list[str]:
     """Disconnect a user's connections; their clients do not reconnect.
 
     Args:
@@ -164,20 +169,23 @@ def disconnect(
         session: only the connection with this session.
         whitelist: IDs of clients whose connections stay, 1000 at most.
 
+    Returns:
+        The names of the nodes that are silent, see `nodes`: they do it when they are back.
+
     Raises:
         TypeError: `user` is neither a user nor an ID, or another argument is not a string.
     """
-    serving.call(_disconnecting(user, client, session, whitelist), async_name="adisconnect")
+    return serving.call(_disconnecting(user, client, session, whitelist), async_name="adisconnect")
 
 
 async def adisconnect(
     user: Any, *, client: str = "", session: str = "", whitelist: Iterable[str] = ()
-) -> None:
+) -> list[str]:
     """Disconnect a user's connections. Async version of `disconnect`."""
-    await serving.acall(_disconnecting(user, client, session, whitelist))
+    return await serving.acall(_disconnecting(user, client, session, whitelist))
 
 
-def _disconnecting(user: Any, client: str, session: str, whitelist: Iterable[str]) -> Work:
+def _disconnecting(user: Any, client: str, session: str, whitelist: Iterable[str]) -> SentWork:
     user, client, session = user_id(user), _text(client), _text(session)
     if isinstance(whitelist, str):
         raise TypeError("whitelist must be a list of client IDs, not one")

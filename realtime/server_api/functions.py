@@ -213,14 +213,21 @@ async def ahistory_remove(channel: str) -> None:
     await serving.acall(lambda member: operations.history_remove(member, channel))
 
 
-def channels() -> list[str]:
+class Channels(list[str]):
+    """Channels that have a subscriber, sorted."""
+
+    missing: list[str]
+    """Names of the nodes that are silent; channels of theirs alone are not in the list."""
+
+
+def channels() -> Channels:
     """Return the channels that have a subscriber, sorted. Slow for more than 10 000 channels."""
-    return serving.call(operations.channels, async_name="achannels")
+    return _channels(serving.call(operations.channels, async_name="achannels"))
 
 
-async def achannels() -> list[str]:
+async def achannels() -> Channels:
     """Return the channels that have a subscriber, sorted. Async version of `channels`."""
-    return await serving.acall(operations.channels)
+    return _channels(await serving.acall(operations.channels))
 
 
 def info() -> list[NodeInfo]:
@@ -269,6 +276,12 @@ def _history(result: messages.HistoryResult) -> list[Publication]:
             entry["time"] = publication.time
         entries.append(entry)
     return entries
+
+
+def _channels(listed: operations.ListedChannels) -> Channels:
+    result = Channels(listed.names)
+    result.missing = listed.missing
+    return result
 
 
 def _info(nodes: list[nodes_.NodeInfo]) -> list[NodeInfo]:

@@ -77,13 +77,20 @@ async def _broadcast(member: Member, params: _BroadcastParams) -> bytes:
 
 
 async def _unsubscribe(member: Member, params: _UserParams) -> bytes:
-    await operations.unsubscribe(member, params.user or "", params.channel or "")
-    return _EMPTY
+    return sent(await operations.unsubscribe(member, params.user or "", params.channel or ""))
 
 
 async def _disconnect(member: Member, params: _UserParams) -> bytes:
-    await operations.disconnect(member, params.user or "")
-    return _EMPTY
+    return sent(await operations.disconnect(member, params.user or ""))
+
+
+def sent(missing: list[str]) -> bytes:
+    """Return the result of a command that was sent to every node.
+
+    Args:
+        missing: the names of the nodes that are silent.
+    """
+    return _encode({"missing": missing}) if missing else _EMPTY
 
 
 async def _presence(member: Member, params: _ChannelParams) -> bytes:
@@ -108,7 +115,8 @@ async def _history_remove(member: Member, params: _ChannelParams) -> bytes:
 
 
 async def _channels(member: Member, _: Struct) -> bytes:
-    return _encode({"channels": await operations.channels(member)})
+    channels, missing = await operations.channels(member)
+    return _encode({"channels": channels} | ({"missing": missing} if missing else {}))
 
 
 async def _info(member: Member, _: Struct) -> bytes:

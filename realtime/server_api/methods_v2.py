@@ -29,6 +29,7 @@ from realtime.protocol.json_shapes import ClientInfoShape, client_info, raw
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
 from realtime.protocol.messages import ABSENT, UINT64_MAX, Publication, StreamPosition
 from realtime.server_api import operations, params_v2
+from realtime.server_api.methods import sent
 
 P = TypeVar("P", bound=Struct)
 
@@ -170,7 +171,7 @@ def _overrides(override: params_v2.Override | None) -> dict[str, bool] | None:
 
 
 async def _unsubscribe(member: Member, params: params_v2.Unsubscribe) -> bytes:
-    await operations.unsubscribe(
+    missing = await operations.unsubscribe(
         member,
         params.user or "",
         params.channel or "",
@@ -178,14 +179,14 @@ async def _unsubscribe(member: Member, params: params_v2.Unsubscribe) -> bytes:
         session=params.session or "",
         anonymous=True,
     )
-    return _EMPTY
+    return sent(missing)
 
 
 async def _disconnect(member: Member, params: params_v2.Disconnect) -> bytes:
     code = reason = None
     if params.disconnect is not None:
         code, reason = params.disconnect.code or 0, params.disconnect.reason or ""
-    await operations.disconnect(
+    missing = await operations.disconnect(
         member,
         params.user or "",
         client=params.client or "",
@@ -195,7 +196,7 @@ async def _disconnect(member: Member, params: params_v2.Disconnect) -> bytes:
         reason=reason or "",
         anonymous=True,
     )
-    return _EMPTY
+    return sent(missing)
 
 
 async def _refresh(member: Member, params: params_v2.Refresh) -> bytes:
@@ -266,9 +267,14 @@ async def _channels(member: Member, params: params_v2.Channels) -> bytes:
     pattern = params.pattern or "*"
     if len(pattern) > MAX_PATTERN:
         raise BadRequest
-    names = fnmatch.filter(await operations.channels(member), pattern)
-    numbers = await operations.numbers_of_subscribers(member, names)
-    return _encode({"channels": {name: {"num_clients": numbers.get(name, 0)} for name in names}})
+    listed, silent = await operations.channels(member)
+    names = fnmatch.filter(listed, pattern)
+    numbers, missing = await operations.numbers_of_subscribers(member, names)
+    missing = sorted({*silent, *missing})
+    return _encode(
+        {"channels": {name: {"num_clients": numbers.get(name, 0)} for name in names}}
+        | ({"missing": missing} if missing else {})
+    )
 
 
 _NODE = (

@@ -51,4 +51,4 @@ def test_overview_warns_of(nodes: list[Any], round_trip: float | None, expected:
 def test_node_that_is_gone_is_in_no_sum() -> None:
     nodes: list[Any] = [FINE, Node(name="three", num_clients=1), GONE]
 
-    assert totals_of(nodes) == (2, 11, 10, 4)
+    assert totals_of(nodes) == (2, 1, 11, 10, 4)

@@ -54,6 +54,8 @@ class Command(BaseCommand):
             self._write_json(answer.value)
         elif answer.text:
             self.stdout.write(answer.text)
+        if answer.warning:
+            self.stderr.write(answer.warning)
         if answer.failure:
             raise CommandError(answer.failure)
 

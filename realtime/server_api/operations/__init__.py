@@ -22,6 +22,7 @@ from realtime.server_api.operations.publishing import (
     publish_many,
 )
 from realtime.server_api.operations.queries import (
+    ListedChannels,
     channels,
     connections,
     history,
@@ -37,6 +38,7 @@ from realtime.server_api.operations.queries import (
 from realtime.server_api.operations.users import disconnect, refresh, subscribe, unsubscribe
 
 __all__ = [
+    "ListedChannels",
     "api_error",
     "broadcast",
     "channels",

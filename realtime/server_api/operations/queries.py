@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from realtime.channel_rules import check_channel
 from realtime.cluster.member import Member
@@ -22,6 +23,23 @@ from realtime.streams import reading
 
 MAX_SURVEYED_CHANNELS = 1000
 """Channels of one survey."""
+
+
+class ListedChannels(NamedTuple):
+    """Channels, and what is not known of them."""
+
+    names: list[ChannelName]
+    """Sorted."""
+    missing: list[str]
+    """Names of the nodes that are silent; channels of theirs alone are not in the list."""
+
+
+class CountedSubscribers(NamedTuple):
+    """Numbers of subscribers, and what is not in them."""
+
+    numbers: dict[ChannelName, int]
+    missing: list[str]
+    """Names of the nodes that did not answer; their subscribers are not counted."""
 
 
 async def presence(
@@ -92,9 +110,9 @@ async def positions(member: Member, channels: Sequence[ChannelName]) -> list[Str
     return await member.positions(channels)
 
 
-async def channels(member: Member) -> list[ChannelName]:
-    """Return the channels that have a subscriber, sorted."""
-    return sorted(await member.channels())
+async def channels(member: Member) -> ListedChannels:
+    """Return the channels that have a subscriber."""
+    return ListedChannels(sorted(await member.channels()), await member.silent())
 
 
 async def info(member: Member) -> list[NodeInfo]:
@@ -133,15 +151,18 @@ async def subscribers(
 
 async def numbers_of_subscribers(
     member: Member, channels: Sequence[ChannelName]
-) -> dict[ChannelName, int]:
+) -> CountedSubscribers:
     """Return channel → number of subscribers at every node that answers, for any number."""
     numbers = dict.fromkeys(channels, 0)
+    missing: set[str] = set()
     for start in range(0, len(channels), MAX_SURVEYED_CHANNELS):
         part = channels[start : start + MAX_SURVEYED_CHANNELS]
-        for answer in (await member.subscribers(part)).answers:
+        surveyed = await member.subscribers(part)
+        missing.update(surveyed.missing)
+        for answer in surveyed.answers:
             for channel, number in zip(part, answer.numbers, strict=False):
                 numbers[channel] += number
-    return numbers
+    return CountedSubscribers(numbers, sorted(missing))
 
 
 async def round_trip(member: Member) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from realtime.channel_rules import check_channel
 from realtime.cluster.control import SubscribeSome
 from realtime.cluster.member import Member
-from realtime.errors import BadRequest, Disconnect, InternalError
+from realtime.errors import BadRequest, Disconnect, EngineUnavailable, InternalError
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, StreamPosition, UserID
 
@@ -75,7 +75,7 @@ async def unsubscribe(
     client: ClientID = "",
     session: str = "",
     anonymous: bool = False,
-) -> None:
+) -> list[str]:
     """Unsubscribe a user's connections from a channel; "" means from all their channels.
 
     Args:
@@ -85,12 +85,24 @@ async def unsubscribe(
         client: only this connection; "" for every one.
         session: only the connection with this session; "" for every one.
         anonymous: whether the user "" stands for anonymous clients; otherwise it is refused.
+
+    Returns:
+        The names of the nodes that are silent: they do it when they are back.
     """
     if not user and not anonymous:
         raise BadRequest
     if channel:
         check_channel(channel, member.config)
     await member.unsubscribe_user(user, channel, client=client, session=session)
+    return await _silent(member)
+
+
+async def _silent(member: Member) -> list[str]:
+    """Return the nodes that are silent, as far as is known: what was sent stays sent."""
+    try:
+        return await member.silent()
+    except EngineUnavailable:
+        return []
 
 
 async def disconnect(
@@ -103,7 +115,7 @@ async def disconnect(
     code: int | None = None,
     reason: str = "",
     anonymous: bool = False,
-) -> None:
+) -> list[str]:
     """Disconnect a user's connections; by default their clients do not reconnect.
 
     Args:
@@ -117,6 +129,9 @@ async def disconnect(
         reason: at most 123 bytes in a close frame.
         anonymous: as in `unsubscribe`.
 
+    Returns:
+        The names of the nodes that are silent: they do it when they are back.
+
     Raises:
         BadRequest: the code or the reason is not one, or `whitelist` is too long.
     """
@@ -124,6 +139,7 @@ async def disconnect(
         raise BadRequest
     disconnect = None if code is None else _disconnect(code, reason)
     await member.disconnect_user(user, disconnect, client=client, session=session, keep=whitelist)
+    return await _silent(member)
 
 
 def _disconnect(code: int, reason: str) -> Disconnect:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -121,7 +122,45 @@ def test_node_that_is_gone_without_a_word_is_worth_a_warning(
         second.kill()
 
         wait_until(lambda: "has been silent for" in text(browser), 40, "a warning")
-        assert "<dt>Nodes</dt><dd>1</dd>" in text(browser)
+        assert "<dt>Nodes</dt><dd>1 <small>of 2</small></dd>" in text(browser)
+
+
+async def test_frozen_node_is_named_on_every_page_that_counts_its_clients(
+    cluster: Cluster, redis: RedisServer, database: str, unique: str
+) -> None:
+    first, second = cluster(
+        2, redis, environment={"TEST_DATABASE": database}, redis_prefix=unique, **OPTIONS
+    )
+    token = connection_token(unique, channels=[unique])
+    with closing(sign_in(first.address, PASSWORD)) as browser:
+        async with open_client(second.socket, token=token) as client:
+            os.kill(second.pid, signal.SIGSTOP)
+            try:
+                wait_until(lambda: "has been silent for" in text(browser), 40, "a warning")
+                overview = text(browser)
+                channels = text(browser, "channels")
+                channel = browser.get(page_path("channel", channel=unique)).text
+                user = browser.get(page_path("user", user=unique)).text
+                question = browser.get(page_path("user/disconnect", user=unique)).text
+                publication = post(
+                    browser, page_path("publication"), channel=unique, data='"asked first"'
+                ).text
+                outcome = post(browser, page_path("user/disconnect", user=unique)).text
+            finally:
+                os.kill(second.pid, signal.SIGCONT)
+            assert await client.closed() == FORCED
+
+    name = f"{socket.gethostname()}_{second.pid}"
+    for html in (channels, channel, user, question, publication, outcome):
+        assert f">{name}</bdi>" in html
+    assert "<dd>1 <small>of 2</small></dd>" in overview
+    assert "No channel has a subscriber at the nodes that answered." in channels
+    assert "This channel has no subscribers" not in channel
+    assert "No connection at the nodes that answered." in user
+    assert "No connection at the nodes that answered." in question
+    assert "They will be closed when the node answers again." in question
+    assert "All connections of" not in outcome
+    assert f"A node is silent: {name}." in outcome
 
 
 def test_pages_say_that_redis_is_away_and_come_back_with_it(

@@ -14,8 +14,10 @@ import pytest
 import realtime
 from realtime.cluster.peers import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
 from tests.conftest import connection_token
+from tests.live.api_methods import result
 from tests.live.clusters import Cluster, OwnRedis, nodes
-from tests.live.configurations import NAMESPACES, Connect
+from tests.live.configurations import FORCED, NAMESPACES, Connect
+from tests.live.console.command import run_here
 from tests.live.processes import Outcome, Worker, call_view, environment, worker
 from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
@@ -252,16 +254,58 @@ async def test_killed_node_is_listed_as_dead_and_one_that_ended_is_not_listed(
     killed.kill()
     ended.terminate()
 
-    def is_dead() -> bool:
-        return not statuses(one)[name_of(killed)]["alive"]
-
-    wait_until(is_dead, HEARTBEAT_LIFETIME + SLACK, "a dead node")
+    wait_until(lambda: is_silent(one, killed), HEARTBEAT_LIFETIME + SLACK, "a dead node")
     found = ask(one, "nodes")["result"]
     assert [status["name"] for status in found] == [name_of(one), name_of(killed)]
     assert HEARTBEAT_LIFETIME <= found[1]["last_seen_seconds"] < HEARTBEAT_LIFETIME + 2 * SLACK
     assert [node["name"] for node in nodes(one)] == [name_of(one)]
     attributes = ask(one, "connections", unique)["attributes"]
-    assert (attributes["num_nodes"], attributes["missing"]) == (1, [])
+    assert (attributes["num_nodes"], attributes["missing"]) == (2, [name_of(killed)])
+
+
+def is_silent(asked: Server, node: Server) -> bool:
+    return not statuses(asked)[name_of(node)]["alive"]
+
+
+async def test_frozen_node_is_missing_in_every_answer_until_it_goes_on(
+    cluster: Cluster, redis_server: RedisServer, connect: Connect, unique: str
+) -> None:
+    one, frozen = cluster(2, redis_server, namespaces=NAMESPACES, redis_prefix=unique)
+    clients = [await connect(server, user=unique) for server in (one, frozen)]
+    for client in clients:
+        await client.result("subscribe", {"channel": unique})
+    name = name_of(frozen)
+
+    os.kill(frozen.pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: is_silent(one, frozen), HEARTBEAT_LIFETIME + SLACK, "a silent node")
+        found = ask(one, "connections", unique)
+        counted = ask(one, "subscribers", [unique])
+        listed = ask(one, "channels")
+        v1 = [one.api("channels")["result"], one.api("disconnect", user="nobody")["result"]]
+        v2 = [
+            result(one, "channels"),
+            result(one, "unsubscribe", user="nobody", channel=unique),
+        ]
+        command = run_here({}, "disconnect", "nobody", "--url", one.address)
+        done = ask(one, "disconnect", unique)
+    finally:
+        os.kill(frozen.pid, signal.SIGCONT)
+
+    assert [connection["node"] for connection in found["result"]] == [name_of(one)]
+    assert counted["result"] == {unique: 1}
+    for outcome in (found, counted):
+        attributes = outcome["attributes"]
+        assert (attributes["num_nodes"], attributes["missing"]) == (2, [name])
+    assert (listed["result"], listed["attributes"]) == ([unique], {"missing": [name]})
+    assert v1 == [{"channels": [unique], "missing": [name]}, {"missing": [name]}]
+    assert v2 == [
+        {"channels": {unique: {"num_clients": 1}}, "missing": [name]},
+        {"missing": [name]},
+    ]
+    assert f"Silent: {name}." in command.stderr
+    assert done["result"] == [name]
+    assert [await client.closed() for client in clients] == [FORCED, FORCED]
 
 
 @pytest.mark.parametrize("place", ["sync-view", "async-view"])

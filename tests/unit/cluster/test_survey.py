@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-import realtime
 from realtime.channel_rules import QUESTIONS
 from realtime.cluster import survey
 from realtime.cluster.member import SURVEY_TIMEOUT
@@ -20,14 +19,14 @@ from realtime.cluster.survey import (
 )
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
-from realtime.engine.nodes import NodeInfo, NodeStatus
-from realtime.errors import BadRequest, EngineUnavailable, LimitExceeded
+from realtime.engine.nodes import NodeStatus
+from realtime.errors import EngineUnavailable
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication
-from realtime.serving import serving
 from realtime.timers import Timers
-from tests.unit.node.node_parts import PLAIN, publish, stop, subscribe
+from tests.unit.cluster.survey_parts import Reporting
+from tests.unit.node.node_parts import PLAIN, stop, subscribe
 from tests.unit.parts import Clock, RecordingClient, data, eventually, turns
 from tests.unit.suspended_engine import (
     ClusterEngine,
@@ -36,7 +35,8 @@ from tests.unit.suspended_engine import (
     SuspendedCluster,
 )
 
-OTHER = NodeInfo("N2", "second", "1.0", 0, 0, 0, 0)
+OTHER = NodeStatus("N2", "second", "1.0", 0, 0, 0, 0)
+SILENT = NodeStatus("N3", "third", "1.0", 0, 0, 0, 0, last_seen_seconds=20, alive=False)
 
 
 class AnsweringCluster(SuspendedCluster):
@@ -44,12 +44,12 @@ class AnsweringCluster(SuspendedCluster):
 
     def __init__(self, timers: Timers, broker: SuspendedBroker, gate: Gate) -> None:
         super().__init__(timers, broker, gate)
-        self.others: list[NodeInfo] = []
+        self.others: list[NodeStatus] = []
         self.asked: list[survey.Question] = []
         self.will_answer: list[bytes] = []
         self.answered: list[tuple[str, bytes]] = []
 
-    async def nodes(self) -> list[NodeInfo]:
+    async def statuses(self) -> list[NodeStatus]:
         return self.others
 
     async def ask(self, survey_id: str, question: Payload, lifetime: float) -> None:
@@ -72,19 +72,6 @@ class AnsweringEngine(ClusterEngine):
     def __init__(self, timers: Timers) -> None:
         super().__init__(timers)
         self.cluster = AnsweringCluster(timers, self.broker, self)
-
-
-class Reporting(RecordingClient):
-    """A client that reports what the test says."""
-
-    def __init__(self, client_id: str, channels: list[str], age: float = 1.0) -> None:
-        super().__init__(client_id)
-        self._channels = channels
-        self._age = age
-
-    def report(self, max_channels: int) -> ClientReport:
-        some = self._channels[:max_channels]
-        return ClientReport(self.id, "websocket", self._age, len(self._channels), some)
 
 
 @pytest.fixture
@@ -267,92 +254,24 @@ async def test_node_that_does_not_answer_in_time_is_missing(
     assert ([answer.name for answer in answers], missing) == (["first"], ["second"])
 
 
-# as the functions of the package
-
-
-@pytest.fixture
-async def serving_node() -> AsyncIterator[Node]:
-    yield await serving.start()
-    await serving.stop()
-
-
-async def test_connections_are_oldest_first_and_marked_as_truncated(
-    serving_node: Node,
+async def test_silent_node_is_missing_at_once_and_counts_if_it_answers_all_the_same(
+    node: Node, engine: AnsweringEngine, clock: Clock
 ) -> None:
-    for name, age in (("young", 1.0), ("old", 9.0)):
-        serving_node.hub.add(Reporting(name, ["a"], age))
+    engine.cluster.others = [SILENT]
 
-    found = await realtime.aconnections("17")
+    assert (await node.subscribers(["a"])).missing == ["third"]
+    assert await node.silent() == ["third"]
 
-    assert [connection.client for connection in found] == ["old", "young"]
-    assert (found.total, found.truncated) == (2, False)
-    assert (found.num_nodes, found.missing) == (1, [])
-    assert found[0].node == serving_node.describe().name
-
-    serving_node.hub.add(Reporting("busy", ["a"] * (survey.MAX_CHANNELS + 1)))
-    assert (await realtime.aconnections("17")).truncated
-
-
-async def test_connections_beyond_the_bound_are_left_out_and_counted(serving_node: Node) -> None:
-    for number in range(survey.MAX_CONNECTIONS + 5):
-        serving_node.hub.add(Reporting(f"C{number}", []))
-
-    found = await realtime.aconnections("17")
-
-    assert (len(found), found.total, found.truncated) == (
-        survey.MAX_CONNECTIONS,
-        survey.MAX_CONNECTIONS + 5,
-        True,
-    )
-
-
-async def test_connections_of_anonymous_users_are_a_bad_request(serving_node: Node) -> None:
-    with pytest.raises(BadRequest):
-        await realtime.aconnections("")
-
-
-async def test_subscribers_of_every_channel_asked_for_once_each(serving_node: Node) -> None:
-    await subscribe(serving_node, RecordingClient(), PLAIN)
-
-    found = await realtime.asubscribers(name for name in ("b", "a", "a", "nope:x"))
-
-    assert list(found.items()) == [("b", 0), ("a", 1), ("nope:x", 0)]
-    assert (found.num_nodes, found.missing) == (1, [])
-
-
-async def test_too_many_channels_at_once_are_refused(serving_node: Node) -> None:
-    names = [f"c{number}" for number in range(1001)]
-    assert len(await realtime.asubscribers(names[:1000])) == 1000
-
-    with pytest.raises(LimitExceeded):
-        await realtime.asubscribers(names)
-
-
-async def test_one_name_instead_of_a_list_is_refused(serving_node: Node) -> None:
-    with pytest.raises(TypeError):
-        await realtime.asubscribers("abc")
-
-
-async def test_round_trip_of_the_memory_engine_is_none(serving_node: Node) -> None:
-    assert await realtime.around_trip() is None
-
-
-async def test_status_counts_what_was_published_and_delivered(serving_node: Node) -> None:
-    for number in range(3):
-        await subscribe(serving_node, RecordingClient(f"C{number}"), PLAIN)
-    held = RecordingClient("held")
-    await serving_node.subscriptions.add("a", held, PLAIN, held.info_in("a"))
-
-    await publish(serving_node, PLAIN, 1)
-    await publish(serving_node, PLAIN, 2, "nobody")
-    await realtime.apublish_many([("a", 3), ("nobody", 4)])
-    await serving_node.unsubscribe_user("17", "a")  # a control message is not a publication
-
-    (status,) = await realtime.anodes()
-    assert isinstance(status, NodeStatus)
-    assert (status.messages_published, status.messages_delivered) == (4, 6)
-    assert (status.alive, status.last_seen_seconds) == (True, 0.0)
-    assert status.uid == serving_node.uid
+    engine.cluster.others = [OTHER, SILENT]
+    engine.cluster.will_answer += [
+        survey.encode_answer(SubscribersAnswer(uid, name, [1]))
+        for uid, name in (("N3", "third"), ("N2", "second"))
+    ]
+    asking = asyncio.create_task(node.subscribers(["a"]))
+    await eventually(lambda: bool(engine.cluster.asked))
+    await clock.advance(0.1)
+    answers, missing = await asking
+    assert ([answer.name for answer in answers], missing) == (["first", "third", "second"], [])
 
 
 async def test_control_messages_are_not_counted_as_publications(
@@ -363,20 +282,6 @@ async def test_control_messages_are_not_counted_as_publications(
 
     assert engine.calls["publish"] == 2
     assert node.status().messages_published == 0
-
-
-async def test_info_has_the_fields_it_always_had(serving_node: Node) -> None:
-    (info,) = await realtime.ainfo()
-
-    assert set(info) == {
-        "uid",
-        "name",
-        "version",
-        "num_clients",
-        "num_users",
-        "num_channels",
-        "uptime",
-    }
 
 
 # encoding
