@@ -110,6 +110,8 @@ def age(client: redis.Redis, prefix: str, milliseconds: int) -> None:
         left = client.pttl(key)
         if left >= 0:
             client.pexpire(key, left - milliseconds)
+        if b":meta:" in key and int(client.hget(key, "r") or 0):
+            client.hincrby(key, "r", -(milliseconds // 1000))
 
 
 @asynccontextmanager

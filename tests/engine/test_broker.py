@@ -279,7 +279,7 @@ async def test_forgotten_position_begins_again_in_another_epoch(
 ) -> None:
     published = await forgetful.publish(unique, 1)
 
-    await forgetful.elapse(META_LIFETIME + 1)
+    await forgetful.elapse(META_LIFETIME * 1.01 + 1)  # Redis keeps it one hundredth longer
 
     assert published is not None
     assert (await forgetful.broker.position(unique)).offset == 0

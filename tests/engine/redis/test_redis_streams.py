@@ -18,6 +18,8 @@ NEVER = -1
 """The TTL of a key that stays forever."""
 HOUR = 3600
 LONG_META_LIFETIME = 10 * HOUR
+RENEWAL = 100
+"""Seconds that a meta lives longer, so that not each publication renews it."""
 
 
 @pytest.fixture
@@ -140,18 +142,36 @@ async def test_every_use_renews_the_lifetime_of_the_meta(
     engine = await open_redis(meta=MetaSettings(META_LIFETIME))
     await engine.publish(unique, *range(published))
     await engine.broker.position(unique)
+    await engine.elapse(META_LIFETIME - 20)
+
+    match use:
+        case "publish":
+            await engine.publish(unique, 2)
+        case "history":
+            await engine.broker.history(unique)
+        case "position":
+            await engine.broker.position(unique)
+
     with engine.client() as client:
-        client.expire(names(engine, unique)[1], 20)
+        left = client.ttl(names(engine, unique)[1])
+        assert META_LIFETIME - 10 < left <= META_LIFETIME + RENEWAL
 
-        match use:
-            case "publish":
-                await engine.publish(unique, 2)
-            case "history":
-                await engine.broker.history(unique)
-            case "position":
-                await engine.broker.position(unique)
 
-        assert META_LIFETIME - 10 < client.ttl(names(engine, unique)[1]) <= META_LIFETIME
+@pytest.mark.parametrize("seconds", [0, 50, 99, 100, 200, LONG_META_LIFETIME - 20])
+async def test_meta_lives_for_its_lifetime_after_each_publication(
+    open_redis: OpenRedisBench, unique: str, seconds: int
+) -> None:
+    """Not each publication renews it."""
+    engine = await open_redis(meta=MetaSettings(LONG_META_LIFETIME))
+    meta = names(engine, unique)[1]
+    with engine.client() as client:
+        await engine.publish(unique, 1)
+        assert LONG_META_LIFETIME + RENEWAL - 10 < client.ttl(meta) <= LONG_META_LIFETIME + RENEWAL
+        await engine.elapse(seconds)
+
+        await engine.publish(unique, 2)
+
+        assert LONG_META_LIFETIME - 10 < client.ttl(meta) <= LONG_META_LIFETIME + RENEWAL
 
 
 async def test_epoch_of_a_stream_that_was_only_read_is_kept_for_an_hour(
@@ -169,7 +189,7 @@ async def test_epoch_of_a_stream_that_was_only_read_is_kept_for_an_hour(
         assert HOUR - 10 < client.ttl(meta) <= HOUR, "a node that checks its position renews it"
 
         published = await engine.publish(unique, 1)
-        assert LONG_META_LIFETIME - 10 < client.ttl(meta) <= LONG_META_LIFETIME
+        assert LONG_META_LIFETIME - 10 < client.ttl(meta) <= LONG_META_LIFETIME + RENEWAL
         assert [read.epoch, published and published.epoch] == [again.epoch] * 2
 
 
@@ -186,7 +206,7 @@ async def test_meta_lives_twice_as_long_as_the_publications(
     with engine.client() as client:
         stream, meta, _ = names(engine, unique)
         assert META_LIFETIME - 10 < client.ttl(stream) <= META_LIFETIME
-        assert 2 * META_LIFETIME - 10 < client.ttl(meta) <= 2 * META_LIFETIME
+        assert 2 * META_LIFETIME - 10 < client.ttl(meta) <= 2 * META_LIFETIME + RENEWAL
 
 
 async def test_meta_that_stayed_forever_is_bounded_by_the_next_publication(
@@ -202,7 +222,7 @@ async def test_meta_that_stayed_forever_is_bounded_by_the_next_publication(
         assert client.ttl(meta) == NEVER
 
         await after.publish(unique, 2)
-        assert META_LIFETIME - 10 < client.ttl(meta) <= META_LIFETIME
+        assert META_LIFETIME - 10 < client.ttl(meta) <= META_LIFETIME + RENEWAL
 
 
 @pytest.mark.parametrize("use", ["publish", "history", "position"])

@@ -10,8 +10,9 @@
 --          that is known
 -- KEYS[2]  meta of the stream, hash: "s" the top offset, "e" the epoch, "u" the top offset again and
 --          the UID of its publication ("7:UID"), "t" the ID of its entry, which has the time;
---          older versions write neither "u" nor "t". With versions: "v" the last one, a number,
---          and "ve" its epoch
+--          older versions write neither "u" nor "t". "r": Unix seconds at which its expiry is due
+--          for renewal; "0": it has none. With versions: "v" the last one, a number, and "ve" its
+--          epoch
 -- KEYS[3]  epoch of streams without publications, string
 -- KEYS[4]  only with an idempotency key: remembers it, string: offset and epoch ("7:EPOCH")
 -- ARGV[1]  message
@@ -29,72 +30,80 @@
 -- returns  {offset, epoch, 1 if nothing was published because the key was used before, or the version
 --          is not newer, or 0}
 -- every look-up and every conversion of a number counts: this runs for each publication
-local call = redis.call
-if KEYS[4] then
-  local first = call('GET', KEYS[4])
+local call, keys, args, sub = redis.call, KEYS, ARGV, string.sub
+-- so late in seconds may publications renew the expiry of the meta, and so much longer it lives
+local RENEWAL_MAX = 100
+if keys[4] then
+  local first = call('GET', keys[4])
   if first then
     local offset, epoch = string.match(first, '^(%d+):(.*)$')
     return {tonumber(offset or 0), epoch or '', 1}
   end
 end
-local meta = call('HMGET', KEYS[2], 's', 'e', 'u')
+local meta = call('HMGET', keys[2], 's', 'e', 'u', 'r')
 local offset = tonumber(meta[1] or 0)
 if not offset then
   return redis.error_reply('ERR the top offset of the stream is not a number')
 end
 local run = ''
-if ARGV[6] == '1' then
+if args[6] == '1' then
   run = '-' .. string.match(call('INFO', 'replication'), 'master_replid:(%x%x%x%x%x%x%x%x)')
 end
 local epoch = meta[2]
-if ARGV[10] then
-  local last = call('HMGET', KEYS[2], 'v', 've')
+if args[10] then
+  local last = call('HMGET', keys[2], 'v', 've')
   -- as text, because Lua's numbers have 53 bits
-  if epoch and last[1] and (ARGV[11] == '' or ARGV[11] == last[2])
-    and (#ARGV[10] < #last[1] or (#ARGV[10] == #last[1] and ARGV[10] <= last[1])) then
+  if epoch and last[1] and (args[11] == '' or args[11] == last[2])
+    and (#args[10] < #last[1] or (#args[10] == #last[1] and args[10] <= last[1])) then
     return {offset, epoch .. run, 1}
   end
-  call('HSET', KEYS[2], 'v', ARGV[10], 've', ARGV[11])
+  call('HSET', keys[2], 'v', args[10], 've', args[11])
 end
 offset = offset + 1
 -- a stream whose meta was lost does not continue: publications and epoch are dropped
-local lost = offset == 1 and call('DEL', KEYS[1]) == 1
+local lost = offset == 1 and call('DEL', keys[1]) == 1
 if not epoch then
-  if lost or ARGV[4] ~= '0' then
-    epoch = ARGV[5]
+  if lost or args[4] ~= '0' then
+    epoch = args[5]
   else
-    epoch = call('GET', KEYS[3])
+    epoch = call('GET', keys[3])
     if not epoch then
-      epoch = ARGV[5]
-      call('SET', KEYS[3], epoch)
+      epoch = args[5]
+      call('SET', keys[3], epoch)
     end
   end
-  call('HSET', KEYS[2], 'e', epoch)
+  call('HSET', keys[2], 'e', epoch)
 end
 local top = string.format('%.0f', offset)
 -- seconds, and the first three of six digits of microseconds
 local time = call('TIME')
-local id = top .. '-' .. time[1] .. string.sub('00000' .. time[2], -6, -4)
-local newest = meta[3] or ''
-local colon = string.find(newest, ':', 1, true)
-if colon and colon < #newest and string.sub(newest, 1, colon - 1) == meta[1] then
-  call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[1], 'p', string.sub(newest, colon + 1))
+local id = top .. '-' .. time[1] .. sub('00000' .. time[2], -6, -4)
+local newest, before = meta[3] or '', (meta[1] or '') .. ':'
+if #newest > #before and sub(newest, 1, #before) == before then
+  call('XADD', keys[1], 'MAXLEN', args[2], id, 'm', args[1], 'p', sub(newest, #before + 1))
 else
-  call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[1])
+  call('XADD', keys[1], 'MAXLEN', args[2], id, 'm', args[1])
 end
-call('HSET', KEYS[2], 's', top, 'u', top .. ':' .. ARGV[8], 't', id)
-call('EXPIRE', KEYS[1], ARGV[3])
-if ARGV[4] ~= '0' then
-  call('EXPIRE', KEYS[2], ARGV[4])
-else
-  -- metas expired before the option was changed
-  call('PERSIST', KEYS[2])
+call('HSET', keys[2], 's', top, 'u', top .. ':' .. args[8], 't', id)
+call('EXPIRE', keys[1], args[3])
+local due = meta[4]
+if args[4] == '0' then
+  if due ~= '0' then
+    -- metas expired before the option was changed
+    call('PERSIST', keys[2])
+    call('HSET', keys[2], 'r', '0')
+  end
+elseif not due or due <= time[1] then
+  -- not by each publication: it would cost as much as a tenth of the rest
+  local renewal = math.min(RENEWAL_MAX, math.floor(args[4] / 100))
+  call('EXPIRE', keys[2], args[4] + renewal)
+  call('HSET', keys[2], 'r', time[1] + renewal)
 end
 epoch = epoch .. run
-if ARGV[7] ~= '' then
-  call('PUBLISH', ARGV[7], '\193' .. top .. ':' .. epoch .. ':' .. ARGV[1])
+if args[7] ~= '' then
+  call('PUBLISH', args[7], '\193' .. top .. ':' .. epoch .. ':' .. args[1])
 end
-if KEYS[4] then
-  call('SET', KEYS[4], top .. ':' .. epoch, 'EX', ARGV[9])
+if keys[4] then
+  call('SET', keys[4], top .. ':' .. epoch, 'EX', args[9])
 end
 return {offset, epoch, 0}
