@@ -19,6 +19,14 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from realtime.engine.nodes import NodeStatus
     from realtime.errors import EngineUnavailable, Error, NotServing
+    from realtime.server_api.blocks import (
+        ablock,
+        ablocked,
+        aunblock,
+        block,
+        blocked,
+        unblock,
+    )
     from realtime.server_api.connecting import (
         adisconnect,
         arefresh,
@@ -80,6 +88,8 @@ __all__ = [
     "NotServing",
     "Position",
     "Subscribers",
+    "ablock",
+    "ablocked",
     "abroadcast",
     "achannels",
     "aconnections",
@@ -98,7 +108,10 @@ __all__ = [
     "around_trip",
     "asubscribe",
     "asubscribers",
+    "aunblock",
     "aunsubscribe",
+    "block",
+    "blocked",
     "broadcast",
     "channels",
     "connections",
@@ -118,6 +131,7 @@ __all__ = [
     "round_trip",
     "subscribe",
     "subscribers",
+    "unblock",
     "unsubscribe",
 ]
 
@@ -134,6 +148,7 @@ _OVERVIEW = (
     "round_trip",
     "subscribers",
 )
+_BLOCKS = ("ablock", "ablocked", "aunblock", "block", "blocked", "unblock")
 _CONNECTING = (
     "adisconnect",
     "arefresh",
@@ -156,6 +171,7 @@ _PUBLISHING = (
 _MODULES = {
     **dict.fromkeys(__all__, "realtime.server_api.functions"),
     **dict.fromkeys(_OVERVIEW, "realtime.server_api.overview"),
+    **dict.fromkeys(_BLOCKS, "realtime.server_api.blocks"),
     **dict.fromkeys(_CONNECTING, "realtime.server_api.connecting"),
     **dict.fromkeys(_PUBLISHING, "realtime.server_api.publishing"),
     **dict.fromkeys(("EngineUnavailable", "Error", "NotServing"), "realtime.errors"),

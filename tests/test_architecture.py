@@ -52,6 +52,7 @@ ROOMS = (
     "realtime.clients.commands",
     "realtime.clients",
     "realtime.server_api.functions",
+    "realtime.server_api.blocks",
     "realtime.server_api.connecting",
     "realtime.server_api.publishing",
     "realtime.server_api.overview",

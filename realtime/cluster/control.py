@@ -133,6 +133,22 @@ class SubscribeSome(Selection, frozen=True, tag="subscribe", tag_field="do"):
         )
 
 
+class BlockUser(msgspec.Struct, frozen=True, tag="block", tag_field="do"):
+    """Block a user: close all connections, and refuse new ones."""
+
+    user: UserID
+    until: float
+    """Unix seconds."""
+    origin: str = ""
+
+
+class UnblockUser(msgspec.Struct, frozen=True, tag="unblock", tag_field="do"):
+    """Let a blocked user connect again."""
+
+    user: UserID
+    origin: str = ""
+
+
 ControlMessage: TypeAlias = (
     Unsubscribe
     | DisconnectUser
@@ -141,6 +157,8 @@ ControlMessage: TypeAlias = (
     | DisconnectSome
     | RefreshSome
     | SubscribeSome
+    | BlockUser
+    | UnblockUser
 )
 
 _decoder: msgspec.json.Decoder[ControlMessage] = msgspec.json.Decoder(ControlMessage)

@@ -18,12 +18,14 @@ import msgspec
 from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, PENDING
 from realtime.cluster import control, survey
 from realtime.cluster.control import (
+    BlockUser,
     ControlMessage,
     DisconnectSome,
     DisconnectUser,
     EndAuthSession,
     RefreshSome,
     SubscribeSome,
+    UnblockUser,
     Unsubscribe,
     UnsubscribeSome,
 )
@@ -42,7 +44,13 @@ from realtime.engine.base import Outgoing, Published, Store
 from realtime.engine.nodes import Cluster, NodeInfo, NodeStatus
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
-from realtime.errors import Disconnect, DisconnectForced, EngineUnavailable
+from realtime.errors import (
+    Disconnect,
+    DisconnectForced,
+    EngineUnavailable,
+    LimitExceeded,
+    NoReply,
+)
 from realtime.metrics import Counters, Outage
 from realtime.payload import Payload
 from realtime.protocol.messages import (
@@ -274,6 +282,37 @@ class Member:
         """Close a user's connections of one auth session; "" refreshes those of all of them."""
         code = (disconnect or DisconnectForced()).code
         await self._send_control(EndAuthSession(user, auth_session, code))
+
+    async def block_user(self, user: UserID, until: float) -> None:
+        """Close a user's connections at every node, and refuse new ones.
+
+        Args:
+            until: when that ends, Unix seconds.
+
+        Raises:
+            LimitExceeded: too many users are blocked.
+        """
+        if self.cluster is not None and not await self.cluster.blocks.add({user: until}):
+            raise LimitExceeded
+        await self._send_blocks(BlockUser(user, until))
+
+    async def unblock_user(self, user: UserID) -> None:
+        """Let a user connect again."""
+        if self.cluster is not None:
+            await self.cluster.blocks.remove(user)
+        await self._send_blocks(UnblockUser(user))
+
+    async def _send_blocks(self, message: BlockUser | UnblockUser) -> None:
+        try:
+            await self._send_control(message)
+        except NoReply:
+            raise
+        except EngineUnavailable as error:
+            raise NoReply(f"kept, and nodes learn of it within seconds: {error}") from None
+
+    async def blocked(self) -> Mapping[UserID, float]:
+        """Return the users who are blocked, and when that ends, Unix seconds."""
+        return {} if self.cluster is None else (await self.cluster.blocks.read()).ends
 
     async def _send_control(self, message: ControlMessage) -> None:
         """Send a control message to every node."""

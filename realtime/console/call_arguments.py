@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -12,6 +14,7 @@ from msgspec import Raw
 from realtime import payload
 from realtime.console.base import Options
 from realtime.protocol.messages import UINT64_MAX
+from realtime.server_api.operations import MAX_BLOCK_SECONDS
 
 INT32_MAX = 2**31 - 1
 
@@ -27,6 +30,17 @@ def add_user(parser: CommandParser) -> None:
 def add_user_and_channel(parser: CommandParser) -> None:
     add_user(parser)
     parser.add_argument("channel", nargs="?", default="", help="without it, all channels")
+
+
+def add_user_and_seconds(parser: CommandParser) -> None:
+    add_user(parser)
+    parser.add_argument("seconds", type=_between(1, MAX_BLOCK_SECONDS), help="how long, from now")
+
+
+def end_of(options: Options) -> int:
+    """Return when a block ends, Unix seconds."""
+    seconds: int = options["seconds"]
+    return math.ceil(time.time() + seconds)
 
 
 def _add_data(parser: CommandParser) -> None:

@@ -30,12 +30,15 @@ from realtime.console.call_arguments import (
     add_publish,
     add_user,
     add_user_and_channel,
+    add_user_and_seconds,
     data_of,
+    end_of,
     extras_of,
     history_params,
 )
 from realtime.console.remote import Remote, Unreachable, add_url_arguments, explain_api
 from realtime.console.results import (
+    Blocked,
     Broadcast,
     Channels,
     Failure,
@@ -47,6 +50,7 @@ from realtime.console.results import (
     Stats,
     failure_of,
     missing_of,
+    show_blocked,
     show_broadcast,
     show_channels,
     show_history,
@@ -131,6 +135,7 @@ class _Row(NamedTuple):
     """One method: its arguments, its params, and the layout of its result.
 
     newer: whether it is one of `POST /api/<method>`.
+    command: the name of the sub-command, where it is not that of the method.
     """
 
     method: str
@@ -140,6 +145,7 @@ class _Row(NamedTuple):
     shape: Any
     show: Callable[[Any], str]
     newer: bool = False
+    command: str = ""
 
 
 def _channel(options: Options) -> dict[str, object]:
@@ -235,6 +241,36 @@ _ROWS = (
         show_sent,
     ),
     _Row(
+        "block_user",
+        "Close all connections of a user, and refuse new ones for some seconds.",
+        add_user_and_seconds,
+        lambda options: {"user": options["user"], "expire_at": end_of(options)},
+        None,
+        _done("Sent to every process."),
+        newer=True,
+        command="block",
+    ),
+    _Row(
+        "unblock_user",
+        "Let a blocked user connect again.",
+        add_user,
+        lambda options: {"user": options["user"]},
+        None,
+        _done("Sent to every process."),
+        newer=True,
+        command="unblock",
+    ),
+    _Row(
+        "blocked_users",
+        "List the blocked users.",
+        add_nothing,
+        _nothing,
+        Blocked,
+        show_blocked,
+        newer=True,
+        command="blocked",
+    ),
+    _Row(
         "unsubscribe",
         "End a user's subscription to a channel, or to all channels.",
         add_user_and_channel,
@@ -261,6 +297,8 @@ def _run(row: _Row, options: Options) -> Answer:
 
 
 SUB_COMMANDS = tuple(
-    SubCommand(row.method, row.help, partial(_add_arguments, row), partial(_run, row))
+    SubCommand(
+        row.command or row.method, row.help, partial(_add_arguments, row), partial(_run, row)
+    )
     for row in _ROWS
 )

@@ -82,6 +82,25 @@ class Info(Struct):
     nodes: list[Node]
 
 
+class BlockedUser(Struct):
+    user: str
+    expire_at: int
+
+
+class Blocked(Struct):
+    users: list[BlockedUser]
+
+
+def show_blocked(result: Blocked) -> str:
+    if not result.users:
+        return "No user is blocked."
+    rows: list[tuple[str, ...]] = [("USER", "UNTIL")]
+    for blocked in result.users:
+        until = datetime.fromtimestamp(blocked.expire_at, UTC)
+        rows.append((blocked.user, until.isoformat(sep=" ").removesuffix("+00:00") + "Z"))
+    return table(rows)
+
+
 def show_presence(result: Presence) -> str:
     if not result.presence:
         return "No client is subscribed."

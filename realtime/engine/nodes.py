@@ -5,12 +5,13 @@ What callers and implementations can rely on is in `base`.
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from realtime.payload import Payload
-from realtime.protocol.messages import ChannelName
+from realtime.protocol.messages import ChannelName, UserID
 
 
 class NodeInfo(Struct, frozen=True, gc=False):
@@ -45,8 +46,47 @@ NODES_REMEMBERED = 310.0
 SurveyID: TypeAlias = str
 
 
+MAX_BLOCKED = 10_000
+"""Users that may be blocked at once: each node has all of them in memory, 3 MB."""
+
+
+class BlockList(NamedTuple):
+    """The blocked users, read at one moment."""
+
+    version: str
+    """Another one after each change; "" where nothing was ever changed, or Redis lost its data."""
+    ends: Mapping[UserID, float]
+    """User → when the block ends, Unix seconds."""
+
+
+class Blocks(Protocol):
+    """The blocked users of a service. Blocks end by themselves."""
+
+    async def add(self, ends: Mapping[UserID, float]) -> int:
+        """Block users, or change when their blocks end, and return how many are blocked of them.
+
+        A user is not blocked where `MAX_BLOCKED` others are.
+        """
+        ...
+
+    async def remove(self, user: UserID) -> None:
+        """Unblock a user. One who is not blocked is ignored."""
+        ...
+
+    async def read(self) -> BlockList:
+        """Return the users who are blocked now."""
+        ...
+
+    async def version(self) -> str:
+        """Return the version that `read` would return."""
+        ...
+
+
 class Cluster(Protocol):
     """The nodes of a service, and what they know of each other."""
+
+    @property
+    def blocks(self) -> Blocks: ...
 
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
         """Record a heartbeat: the node is alive for `lifetime` seconds.

@@ -14,6 +14,7 @@ from typing import Any
 
 from realtime import payload
 from realtime.cluster.control import (
+    BlockUser,
     ControlMessage,
     DisconnectSome,
     DisconnectUser,
@@ -21,11 +22,13 @@ from realtime.cluster.control import (
     RefreshSome,
     Selection,
     SubscribeSome,
+    UnblockUser,
     Unsubscribe,
     UnsubscribeSome,
     is_ordered,
 )
 from realtime.errors import DISCONNECTS, Disconnect, DisconnectForced
+from realtime.node.blocks import Blocks
 from realtime.node.hooks import Hooks
 from realtime.node.hub import Hub
 from realtime.node.identifying import Identifying
@@ -60,6 +63,7 @@ class ControlHandler:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         single_connection: SingleConnection,
         identifying: Identifying,
+        blocks: Blocks,
     ) -> None:
         """`uid`: the ID of the node."""
         self._uid = uid
@@ -68,6 +72,7 @@ class ControlHandler:
         self._spawn = spawn
         self._single_connection = single_connection
         self._identifying = identifying
+        self._blocks = blocks
 
     def on_message(self, message: ControlMessage) -> None:
         """Apply a message of the stream. Returns at once, so that the next one comes after it."""
@@ -112,9 +117,19 @@ class ControlHandler:
         ]
 
     def _close(
-        self, message: DisconnectUser | EndAuthSession | DisconnectSome | RefreshSome
+        self,
+        message: DisconnectUser
+        | EndAuthSession
+        | DisconnectSome
+        | RefreshSome
+        | BlockUser
+        | UnblockUser,
     ) -> None:
         match message:
+            case BlockUser(user=user, until=until):
+                self._blocks.add(user, until)
+            case UnblockUser(user=user):
+                self._blocks.remove(user)
             case DisconnectUser(user=user, keep=""):
                 self._identifying.add(message)
                 for client in self._hub.connections(user):

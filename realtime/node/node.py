@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -36,6 +36,7 @@ from realtime.errors import (
 from realtime.node import maintenance
 from realtime.node.admission import Admission
 from realtime.node.background import Background, failure_of
+from realtime.node.blocks import Blocks
 from realtime.node.command_rates import CommandRates
 from realtime.node.control import ControlHandler
 from realtime.node.drain import CLOSE_INTERVAL, Connection, Drain
@@ -49,7 +50,7 @@ from realtime.node.pings import Pings
 from realtime.node.single_connection import SingleConnection
 from realtime.node.subscriptions import Subscriptions
 from realtime.node.survey_answers import SurveyAnswers
-from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
+from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition, UserID
 from realtime.protocol.negotiation import Codecs
 from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
@@ -124,8 +125,15 @@ class Node(Member):
         self.direct = DirectMessages(self.broker, self.uid, self.spawn)
         self.single_connection = SingleConnection(config, self.hub, self._send_control)
         self.identifying = Identifying()
+        self.blocks = Blocks(self.hub, self.cluster, self.timers, self.spawn, self.outage)
         self._control = ControlHandler(
-            self.uid, self.hub, self.hooks, self.spawn, self.single_connection, self.identifying
+            self.uid,
+            self.hub,
+            self.hooks,
+            self.spawn,
+            self.single_connection,
+            self.identifying,
+            self.blocks,
         )
         self._survey_answers = SurveyAnswers(self.hub, uid=self.uid, name=self.describe().name)
         self._peers: Peers | None = None
@@ -168,6 +176,7 @@ class Node(Member):
             undo.push_async_callback(self.hooks.close)
             await self._engine.start(self)
             undo.push_async_callback(self._engine.stop)
+            await self.blocks.start()
             if self._peers is not None:
                 await self._peers.start()
             self.loop_lag.start()
@@ -298,6 +307,14 @@ class Node(Member):
     async def channels(self) -> list[ChannelName]:
         return list(self.hub.feeds) if self.cluster is None else await super().channels()
 
+    async def block_user(self, user: UserID, until: float) -> None:
+        if self.cluster is None:
+            self.blocks.check_room(user)
+        await super().block_user(user, until)
+
+    async def blocked(self) -> Mapping[UserID, float]:
+        return self.blocks.current() if self.cluster is None else await super().blocked()
+
     async def _send_control(self, message: ControlMessage) -> None:
         """Apply a control message here, and send it to the other nodes.
 
@@ -362,6 +379,7 @@ class Node(Member):
         self.outage.over()
         if self._peers is not None:
             self.spawn(self._peers.heartbeat())
+            self.spawn(self.blocks.check())
         followers = [each for each in self._followers() if affects(each[0])]
         self.spawn(maintenance.catch_up([(*each, each[1].interruptions) for each in followers]))
         feeds = [feed for feed in self.hub.feeds.values() if affects(feed.channel)]

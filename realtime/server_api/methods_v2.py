@@ -9,6 +9,7 @@ import asyncio
 import base64
 import binascii
 import fnmatch
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -214,6 +215,23 @@ async def _refresh(member: Member, params: params_v2.Refresh) -> bytes:
     return _EMPTY
 
 
+async def _block_user(member: Member, params: params_v2.BlockUser) -> bytes:
+    await operations.block(member, params.user or "", float(params.expire_at or 0))
+    return _EMPTY
+
+
+async def _unblock_user(member: Member, params: params_v2.UnblockUser) -> bytes:
+    await operations.unblock(member, params.user or "")
+    return _EMPTY
+
+
+async def _blocked_users(member: Member, _: params_v2.BlockedUsers) -> bytes:
+    ends = await operations.blocked(member)
+    # a whole second later rather than before the block ends
+    users = [{"user": user, "expire_at": math.ceil(end)} for user, end in ends.items()]
+    return _encode({"users": users})
+
+
 # queries
 
 
@@ -327,6 +345,9 @@ METHODS: dict[str, Row[Any]] = {
         _row("unsubscribe", params_v2.Unsubscribe, _unsubscribe),
         _row("disconnect", params_v2.Disconnect, _disconnect),
         _row("refresh", params_v2.Refresh, _refresh),
+        _row("block_user", params_v2.BlockUser, _block_user),
+        _row("unblock_user", params_v2.UnblockUser, _unblock_user),
+        _row("blocked_users", params_v2.BlockedUsers, _blocked_users),
         _row("presence", params_v2.Channel, _presence),
         _row("presence_stats", params_v2.Channel, _presence_stats),
         _row("history", params_v2.History, _history),

@@ -119,6 +119,23 @@ class Refresh(User, forbid_unknown_fields=True):
     info: Raw = field(default_factory=_absent)
 
 
+class BlockUser(Struct, forbid_unknown_fields=True):
+    """params of block_user. `expire_at`: Unix seconds, when the block ends."""
+
+    user: str | None = None
+    expire_at: Int64 | None = None
+
+
+class UnblockUser(Struct, forbid_unknown_fields=True):
+    """params of unblock_user."""
+
+    user: str | None = None
+
+
+class BlockedUsers(Struct, forbid_unknown_fields=True):
+    """params of blocked_users."""
+
+
 class Channel(Struct, forbid_unknown_fields=True):
     """params of presence, presence_stats and history_remove."""
 

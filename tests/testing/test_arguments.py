@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import TextChoices
 
 import realtime
 from realtime import tokens
-from realtime.errors import DisconnectForced, NotAvailable
+from realtime.errors import BadRequest, DisconnectForced, NotAvailable
 from realtime.testing import TestService
 
 
@@ -33,6 +35,44 @@ def test_user_is_found_in_every_form(service: TestService, user: Any) -> None:
         realtime.disconnect(user)
         with pytest.raises(DisconnectForced):
             client.subscribe("news")
+
+
+@pytest.mark.parametrize("user", USERS, ids=["number", "text", "user"])
+def test_user_is_blocked_in_every_form(service: TestService, user: Any) -> None:
+    with service.client("17") as client:
+        before = datetime.now(UTC)
+        realtime.block(user, 60)
+        with pytest.raises(DisconnectForced):
+            client.subscribe("news")
+
+    ends = realtime.blocked()
+    with pytest.raises(DisconnectForced), service.client("17"):
+        pass
+    realtime.unblock(user)
+    with service.client("17") as client:
+        client.subscribe("news")
+
+    assert ends.keys() == {"17"}
+    assert before + timedelta(seconds=60) <= ends["17"] <= datetime.now(UTC) + timedelta(seconds=60)
+    assert realtime.blocked() == {}
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), 10**10])
+def test_block_has_an_end(service: TestService, seconds: float) -> None:
+    with pytest.raises(ValueError, match="seconds must be between 0 and ten years"):
+        realtime.block("17", seconds)
+
+
+@pytest.mark.parametrize("seconds", ["60", None, True])
+def test_time_of_a_block_is_a_number(service: TestService, seconds: Any) -> None:
+    with pytest.raises(TypeError, match="seconds must be a number"):
+        realtime.block("17", seconds)
+
+
+@pytest.mark.parametrize("user", ["", AnonymousUser(), "u" * 256], ids=["empty", "none", "long"])
+def test_who_has_no_name_of_some_length_cannot_be_blocked(service: TestService, user: Any) -> None:
+    with pytest.raises(BadRequest):
+        realtime.block(user, 60)
 
 
 def test_channel_may_be_a_choice(service: TestService) -> None:
@@ -68,8 +108,14 @@ def test_channel_that_is_no_text_is_a_type_error_that_says_so(
         call()
 
 
+CALLS_ABOUT_USERS = [
+    *(realtime.disconnect, realtime.unsubscribe, realtime.connections),
+    *(partial(realtime.block, seconds=1), realtime.unblock),
+]
+
+
 @pytest.mark.parametrize("user", [None, 1.5, User(), ["17"]], ids=repr)
-@pytest.mark.parametrize("call", [realtime.disconnect, realtime.unsubscribe, realtime.connections])
+@pytest.mark.parametrize("call", CALLS_ABOUT_USERS)
 def test_value_that_is_no_user_is_a_type_error(
     service: TestService, call: Callable[[Any], object], user: Any
 ) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -10,9 +11,16 @@ import msgspec
 from realtime.channel_rules import INTERNAL, QUESTIONS
 from realtime.config.options import ChannelOptions
 from realtime.engine.memory import MemoryBroker
-from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
+from realtime.engine.nodes import (
+    MAX_BLOCKED,
+    NODES_REMEMBERED,
+    BlockList,
+    NodeInfo,
+    NodeStatus,
+    SurveyID,
+)
 from realtime.payload import Payload
-from realtime.protocol.messages import Publication
+from realtime.protocol.messages import Publication, UserID
 from realtime.timers import Timers
 
 
@@ -42,6 +50,40 @@ class ClusterState:
         """Name → owner, and until when."""
         self.surveys: dict[str, tuple[list[bytes], float]] = {}
         """Survey → answers, and until when they are taken."""
+        self.blocked: dict[UserID, float] = {}
+        self.blocks_version = 0
+
+
+class MemoryBlocks:
+    """See `engine.nodes.Blocks` for the contract."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+
+    async def add(self, ends: Mapping[UserID, float]) -> int:
+        current = self._current()
+        for user, end in ends.items():
+            if user in current or len(current) < MAX_BLOCKED:
+                current[user] = end
+        self._change(current)
+        return len(current.keys() & ends.keys())
+
+    async def remove(self, user: UserID) -> None:
+        self._change({name: end for name, end in self._current().items() if name != user})
+
+    def _change(self, ends: dict[UserID, float]) -> None:
+        self._state.blocked = ends
+        self._state.blocks_version += 1
+
+    def _current(self) -> dict[UserID, float]:
+        now = time.time()
+        return {user: end for user, end in self._state.blocked.items() if end > now}
+
+    async def read(self) -> BlockList:
+        return BlockList(await self.version(), self._current())
+
+    async def version(self) -> str:
+        return str(self._state.blocks_version or "")
 
 
 class MemoryCluster:
@@ -52,6 +94,7 @@ class MemoryCluster:
     ) -> None:
         self.state = state or ClusterState()
         self.state.brokers.append(broker)
+        self.blocks: MemoryBlocks = MemoryBlocks(self.state)
         self._timers = timers
         self._broker = broker
 

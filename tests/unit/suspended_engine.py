@@ -11,13 +11,13 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.memory import MemoryPresence
-from realtime.engine.nodes import NodeInfo
+from realtime.engine.nodes import BlockList, NodeInfo
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
-from tests.unit.memory_cluster import ClusterState, ListedBroker, MemoryCluster
+from tests.unit.memory_cluster import ClusterState, ListedBroker, MemoryBlocks, MemoryCluster
 from tests.unit.parts import eventually
 
 P = ParamSpec("P")
@@ -35,7 +35,8 @@ BROKER_METHODS = (
 )
 PRESENCE_METHODS = ("presence.add", "presence.remove", "presence.get")
 CLUSTER_METHODS = ("announce", "withdraw", "nodes", "claim", "owner")
-METHODS = (*BROKER_METHODS, *PRESENCE_METHODS, *CLUSTER_METHODS)
+BLOCKS_METHODS = ("blocks.add", "blocks.remove", "blocks.read", "blocks.version")
+METHODS = (*BROKER_METHODS, *PRESENCE_METHODS, *CLUSTER_METHODS, *BLOCKS_METHODS)
 """What a test can hold."""
 
 
@@ -192,6 +193,26 @@ class SuspendedPresence(MemoryPresence):
         return await self.gate.through("presence.get", super().get, channel)
 
 
+class SuspendedBlocks(MemoryBlocks):
+    """Blocked users behind a gate."""
+
+    def __init__(self, state: ClusterState, gate: Gate) -> None:
+        super().__init__(state)
+        self.gate = gate
+
+    async def add(self, ends: Mapping[str, float]) -> int:
+        return await self.gate.through("blocks.add", super().add, ends)
+
+    async def remove(self, user: str) -> None:
+        await self.gate.through("blocks.remove", super().remove, user)
+
+    async def read(self) -> BlockList:
+        return await self.gate.through("blocks.read", super().read)
+
+    async def version(self) -> str:
+        return await self.gate.through("blocks.version", super().version)
+
+
 class SuspendedCluster(MemoryCluster):
     """A cluster behind a gate."""
 
@@ -200,6 +221,7 @@ class SuspendedCluster(MemoryCluster):
     ) -> None:
         super().__init__(timers, broker, state)
         self.gate = gate
+        self.blocks = SuspendedBlocks(self.state, gate)
 
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
         await self.gate.through("announce", super().announce, node, lifetime)

@@ -27,6 +27,7 @@ from realtime.errors import (
     DisconnectChannelLimit,
     DisconnectConnectionLimit,
     DisconnectExpired,
+    DisconnectForced,
     DisconnectInvalidToken,
     DisconnectPermissionDenied,
     Error,
@@ -108,6 +109,7 @@ async def identify(client: Client, request: ConnectRequest) -> tuple[Identity, l
     Raises:
         DisconnectBadRequest: the headers in its request cannot be passed on.
         Error, Disconnect: it may not connect, or the server has disconnected the user meanwhile.
+        DisconnectForced: its user is blocked.
     """
     node = client.node
     if request.headers and node.hooks.emulated_headers:
@@ -121,6 +123,9 @@ async def identify(client: Client, request: ConnectRequest) -> tuple[Identity, l
         if isinstance(message, DisconnectUser):
             raise disconnect_of(message)
         revoked.append(message.channel)
+    if node.blocks.has(identity.user):
+        client.log_refused("connection", PermissionError(f"user {identity.user!r} is blocked"))
+        raise DisconnectForced
     return identity, revoked
 
 

@@ -13,6 +13,7 @@ from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, QUESTIONS
 from realtime.engine.base import Receiver, Streams
 from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
 from realtime.engine.redis import records
+from realtime.engine.redis.blocks import RedisBlocks
 from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP, ChannelList
 from realtime.engine.redis.scripts import (
     CLAIM,
@@ -46,6 +47,7 @@ class RedisCluster:
         self._keys = shards.keys
         self._streams = streams
         self._channel_list = channel_list
+        self.blocks = RedisBlocks(shards)
         self._is_strange = False
         """Whether a node could not be decoded: logged once, since it is read again and again."""
 

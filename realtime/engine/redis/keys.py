@@ -23,6 +23,8 @@ class Keys:
     | `P:nodes.seen`, `P:nodes.seen.expiry` | the same, with dead nodes | five minutes longer |
     | `P:channels:<node ID>` | set: the channel list of a node | as long as the node |
     | `P:owner:<name>` | string: the ID of the node that claimed a name | while it is renewed |
+    | `P:blocked`, `P:blocked.expiry` | as presence: digest of a user → user and end | the same |
+    | `P:blocked.version` | string: another one after each change of these | forever |
     | `P:panel:<name>` | string: a count or mark of the panel | 10 minutes or a session |
     | `P:answers:<survey ID>` | list: the answers of nodes | two seconds |
 
@@ -43,6 +45,11 @@ class Keys:
         self._partitions = partitions
         self._service = root = self._root(CONTROL)
         self.nodes = (f"{root}:nodes", f"{root}:nodes.expiry")
+        self.blocked = (
+            f"{root}:blocked",
+            f"{root}:blocked.expiry",
+            f"{root}:blocked.version",
+        )
         self.seen = (f"{root}:nodes.seen", f"{root}:nodes.seen.expiry")
 
     def _root(self, channel: ChannelName) -> str:

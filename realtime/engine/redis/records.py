@@ -21,7 +21,7 @@ from realtime import payload
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.engine.redis.group_message import Message
 from realtime.payload import Payload
-from realtime.protocol.messages import ClientInfo, Publication
+from realtime.protocol.messages import ClientInfo, Publication, UserID
 
 RECORD = "record"
 MORE = "more"
@@ -151,6 +151,17 @@ def to_answer(message: Message) -> bytes:
     """Return the answer in a message. Raises as `to_publication`."""
     answer: str = message[RECORD][0]
     return answer.encode()
+
+
+def of_blocked(user: UserID, end: float) -> Message:
+    """Return the record [user, end]. `end`: Unix seconds."""
+    return {RECORD: [user, end]}
+
+
+def to_blocked(message: Message) -> tuple[UserID, float]:
+    """Return the user and the end in a message. Raises as `to_publication`."""
+    user, end = message[RECORD][:2]  # newer nodes may say more
+    return str(user), float(end)
 
 
 def _client(info: ClientInfo) -> list[Any]:

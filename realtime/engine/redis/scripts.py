@@ -33,4 +33,7 @@ LIST_CHANNELS: Script[tuple[list[bytes], list[bytes]]] = Script.load(
 )
 NODES_SEEN: Script[list[Any]] = Script.load(_DIRECTORY / "nodes_seen.lua")
 OPEN_SURVEY: Script[None] = Script.load(_DIRECTORY / "open_survey.lua")
+BLOCK: Script[int] = Script.load(_DIRECTORY / "block.lua")
+UNBLOCK: Script[None] = Script.load(_DIRECTORY / "unblock.lua")
+BLOCKED: Script[list[bytes]] = Script.load(_DIRECTORY / "blocked.lua")
 CLAIM: Script[bytes] = Script.load(_DIRECTORY / "claim.lua")

@@ -35,11 +35,23 @@ from realtime.server_api.operations.queries import (
     round_trip,
     subscribers,
 )
-from realtime.server_api.operations.users import disconnect, refresh, subscribe, unsubscribe
+from realtime.server_api.operations.users import (
+    MAX_BLOCK_SECONDS,
+    block,
+    blocked,
+    disconnect,
+    refresh,
+    subscribe,
+    unblock,
+    unsubscribe,
+)
 
 __all__ = [
+    "MAX_BLOCK_SECONDS",
     "ListedChannels",
     "api_error",
+    "block",
+    "blocked",
     "broadcast",
     "channels",
     "check_new",
@@ -59,6 +71,7 @@ __all__ = [
     "round_trip",
     "subscribe",
     "subscribers",
+    "unblock",
     "unsubscribe",
 ]
 

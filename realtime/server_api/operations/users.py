@@ -1,4 +1,4 @@
-"""Operations on the connections of users: subscribe, unsubscribe, disconnect, refresh."""
+"""Operations on the connections of users: subscribe, unsubscribe, disconnect, refresh, block."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from realtime.protocol.messages import ChannelName, ClientID, StreamPosition, Us
 
 MAX_WHITELIST = 1000
 """Clients that a disconnect may leave."""
+
+MAX_BLOCK_SECONDS = 10 * 365 * 24 * 3600
+MAX_BLOCKED_USER = 255
+"""Characters of the ID of a user who can be blocked: every node remembers it."""
 
 
 async def subscribe(
@@ -171,3 +175,39 @@ async def refresh(
         info: their connection info; None: it stays as it is.
     """
     await member.refresh_user(user, expires_at, info, client=client, session=session)
+
+
+async def block(member: Member, user: UserID, until: float) -> None:
+    """Close a user's connections, and refuse new ones.
+
+    Args:
+        member: the member of the service that this process is.
+        user: the user ID.
+        until: when that ends, Unix seconds.
+
+    Raises:
+        BadRequest: there is no user, its ID is too long, or `until` is past or too far away.
+        LimitExceeded: too many users are blocked.
+    """
+    if not user or len(user) > MAX_BLOCKED_USER:
+        raise BadRequest
+    if not 0 < until - time.time() <= MAX_BLOCK_SECONDS + 1:  # callers round up
+        raise BadRequest
+    await member.block_user(user, until)
+
+
+async def unblock(member: Member, user: UserID) -> None:
+    """Let a user connect again.
+
+    Raises:
+        BadRequest: there is no user.
+    """
+    if not user:
+        raise BadRequest
+    await member.unblock_user(user)
+
+
+async def blocked(member: Member) -> dict[UserID, float]:
+    """Return the users who are blocked, and when that ends, Unix seconds; the first end first."""
+    ends = await member.blocked()
+    return dict(sorted(ends.items(), key=lambda item: (item[1], item[0])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 
 import pytest
@@ -53,6 +54,9 @@ async def test_documented_permissions_are_enough(
     await engine.cluster.ask("survey", data("1"), 10)
     await engine.cluster.answer("survey", b"1")
     assert await engine.cluster.answers("survey", 0) == [b"1"]
+    assert await engine.cluster.blocks.add({"17": time.time() + 60}) == 1
+    await engine.cluster.blocks.remove("17")
+    assert (await engine.cluster.blocks.read()).version == await engine.cluster.blocks.version()
     await engine.cluster.round_trip()
     with pytest.raises(EngineUnavailable):
         await engine.layer.bus.execute(0, "GET", "of-another-site")

@@ -8,10 +8,12 @@ import pytest
 from realtime import channel_rules
 from realtime.cluster import control, survey
 from realtime.cluster.control import (
+    BlockUser,
     ControlMessage,
     DisconnectUser,
     EndAuthSession,
     SubscribeSome,
+    UnblockUser,
     Unsubscribe,
 )
 from realtime.cluster.direct import DirectMessage
@@ -38,6 +40,11 @@ CONTROL = [
         EndAuthSession("17", "digest", 3005, "N1"),
         '{"do":"end_logins","user":"17","login":"digest","code":3005,"origin":"N1"}',
     ),
+    (
+        BlockUser("17", 1700000000.5, "N1"),
+        '{"do":"block","user":"17","until":1700000000.5,"origin":"N1"}',
+    ),
+    (UnblockUser("17", "N1"), '{"do":"unblock","user":"17","origin":"N1"}'),
     (
         SubscribeSome(
             user="17",

@@ -34,6 +34,9 @@ READS: dict[str, tuple[Callable[[], object], object]] = {
     "broadcast": (lambda: realtime.broadcast(["a", "b"], 1), [None] * 2),
     "disconnect": (lambda: realtime.disconnect(17), None),
     "unsubscribe": (lambda: realtime.unsubscribe(17), None),
+    "block": (lambda: realtime.block(17, 60), None),
+    "unblock": (lambda: realtime.unblock(17), None),
+    "blocked": (realtime.blocked, {}),
     "presence": (lambda: realtime.presence("news"), {}),
     "presence_stats": (
         lambda: realtime.presence_stats("news"),
