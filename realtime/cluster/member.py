@@ -16,7 +16,8 @@ from typing import NamedTuple
 import msgspec
 
 from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, PENDING
-from realtime.cluster import control, survey
+from realtime.cluster import control
+from realtime.cluster.collecting import collect
 from realtime.cluster.control import (
     BlockUser,
     ControlMessage,
@@ -41,7 +42,7 @@ from realtime.cluster.survey import (
 )
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Outgoing, Published, Store
-from realtime.engine.nodes import Cluster, NodeInfo, NodeStatus
+from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.errors import (
@@ -64,14 +65,6 @@ from realtime.protocol.messages import (
 from realtime.tracing import Spans
 
 logger = logging.getLogger("realtime.node")
-
-SURVEY_TIMEOUT = 1.0
-"""Seconds until nodes that did not answer are missing."""
-SURVEY_LIFETIME = 2.0
-"""Seconds for which Redis takes answers."""
-FIRST_LOOK = 0.002
-MAX_LOOK_INTERVAL = 0.05
-"""Seconds before the first look for answers. Each later interval is twice as long, up to this."""
 
 CONTROL_OPTIONS = ChannelOptions(history_size=10_000, history_lifetime=600, history_recover=True)
 """Control messages are kept, so that a node that was cut off catches up."""
@@ -365,35 +358,11 @@ class Member:
             answers[own.node] = own
             del waiting[own.node]
         if waiting and self.cluster is not None:
-            await self._collect(self.cluster, question, kind, waiting, answers)
+            await collect(
+                self.cluster, question, kind, waiting, answers, now=self._now, pause=self._pause
+            )
         missing = [name for uid, name in (waiting | silent).items() if uid not in answers]
         return SurveyResult(list(answers.values()), sorted(missing))
-
-    async def _collect(
-        self,
-        cluster: Cluster,
-        question: Question,
-        kind: type[A],
-        waiting: dict[str, str],
-        answers: dict[str, A],
-    ) -> None:
-        """Move nodes from `waiting` to `answers` as they answer, until the timeout."""
-        deadline = self._now() + SURVEY_TIMEOUT
-        await cluster.ask(question.survey, survey.encode_question(question), SURVEY_LIFETIME)
-        interval, seen = FIRST_LOOK, 0
-        while waiting and self._now() < deadline:
-            await self._pause(interval)
-            interval = min(2 * interval, MAX_LOOK_INTERVAL)
-            new = await cluster.answers(question.survey, seen)
-            seen += len(new)
-            for encoded in new:
-                try:
-                    answer = survey.decode_answer(encoded, kind)
-                except msgspec.DecodeError as error:
-                    logger.debug("Ignored an undecodable survey answer: %s", error)
-                    continue
-                answers[answer.node] = answer
-                waiting.pop(answer.node, None)
 
     def _answer(self, question: Question) -> Answer | None:
         """Answer a survey for this process; None if it serves no clients."""

@@ -9,7 +9,7 @@ import pytest
 
 from realtime.channel_rules import QUESTIONS
 from realtime.cluster import survey
-from realtime.cluster.member import SURVEY_TIMEOUT
+from realtime.cluster.collecting import SURVEY_TIMEOUT
 from realtime.cluster.survey import (
     AskConnections,
     AskSubscribers,
