@@ -32,10 +32,13 @@ from realtime.cluster.control import (
 )
 from realtime.cluster.survey import (
     A,
+    ActivityAnswer,
     Answer,
+    AskActivity,
     AskConnections,
     AskSubscribers,
     ConnectionsAnswer,
+    Order,
     Question,
     SubscribersAnswer,
     SurveyResult,
@@ -344,6 +347,15 @@ class Member:
         """Ask every node for the number of its subscribers of some channels."""
         return await self._survey(AskSubscribers(tuple(channels), self.uid), SubscribersAnswer)
 
+    async def activity(self, limit: int, order: Order) -> SurveyResult[ActivityAnswer]:
+        """Ask every node how busy it is.
+
+        Args:
+            limit: the number of channels that each node names at most.
+            order: what makes a channel one of the busiest.
+        """
+        return await self._survey(AskActivity(limit, order, self.uid), ActivityAnswer)
+
     async def _survey(self, question: Question, kind: type[A]) -> SurveyResult[A]:
         """Ask every node that is listed; those that do not answer in time are missing.
 
@@ -353,7 +365,7 @@ class Member:
         waiting = {node.uid: node.name for node in statuses if node.alive}
         silent = {node.uid: node.name for node in statuses if not node.alive}
         answers: dict[str, A] = {}
-        own = self._answer(question)
+        own = await self._answer(question)
         if isinstance(own, kind):
             answers[own.node] = own
             del waiting[own.node]
@@ -364,7 +376,7 @@ class Member:
         missing = [name for uid, name in (waiting | silent).items() if uid not in answers]
         return SurveyResult(list(answers.values()), sorted(missing))
 
-    def _answer(self, question: Question) -> Answer | None:
+    async def _answer(self, question: Question) -> Answer | None:
         """Answer a survey for this process; None if it serves no clients."""
         return None
 

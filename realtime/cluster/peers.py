@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -48,7 +48,7 @@ class Peers:
         *,
         describe: Callable[[], NodeInfo],
         on_control: Callable[[ControlMessage], None],
-        answer: Callable[[Question], Answer],
+        answer: Callable[[Question], Awaitable[Answer]],
         on_wake_up: Callable[[], object],
         outage: Outage,
     ) -> None:
@@ -176,7 +176,7 @@ class Peers:
             self._spawn(self._reply(question))
 
     async def _reply(self, question: Question) -> None:
-        answer = survey.encode_answer(self._answer(question))
+        answer = survey.encode_answer(await self._answer(question))
         try:
             await self._cluster.answer(question.survey, answer)
         except EngineUnavailable as error:

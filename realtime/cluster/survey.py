@@ -12,7 +12,7 @@ of `ClientReport` are part of that format.
 from __future__ import annotations
 
 import uuid
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -28,6 +28,8 @@ MAX_CHANNELS = 1000
 """Channels of one connection in an answer."""
 MAX_ANSWER_BYTES = 1024 * 1024
 """Bytes of names and infos in one answer, about. It is built on an event loop, kept in Redis."""
+MAX_BUSY_CHANNELS = 100
+"""Channels that a node names as its busiest ones, and namespaces."""
 
 
 def _new_id() -> SurveyID:
@@ -54,7 +56,21 @@ class AskSubscribers(Struct, frozen=True, tag="subscribers", tag_field="ask"):
     survey: SurveyID = field(default_factory=_new_id)
 
 
-Question = AskConnections | AskSubscribers
+Order = Literal["publications", "subscribers"]
+"""What makes a channel one of the busiest."""
+
+
+class AskActivity(Struct, frozen=True, tag="activity", tag_field="ask"):
+    """Ask each node how busy it is. It counts publications by channel for a while after this."""
+
+    limit: int
+    """Channels that it names, `MAX_BUSY_CHANNELS` at most."""
+    order: Order = "publications"
+    origin: str = ""
+    survey: SurveyID = field(default_factory=_new_id)
+
+
+Question = AskConnections | AskSubscribers | AskActivity
 
 _question: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
 
@@ -111,8 +127,69 @@ class SubscribersAnswer(Struct, frozen=True, tag="subscribers", tag_field="answe
     """One for each channel of the question, in its order."""
 
 
-Answer = ConnectionsAnswer | SubscribersAnswer
-A = TypeVar("A", ConnectionsAnswer, SubscribersAnswer)
+class NodeFigures(Struct, frozen=True, kw_only=True):
+    """What a node says of itself: its state, and its counts since its start."""
+
+    node: str
+    """Node ID."""
+    name: str
+    version: str
+    uptime: float
+    """Seconds since its start, by the clock to which its counts belong."""
+    connections: int
+    users: int
+    channels: int
+    subscriptions: int
+    published: int
+    """Publications made in its process."""
+    delivered: int
+    """Publications pushed to its clients."""
+    draining: bool
+    loop_lag: float
+    """The largest lag of the last half minute, seconds."""
+    cpu_seconds: float
+    """CPU time of its process."""
+    memory: int | None = None
+    """Bytes of memory that its process uses; None where the system does not say."""
+
+
+class ChannelActivity(Struct, frozen=True, array_like=True):
+    """A busy channel, as one node sees it."""
+
+    channel: ChannelName
+    subscribers: int
+    publications: float
+    """In a second, of the last seconds."""
+
+
+class NamespaceActivity(Struct, frozen=True, array_like=True):
+    """A namespace at one node."""
+
+    namespace: str
+    """"" for the top level."""
+    channels: int
+    """Those with a subscriber at this node."""
+    subscribers: int
+    delivered: int
+    """Publications pushed to the clients of this node since its start."""
+
+
+class ActivityAnswer(Struct, frozen=True, tag="activity", tag_field="answer"):
+    """How busy one node is."""
+
+    figures: NodeFigures
+    seconds: float
+    """How long publications were counted; 0 if counting begins now."""
+    channels: list[ChannelActivity]
+    namespaces: list[NamespaceActivity]
+
+    @property
+    def node(self) -> str:
+        return self.figures.node
+
+
+Answer = ConnectionsAnswer | SubscribersAnswer | ActivityAnswer
+A = TypeVar("A", ConnectionsAnswer, SubscribersAnswer, ActivityAnswer)
 
 
 def encode_answer(answer: Answer) -> bytes:

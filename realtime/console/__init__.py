@@ -6,6 +6,8 @@ configuration  checkconfig, genconfig
 calls          the methods of the server API, in this process, through Redis or over HTTP
 api_document   openapi
 pending        pending: rows of durable publications
+top            top: the busiest nodes, channels and namespaces
+terminal       what a command that goes on does with a screen, or a pipe
 doctor/        doctor: checks settings, a running service and Redis
 remote         HTTP requests to a running service
 websocket      a WebSocket connection to a running service
@@ -13,7 +15,7 @@ websocket      a WebSocket connection to a running service
 
 from collections.abc import Mapping
 
-from realtime.console import api_document, calls, configuration, doctor, pending, tokens
+from realtime.console import api_document, calls, configuration, doctor, pending, tokens, top
 from realtime.console.base import SubCommand
 
 SUB_COMMANDS: Mapping[str, SubCommand] = {
@@ -24,6 +26,7 @@ SUB_COMMANDS: Mapping[str, SubCommand] = {
         *calls.SUB_COMMANDS,
         *api_document.SUB_COMMANDS,
         *pending.SUB_COMMANDS,
+        *top.SUB_COMMANDS,
         *doctor.SUB_COMMANDS,
     )
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from django.core.management.base import CommandParser
@@ -22,6 +22,8 @@ class Answer(NamedTuple):
     """The reason for exit status 1; empty for status 0."""
     warning: str = ""
     """What the result leaves out, for standard error; empty if it is complete."""
+    redraws: bool = False
+    """Whether it takes the place of the answer before it on the screen."""
 
 
 class SubCommand(NamedTuple):
@@ -33,9 +35,12 @@ class SubCommand(NamedTuple):
     name: str
     help: str
     add_arguments: Callable[[CommandParser], None]
-    run: Callable[[Options], Answer]
+    run: Callable[[Options], Answer | Iterator[Answer]]
+    """An iterator: each answer is written when it comes."""
     description: str = ""
     """The text of its `--help`; empty: the same as `help`."""
+    goes_on: bool = False
+    """Whether it goes on until Ctrl-C, which is then no failure."""
 
 
 def add_nothing(parser: CommandParser) -> None:
@@ -62,3 +67,9 @@ def table(rows: list[tuple[str, ...]]) -> str:
 def count(number: int, singular: str) -> str:
     """Return a number with its noun: "1 client", "2 clients"."""
     return f"{number} {singular}" if number == 1 else f"{number} {singular}s"
+
+
+def cut(text: str, length: int) -> str:
+    """Return a text without control characters, cut where it is longer than `length`."""
+    text = escape_for_terminal(text[: length + 1])
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -14,8 +14,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 
-import msgspec
-
 from realtime import logs
 from realtime.auth.verifier import Verifier
 from realtime.channel_rules import CONTROL, namespace_of
@@ -34,12 +32,14 @@ from realtime.errors import (
     NoReply,
 )
 from realtime.node import maintenance
+from realtime.node.activity import Activity
 from realtime.node.admission import Admission
 from realtime.node.background import Background, failure_of
 from realtime.node.blocks import Blocks
 from realtime.node.command_rates import CommandRates
 from realtime.node.control import ControlHandler
 from realtime.node.drain import CLOSE_INTERVAL, Connection, Drain
+from realtime.node.figures import Figures
 from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
 from realtime.node.hub import Hub
 from realtime.node.identifying import Identifying
@@ -50,6 +50,7 @@ from realtime.node.pings import Pings
 from realtime.node.single_connection import SingleConnection
 from realtime.node.subscriptions import Subscriptions
 from realtime.node.survey_answers import SurveyAnswers
+from realtime.node.watching import Watching
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition, UserID
 from realtime.protocol.negotiation import Codecs
 from realtime.streams.follower import StreamFollower
@@ -111,7 +112,12 @@ class Node(Member):
         self.codecs = Codecs(config.v3_use_offset)
         rates = config.rates_of_clients
         self.command_rates = CommandRates(rates) if rates else None
-        self._started_at = self.timers.now()
+        identity = (self.uid, config.name or logs.default_node_name(), version)
+        figures = Figures(
+            identity, self.hub, self.counters, self.timers, lambda: self.subscriptions.count
+        )
+        self.describe = figures.describe
+        self.status = figures.status
         self._stopped_by = math.inf
         self._background = Background(self.loop)
         self.spawn = self._background.spawn
@@ -135,7 +141,19 @@ class Node(Member):
             self.identifying,
             self.blocks,
         )
-        self._survey_answers = SurveyAnswers(self.hub, uid=self.uid, name=self.describe().name)
+        self.watching = Watching()
+        self._survey_answers = SurveyAnswers(
+            self.hub,
+            Activity(
+                self.hub,
+                self.watching,
+                self.counters,
+                self.timers,
+                lambda: figures.now(draining=self.is_draining, loop_lag=self.loop_lag.seconds),
+            ),
+            uid=self.uid,
+            name=identity[1],
+        )
         self._peers: Peers | None = None
         if self.cluster is not None:
             self._peers = Peers(
@@ -260,27 +278,6 @@ class Node(Member):
 
     # among the other nodes
 
-    def describe(self) -> NodeInfo:
-        """Describe this node to clients and other nodes."""
-        return NodeInfo(
-            uid=self.uid,
-            name=self.config.name or logs.default_node_name(),
-            version=self.version,
-            num_clients=len(self.hub.clients),
-            num_users=len(self.hub.users),
-            num_channels=len(self.hub.feeds),
-            uptime=int(self.timers.now() - self._started_at),
-        )
-
-    def status(self) -> NodeStatus:
-        """Describe this node to operators."""
-        return NodeStatus(
-            **msgspec.structs.asdict(self.describe()),
-            messages_published=self.counters.published,
-            messages_delivered=self.counters.delivered,
-            num_subs=self.subscriptions.count,
-        )
-
     @property
     def redis_seconds(self) -> float | None:
         """How long Redis took for the last heartbeat; None without Redis."""
@@ -290,8 +287,8 @@ class Node(Member):
         others = await super().statuses()
         return [self.status(), *(node for node in others if node.uid != self.uid)]
 
-    def _answer(self, question: Question) -> Answer:
-        return self._survey_answers.answer(question)
+    async def _answer(self, question: Question) -> Answer:
+        return await self._survey_answers.answer(question)
 
     def _now(self) -> float:
         return self.timers.now()
@@ -345,6 +342,8 @@ class Node(Member):
             elif self._peers is not None:
                 self._peers.on_publication(channel, publication, position)
             return
+        if (watch := self.watching.on_publication) is not None:
+            watch(channel, publication, position)
         if position is None or feed.follower is None:
             feed.publish(publication)
         else:

@@ -7,6 +7,7 @@ from itertools import islice
 from realtime.cluster import survey
 from realtime.cluster.survey import (
     Answer,
+    AskActivity,
     AskConnections,
     AskSubscribers,
     ClientReport,
@@ -14,6 +15,7 @@ from realtime.cluster.survey import (
     Question,
     SubscribersAnswer,
 )
+from realtime.node.activity import Activity
 from realtime.node.hub import Hub
 from realtime.protocol.messages import UserID
 
@@ -21,13 +23,14 @@ from realtime.protocol.messages import UserID
 class SurveyAnswers:
     """Answers the questions of surveys for a node."""
 
-    def __init__(self, hub: Hub, *, uid: str, name: str) -> None:
+    def __init__(self, hub: Hub, activity: Activity, *, uid: str, name: str) -> None:
         """`uid` and `name`: those of the node."""
         self._hub = hub
+        self._activity = activity
         self._uid = uid
         self._name = name
 
-    def answer(self, question: Question) -> Answer:
+    async def answer(self, question: Question) -> Answer:
         """Answer a question."""
         match question:
             case AskConnections(user=user):
@@ -36,6 +39,8 @@ class SurveyAnswers:
                 feeds = self._hub.feeds
                 numbers = [feeds[name].size if name in feeds else 0 for name in channels]
                 return SubscribersAnswer(self._uid, self._name, numbers)
+            case AskActivity():
+                return await self._activity.answer(question)
 
     def _connections(self, user: UserID) -> ConnectionsAnswer:
         clients = self._hub.connections(user)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -69,6 +73,21 @@ def nodes(server: Server) -> list[dict[str, Any]]:
     """The nodes a server lists."""
     entries: list[dict[str, Any]] = server.api("info")["result"]["nodes"]
     return entries
+
+
+def name_of(server: Server) -> str:
+    """The name of a node that has none in its options."""
+    return f"{socket.gethostname()}_{server.pid}"
+
+
+@contextmanager
+def frozen(server: Server) -> Iterator[None]:
+    """Freeze a node for the length of a `with` block: nothing of it runs."""
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
 
 
 def groups(redis: RedisServer) -> dict[str, int]:

@@ -6,6 +6,8 @@ The sub-commands are in `realtime.console`.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Generator
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -13,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from realtime.auth.keys import InvalidKey
 from realtime.config.reader import InvalidOptions
-from realtime.console import SUB_COMMANDS
+from realtime.console import SUB_COMMANDS, terminal
 from realtime.console.base import Answer, SubCommand, escape_for_terminal
 from realtime.errors import EngineUnavailable, Error
 from realtime.payload import is_text
@@ -45,17 +47,29 @@ class Command(BaseCommand):
         command = SUB_COMMANDS[options["sub_command"]]
         as_json: bool = options.get("json", False)
         try:
-            answer = _run(command, options)
+            with closing(_run(command, options)) as answers:
+                for answer in answers:
+                    self._answer(answer, as_json)
         except _Failure as failure:
             if as_json:
                 self._write_json({"error": failure.value})
             raise CommandError(failure.text) from failure.__cause__
+        except BrokenPipeError:  # what reads the output has gone
+            terminal.silence()
+        except KeyboardInterrupt:
+            if not command.goes_on:
+                raise
+
+    def _answer(self, answer: Answer, as_json: bool) -> None:
         if as_json:
             self._write_json(answer.value)
+        elif answer.redraws and self.stdout.isatty():
+            self.stdout.write(terminal.screen(answer.text))
         elif answer.text:
             self.stdout.write(answer.text)
         if answer.warning:
             self.stderr.write(answer.warning)
+        self.stdout.flush()
         if answer.failure:
             raise CommandError(answer.failure)
 
@@ -72,10 +86,19 @@ class _Failure(Exception):
         self.value = value or {"message": text}
 
 
-def _run(command: SubCommand, options: dict[str, Any]) -> Answer:
+def _run(command: SubCommand, options: dict[str, Any]) -> Generator[Answer]:
+    """Yield the answers of a sub-command.
+
+    Raises:
+        _Failure: it failed.
+    """
     try:
         _check_text(options)
-        return command.run(options)
+        answer = command.run(options)
+        if isinstance(answer, Answer):
+            yield answer
+        else:
+            yield from answer
     except CommandError as error:
         raise _Failure(str(error)) from error
     except Error as error:

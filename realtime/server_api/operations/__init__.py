@@ -1,7 +1,7 @@
 """Rules of the server API: one coroutine for each method, on a member of the service.
 
-`publishing` changes streams, `users` acts on the connections of users, `queries` asks.
-Data are payloads, and results are messages. `methods` speaks bytes above this, and `functions`
+`publishing` changes streams, `users` acts on the connections of users, `queries` and `activity`
+ask. Data are payloads, and results are messages. `methods` speaks bytes above this, and `functions`
 Python objects: both keep the same rules.
 
 All of them raise:
@@ -14,6 +14,7 @@ docs/protocol.md, 6.4.
 
 from realtime.errors import EngineUnavailable, Error, NoReply
 from realtime.server_api.errors import EngineAway, OutcomeUnknown
+from realtime.server_api.operations.activity import activity
 from realtime.server_api.operations.publishing import (
     broadcast,
     check_new,
@@ -49,6 +50,7 @@ from realtime.server_api.operations.users import (
 __all__ = [
     "MAX_BLOCK_SECONDS",
     "ListedChannels",
+    "activity",
     "api_error",
     "block",
     "blocked",

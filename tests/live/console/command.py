@@ -46,21 +46,23 @@ def run(
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run `manage.py realtime` to its end, for a site with these options besides `KEYS`."""
-    config = directory / "console.json"
-    config.write_text(json.dumps({**KEYS, **options}))
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("SERVICE_")}
     return run_python(
         ["-m", "django", "realtime", *arguments],
         ROOT,
-        {
-            **ours,
-            "DJANGO_SETTINGS_MODULE": settings,
-            "SERVICE_CONFIG_FILE": str(config),
-            **(environment or {}),
-        },
+        {**surroundings(directory, options, settings), **(environment or {})},
         stdin=stdin,
         timeout=TIMEOUT,
     )
+
+
+def surroundings(
+    directory: Path, options: Mapping[str, Any], settings: str = "tests.settings"
+) -> dict[str, str]:
+    """The environment of a process of a site with these options besides `KEYS`."""
+    config = directory / "console.json"
+    config.write_text(json.dumps({**KEYS, **options}))
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("SERVICE_")}
+    return {**ours, "DJANGO_SETTINGS_MODULE": settings, "SERVICE_CONFIG_FILE": str(config)}
 
 
 def run_here(options: Mapping[str, Any], *arguments: str) -> subprocess.CompletedProcess[str]:

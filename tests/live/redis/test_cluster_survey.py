@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,7 +14,7 @@ import realtime
 from realtime.cluster.peers import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
 from tests.conftest import connection_token
 from tests.live.api_methods import result
-from tests.live.clusters import Cluster, OwnRedis, nodes
+from tests.live.clusters import Cluster, OwnRedis, name_of, nodes
 from tests.live.configurations import FORCED, NAMESPACES, Connect
 from tests.live.console.command import run_here
 from tests.live.processes import Outcome, Worker, call_view, environment, worker
@@ -69,10 +68,6 @@ def call(request: pytest.FixtureRequest, servers: list[Server], one_worker: Work
         return outcome
 
     return call
-
-
-def name_of(server: Server) -> str:
-    return f"{socket.gethostname()}_{server.pid}"
 
 
 def ask(server: Server, function: str, *arguments: Any) -> Outcome:

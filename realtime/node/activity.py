@@ -1,0 +1,133 @@
+"""Activity: the busiest channels of a node, counted while an operator asks for them.
+
+    IDLE ──asked──► COUNTING ──not asked for `LEASE`──► IDLE
+
+While counting, each publication costs one entry of a dict; otherwise nothing is counted. Rates are
+those of the last two spans: a span ends when the node is asked, and is `SPAN` long at least. So
+several operators may ask at a time, each as often as they like.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import Counter
+from collections.abc import Callable
+
+from realtime.cluster.survey import (
+    MAX_BUSY_CHANNELS,
+    ActivityAnswer,
+    AskActivity,
+    ChannelActivity,
+    NamespaceActivity,
+    NodeFigures,
+)
+from realtime.metrics import Counters
+from realtime.node.hub import Hub
+from realtime.node.watching import Watching
+from realtime.protocol.messages import ChannelName, Publication, StreamPosition
+from realtime.timers import Timers
+
+LEASE = 10.0
+"""Seconds without a question after which the node stops counting."""
+SPAN = 1.0
+"""Seconds of a span at least."""
+SLICE = 500
+"""Channels that are looked at in one turn of the loop: less than half a millisecond."""
+MAX_COUNTED = 100_000
+"""Channels that are counted in one span; further ones are not."""
+
+
+class Activity:
+    """See the module. Belongs to the event loop of its node."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        watching: Watching,
+        counters: Counters,
+        timers: Timers,
+        figures: Callable[[], NodeFigures],
+    ) -> None:
+        """`figures`: returns what the node says of itself."""
+        self._hub = hub
+        self._watching = watching
+        self._counters = counters
+        self._timers = timers
+        self._figures = figures
+        self._lease = timers.timer(self._end)
+        self._is_counting = False
+        self._began = 0.0
+        """Monotonic seconds, of the span that is counted now."""
+        self._counts: dict[ChannelName, int] = {}
+        self._before: dict[ChannelName, int] = {}
+        """The counts of the span before."""
+        self._seconds_before = 0.0
+
+    async def answer(self, question: AskActivity) -> ActivityAnswer:
+        """Say how busy the node is, and count from now on."""
+        seconds, rates = self._rates()
+        limit = min(max(question.limit, 0), MAX_BUSY_CHANNELS)
+        by_publications = question.order == "publications"
+
+        def rank(each: ChannelActivity) -> tuple[float, float]:
+            ranks = (each.publications, each.subscribers)
+            return ranks if by_publications else ranks[::-1]
+
+        channels: list[ChannelActivity] = []
+        subscribers: Counter[str] = Counter()
+        numbers: Counter[str] = Counter()
+        feeds = list(self._hub.feeds.values())
+        for start in range(0, len(feeds), SLICE):
+            found = []
+            for feed in feeds[start : start + SLICE]:
+                size, namespace = feed.size, feed.deliveries.namespace
+                found.append(ChannelActivity(feed.channel, size, rates.get(feed.channel, 0.0)))
+                subscribers[namespace] += size
+                numbers[namespace] += 1
+            channels = heapq.nlargest(limit, channels + found, key=rank)
+            await asyncio.sleep(0)
+        delivered = self._counters.delivered_in()
+        busiest = sorted(delivered, key=lambda name: (-subscribers[name], name))[:MAX_BUSY_CHANNELS]
+        return ActivityAnswer(
+            self._figures(),
+            seconds,
+            channels,
+            [
+                NamespaceActivity(name, numbers[name], subscribers[name], delivered[name])
+                for name in busiest
+            ],
+        )
+
+    def _rates(self) -> tuple[float, dict[ChannelName, float]]:
+        """Return for how long publications were counted, and publications in a second."""
+        now = self._timers.now()
+        self._lease.set(now + LEASE)
+        if not self._is_counting:
+            self._is_counting = True
+            self._began = now
+            self._watching.add(self._on_publication)
+            return 0.0, {}
+        seconds = now - self._began + self._seconds_before
+        counts = Counter(self._before)
+        counts.update(self._counts)
+        if now - self._began >= SPAN:
+            self._before, self._seconds_before = self._counts, now - self._began
+            self._counts, self._began = {}, now
+        if seconds <= 0:
+            return 0.0, {}
+        return seconds, {channel: number / seconds for channel, number in counts.items()}
+
+    def _on_publication(
+        self, channel: ChannelName, publication: Publication, position: StreamPosition | None
+    ) -> None:
+        counts = self._counts
+        if channel in counts:
+            counts[channel] += 1
+        elif len(counts) < MAX_COUNTED:
+            counts[channel] = 1
+
+    def _end(self) -> None:
+        self._is_counting = False
+        self._watching.remove(self._on_publication)
+        self._counts, self._before, self._seconds_before = {}, {}, 0.0

@@ -1,0 +1,96 @@
+"""Figures of this process: what the node says of itself, to other nodes and to operators."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from realtime.cluster.survey import NodeFigures
+from realtime.engine.nodes import NodeInfo, NodeStatus
+from realtime.metrics import Counters
+from realtime.node.hub import Hub
+from realtime.timers import Timers
+
+_STATM = Path("/proc/self/statm")
+"""Where Linux says how much memory this process uses, in pages."""
+
+
+class Figures:
+    """What a node says of itself."""
+
+    def __init__(
+        self,
+        identity: tuple[str, str, str],
+        hub: Hub,
+        counters: Counters,
+        timers: Timers,
+        subscriptions: Callable[[], int],
+    ) -> None:
+        """
+        Args:
+            identity: ID, name and version of the node.
+            subscriptions: returns the number of subscriptions of its clients.
+        """
+        self._identity = identity
+        self._hub = hub
+        self._counters = counters
+        self._timers = timers
+        self._subscriptions = subscriptions
+        self._started_at = timers.now()
+
+    def describe(self) -> NodeInfo:
+        """Describe the node to clients and other nodes."""
+        return NodeInfo(
+            *self._identity,
+            num_clients=len(self._hub.clients),
+            num_users=len(self._hub.users),
+            num_channels=len(self._hub.feeds),
+            uptime=int(self._timers.now() - self._started_at),
+        )
+
+    def status(self) -> NodeStatus:
+        """Describe the node to operators."""
+        return NodeStatus(
+            **msgspec.structs.asdict(self.describe()),
+            messages_published=self._counters.published,
+            messages_delivered=self._counters.delivered,
+            num_subs=self._subscriptions(),
+        )
+
+    def now(self, *, draining: bool, loop_lag: float) -> NodeFigures:
+        """Return all of its figures.
+
+        Args:
+            draining: whether it closes its clients, because it ends.
+            loop_lag: seconds.
+        """
+        status = self.status()
+        return NodeFigures(
+            node=status.uid,
+            name=status.name,
+            version=status.version,
+            uptime=self._timers.now() - self._started_at,
+            connections=status.num_clients,
+            users=status.num_users,
+            channels=status.num_channels,
+            subscriptions=status.num_subs,
+            published=status.messages_published,
+            delivered=status.messages_delivered,
+            draining=draining,
+            loop_lag=loop_lag,
+            cpu_seconds=time.process_time(),
+            memory=_memory(),
+        )
+
+
+def _memory() -> int | None:
+    """Return the bytes of memory that this process uses; None where the system does not say."""
+    try:
+        pages = int(_STATM.read_bytes().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return None
