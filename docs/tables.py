@@ -33,7 +33,7 @@ from realtime.console import SUB_COMMANDS
 from realtime.engine.redis.keys import Keys
 from realtime.errors import DISCONNECTS, Disconnect
 from realtime.logs import FIELDS
-from realtime.monitoring.table import PROCESS, SERVICE
+from realtime.monitoring.table import PENDING, PROCESS, SERVICE
 from realtime.protocol.v2.codes import CLOSES
 
 DOCS = Path(__file__).resolve().parent
@@ -129,9 +129,9 @@ def _yes(value: bool) -> str:
 
 
 def metrics(scope: str) -> Iterator[Row]:
-    """Yield the metrics of a scope, "process" or "service"."""
+    """Yield metrics: those of "process", "pending" or "service"."""
     yield "Name", "Type", "Labels", "Meaning"
-    for metric in {"process": PROCESS, "service": SERVICE}[scope]:
+    for metric in {"process": PROCESS, "pending": PENDING, "service": SERVICE}[scope]:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         yield f"`{metric.name}`", metric.type, labels, metric.meaning
 

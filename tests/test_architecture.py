@@ -124,6 +124,7 @@ DJANGO_SIDE = (
     "realtime.hooks",
     "realtime.logout",
     "realtime.management",
+    "realtime.monitoring.pending_rows",
     "realtime.monitoring.urls",
     "realtime.monitoring.views",
     "realtime.pages",

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
-from realtime.monitoring import access, figures, health
+from realtime.monitoring import access, figures, health, pending_rows
 from realtime.node.node import Node
 from realtime.transports.asgi import Exchange, Receive, Scope, Send, path_of
 from realtime.transports.handshake import address_of
@@ -80,11 +80,12 @@ async def _metrics(node: Node | None, config: Config, scope: Scope) -> tuple[int
     # its import takes a while, which only those who read metrics need to spend
     from realtime.monitoring import exposition
 
+    read: figures.Figures
     try:
         if _scope(scope.get("query_string", b"")) == "service":
             read = await figures.of_service(node)
         else:
-            read = await figures.of_process(node)
+            read = {**await figures.of_process(node), **await pending_rows.read()}
     except EngineUnavailable:
         return _UNAVAILABLE
     text = exposition.text(read, headers.get("accept", ""))

@@ -105,6 +105,28 @@ PROCESS = (
 )
 """Metrics of one process."""
 
+PENDING = (
+    Metric(
+        "realtime_pending_rows",
+        GAUGE,
+        "Rows in the database, the same in each process. state: waiting, scheduled or parked.",
+        ("state",),
+    ),
+    Metric(
+        "realtime_pending_oldest_seconds",
+        GAUGE,
+        "How long the first of the waiting rows has been due; 0: none waits.",
+    ),
+    Metric(
+        "realtime_pending_relayed_total",
+        COUNTER,
+        "Rows that the relay of this process worked on. result: published; refused, each attempt;"
+        " parked, after the last one; or failed, because the engine or the database was away.",
+        ("result",),
+    ),
+)
+"""Metrics of durable publications, of a process with the app `realtime.pending`."""
+
 SERVICE = (
     Metric("realtime_service_nodes", GAUGE, "Nodes that are alive."),
     Metric("realtime_service_connections", GAUGE, "Clients that are connected."),
@@ -130,4 +152,4 @@ SERVICE = (
 )
 """Metrics of the whole service, sums over the nodes that are alive: with `?scope=service`."""
 
-METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*PROCESS, *SERVICE)}
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*PROCESS, *PENDING, *SERVICE)}

@@ -151,13 +151,29 @@ class BlockingRedis:
         else:
             *replies, confirmed = self._exchange([*commands, wait.command()])
             error_of_all = shortage(wait, self._host, confirmed)
-        results = []
-        for reply in replies:
-            try:
-                result = self._checked(reply)
-                results.append(result if error_of_all is None else error_of_all)
-            except EngineUnavailable as error:
-                results.append(error)
+        results = self._each_checked(replies)
+        if error_of_all is None:
+            return results
+        return [
+            result if isinstance(result, EngineUnavailable) else error_of_all for result in results
+        ]
+
+    def read_many(self, calls: Sequence[ScriptCall[R]]) -> list[R | EngineUnavailable]:
+        """Run scripts that only read, in one round trip, and without their texts.
+
+        A second one is for those that Redis does not know yet: they have no order.
+
+        Returns, Raises:
+            as `run_many`.
+        """
+        if not calls:
+            return []
+        commands = [script.by_digest(keys, arguments) for script, keys, arguments in calls]
+        results = self._each_checked(self._exchange(commands))
+        unknown = [index for index, result in enumerate(results) if isinstance(result, NoScript)]
+        again = self.run_many([calls[index] for index in unknown])
+        for index, result in zip(unknown, again, strict=True):
+            results[index] = result
         return results
 
     def close(self) -> None:
@@ -236,6 +252,16 @@ class BlockingRedis:
         if (error := _first_error(reply)) is not None:
             raise self._unavailable(error)
         return reply
+
+    def _each_checked(self, replies: Iterable[Reply]) -> list[Reply | EngineUnavailable]:
+        """Return replies, with the exceptions of those that are errors."""
+        results = []
+        for reply in replies:
+            try:
+                results.append(self._checked(reply))
+            except EngineUnavailable as error:
+                results.append(error)
+        return results
 
     def _unavailable(self, error: Exception) -> EngineUnavailable:
         unavailable = self._host.unavailable(error)

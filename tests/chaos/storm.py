@@ -69,6 +69,8 @@ class Client(RawSocket):
                     self.ready.set_result(time.monotonic())
             elif pub := message.get("push", {}).get("pub"):
                 self.receive(pub["data"])
+            elif not message:  # a ping: without an answer the server closes the connection
+                self.transport.write(frame(b"{}"))
 
     def receive(self, data: Any) -> None:
         """Take the data of a publication."""

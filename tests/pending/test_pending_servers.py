@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.database_server import DatabaseServer
+from tests.live.monitoring.scraping import KEY, scrape
 from tests.pending.chaos import Chaos
 from tests.pending.conftest import NAMESPACES
 from tests.processes import run_python
@@ -53,11 +54,15 @@ def test_worker_beside_a_site_without_redis_publishes(
 ) -> None:
     environment = {"TEST_DATABASE": str(tmp_path / "site.sqlite3")}
     manage(environment, "migrate", "realtime_pending", "-v0")
-    server = own_server(environment=environment, namespaces=NAMESPACES)
+    server = own_server(environment=environment, namespaces=NAMESPACES, metrics_key=KEY)
 
     worker(environment, tmp_path / "config.json", "orders:1")
 
     arrives(server, "orders:1", [1, 2])
+    wait_until(lambda: scrape(server)["realtime_pending_relayed_total", "published"] == 2)
+    values = scrape(server)
+    assert values["realtime_pending_rows", "scheduled"] == 0
+    assert "realtime_pending_oldest_seconds" in {name for name, *_ in values}
 
 
 def test_worker_and_relays_on_a_database_server(

@@ -91,6 +91,23 @@ def test_text_of_a_script_is_sent_once_in_a_batch(
     assert (calls["eval"], calls["evalsha"]) == (1, 4)
 
 
+def test_scripts_that_only_read_are_known_by_their_digest(
+    open_blocking: Opening, own_redis: Starting
+) -> None:
+    redis = own_redis()
+    client = open_blocking(redis.url)
+    calls = [ScriptCall(ECHO, ["k"], [number]) for number in range(5)]
+    expected = [[b"k", b"%d" % number] for number in range(5)]
+
+    assert client.read_many(calls) == expected
+    assert redis.command_calls()["eval"] == 1
+    assert client.read_many(calls) == expected
+    assert redis.command_calls()["eval"] == 1
+    client.execute("SCRIPT", "FLUSH")
+    assert client.read_many([*calls, ScriptCall(WRONG, [], [])])[:5] == expected
+    assert client.read_many([]) == []
+
+
 def test_refused_request_is_an_exception_among_the_replies(
     client: BlockingRedis, unique: str
 ) -> None:

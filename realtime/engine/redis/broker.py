@@ -203,7 +203,7 @@ class RedisStreams:
     async def positions(
         self, channels: Sequence[ChannelName], at: int | None = None
     ) -> list[StreamPosition]:
-        replies = await self._bus.run_many(
+        replies = await self._bus.read_many(
             [(self._shards.shard(channel), self._read_call(channel, at=at)) for channel in channels]
         )
         return [_read_reply(reply)[0] for reply in replies]

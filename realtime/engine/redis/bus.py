@@ -44,8 +44,8 @@ class Bus(Protocol):
         """Run a script on a shard and return its reply."""
         ...
 
-    async def run_many(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
-        """Run scripts on their shards, in as few round trips as possible."""
+    async def read_many(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
+        """Run scripts that only read on their shards, in as few round trips as possible."""
         ...
 
     async def publish(self, message: GroupMessage) -> Outcome:
@@ -103,7 +103,7 @@ class RedisNodeBus:
         self.redis = redis
         self.execute = redis.execute
         self.run = redis.run
-        self.run_many = redis.run_many
+        self.read_many = redis.read_many
         self.publish = redis.publish
         self.publish_many = redis.publish_many
         self._owned = owned
@@ -158,8 +158,8 @@ class RedisBlockingBus:
     ) -> R:
         return self.redis.blocking(shard).run(script, keys, arguments)
 
-    async def run_many(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
-        return self.redis.run_many_blocking(calls)
+    async def read_many(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
+        return self.redis.read_many_blocking(calls)
 
     async def publish(self, message: GroupMessage) -> Outcome:
         return self.redis.publish_blocking(message)

@@ -61,7 +61,7 @@ class ForeignNodeBus:
         self.redis = redis
         self.execute = redis.execute
         self.run = redis.run
-        self.run_many = redis.run_many
+        self.read_many = redis.read_many
         self._layer = layer
         self._mailbox = ""
         self._groups: dict[str, None] = {}

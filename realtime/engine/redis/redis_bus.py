@@ -148,8 +148,8 @@ class RedisBus:
         """Run a script on a shard and return its reply. Errors as with `execute`."""
         return await self.on_loop().connections[shard].run(script, keys, arguments)
 
-    async def run_many(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
-        """Run scripts on their shards, in as few round trips as possible.
+    async def read_many(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
+        """Run scripts that only read on their shards, in as few round trips as possible.
 
         Raises:
             EngineUnavailable: one of them was not answered.
@@ -266,11 +266,11 @@ class RedisBus:
                     results[index] = reply
         return results
 
-    def run_many_blocking(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
-        """Run scripts on their shards. As `run_many`."""
+    def read_many_blocking(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
+        """Run scripts that only read on their shards. As `read_many`."""
         results: dict[int, R] = {}
         for shard, indexes in _by_shard(calls):
-            replies = self.blocking(shard).run_many([calls[index][1] for index in indexes])
+            replies = self.blocking(shard).read_many([calls[index][1] for index in indexes])
             for index, reply in zip(indexes, replies, strict=True):
                 if isinstance(reply, EngineUnavailable):
                     raise reply

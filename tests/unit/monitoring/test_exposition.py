@@ -15,11 +15,12 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pro
 
 from realtime.config.reader import load
 from realtime.metrics import Durations, Tally
-from realtime.monitoring import exposition, figures
-from realtime.monitoring.table import COUNTER, METRICS, PROCESS, SERVICE
+from realtime.monitoring import exposition, figures, pending_rows
+from realtime.monitoring.table import COUNTER, METRICS
 from realtime.node.hooks import NoHooks
 from realtime.node.node import Node
 from realtime.timers import Timers
+from tests.unit.monitoring.counted_rows import CountedRows
 from tests.unit.parts import RecordingClient
 from tests.unit.suspended_engine import ClusterEngine
 
@@ -56,7 +57,11 @@ async def node() -> Any:
 
 
 async def read(node: Node) -> dict[str, Any]:
-    return {**await figures.of_process(node), **await figures.of_service(node)}
+    return {
+        **await figures.of_process(node),
+        **await figures.of_service(node),
+        **await pending_rows.Counter().read(CountedRows()),
+    }
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -69,7 +74,7 @@ async def test_text_has_each_metric_of_the_table_and_no_other(node: Node, name: 
         (each.name + ("_total" if each.type == COUNTER else ""), each.type, each.documentation)
         for each in families
     }
-    assert described == {(each.name, each.type, each.meaning) for each in (*PROCESS, *SERVICE)}
+    assert described == {(each.name, each.type, each.meaning) for each in METRICS.values()}
 
 
 @pytest.mark.parametrize("name", PARSERS)
