@@ -87,6 +87,7 @@ ALREADY_SUBSCRIBED = {"code": 105, "message": "already subscribed"}
 LIMIT_EXCEEDED = {"code": 106, "message": "limit exceeded"}
 BAD_REQUEST_ERROR = {"code": 107, "message": "bad request"}
 NOT_AVAILABLE = {"code": 108, "message": "not available"}
+UNRECOVERABLE_POSITION = {"code": 112, "message": "unrecoverable position"}
 TOKEN_EXPIRED = {"code": 109, "message": "token expired"}
 
 ERRORS = {

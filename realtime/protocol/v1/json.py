@@ -9,6 +9,7 @@ docs/protocol.md, 2.3, 2.8, 2.11 and 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Annotated, TypeVar, cast
 
 import msgspec
@@ -16,13 +17,13 @@ from msgspec import Meta, Raw, Struct
 
 from realtime.errors import Disconnect, DisconnectBadRequest, Error
 from realtime.payload import escape
+from realtime.protocol.json_history import history_request
 from realtime.protocol.json_shapes import ClientInfoShape, client_info, quote, raw
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import (
     ABSENT,
     UINT64_MAX,
     ChannelName,
-    ChannelRequest,
     ClientInfo,
     Command,
     ConnectRequest,
@@ -147,7 +148,6 @@ class _Error(Struct, gc=False):
 _decode_command = ObjectDecoder(_Command)
 _decode_connect = ObjectDecoder(_ConnectRequest)
 _decode_subscribe = ObjectDecoder(_SubscribeRequest)
-_decode_channel = ObjectDecoder(ChannelRequest)
 
 
 def _connect_request(params: bytes) -> ConnectRequest:
@@ -169,16 +169,12 @@ def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
     return SubscribeRequest(sub.channel, sub.token, since)
 
 
-def _history_request(params: bytes) -> HistoryRequest:
-    return HistoryRequest(_decode_channel(params).channel, limit=ALL)
-
-
 _LOOK_DIFFERENT = (EmptyRequest, ConnectRequest, SubscribeRequest, HistoryRequest)
 _REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
     **{shape: ObjectDecoder(shape) for shape in Request.__args__ if shape not in _LOOK_DIFFERENT},
     ConnectRequest: _connect_request,
     SubscribeRequest: _subscribe_request,
-    HistoryRequest: _history_request,
+    HistoryRequest: partial(history_request, limit=ALL),
 }
 """Request → decoder of its params."""
 

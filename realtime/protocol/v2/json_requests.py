@@ -8,6 +8,7 @@ docs/protocol.md, 15.2 and 15.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
@@ -15,10 +16,16 @@ from msgspec import Meta, Raw, Struct
 
 from realtime.errors import DisconnectBadRequest
 from realtime.payload import replace_lone_surrogates
+from realtime.protocol.json_history import (
+    Int32,
+    UInt64,
+    checked_offset,
+    history_request,
+    is_given,
+)
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
 from realtime.protocol.messages import (
     ABSENT,
-    UINT64_MAX,
     Command,
     ConnectRequest,
     EmptyRequest,
@@ -33,12 +40,8 @@ from realtime.protocol.v2.commands import MAX_FILTER_DEPTH, METHODS, PONG, check
 
 R = TypeVar("R", bound=Struct)
 
-Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-# msgspec's bounds end at 63 bits; `_offset` refuses what is above UINT64_MAX
-UInt64 = Annotated[int, Meta(ge=0)]
 
-_NULL = Raw(b"null")
 _METHODS = tuple((str(method), method) for method in METHODS.values())
 
 
@@ -83,23 +86,9 @@ class _ConnectRequest(Struct, forbid_unknown_fields=True):
     headers: dict[str, str | None] | None = None
 
 
-class _HistoryRequest(Struct, forbid_unknown_fields=True, gc=False):
-    channel: str | None = None
-    limit: Int32 | None = None
-    since: Raw = ABSENT
-    reverse: bool | None = None
-
-
-class _StreamPosition(Struct, forbid_unknown_fields=True, gc=False):
-    offset: UInt64 | None = None
-    epoch: str | None = None
-
-
 _decode_command = ObjectDecoder(_Command)
 _decode_connect = ObjectDecoder(_ConnectRequest)
 _decode_subscribe = ObjectDecoder(_SubscribeRequest)
-_decode_history = ObjectDecoder(_HistoryRequest)
-_decode_position = ObjectDecoder(_StreamPosition)
 
 
 def decode_command(text: bytes) -> Command:
@@ -110,11 +99,11 @@ def decode_command(text: bytes) -> Command:
         DisconnectBadRequest: it is not a command; see `to_command`.
     """
     wire = _decode_command(text)
-    if not wire.id and not _is_given(wire.send):
+    if not wire.id and not is_given(wire.send):
         return PONG
     for name, method in _METHODS:
         params: Raw = getattr(wire, name)
-        if params is not ABSENT and params != _NULL:
+        if is_given(params):
             return to_command(wire.id or 0, method, bytes(params))
     raise DisconnectBadRequest
 
@@ -127,10 +116,6 @@ def decode_request(text: bytes, shape: type[R]) -> R:
         DisconnectBadRequest: a value in it does not exist in the protocol.
     """
     return cast(R, _REQUESTS[shape](text))
-
-
-def _is_given(value: Raw) -> bool:
-    return value is not ABSENT and value != _NULL
 
 
 def _connect_request(text: bytes) -> ConnectRequest:
@@ -150,7 +135,7 @@ def _subscribe_request(text: bytes) -> SubscribeRequest:
 
 def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
     check_delta(sub.delta)
-    position = StreamPosition(_offset(sub.offset), sub.epoch or "")
+    position = StreamPosition(checked_offset(sub.offset), sub.epoch or "")
     return SubscribeRequest(
         sub.channel,
         sub.token,
@@ -159,25 +144,10 @@ def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
         bool(sub.positioned),
         bool(sub.recoverable),
         bool(sub.join_leave),
-        _tags_filter(bytes(sub.tf)) if _is_given(sub.tf) else None,
+        _tags_filter(bytes(sub.tf)) if is_given(sub.tf) else None,
         sub.flag or 0,
         sub.type or 0,
     )
-
-
-def _history_request(text: bytes) -> HistoryRequest:
-    wire = _decode_history(text)
-    since = None
-    if _is_given(wire.since):
-        position = _decode_position(bytes(wire.since))
-        since = StreamPosition(_offset(position.offset), position.epoch or "")
-    return HistoryRequest(wire.channel, wire.limit or 0, since, bool(wire.reverse))
-
-
-def _offset(offset: int | None) -> int:
-    if offset is not None and offset > UINT64_MAX:
-        raise Malformed("offset is larger than 64 bits")
-    return offset or 0
 
 
 def _empty_request(text: bytes) -> EmptyRequest:
@@ -189,7 +159,7 @@ _REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
     **{shape: ObjectDecoder(shape) for shape in Request.__args__ if shape not in _LOOK_DIFFERENT},
     ConnectRequest: _connect_request,
     SubscribeRequest: _subscribe_request,
-    HistoryRequest: _history_request,
+    HistoryRequest: partial(history_request, limit=0),
     EmptyRequest: _empty_request,
 }
 """Request → decoder."""
