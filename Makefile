@@ -10,13 +10,13 @@ BIN = $(VENV)/bin
 CONSTRAINTS = $(VENV)/constraints.txt
 
 .PHONY: run test test-fast test-redis check lint bench docs-tables faults pictures translations schema \
-	requirements clean
+	requirements dist clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py migrate --verbosity 0
 	@DJANGO_DEMO=$${DJANGO_DEMO-true} $(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
 
-test: $(VENV)/.installed-dev tests/js/node_modules  ## Run every test.
+test: $(VENV)/.installed-dev tests/js/node_modules packages/javascript/node_modules  ## Run every test.
 	@# with PYTHONDONTWRITEBYTECODE each of hundreds of processes would compile them again
 	@$(BIN)/python -m compileall -q realtime api admin_panel messaging_project tests/site
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
@@ -70,8 +70,16 @@ requirements:  ## Pin what the server needs in its newest versions, with hashes,
 		--upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--extra regex --output-file requirements.txt pyproject.toml
 
+dist: $(VENV)/.installed-dev packages/javascript/node_modules  ## Make the packages for PyPI and npm, in dist/.
+	rm -rf dist
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build==1.3.0
+	$(BIN)/python -m build
+	@if command -v npm >/dev/null; then npm pack --silent --prefix packages/javascript \
+		--pack-destination $(CURDIR)/dist ./packages/javascript; fi
+
 clean:  ## Remove what the other targets made, the site's data excepted.
-	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements tests/js/node_modules benchmarks/peers/node_modules
+	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements tests/js/node_modules benchmarks/peers/node_modules \
+		packages/javascript/node_modules packages/javascript/dist dist
 
 $(VENV)/.installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12")'
@@ -93,10 +101,10 @@ $(VENV)/.installed-bench: $(VENV)/.installed pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[bench]'
 	@touch $@
 
-tests/js/node_modules: tests/js/package-lock.json
+%/node_modules: %/package-lock.json
 	@if command -v npm >/dev/null; then \
-		npm ci --prefix tests/js --no-audit --no-fund --ignore-scripts --loglevel error; \
-		touch tests/js/node_modules; \
+		npm ci --prefix $* --no-audit --no-fund --ignore-scripts --loglevel error; \
+		touch $@; \
 	else \
-		echo "No npm: the tests with the published JavaScript client will be skipped."; \
+		echo "No npm: the tests with JavaScript are skipped, and packages get the plain client."; \
 	fi

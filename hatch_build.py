@@ -1,18 +1,26 @@
-"""What the package says about itself: its README and URLs, which depend on where the repository is.
+"""What is made when a package is built: its README and URLs, and the minified JavaScript client.
 
     REPOSITORY_URL=https://example.org/me/realtime python -m build
 
 PyPI shows the README without the repository around it, so links to other files lead there by their
 whole address. Without the variable they become plain text, and there are no project URLs.
+
+The client is minified if the tools for that are there (`npm ci --prefix packages/javascript`).
+Otherwise the package has the plain module, which works in the same way: `pip install` from a clone
+needs no Node. A source distribution has the minified one, too, for wheels that are built from it.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _LINK = re.compile(r"\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]+)\)")
@@ -50,3 +58,37 @@ class RepositoryHook(MetadataHookInterface):
         text = Path(self.root, "README.md").read_text(encoding="utf-8")
         metadata["readme"] = {"content-type": "text/markdown", "text": readme(text, repository)}
         metadata["urls"] = urls(repository)
+
+
+CLIENT = "packages/javascript"
+"""Where the client is built, seen from the root of the project."""
+
+
+def build_client(root: Path, directory: Path) -> list[Path]:
+    """Return the files of the minified client: the module, its source map, its declarations.
+
+    Args:
+        root: of the repository, or of an unpacked source distribution.
+        directory: where to build; empty.
+
+    Raises:
+        CalledProcessError: the tools are there, and fail.
+    """
+    if (root / "PKG-INFO").is_file():
+        directory = root / CLIENT / "dist"
+    elif (root / CLIENT / "node_modules").is_dir() and (node := shutil.which("node")):
+        subprocess.run([node, root / CLIENT / "build.mjs", directory], check=True)
+    return sorted(directory.glob("client.*"))
+
+
+class ClientHook(BuildHookInterface):
+    """Hatch's hook for what is added to a distribution."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the minified client: in place of the plain one in a wheel."""
+        if version == "editable":
+            return
+        place = "realtime/static/realtime" if self.target_name == "wheel" else f"{CLIENT}/dist"
+        self._directory = tempfile.TemporaryDirectory(prefix="realtime-client-")
+        for path in build_client(Path(self.root), Path(self._directory.name)):
+            build_data["force_include"][str(path)] = f"{place}/{path.name}"

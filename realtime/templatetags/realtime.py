@@ -1,6 +1,6 @@
 """Template tags for pages that connect.
 
-    {% load realtime %}{% realtime_config %}
+    {% load realtime %}{% realtime_importmap %}{% realtime_config %}
 
     {% realtime_channel "orders:42" %}
     {% realtime_channels "orders:42" "news" %}
@@ -12,9 +12,10 @@ within `{% cache %}`, and a log line names the tag.
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import template
@@ -22,13 +23,15 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.template import Context
 from django.templatetags.cache import CacheNode
-from django.utils.html import json_script
+from django.templatetags.static import static
+from django.utils.html import format_html, json_script
 from django.utils.safestring import SafeString, mark_safe
 
 from realtime.config import sources
 from realtime.pages import elements, page_config, page_positions
 from realtime.pages.headers import event_id
 from realtime.pages.middleware import page_of
+from realtime.payload import escape
 from realtime.tokens import user_subscription_token
 
 logger = logging.getLogger("realtime.pages")
@@ -50,6 +53,29 @@ def realtime_config(context: Context, **own: Any) -> SafeString:
     if "token" not in own and not sources.current().session_authentication:
         own |= {"token": ""} if _is_cached("realtime_config") else {}
     return json_script(page_config.config(_request(context), **own), ELEMENT_ID)
+
+
+@register.simple_tag(takes_context=True)
+def realtime_importmap(
+    context: Context, imports: Mapping[str, str] | None = None, nonce: object = None
+) -> SafeString:
+    """Return an import map by which scripts of the page import the client as "realtime".
+
+    It must stand before the first module of the page. Most browsers take only one import map of a
+    page, so the site's own names go into this one.
+
+    Args:
+        context: that of the template; its `csp_nonce` is used if there is no `nonce`.
+        imports: more names → URLs; they replace ours of the same name.
+        nonce: that of the content security policy.
+    """
+    names = {"realtime": static("realtime/client.js"), **(imports or {})}
+    nonce = context.get("csp_nonce") if nonce is None else nonce
+    return format_html(
+        '<script type="importmap"{}>{}</script>',
+        "" if nonce is None else format_html(' nonce="{}"', str(nonce)),
+        mark_safe(escape(json.dumps({"imports": names}).encode()).decode()),
+    )
 
 
 @register.simple_tag(takes_context=True)

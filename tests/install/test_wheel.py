@@ -44,8 +44,22 @@ def test_wheel_has_one_top_level_name(names: list[str]) -> None:
     assert top == {"realtime"}
 
 
+CLIENT = "realtime/static/realtime/client.js"
+BUILT = {f"{CLIENT}.map", CLIENT.replace(".js", ".d.ts")}
+"""What comes with the minified client."""
+
+
 def test_wheel_has_every_file_of_the_packages_and_no_other(names: list[str]) -> None:
-    assert {name for name in names if ".dist-info/" not in name} == sources()
+    assert {name for name in names if ".dist-info/" not in name} - BUILT == sources()
+
+
+def test_client_is_minified_where_the_tools_are(wheel: Path, names: list[str]) -> None:
+    has_tools = (ROOT / "packages/javascript/node_modules").is_dir()
+    text = zipfile.ZipFile(wheel).read(CLIENT).decode()
+
+    assert names.count(CLIENT) == 1
+    assert set(names) >= BUILT if has_tools else not BUILT & set(names)
+    assert text.endswith("//# sourceMappingURL=client.js.map") == has_tools
 
 
 @pytest.mark.parametrize(
@@ -109,9 +123,13 @@ def test_project_has_urls(wheel: Path) -> None:
 def test_readme_without_a_repository_has_no_links_to_its_files(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    interface = ModuleType("hatchling.metadata.plugin.interface")
-    interface.MetadataHookInterface = object  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    for module, name in (
+        ("hatchling.metadata.plugin.interface", "MetadataHookInterface"),
+        ("hatchling.builders.hooks.plugin.interface", "BuildHookInterface"),
+    ):
+        interface = ModuleType(module)
+        setattr(interface, name, object)
+        monkeypatch.setitem(sys.modules, module, interface)
     hook = runpy.run_path(str(ROOT / "hatch_build.py"))
     text = "[one](docs/a.md#b), [two\nlines](B.md), [other](https://example.org), [here](#here)"
 

@@ -1,14 +1,15 @@
 // A page in TypeScript, checked against the types of the client module by test_types.py.
 
-import { Client, ErrorCode, RealtimeError, Subscription, tokensFrom } from "realtime/client.js";
+import { ChannelHandle, Client, ErrorCode, RealtimeError, Subscription, tokensFrom } from "realtime";
 import type {
   ClientInfo,
+  LeftContext,
   Options,
   Position,
   Publication,
   StateContext,
   TransportName,
-} from "realtime/client.js";
+} from "realtime";
 
 const options: Options = {
   token: null,
@@ -20,7 +21,7 @@ const client = new Client("/connection/websocket", options);
 Client.fromPage({ name: "page" }).connect();
 
 const off: () => void = client.on("state", ({ delay }: StateContext) => delay?.toFixed());
-client.on("publish", ({ channel, data }) => console.log(channel.length, data.anything));
+client.on("publication", ({ channel, data }) => console.log(channel.length, data.anything));
 client.on("disconnect", ({ code, reason, reconnect }) => console.log(code + 1, reason, !reconnect));
 off();
 
@@ -28,7 +29,7 @@ const room: Subscription = client.subscribe("$room", {
   since: { offset: 1, epoch: "e" },
   getToken: async ({ client, channel }) => client + channel,
 });
-room.on("subscribe", ({ publications }) => publications[0]?.offset?.toFixed());
+room.on("subscribed", ({ publications }) => publications[0]?.offset?.toFixed());
 room.on("join", ({ info }) => info.user.length);
 room.on("error", ({ code, channel }) => console.log(code + 1, channel));
 
@@ -41,10 +42,22 @@ export async function use(): Promise<Position | null> {
   }
   const present: Record<string, ClientInfo> = await room.presence();
   const kept: Publication[] = await client.history("$room");
-  const { num_users }: { num_users: number } = await room.presenceStats();
-  for await (const { data } of room) console.log(data, present, kept, num_users);
+  const { numUsers }: { numUsers: number } = await room.presenceStats();
+  for await (const { data } of room) console.log(data, present, kept, numUsers);
   for await (const { recovered } of room.publications({ limit: 5 })) if (recovered) break;
   return room.position;
+}
+
+export async function parts(signal: AbortSignal): Promise<unknown> {
+  const handle: ChannelHandle = client.channel("chat:lobby");
+  handle.once("subscribed", ({ recovered }) => console.log(recovered), { signal });
+  handle.on("unsubscribed", ({ code, reason }: LeftContext) => console.log(code + 1, reason));
+  handle.on("publish", ({ data }) => console.log(data)); // the earlier name
+  await handle.subscription.ready({ timeout: 1000, signal });
+  handle.release();
+  const since = room.position ?? { offset: 0, epoch: "" };
+  const [first] = await room.history({ limit: 5, since, reverse: true });
+  return client.rpc("add", first?.info?.connInfo, { timeout: 100, signal });
 }
 
 export const transport: TransportName | null = client.transport;

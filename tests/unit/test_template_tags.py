@@ -291,3 +291,39 @@ def test_view_answers_in_its_own_words_where_the_site_requires_logins_and_csrf_t
         )
 
     assert (response.status_code, response.json()) == (200, answer)
+
+
+# realtime_importmap
+
+
+def import_map(tag: str, **context: Any) -> Script:
+    template = Template(f"{{% load realtime %}}{{% {tag} %}}")
+    return Script(template.render(Context(context)))
+
+
+def test_import_map_names_the_client() -> None:
+    script = import_map("realtime_importmap")
+
+    assert script.attributes == {"type": "importmap"}
+    assert json.loads(script.content) == {"imports": {"realtime": "/static/realtime/client.js"}}
+
+
+def test_import_map_has_names_of_the_site() -> None:
+    imports = {"vue": "/vue.js?a&b", "</script>": "/x"}
+
+    script = import_map("realtime_importmap imports=imports", imports=imports)
+
+    assert json.loads(script.content)["imports"] == {
+        "realtime": "/static/realtime/client.js",
+        **imports,
+    }
+
+
+@pytest.mark.parametrize(
+    ("tag", "nonce"),
+    [("realtime_importmap", "from Django"), ('realtime_importmap nonce="own"', "own")],
+)
+def test_import_map_has_the_nonce_of_the_page(tag: str, nonce: str) -> None:
+    script = import_map(tag, csp_nonce="from Django")
+
+    assert script.attributes == {"type": "importmap", "nonce": nonce}

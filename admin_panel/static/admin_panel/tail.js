@@ -94,7 +94,7 @@ export class Tail {
     const client = this.#client;
     client.on("state", (context) => this.#showState(context));
     client.on("disconnect", () => (this.#lostAt = performance.now()));
-    client.on("subscribe", ({ isResubscribe, recovered }) => {
+    client.on("subscribed", ({ isResubscribe, recovered }) => {
       if (!isResubscribe) return;
       const kind = recovered ? "recovered" : "gap";
       const seconds = (performance.now() - this.#lostAt) / 1000;
@@ -103,7 +103,7 @@ export class Tail {
       const text = recovered ? this.#texts.textRecovered : this.#texts.textGap;
       this.#add(entryOf(kind, { note: text.replace("%s", time) }));
     });
-    client.on("publish", (publication) => this.#add(entryOf("publish", publication)));
+    client.on("publication", (publication) => this.#add(entryOf("publish", publication)));
     client.on("join", (member) => this.#add(entryOf("join", member)));
     client.on("leave", (member) => this.#add(entryOf("leave", member)));
   }

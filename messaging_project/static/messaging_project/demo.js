@@ -19,9 +19,9 @@ client.on("state", showState);
 client.on("error", (error) => note(`Connecting failed: ${error.message} (error ${error.code}).`));
 
 const subscription = client.subscribe(channel);
-subscription.on("subscribe", subscribed);
-subscription.on("unsubscribe", unsubscribed);
-subscription.on("publish", publication);
+subscription.on("subscribed", subscribed);
+subscription.on("unsubscribed", unsubscribed);
+subscription.on("publication", publication);
 subscription.on("join", join);
 subscription.on("leave", leave);
 subscription.on("error", (error) => {
@@ -90,7 +90,7 @@ function leave({ info }) {
 }
 
 function unsubscribed() {
-  if (client.state !== "connected") return; // it comes back
+  if (client.state !== "connected") return; // this page has disconnected
   note("The server unsubscribed this page. Reload it to come back.");
   showPresence([]);
 }
@@ -202,7 +202,7 @@ function count(delay) {
 }
 
 function nameOf(info) {
-  const name = info.conn_info?.name;
+  const name = info.connInfo?.name;
   return typeof name === "string" ? name : info.user || "Anonymous";
 }
 

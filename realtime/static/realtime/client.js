@@ -1,11 +1,11 @@
 // @ts-check
 // A client of the service for browsers: one connection, any number of channels.
 //
-//   import { Client } from "realtime/client.js"; // with an import map, or the URL of this file
+//   import { Client } from "realtime"; // with {% realtime_importmap %}, or the URL of this file
 //
 //   const client = new Client();
 //   const lobby = client.subscribe("chat:lobby");
-//   lobby.on("publish", ({ data }) => console.log(data));
+//   lobby.on("publication", ({ data }) => console.log(data));
 //   client.connect();
 //
 // It reconnects with a growing delay, restores subscriptions and recovers the publications that
@@ -85,6 +85,10 @@ const FRAME_CHARACTERS = 20_000;
 const LOOP_LIMIT = 1000;
 /** The same for a state, at most: the limit doubles each time that more came. */
 const HELD_LIMIT = 16 * LOOP_LIMIT;
+/** Earlier names of events, which go on for one release, and the present ones. */
+const RENAMED = { publish: "publication", subscribe: "subscribed" };
+/** Events of the window after which the connection may be dead, or possible again. */
+const WAKE_EVENTS = ["online", "offline", "pageshow", "pagehide", "visibilitychange"];
 /** Milliseconds until a page that was reloaded is reloaded again: a cache may give an old one. */
 const RELOAD_INTERVAL = 60_000;
 
@@ -100,8 +104,8 @@ const RELOAD_INTERVAL = 60_000;
  * @typedef {object} ClientInfo
  * @property {string} user user ID; "" for anonymous users
  * @property {string} client client ID
- * @property {any} [conn_info]
- * @property {any} [chan_info]
+ * @property {any} [connInfo] what the site attached to the connection; earlier `conn_info`
+ * @property {any} [chanInfo] what it attached to the subscription; earlier `chan_info`
  *
  * @typedef {object} Publication
  * @property {string} channel
@@ -125,9 +129,14 @@ const RELOAD_INTERVAL = 60_000;
  * @property {boolean} isResubscribe restored after a reconnect
  * @property {boolean} recoverable
  * @property {boolean} recovered whether all missed publications are in `publications`
- * @property {Publication[]} publications oldest first; each is an event `publish`, too
+ * @property {Publication[]} publications oldest first; each is an event `publication`, too
  *
- * @typedef {{ channel: string }} UnsubscribeContext
+ * @typedef {object} LeftContext why a channel is not subscribed any more, or not yet
+ * @property {string} channel
+ * @property {number} code of the error or of the disconnect; UNSUBSCRIBED: by the page, 2000: by
+ *   the server; 0: the page has asked for it
+ * @property {string} reason
+ *
  * @typedef {{ channel: string, info: ClientInfo }} MemberContext
  *
  * @typedef {object} ClientEvents
@@ -136,19 +145,42 @@ const RELOAD_INTERVAL = 60_000;
  * @property {DisconnectContext} disconnect
  * @property {RealtimeError} error
  * @property {{ data: any }} message
- * @property {Publication} publish of server-side subscriptions, as are the following
+ * @property {Publication} publication of server-side subscriptions, as are the following
  * @property {MemberContext} join
  * @property {MemberContext} leave
- * @property {SubscribeContext} subscribe
- * @property {UnsubscribeContext} unsubscribe
+ * @property {LeftContext} subscribing
+ * @property {SubscribeContext} subscribed
+ * @property {LeftContext} unsubscribed
+ * @property {Publication} publish the earlier name of `publication`
+ * @property {SubscribeContext} subscribe the earlier name of `subscribed`
+ * @property {LeftContext} unsubscribe earlier: after `subscribed`, one of the two others
  *
  * @typedef {object} SubscriptionEvents
- * @property {Publication} publish
+ * @property {Publication} publication
  * @property {MemberContext} join
  * @property {MemberContext} leave
- * @property {SubscribeContext} subscribe
- * @property {UnsubscribeContext} unsubscribe
+ * @property {LeftContext} subscribing
+ * @property {SubscribeContext} subscribed
+ * @property {LeftContext} unsubscribed
  * @property {RealtimeError} error
+ * @property {Publication} publish the earlier name of `publication`
+ * @property {SubscribeContext} subscribe the earlier name of `subscribed`
+ * @property {LeftContext} unsubscribe earlier: after `subscribed`, one of the two others
+ *
+ * @typedef {object} HandlerOptions
+ * @property {AbortSignal | undefined} [signal] ends it
+ * @property {boolean} [once] whether it ends with the first event
+ *
+ * @typedef {object} WaitOptions
+ * @property {number} [timeout] milliseconds; then the error has the code TIMEOUT
+ * @property {AbortSignal | undefined} [signal] ends the waiting, and its reason is thrown
+ *
+ * @typedef {object} HistoryOptions
+ * @property {number} [limit] publications at most
+ * @property {Position} [since] those after this position; reverse: those before
+ * @property {boolean} [reverse] newest first
+ *
+ * @typedef {{ numClients: number, numUsers: number }} PresenceStats
  *
  * @typedef {() => Promise<string | null> | string | null} GetToken empty: stop connecting
  *
@@ -205,7 +237,7 @@ const RELOAD_INTERVAL = 60_000;
  *
  * @typedef {(error: RealtimeError | null, result: any) => void} OnReply
  * @typedef {ReturnType<typeof setTimeout> | undefined} Timer
- * @typedef {{ resolve: () => void, reject: (error: RealtimeError) => void, timer: Timer }} Waiter
+ * @typedef {{ resolve: () => void, reject: (error: unknown) => void }} Waiter
  * @typedef {object} Loop a loop over the publications of a channel
  * @property {Publication[]} buffer
  * @property {number} limit
@@ -288,7 +320,7 @@ export function positionOf(response, channel) {
 
 /** @template {object} Events */
 class Emitter {
-  /** @type {Map<keyof Events, Set<(context: any) => void>>} */
+  /** @type {Map<keyof Events, Map<(context: any) => void, boolean>>} true: called once */
   #handlers = new Map();
 
   /**
@@ -297,14 +329,42 @@ class Emitter {
    * @template {keyof Events} Name
    * @param {Name} name
    * @param {(context: Events[Name]) => void} handler
+   * @param {HandlerOptions} [options]
    * @returns {() => void} stops it
    */
-  on(name, handler) {
-    const handlers = this.#handlers.get(name) ?? new Set();
-    this.#handlers.set(name, handlers.add(handler));
-    return () => {
-      handlers.delete(handler);
-    };
+  on(name, handler, { signal, once = false } = {}) {
+    const off = () => this.off(name, handler);
+    if (!signal?.aborted) {
+      const present = presentName(name);
+      const handlers = this.#handlers.get(present) ?? new Map();
+      this.#handlers.set(present, handlers.set(handler, once));
+      signal?.addEventListener("abort", off);
+    }
+    return off;
+  }
+
+  /**
+   * Call a function for the next event of a name.
+   *
+   * @template {keyof Events} Name
+   * @param {Name} name
+   * @param {(context: Events[Name]) => void} handler
+   * @param {HandlerOptions} [options]
+   * @returns {() => void} stops it
+   */
+  once(name, handler, options) {
+    return this.on(name, handler, { ...options, once: true });
+  }
+
+  /**
+   * Do not call a function any more.
+   *
+   * @template {keyof Events} Name
+   * @param {Name} name
+   * @param {(context: Events[Name]) => void} handler
+   */
+  off(name, handler) {
+    this.#handlers.get(presentName(name))?.delete(handler);
   }
 
   /**
@@ -314,7 +374,8 @@ class Emitter {
    * @param {Events[Name]} context
    */
   _emit(name, context) {
-    for (const handler of [...(this.#handlers.get(name) ?? [])]) {
+    for (const [handler, once] of [...(this.#handlers.get(name) ?? [])]) {
+      if (once) this.off(name, handler);
       try {
         handler(context);
       } catch (error) {
@@ -328,11 +389,36 @@ class Emitter {
 }
 
 /**
+ * What a client and a subscription emit about channels.
+ *
+ * @template {ClientEvents | SubscriptionEvents} Events
+ * @extends {Emitter<Events>}
+ */
+class ChannelEmitter extends Emitter {
+  /** @internal @param {number} type @param {string} channel @param {any} data */
+  _member(type, channel, { info }) {
+    const name = type === PUSH.join ? "join" : type === PUSH.leave ? "leave" : null;
+    if (name) this._emit(name, /** @type {any} */ ({ channel, info: camelCase(info) }));
+  }
+
+  /**
+   * @internal
+   * @param {"subscribing" | "unsubscribed"} name
+   * @param {LeftContext} context
+   * @param {boolean} wasSubscribed
+   */
+  _leave(name, context, wasSubscribed) {
+    this._emit(name, /** @type {any} */ (context));
+    if (wasSubscribed) this._emit("unsubscribe", /** @type {any} */ (context));
+  }
+}
+
+/**
  * A connection that is restored when it is lost, and its channels.
  *
- * @extends {Emitter<ClientEvents>}
+ * @extends {ChannelEmitter<ClientEvents>}
  */
-export class Client extends Emitter {
+export class Client extends ChannelEmitter {
   /** @internal @type {Options & typeof DEFAULTS & { timeouts: typeof TIMEOUTS }} */
   _options;
   #url;
@@ -448,9 +534,9 @@ export class Client extends Emitter {
   /** Connect, and reconnect when the connection is lost. While waiting to reconnect: try now. */
   connect() {
     if (this.#state !== "disconnected") return;
-    globalThis.addEventListener?.("online", this.#networkChanged);
-    globalThis.addEventListener?.("offline", this.#networkChanged);
+    for (const name of WAKE_EVENTS) globalThis.addEventListener?.(name, this.#wake);
     this._stayingAway = false;
+    this.#changed(ASKED);
     this.#attempt();
   }
 
@@ -461,9 +547,14 @@ export class Client extends Emitter {
     this._lose({ code: ErrorCode.DISCONNECTED, reason: "client", reconnect: false });
   }
 
-  /** Resolves when the client is connected; rejects when it gives up. @returns {Promise<void>} */
-  ready() {
-    return this.#state === "connected" ? Promise.resolve() : this.#waiting.wait();
+  /**
+   * Resolves when the client is connected; rejects when it gives up.
+   *
+   * @param {WaitOptions} [options]
+   * @returns {Promise<void>}
+   */
+  async ready(options) {
+    if (this.#state !== "connected") await this.#waiting.wait(options);
   }
 
   /** Use another connection token from the next connect on. @param {string} token */
@@ -482,6 +573,22 @@ export class Client extends Emitter {
       this.#subscriptions.get(channel) ?? new Subscription(this, checked(channel), options);
     subscription.subscribe();
     return subscription;
+  }
+
+  /**
+   * Share a subscription with other parts of the page. It ends when all have released it, unless
+   * `subscribe()` made it, too.
+   *
+   * @param {string} channel
+   * @param {SubscriptionOptions} [options] ignored if the client has the channel already
+   */
+  channel(channel, options) {
+    let subscription = this.#subscriptions.get(channel);
+    if (!subscription) {
+      subscription = this.subscribe(channel, options);
+      subscription._kept = false;
+    }
+    return new ChannelHandle(subscription);
   }
 
   /**
@@ -525,23 +632,38 @@ export class Client extends Emitter {
   /** Returns the subscribers, by client ID. @param {string} channel */
   async presence(channel) {
     const { presence } = await this.#request(METHOD.presence, { channel: checked(channel) });
+    Object.values(presence).forEach(camelCase);
     return /** @type {Record<string, ClientInfo>} */ (presence);
   }
 
-  /** @param {string} channel @returns {Promise<{ num_clients: number, num_users: number }>} */
-  presenceStats(channel) {
-    return this.#request(METHOD.presence_stats, { channel: checked(channel) });
+  /** @param {string} channel @returns {Promise<PresenceStats>} */
+  async presenceStats(channel) {
+    return camelCase(await this.#request(METHOD.presence_stats, { channel: checked(channel) }));
   }
 
-  /** Returns history, oldest first. @param {string} channel @returns {Promise<Publication[]>} */
-  async history(channel) {
-    const result = await this.#request(METHOD.history, { channel: checked(channel) });
+  /**
+   * Returns history, oldest first.
+   *
+   * @param {string} channel
+   * @param {HistoryOptions & WaitOptions} [options]
+   * @returns {Promise<Publication[]>}
+   */
+  async history(channel, { limit, since, reverse, ...options } = {}) {
+    const params = { channel: checked(channel), limit, since, reverse };
+    const result = await this.#request(METHOD.history, params, options);
     return result.publications.map((/** @type {any} */ each) => toPublication(channel, each));
   }
 
-  /** Call a function of the site. @param {string} method @param {any} [data] @returns {Promise<any>} */
-  async rpc(method, data) {
-    return (await this.#request(METHOD.rpc, { method, data })).data;
+  /**
+   * Call a function of the site.
+   *
+   * @param {string} method
+   * @param {any} [data]
+   * @param {WaitOptions} [options]
+   * @returns {Promise<any>}
+   */
+  async rpc(method, data, options) {
+    return (await this.#request(METHOD.rpc, { method, data }, options)).data;
   }
 
   /** Send a message without a reply; it may be lost with the connection. @param {any} data */
@@ -668,7 +790,7 @@ export class Client extends Emitter {
     if (life !== this.#life) return;
     const subs = result.subs ?? {};
     for (const channel of this.#serverSide.keys()) {
-      if (!Object.hasOwn(subs, channel)) this.#serverSide.delete(channel);
+      if (!Object.hasOwn(subs, channel)) this.#serverUnsubscribed(channel);
     }
     for (const [channel, sub] of Object.entries(subs)) {
       if (life === this.#life) this.#serverSubscribed(channel, sub);
@@ -741,7 +863,7 @@ export class Client extends Emitter {
   _lose({ code, reason, reconnect }) {
     const announced = this.#reconnecting; // one event per loss, however many attempts fail
     const serverSide = [...this.#serverSide].filter(([, stream]) => stream.end());
-    const left = [...this.#subscriptions.values()].filter((each) => each._lost(!reconnect));
+    for (const each of this.#subscriptions.values()) each._lost(!reconnect);
     this.#life = {};
     this.#id = "";
     this.#reconnecting = reconnect;
@@ -752,14 +874,15 @@ export class Client extends Emitter {
     if (delay !== null) {
       this.#retryTimer = setTimeout(() => this.#attempt(), delay);
     } else {
-      globalThis.removeEventListener?.("online", this.#networkChanged);
-      globalThis.removeEventListener?.("offline", this.#networkChanged);
+      for (const name of WAKE_EVENTS) globalThis.removeEventListener?.(name, this.#wake);
       this.#waiting.end(disconnected(reason));
     }
     this.#drop();
     this.#become("disconnected", undefined, { reason, delay });
-    for (const each of left) each._emit("unsubscribe", { channel: each.channel });
-    for (const [channel] of serverSide) this._emit("unsubscribe", { channel });
+    this.#changed({ code, reason });
+    for (const [channel] of serverSide) {
+      this._leave(reconnect ? "subscribing" : "unsubscribed", { channel, code, reason }, true);
+    }
     if (!announced) this._emit("disconnect", { code, reason, reconnect });
   }
 
@@ -793,9 +916,24 @@ export class Client extends Emitter {
     this._emit("state", { state, reconnecting: this.#reconnecting, reason, delay });
   }
 
-  #networkChanged = () => {
-    if (this.#state === "connected") this.#ping();
-    else if (this.#reconnecting && globalThis.navigator?.onLine !== false) this.connect();
+  /** Have subscriptions emit the events of states that have changed.
+   * @param {{ code: number, reason: string }} why */
+  #changed(why) {
+    for (const subscription of [...this.#subscriptions.values()]) subscription._changed(why);
+  }
+
+  /** The network has changed, or the page is seen again or kept by the browser for later. */
+  #wake = (/** @type {Partial<PageTransitionEvent>} */ { type, persisted }) => {
+    if (type === "pagehide") {
+      // some browsers keep no page that has a connection
+      if (persisted && this.#transport) this._lose(advice("page hidden"));
+    } else if (type === "visibilitychange" && globalThis.document?.hidden) {
+      return;
+    } else if (this.#state === "connected") {
+      this.#ping();
+    } else if (this.#reconnecting && globalThis.navigator?.onLine !== false) {
+      this.connect();
+    }
   };
 
   // commands
@@ -805,18 +943,23 @@ export class Client extends Emitter {
    *
    * @param {number} method
    * @param {object} params
+   * @param {WaitOptions} [options]
    * @returns {Promise<any>}
    */
-  async #request(method, params) {
+  async #request(method, params, { timeout = this._options.timeouts.command, signal } = {}) {
     if (this.#state === "disconnected" && !this.#reconnecting) throw disconnected();
-    if (this.#state !== "connected") await this.#waiting.wait(this._options.timeouts.command);
-    return new Promise((resolve, reject) => {
-      this._command(method, params, (error, result) => {
-        this.#answered = true;
-        if (error) reject(error);
-        else resolve(result);
+    if (this.#state !== "connected") await this.#waiting.wait({ timeout, signal });
+    /** @type {() => Promise<any>} */
+    const run = () =>
+      new Promise((resolve, reject) => {
+        const onReply = (/** @type {RealtimeError | null} */ error, /** @type {any} */ result) => {
+          this.#answered = true;
+          if (error) reject(error);
+          else resolve(result);
+        };
+        this._command(method, params, onReply, timeout);
       });
-    });
+    return within(run, undefined, signal);
   }
 
   /**
@@ -910,20 +1053,22 @@ export class Client extends Emitter {
     if (type === PUSH.message) this._emit("message", { data: data.data });
     else if (type === PUSH.sub) this.#serverSubscribed(channel, data);
     else if (!stream) this.#subscriptions.get(channel)?._push(type, data);
-    else if (type === PUSH.join) this._emit("join", { channel, info: data.info });
-    else if (type === PUSH.leave) this._emit("leave", { channel, info: data.info });
     else if (type === PUSH.publication) this.#publication(stream, channel, data);
-    else if (type === PUSH.unsub) {
-      this.#serverSide.delete(channel);
-      this._emit("unsubscribe", { channel });
-    }
+    else if (type === PUSH.unsub) this.#serverUnsubscribed(channel);
+    else this._member(type, channel, data);
+  }
+
+  /** @param {string} channel */
+  #serverUnsubscribed(channel) {
+    this.#serverSide.delete(channel);
+    this._leave("unsubscribed", { channel, ...BY_SERVER }, true);
   }
 
   /** @param {Stream} stream @param {string} channel @param {any} data */
   #publication(stream, channel, data) {
     const publication = toPublication(channel, data);
     const order = stream.follow(publication);
-    if (order === "next") this._emit("publish", publication);
+    if (order === "next") this._emit("publication", publication);
     else if (order === "gap") this._lose(GAP);
   }
 
@@ -932,8 +1077,8 @@ export class Client extends Emitter {
     const stream = this.#serverSide.get(channel) ?? new Stream();
     this.#serverSide.set(channel, stream);
     const context = stream.begin(channel, result);
-    this._emit("subscribe", context);
-    for (const publication of context.publications) this._emit("publish", publication);
+    this._emit("subscribed", context);
+    for (const publication of context.publications) this._emit("publication", publication);
   }
 
   // pings
@@ -997,13 +1142,19 @@ export class Client extends Emitter {
 /**
  * One channel of a client, returned by `client.subscribe(channel)`.
  *
- * @extends {Emitter<SubscriptionEvents>}
+ * @extends {ChannelEmitter<SubscriptionEvents>}
  */
-export class Subscription extends Emitter {
+export class Subscription extends ChannelEmitter {
   #client;
   #options;
-  /** @type {SubscriptionState} */
+  /** @type {SubscriptionState} "subscribing" also while the client stays away */
   #state = "unsubscribed";
+  /** @type {SubscriptionState} The state of the last event. */
+  #told = "unsubscribed";
+  /** @internal Whether it goes on when all handles are released. */
+  _kept = true;
+  /** @internal @type {Set<ChannelHandle>} */
+  _handles = new Set();
   #stream = new Stream();
   /** @type {object | null} The subscribe of this connection; results of others are dropped. */
   #request = null;
@@ -1033,9 +1184,17 @@ export class Subscription extends Emitter {
     this.#backOff = new BackOff(client._options);
   }
 
-  /** It is "subscribing" also while there is no connection. */
+  /**
+   * It is "subscribing" also while the client reconnects, and before the first `connect()`. While
+   * the client stays disconnected it is "unsubscribed": the next `connect()` restores it.
+   */
   get state() {
-    return this.#state;
+    return this.#state === "subscribing" && this.#client._stayingAway ? "unsubscribed" : this.#state;
+  }
+
+  /** @internal Whether no connection restores it. */
+  get _ended() {
+    return this.#state === "unsubscribed";
   }
 
   /** Position of the last publication, in channels with recovery; else null. */
@@ -1045,15 +1204,22 @@ export class Subscription extends Emitter {
 
   /** Subscribe again after `unsubscribe()` or an error, without recovery. */
   subscribe() {
-    if (this.#state !== "unsubscribed") return;
+    this._kept = true;
+    if (!this._ended) return;
     this.#client._add(this);
     this.#state = "subscribing";
-    if (this.#client.state === "connected") this._start();
+    this._changed(ASKED);
+    if (this.#client.state === "connected" && !this._ended) this._start();
   }
 
   /** Unsubscribe at once. Later pushes of the channel are ignored. */
   unsubscribe() {
-    if (this.#state === "unsubscribed") return;
+    this.#unsubscribe(BY_PAGE);
+  }
+
+  /** @param {{ code: number, reason: string }} why */
+  #unsubscribe(why) {
+    if (this._ended) return;
     if (this.#request) {
       const { channel } = this;
       const onReply = (/** @type {RealtimeError | null} */ error) => {
@@ -1061,12 +1227,18 @@ export class Subscription extends Emitter {
       };
       this.#client._command(METHOD.unsubscribe, { channel }, onReply);
     }
-    this.#end();
+    this.#end(null, why);
   }
 
-  /** Resolves when subscribed; rejects when that fails or ends. @returns {Promise<void>} */
-  ready() {
-    return this.#ready();
+  /**
+   * Resolves when subscribed; rejects when that fails or ends.
+   *
+   * @param {WaitOptions} [options]
+   * @returns {Promise<void>}
+   */
+  async ready(options) {
+    if (this._ended) throw this.#error ?? this.#unsubscribed();
+    if (this.#state === "subscribing") await this.#waiting.wait(options);
   }
 
   /** @param {any} data */
@@ -1082,8 +1254,9 @@ export class Subscription extends Emitter {
     return this.#whenReady(() => this.#client.presenceStats(this.channel));
   }
 
-  history() {
-    return this.#whenReady(() => this.#client.history(this.channel));
+  /** Returns history, oldest first. @param {HistoryOptions & WaitOptions} [options] */
+  history(options) {
+    return this.#whenReady(() => this.#client.history(this.channel, options), options);
   }
 
   /**
@@ -1095,7 +1268,7 @@ export class Subscription extends Emitter {
    *   loop gets those that wait, then throws an error with the code OVERFLOW
    */
   publications({ limit = LOOP_LIMIT } = {}) {
-    const ended = this.#state === "unsubscribed";
+    const ended = this._ended;
     /** @type {Loop} */
     const loop = { buffer: [], limit, ended, error: this.#error, wake: () => {} };
     if (!ended) this.#loops.add(loop);
@@ -1133,7 +1306,7 @@ export class Subscription extends Emitter {
       try {
         const token = await this.#token();
         if (request !== this.#request) return;
-        if (!token) this.#end(denied(channel));
+        if (!token) this.#refused(denied(channel));
         else Object.assign(params, { token });
       } catch (cause) {
         this.#retry(request, tokenFailed(cause, channel), () => this._start());
@@ -1148,35 +1321,65 @@ export class Subscription extends Emitter {
   }
 
   /**
-   * The connection is lost; returns whether the channel was subscribed.
+   * The connection is lost.
    *
    * @internal
    * @param {boolean} final whether the client does not reconnect
    */
   _lost(final) {
-    const active = this.#state === "subscribed";
     this.#state = "subscribing";
     this.#request = null;
     clearTimeout(this.#timer);
     if (final) this.#tellWaiting(disconnected(), null);
-    return active;
+  }
+
+  /** Emit the event of the state, if that has changed.
+   * @internal @param {{ code: number, reason: string } | SubscribeContext} why */
+  _changed(why) {
+    const { state, channel } = this;
+    const before = this.#told;
+    if (state === before) return;
+    this.#told = state;
+    const context = /** @type {any} */ ({ channel, ...why });
+    if (state === "subscribed") this._emit(state, context);
+    else this._leave(state, context, before === "subscribed");
+  }
+
+  /**
+   * @internal
+   * @override
+   * @template {keyof SubscriptionEvents} Name
+   * @param {Name} name
+   * @param {SubscriptionEvents[Name]} context
+   */
+  _emit(name, context) {
+    super._emit(name, context);
+    for (const handle of [...this._handles]) handle._emit(name, context);
+  }
+
+  /** @internal @param {ChannelHandle} handle */
+  _release(handle) {
+    // a part that is made anew in the same turn of the event loop goes on with the subscription
+    if (this._handles.delete(handle)) setTimeout(() => {
+      if (!this._kept && !this._handles.size) this.unsubscribe();
+    });
   }
 
   /** @internal @param {number} type @param {any} data */
   _push(type, data) {
     const { channel } = this;
-    if (type === PUSH.join) this._emit("join", { channel, info: data.info });
-    else if (type === PUSH.leave) this._emit("leave", { channel, info: data.info });
-    else if (type === PUSH.unsub) {
+    if (type === PUSH.unsub) {
       // it is about an earlier subscription, and the server may still confirm this one
-      if (this.#state === "subscribing") this.unsubscribe();
-      else this.#end();
+      if (this.#state === "subscribing") this.#unsubscribe(BY_SERVER);
+      else this.#end(null, BY_SERVER);
     } else if (type === PUSH.publication) {
       const publication = toPublication(channel, data);
       // without recovery, publications may come before the reply to subscribe
       const order = this.#state === "subscribed" ? this.#stream.follow(publication) : "next";
       if (order === "next") this.#deliver(publication);
       else if (order === "gap") this.#client._lose(GAP);
+    } else {
+      this._member(type, channel, data);
     }
   }
 
@@ -1189,7 +1392,7 @@ export class Subscription extends Emitter {
     this.#state = "subscribed";
     this.#refreshLater(result);
     this.#waiting.end();
-    this._emit("subscribe", context);
+    this._changed(context);
     for (const publication of context.publications) {
       // deliver even after a loss, because the position is already behind; not after unsubscribe()
       if (stream !== this.#stream) return;
@@ -1208,8 +1411,13 @@ export class Subscription extends Emitter {
     } else if (EXPIRED_TOKEN.includes(error.code) && this.#hasToken) {
       this.#retry(request, error, () => this._start());
     } else {
-      this.#end(error);
+      this.#refused(error);
     }
+  }
+
+  /** @param {RealtimeError} error */
+  #refused(error) {
+    this.#end(error, { code: error.code, reason: error.message });
   }
 
   /** @param {object | null} request @param {RealtimeError} error @param {() => void} again */
@@ -1255,8 +1463,9 @@ export class Subscription extends Emitter {
     }
     if (request !== this.#request) return;
     if (!token) {
-      this.unsubscribe();
-      this._emit("error", denied(channel));
+      const error = denied(channel);
+      this.#unsubscribe({ code: error.code, reason: error.message });
+      this._emit("error", error);
       return;
     }
     this.#client._command(METHOD.sub_refresh, { channel, token }, (error, result) => {
@@ -1275,13 +1484,14 @@ export class Subscription extends Emitter {
       else this.#endLoop(loop, new RealtimeError(ErrorCode.OVERFLOW, "the loop is too slow"));
       loop.wake();
     }
-    this._emit("publish", publication);
+    this._emit("publication", publication);
   }
 
-  /** @param {RealtimeError | null} [error] why the subscription was not made */
-  #end(error = null) {
-    const { channel } = this;
-    const active = this.#state === "subscribed";
+  /**
+   * @param {RealtimeError | null} error why the subscription was not made
+   * @param {{ code: number, reason: string }} why
+   */
+  #end(error, why) {
     this.#client._remove(this);
     this.#state = "unsubscribed";
     this.#stream = new Stream();
@@ -1290,7 +1500,7 @@ export class Subscription extends Emitter {
     clearTimeout(this.#timer);
     for (const end of this._ends) end(this.#unsubscribed());
     this.#tellWaiting(error ?? this.#unsubscribed(), error);
-    if (active) this._emit("unsubscribe", { channel });
+    this._changed(why);
     if (error) this._emit("error", error);
   }
 
@@ -1313,19 +1523,49 @@ export class Subscription extends Emitter {
     return new RealtimeError(ErrorCode.UNSUBSCRIBED, "not subscribed", { channel });
   }
 
-  /** @param {number} [timeout] milliseconds */
-  async #ready(timeout) {
-    if (this.#state === "unsubscribed") throw this.#error ?? this.#unsubscribed();
-    if (this.#state === "subscribing") await this.#waiting.wait(timeout);
-  }
-
-  /** @template T @param {() => Promise<T>} run @returns {Promise<T>} */
-  async #whenReady(run) {
+  /** @template T @param {() => Promise<T>} run @param {WaitOptions} [options] @returns {Promise<T>} */
+  async #whenReady(run, options) {
     if (this.#state !== "subscribed") {
       if (this.#client._stayingAway) throw disconnected();
-      await this.#ready(this.#client._options.timeouts.command);
+      await this.ready({ timeout: this.#client._options.timeouts.command, ...options });
     }
     return run();
+  }
+}
+
+/**
+ * One part of the page and a subscription that it shares, returned by `client.channel(name)`. Its
+ * handlers end with `release()`.
+ *
+ * @extends {Emitter<SubscriptionEvents>}
+ */
+export class ChannelHandle extends Emitter {
+  /** The subscription, for commands that are not here. Its `unsubscribe()` ends all handles. */
+  subscription;
+
+  /** @internal @param {Subscription} subscription */
+  constructor(subscription) {
+    super();
+    this.subscription = subscription;
+    subscription._handles.add(this);
+  }
+
+  get channel() {
+    return this.subscription.channel;
+  }
+
+  get state() {
+    return this.subscription.state;
+  }
+
+  /** @param {any} data */
+  publish(data) {
+    return this.subscription.publish(data);
+  }
+
+  /** Stop all handlers; the last handle that is released ends the subscription. */
+  release() {
+    this.subscription._release(this);
   }
 }
 
@@ -1340,7 +1580,7 @@ class Block {
   #client;
   #subscription;
   #options;
-  /** @type {Emitter<{ publish: Publication }>} */
+  /** @type {Emitter<{ publication: Publication }>} */
   #out = new Emitter();
   /** @type {Publication[] | null} Kept back while the state is loaded; null: live. */
   #held = null;
@@ -1367,13 +1607,13 @@ class Block {
     this.#subscription = subscription;
     this.#options = options;
     this.#backOff = new BackOff(client._options);
-    this.#out.on("publish", options.publish);
+    this.#out.on("publication", options.publish);
     const { position, state } = subscription;
     const covered = position && since?.epoch === position.epoch && since.offset >= position.offset;
     /** Whether the subscription went on past the position of this part. */
     this.#stale = shared && !covered && (position !== null || state === "subscribed");
-    subscription.on("publish", (publication) => this.#take(publication));
-    subscription.on("subscribe", ({ recovered }) => {
+    subscription.on("publication", (publication) => this.#take(publication));
+    subscription.on("subscribed", ({ recovered }) => {
       if (!recovered || this.#stale) this.#lose();
     });
     subscription._ends.add((error) => this.#attempt?.abort(error));
@@ -1383,7 +1623,7 @@ class Block {
   /** @param {Publication} publication */
   #take(publication) {
     if (!this.#held) {
-      this.#out._emit("publish", publication);
+      this.#out._emit("publication", publication);
     } else if ((publication.offset ?? Infinity) > this.#from) {
       if (this.#held.push(publication) > this.#limit) {
         this.#held = []; // a state that is loaded from now on has them
@@ -1409,7 +1649,7 @@ class Block {
       reloadPage(reload); // it is kept back until the page ends
       return;
     }
-    while (this.#subscription.state !== "unsubscribed") {
+    while (!this.#subscription._ended) {
       const losses = this.#losses;
       const attempt = (this.#attempt = new AbortController());
       const { signal } = attempt;
@@ -1444,7 +1684,7 @@ class Block {
     const first = covered && covered.epoch === position?.epoch ? covered.offset : 0;
     const held = this.#held ?? [];
     this.#held = null;
-    if (this.#subscription.state === "unsubscribed") return;
+    if (this.#subscription._ended) return;
     for (const publication of held) {
       if ((publication.offset ?? Infinity) > first) this.#take(publication);
     }
@@ -1456,28 +1696,25 @@ class Waiting {
   /** @type {Set<Waiter>} */
   #waiters = new Set();
 
-  /** @param {number} [timeout] milliseconds @returns {Promise<void>} */
-  wait(timeout) {
-    return new Promise((resolve, reject) => {
-      /** @type {Waiter} */
-      const waiter = { resolve, reject, timer: undefined };
-      this.#waiters.add(waiter);
-      if (timeout === undefined) return;
-      waiter.timer = setTimeout(() => {
-        this.#waiters.delete(waiter);
-        reject(timedOut());
-      }, timeout);
-    });
+  /** @param {WaitOptions} [options] @returns {Promise<void>} */
+  wait({ timeout, signal } = {}) {
+    /** @type {Waiter} */
+    let waiter;
+    /** @type {() => Promise<void>} */
+    const wait = () =>
+      new Promise((resolve, reject) => {
+        waiter = { resolve, reject };
+        this.#waiters.add(waiter);
+      });
+    return within(wait, timeout, signal).finally(() => this.#waiters.delete(waiter));
   }
 
   /** @param {RealtimeError} [error] why the event will not come */
   end(error) {
-    for (const { resolve, reject, timer } of this.#waiters) {
-      clearTimeout(timer);
+    for (const { resolve, reject } of this.#waiters) {
       if (error) reject(error);
       else resolve();
     }
-    this.#waiters.clear();
   }
 }
 
@@ -1684,6 +1921,12 @@ class BackOff {
 /** @type {DisconnectContext} */
 const GAP = { code: DISCONNECT_INSUFFICIENT_STATE, reason: "insufficient state", reconnect: true };
 
+/** The page calls `subscribe()` or `connect()`. */
+const ASKED = { code: 0, reason: "client" };
+/** The page calls `unsubscribe()`. */
+const BY_PAGE = { code: ErrorCode.UNSUBSCRIBED, reason: "client" };
+const BY_SERVER = { code: 2000, reason: "server" };
+
 /** @param {string} reason @returns {DisconnectContext} */
 function advice(reason) {
   return { code: 0, reason, reconnect: true };
@@ -1721,7 +1964,25 @@ function offsetOf({ offset, seq = 0, gen = 0 }) {
 function toPublication(channel, raw, recovered = false) {
   const { seq, gen, ...publication } = raw;
   const offset = offsetOf(raw);
+  camelCase(raw.info);
   return { channel, recovered, ...publication, ...(offset && { offset }) };
+}
+
+/** Names in an object of the server become those of JavaScript; the earlier ones go on unseen.
+ * @param {any} values @returns {any} */
+function camelCase(values) {
+  for (const name of Object.keys(values ?? {})) {
+    const present = name.replace(/_./, ([, letter = ""]) => letter.toUpperCase());
+    if (present === name) continue;
+    values[present] = values[name];
+    Object.defineProperty(values, name, { enumerable: false });
+  }
+  return values;
+}
+
+/** @template {PropertyKey} Name @param {Name} name @returns {any} */
+function presentName(name) {
+  return RENAMED[/** @type {keyof typeof RENAMED} */ (name)] ?? name;
 }
 
 /** @param {any} values @returns {Position | null} null if they have none */
@@ -1781,21 +2042,30 @@ function checked(channel) {
 }
 
 /**
- * Returns the result of a function, or throws if it takes longer than the timeout.
+ * Returns the result of a function, or throws if it takes longer than the timeout, or if the signal
+ * is aborted.
  *
  * @template T
  * @param {() => T} run
- * @param {number} timeout milliseconds
+ * @param {number} [timeout] milliseconds
+ * @param {AbortSignal} [signal]
  * @returns {Promise<Awaited<T>>}
  */
-function within(run, timeout) {
+async function within(run, timeout, signal) {
+  signal?.throwIfAborted();
   /** @type {Timer} */
   let timer;
+  let abort = () => {};
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(timedOut()), timeout);
+    if (timeout !== undefined) timer = setTimeout(() => reject(timedOut()), timeout);
+    abort = () => reject(signal?.reason);
+    signal?.addEventListener("abort", abort);
   });
   const running = new Promise((resolve) => resolve(run()));
-  return Promise.race([running, late]).finally(() => clearTimeout(timer));
+  return Promise.race([running, late]).finally(() => {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", abort);
+  });
 }
 
 /** Run later, without a timer: browsers delay those in hidden pages. @param {() => void} run */

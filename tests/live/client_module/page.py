@@ -2,7 +2,7 @@
 
     await page.connected(server.socket)
     await page.run("subscribe(args[0])", channel)
-    await page.event("sub:publish", channel)
+    await page.event("sub:publication", channel)
 
 What the page offers to `run` is in tests/site/browser/templates/browser/page.html: `make`
 and `subscribe` as those of the module, `subscriptions`, `client` by way of `make`'s result.
@@ -159,7 +159,7 @@ class ClientPage:
     async def subscribe(self, channel: str, **options: Any) -> dict[str, Any]:
         """Subscribe, and wait until that is done; returns the context of the event."""
         await self.run("subscribe(args[0], args[1])", channel, options)
-        return await self.event("sub:subscribe", channel)
+        return await self.event("sub:subscribed", channel)
 
     async def event(self, name: str, channel: str | None = None) -> dict[str, Any]:
         """Wait for the oldest such event that was not asked for yet; returns its context."""
@@ -177,7 +177,7 @@ class ClientPage:
         found: list[dict[str, Any]] = await self.run(script, name, channel, count)
         return found
 
-    async def data(self, channel: str, count: int, name: str = "sub:publish") -> list[Any]:
+    async def data(self, channel: str, count: int, name: str = "sub:publication") -> list[Any]:
         """Wait for the next publications in a channel; returns their data."""
         return [context["data"] for context in await self.events(name, channel, count)]
 

@@ -90,7 +90,7 @@ async def test_frame_that_is_no_message_does_not_break_the_client(
         await page.make(server.url)
         await page.run("subscribe('news'); client.connect()")
 
-        assert (await page.events("sub:subscribe", "news", 2))[1]["isResubscribe"]
+        assert (await page.events("sub:subscribed", "news", 2))[1]["isResubscribe"]
 
 
 @pytest.mark.parametrize("code", [102, 100, 110])
@@ -184,7 +184,7 @@ async def test_subscription_whose_token_expires_on_its_way_is_made_with_another(
 
         error = await page.event("sub:error", "$news")
         assert (error["code"], error["temporary"]) == (110, True)
-        await page.event("sub:subscribe", "$news")
+        await page.event("sub:subscribed", "$news")
 
     assert tokens == ["token 1", "token 2"]
 
@@ -201,10 +201,10 @@ async def test_caller_goes_on_before_what_follows_the_reply_in_its_frame(page: C
     async with ScriptedServer(script) as server:
         await page.make(server.url)
         await page.run("subscribe('news'); client.connect()")
-        await page.event("sub:subscribe", "news")
+        await page.event("sub:subscribed", "news")
         order = await page.run("""
             const order = [];
-            subscriptions.get("news").on("publish", ({ data }) => order.push(data));
+            subscriptions.get("news").on("publication", ({ data }) => order.push(data));
             const ended = next("disconnect");
             const ask = async () => client.rpc("anything");
             order.push(await ask());
@@ -251,9 +251,9 @@ async def test_subscription_that_the_server_makes_later_is_told(page: ClientPage
         await page.make(server.url)
         await page.connect()
 
-        assert (await page.event("subscribe", "news"))["recoverable"]
-        assert await page.data("news", 1, "publish") == ["hi"]
-        await page.event("unsubscribe", "news")
+        assert (await page.event("subscribed", "news"))["recoverable"]
+        assert await page.data("news", 1, "publication") == ["hi"]
+        await page.event("subscribing", "news")
         await page.run("while (client.state !== 'connecting') await next('state')")
         await page.run("while (frames.length < 2) await new Promise((go) => setTimeout(go, 5))")
         await page.run("client.disconnect()")
@@ -271,16 +271,16 @@ async def test_handler_that_disconnects_hears_nothing_of_server_side_channels(
     async with ScriptedServer(script) as server:
         await page.make(server.url)
         await page.connect()
-        await page.event("subscribe", "news")
+        await page.event("subscribed", "news")
         await page.run("client.disconnect()")
-        await page.event("unsubscribe", "news")
+        await page.event("unsubscribed", "news")
         await page.event("disconnect")
 
         await page.run("client.on('connect', () => client.disconnect()); client.connect()")
         await page.event("disconnect")
 
-        assert await page.unread("subscribe", "news") == []
-        assert await page.unread("unsubscribe", "news") == []
+        assert await page.unread("subscribed", "news") == []
+        assert await page.unread("unsubscribed", "news") == []
 
 
 async def test_unsub_during_a_subscribe_leaves_the_channel_unsubscribed_on_both_sides(
@@ -303,7 +303,7 @@ async def test_unsub_during_a_subscribe_leaves_the_channel_unsubscribed_on_both_
 
         assert await page.event("message") == {"data": "unsubscribed"}
         assert await page.run("return subscriptions.get('news').state") == "unsubscribed"
-        assert await page.unread("sub:subscribe", "news") == []
+        assert await page.unread("sub:subscribed", "news") == []
 
 
 async def test_frame_of_very_many_messages_is_handled_to_its_end(page: ClientPage) -> None:

@@ -31,7 +31,7 @@ async def test_publication_of_a_client_tells_who_published_it(
     await connected.subscribe(channel)
 
     await connected.run(f"{SUBSCRIPTION} await subscription.publish({{ n: [1, null] }})", channel)
-    publication = await connected.event("sub:publish", channel)
+    publication = await connected.event("sub:publication", channel)
 
     assert publication == {
         "channel": channel,
@@ -39,7 +39,7 @@ async def test_publication_of_a_client_tells_who_published_it(
         "info": {
             "user": "17",
             "client": await connected.run("return client.id"),
-            "conn_info": {"name": "Ada"},
+            "connInfo": {"name": "Ada"},
         },
         "offset": 1,
         "recovered": False,
@@ -89,7 +89,7 @@ async def test_presence_tells_who_is_there_by_connection(
 
     client = await connected.run("return client.id")
     assert presence == {
-        client: {"user": "17", "client": client, "conn_info": {"name": "Ada"}},
+        client: {"user": "17", "client": client, "connInfo": {"name": "Ada"}},
     }
 
 
@@ -99,7 +99,7 @@ async def test_presence_stats_tell_how_many_are_there(connected: ClientPage, uni
 
     stats = await connected.run(f"{SUBSCRIPTION} return subscription.presenceStats()", channel)
 
-    assert stats == {"num_clients": 1, "num_users": 1}
+    assert stats == {"numClients": 1, "numUsers": 1}
 
 
 @pytest.mark.parametrize("server_name", ["server", "seq_server"])
@@ -237,7 +237,7 @@ async def test_subscriptions_are_restored_in_one_frame(
 
     proxy.cut()
     for channel in channels:
-        await page.event("sub:subscribe", channel)
+        await page.event("sub:subscribed", channel)
 
     assert [len(frame) for frame in await page.sent()] == [1, len(channels)]
 
@@ -289,7 +289,7 @@ async def test_server_unsubscribes(connected: ClientPage, server: Server, unique
 
     server.api("unsubscribe", channel=channel, user="17")
 
-    await connected.event("sub:unsubscribe", channel)
+    await connected.event("sub:unsubscribed", channel)
     assert await connected.run("return subscriptions.get(args[0]).state", channel) == "unsubscribed"
     assert await connected.error("await subscriptions.get(args[0]).publish(1)", channel) == 4
 
@@ -306,8 +306,8 @@ async def test_client_unsubscribes_at_once(
     assert await connected.error("await client.presence(args[0])", channel) == 103
     server.publish(channel, 1)
     await connected.subscribe(unique)
-    assert await connected.unread("sub:publish", channel) == []
-    assert len(await connected.unread("sub:unsubscribe", channel)) == 1
+    assert await connected.unread("sub:publication", channel) == []
+    assert len(await connected.unread("sub:unsubscribed", channel)) == 1
 
 
 async def test_subscription_that_is_given_up_before_its_reply_is_not_made(
@@ -317,9 +317,9 @@ async def test_subscription_that_is_given_up_before_its_reply_is_not_made(
     await connected.run("subscribe(args[0]).unsubscribe()", channel)
 
     await connected.run("subscribe(args[0])", channel)
-    await connected.event("sub:subscribe", channel)
+    await connected.event("sub:subscribed", channel)
 
-    assert await connected.unread("sub:subscribe", channel) == []
+    assert await connected.unread("sub:subscribed", channel) == []
     assert await connected.unread("sub:error", channel) == []
 
 
@@ -333,21 +333,21 @@ async def test_handler_that_throws_hurts_nobody_else(
     script = """
         for (const name of ["state", "connect"]) client.on(name, () => { throw new Error(name); });
         const subscription = client.subscribe(args[0]);
-        for (const name of ["subscribe", "publish"]) {
+        for (const name of ["subscribed", "publication"]) {
           subscription.on(name, () => { throw new Error(name); });
         }
         subscribe(args[0]);
         client.connect();
     """
     await page.run(script, unique)
-    await page.event("sub:subscribe", unique)
+    await page.event("sub:subscribed", unique)
 
     server.publish(unique, 1)
     server.publish(unique, 2)
 
     assert await page.data(unique, 2) == [1, 2]
     thrown = await page.run("return failures.splice(0)")
-    names = ["state", "state", "connect", "subscribe", "publish", "publish"]
+    names = ["state", "state", "connect", "subscribed", "publication", "publication"]
     assert thrown == [f"Uncaught Error: {name}" for name in names]
 
 
@@ -358,7 +358,7 @@ async def test_handler_is_called_until_it_is_taken_away(
     script = f"""
         {SUBSCRIPTION}
         window.got = [];
-        const off = subscription.on("publish", ({{ data }}) => {{ got.push(data); off(); }});
+        const off = subscription.on("publication", ({{ data }}) => {{ got.push(data); off(); }});
     """
     await connected.run(script, unique)
 
@@ -376,11 +376,11 @@ async def test_handler_that_disconnects_hears_nothing_more(
     await connected.subscribe(channel)
     script = f"""
         {SUBSCRIPTION}
-        subscription.on("publish", () => client.disconnect());
+        subscription.on("publication", () => client.disconnect());
         await Promise.allSettled([1, 2, 3].map((n) => client.publish(args[0], n)));
     """
 
     await connected.run(script, channel)
 
     assert await connected.data(channel, 1) == [1]
-    assert await connected.unread("sub:publish", channel) == []
+    assert await connected.unread("sub:publication", channel) == []

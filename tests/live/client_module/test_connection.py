@@ -68,15 +68,15 @@ async def test_lost_connection_is_told_once_and_comes_back(
     await proxy.reached(proxy.connections + 3)
     proxy.allow()
     await page.event("connect")
-    again = await page.event("sub:subscribe", unique)
+    again = await page.event("sub:subscribed", unique)
 
     assert (lost["code"], lost["reconnect"]) == (1006, True)
     assert await page.unread("disconnect") == []
-    assert len(await page.unread("sub:unsubscribe", unique)) == 1
+    assert len(await page.unread("sub:subscribing", unique)) == 1
     assert again["isResubscribe"]
 
 
-async def test_unsubscribe_is_told_before_disconnect(
+async def test_channel_is_told_to_be_lost_before_disconnect(
     proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
     """Client object, rule 2."""
@@ -85,14 +85,14 @@ async def test_unsubscribe_is_told_before_disconnect(
     script = """
         window.order = [];
         client.on("disconnect", () => order.push("disconnect"));
-        subscriptions.get(args[0]).on("unsubscribe", () => order.push("unsubscribe"));
+        subscriptions.get(args[0]).on("subscribing", () => order.push("subscribing"));
     """
     await page.run(script, unique)
 
     proxy.cut()
     await page.event("disconnect")
 
-    assert await page.run("return order") == ["unsubscribe", "disconnect"]
+    assert await page.run("return order") == ["subscribing", "disconnect"]
 
 
 async def test_first_attempt_that_fails_is_told_and_repeated(
@@ -137,7 +137,7 @@ async def test_client_comes_back_to_a_server_that_was_killed_and_started_again(
     await page.event("disconnect")
     second = restarted(first.port)
     assert (await page.event("connect"))["transport"] == "websocket"
-    await page.event("sub:subscribe", unique)
+    await page.event("sub:subscribed", unique)
     second.publish(unique, 1)
 
     assert await page.data(unique, 1) == [1]

@@ -140,7 +140,7 @@ async def test_lost_session_is_recovered_by_http_again(
 
     assert again["transport"] == "eventsource"
     assert await page.data(channel, 3) == [2, 3, 4]
-    assert (await page.event("sub:subscribe", channel))["recovered"]
+    assert (await page.event("sub:subscribed", channel))["recovered"]
 
 
 async def test_websocket_is_tried_first_again_when_http_fails(
@@ -220,7 +220,7 @@ async def test_server_that_does_not_know_the_session_gets_another_one(
         proxy.move(blocked)
         await page.event("disconnect")
         second = await page.event("connect")
-        await page.event("sub:subscribe", unique)
+        await page.event("sub:subscribed", unique)
         blocked.publish(unique, 1)
 
         assert await page.data(unique, 1) == [1]

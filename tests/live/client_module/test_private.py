@@ -117,7 +117,7 @@ async def test_internal_error_leads_to_another_connection(page: ClientPage) -> N
     async with ScriptedServer(script) as server:
         await page.make(server.url)
         await page.run("subscribe('news'); client.connect()")
-        await page.event("sub:subscribe", "news")
+        await page.event("sub:subscribed", "news")
 
         errors = await page.unread("sub:error", "news")
         assert [(error["code"], error["temporary"]) for error in errors] == [(100, True)] * 2
@@ -137,7 +137,7 @@ async def test_subscribe_without_answer_leads_to_another_connection(page: Client
         await page.make(server.url, timeouts={"command": 100})
         await page.run("subscribe('news'); client.connect()")
 
-        await page.event("sub:subscribe", "news")
+        await page.event("sub:subscribed", "news")
 
         assert server.connections == 2
 
@@ -156,7 +156,7 @@ async def test_private_channels_are_asked_for_in_one_request_and_decided_one_by_
     await page.run(SUBSCRIBE_ALL, *denied, *allowed)
 
     for channel in allowed:
-        await page.event("sub:subscribe", channel)
+        await page.event("sub:subscribed", channel)
     for channel in denied:
         assert (await page.event("sub:error", channel))["code"] == 103
     assert await page.run(REQUESTS) == 1
@@ -170,11 +170,11 @@ async def test_private_channels_are_restored_with_tokens_for_the_new_connection(
     await page.connected(proxy.url, VIEWS, token=connection_token(pk))
     await page.run(SUBSCRIBE_ALL, *channels)
     for channel in channels:
-        await page.event("sub:subscribe", channel)
+        await page.event("sub:subscribed", channel)
 
     proxy.cut()
     for channel in channels:
-        assert (await page.event("sub:subscribe", channel))["isResubscribe"]
+        assert (await page.event("sub:subscribed", channel))["isResubscribe"]
     server.publish(channels[0], 2)
 
     assert await page.data(channels[0], 1) == [2]
@@ -222,13 +222,13 @@ async def test_subscription_is_renewed_when_it_expires(
     channel = f"${unique}"
     await page.connected(server.socket)
     await page.run(TOKENS, {"channel": channel, "ttl": SOON})
-    await page.event("sub:subscribe", channel)
+    await page.event("sub:subscribed", channel)
 
     await page.run(UNTIL_ASKED, 2)
     await page.run(UNTIL_REFRESHED)
 
     assert await page.unread("disconnect") == []
-    assert await page.unread("sub:unsubscribe", channel) == []
+    assert await page.unread("sub:unsubscribed", channel) == []
 
 
 async def test_subscription_that_is_not_granted_again_ends(
@@ -237,15 +237,15 @@ async def test_subscription_that_is_not_granted_again_ends(
     channel = f"${unique}"
     await page.connected(server.socket)
     await page.run(TOKENS, {"channel": channel, "ttl": SOON})
-    await page.event("sub:subscribe", channel)
+    await page.event("sub:subscribed", channel)
 
     await page.run("window.denied = true")
-    await page.event("sub:unsubscribe", channel)
+    await page.event("sub:unsubscribed", channel)
 
     assert (await page.event("sub:error", channel))["code"] == 103
     server.publish(channel, 1)
     await page.subscribe(unique)
-    assert await page.unread("sub:publish", channel) == []
+    assert await page.unread("sub:publication", channel) == []
 
 
 async def test_expired_subscription_token_is_replaced(

@@ -44,17 +44,17 @@ async def test_missed_publications_come_in_order_and_once(
     for first in (2, 6):
         async with page.away(proxy):
             publish(either, channel, *range(first, first + 3))
-        again = await page.event("sub:subscribe", channel)
+        again = await page.event("sub:subscribed", channel)
         publish(either, channel, first + 3)
 
-        received = await page.events("sub:publish", channel, 4)
+        received = await page.events("sub:publication", channel, 4)
         assert [each["data"] for each in received] == [first, first + 1, first + 2, first + 3]
         assert [each["offset"] for each in received] == [first, first + 1, first + 2, first + 3]
         assert [each["recovered"] for each in received] == [True, True, True, False]
         assert again["isResubscribe"]
         assert again["recovered"]
         assert again["recoverable"]
-    assert await page.unread("sub:publish", channel) == []
+    assert await page.unread("sub:publication", channel) == []
     assert (await page.run("return subscriptions.get(args[0]).position", channel))["offset"] == 9
 
 
@@ -65,18 +65,18 @@ async def test_missed_publications_of_a_server_side_subscription_come_in_order_a
     token = connection_token("17", channels=[channel])
     publish(either, channel, 1)
     await page.connected(proxy.url, token=token, fallback=False)
-    assert not (await page.event("subscribe", channel))["isResubscribe"]
+    assert not (await page.event("subscribed", channel))["isResubscribe"]
     publish(either, channel, 2)
-    assert await page.data(channel, 1, "publish") == [2]
+    assert await page.data(channel, 1, "publication") == [2]
 
     async with page.away(proxy):
-        await page.event("unsubscribe", channel)
+        await page.event("subscribing", channel)
         publish(either, channel, 3, 4)
-    again = await page.event("subscribe", channel)
+    again = await page.event("subscribed", channel)
     publish(either, channel, 5)
 
-    assert await page.data(channel, 3, "publish") == [3, 4, 5]
-    assert await page.unread("publish", channel) == []
+    assert await page.data(channel, 3, "publication") == [3, 4, 5]
+    assert await page.unread("publication", channel) == []
     assert again["isResubscribe"]
     assert again["recovered"]
     assert [each["data"] for each in again["publications"]] == [3, 4]
@@ -91,7 +91,7 @@ async def test_too_many_missed_publications_are_not_called_recovered(
 
     async with page.away(proxy):
         publish(either, channel, *range(1, KEPT + 3))
-    again = await page.event("sub:subscribe", channel)
+    again = await page.event("sub:subscribed", channel)
 
     assert not again["recovered"]
     assert await page.data(channel, KEPT) == list(range(3, KEPT + 3))
@@ -108,7 +108,7 @@ async def test_subscribing_by_hand_recovers_nothing(
     publish(either, channel, 1)
 
     await page.run("subscriptions.get(args[0]).subscribe()", channel)
-    again = await page.event("sub:subscribe", channel)
+    again = await page.event("sub:subscribed", channel)
 
     assert not again["isResubscribe"]
     assert again["publications"] == []
@@ -125,7 +125,7 @@ async def test_connecting_again_by_hand_recovers(
 
     await page.connect()
 
-    assert (await page.event("sub:subscribe", channel))["recovered"]
+    assert (await page.event("sub:subscribed", channel))["recovered"]
     assert await page.data(channel, 1) == [1]
 
 
@@ -144,7 +144,7 @@ async def test_subscribing_since_a_position_recovers_what_came_after_it(
     first = await page.run(
         """
         const subscription = client.subscribe(args[0], { since: args[1] });
-        return new Promise((resolve) => subscription.on("subscribe", resolve));
+        return new Promise((resolve) => subscription.on("subscribed", resolve));
         """,
         channel,
         since,
@@ -166,7 +166,7 @@ async def test_channel_without_recovery_is_restored_without(
 
     async with page.away(proxy):
         publish(either, channel, 2)
-    again = await page.event("sub:subscribe", channel)
+    again = await page.event("sub:subscribed", channel)
     publish(either, channel, 3)
 
     assert await page.data(channel, 1) == [3]
@@ -190,7 +190,7 @@ async def test_large_position_of_seq_and_gen_is_sent_as_one_offset(page: ClientP
     async with ScriptedServer(script) as server:
         await page.make(server.url)
         await page.run("subscribe('news'); client.connect()")
-        await page.events("sub:subscribe", "news", 2)
+        await page.events("sub:subscribed", "news", 2)
         await page.run("client.disconnect()")
 
     assert asked[1] == {
@@ -229,7 +229,7 @@ async def test_gap_between_publications_is_filled_by_another_connection(
         await page.make(server.url)
         await page.run("if (!args[0]) subscribe('news'); client.connect()", server_side)
 
-        name = "publish" if server_side else "sub:publish"
+        name = "publication" if server_side else "sub:publication"
         assert await page.data("news", 3, name) == [2, 3, 4]
 
         assert (await page.event("disconnect"))["reason"] == "insufficient state"
@@ -257,7 +257,7 @@ async def test_recovered_publications_are_told_to_the_end_when_a_handler_disconn
     """The position is behind them all, so they would not come again."""
     async with ScriptedServer(answer_recovered) as server:
         await page.make(server.url)
-        script = "subscribe('news').on('publish', () => client.disconnect()); client.connect()"
+        script = "subscribe('news').on('publication', () => client.disconnect()); client.connect()"
         await page.run(script)
 
         assert await page.data("news", 3) == [1, 2, 3]
@@ -268,11 +268,11 @@ async def test_recovered_publications_end_when_a_handler_unsubscribes(page: Clie
         await page.make(server.url)
         script = """
             const subscription = subscribe("news");
-            subscription.on("publish", () => subscription.unsubscribe());
+            subscription.on("publication", () => subscription.unsubscribe());
             client.connect();
         """
         await page.run(script)
-        await page.event("sub:unsubscribe", "news")
+        await page.event("sub:unsubscribed", "news")
 
-        assert [each["data"] for each in await page.unread("sub:publish", "news")] == [1]
+        assert [each["data"] for each in await page.unread("sub:publication", "news")] == [1]
         await page.run("client.disconnect()")

@@ -48,7 +48,7 @@ async def asked(page: ClientPage) -> int:
 async def conn_info(page: ClientPage, channel: str) -> Any:
     """The connection info that others see now, by publishing something."""
     await page.run("await client.publish(args[0], null)", channel)
-    return (await page.event("sub:publish", channel))["info"].get("conn_info")
+    return (await page.event("sub:publication", channel))["info"].get("connInfo")
 
 
 async def test_client_without_token_asks_for_one(server: Server, page: ClientPage) -> None:

@@ -1,0 +1,230 @@
+"""The client module in a browser: events of channels with their reasons, and their handlers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.live.client_module.page import ClientPage
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+STATES = """
+    window.told = [];
+    const room = subscribe(args[0]);
+    for (const name of ["subscribing", "subscribed", "unsubscribed"]) {
+      room.on(name, ({ code = null, reason = null }) => {
+        told.push([name, room.state, code, reason]);
+      });
+    }
+"""
+
+
+async def told(page: ClientPage) -> list[Any]:
+    found: list[Any] = await page.run("return told.splice(0)")
+    return found
+
+
+# the events of a channel are its states
+
+
+async def test_state_and_event_of_a_channel_tell_the_same(
+    proxy: TcpProxy, page: ClientPage, unique: str
+) -> None:
+    await page.connected(proxy.url)
+    await page.run(STATES, unique)
+    await page.event("sub:subscribed", unique)
+    assert await told(page) == [["subscribed", "subscribed", None, None]]
+
+    proxy.cut()
+    await page.event("sub:subscribed", unique)
+    lost, again = await told(page)
+    assert lost[:3] == ["subscribing", "subscribing", 1006]
+    assert again[1] == "subscribed"
+
+    await page.run("client.disconnect()")
+    assert await told(page) == [["unsubscribed", "unsubscribed", 3, "client"]]
+
+    await page.run("client.connect()")
+    await page.event("sub:subscribed", unique)
+    assert [each[:3] for each in await told(page)] == [
+        ["subscribing", "subscribing", 0],
+        ["subscribed", "subscribed", None],
+    ]
+
+    await page.run("subscriptions.get(args[0]).unsubscribe(); client.disconnect()", unique)
+    assert await told(page) == [["unsubscribed", "unsubscribed", 4, "client"]]
+
+
+async def test_channel_that_the_server_unsubscribes_has_its_code(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    await page.connected(server.socket)
+    await page.subscribe(unique)
+
+    server.api("unsubscribe", channel=unique, user="17")
+
+    expected = {"channel": unique, "code": 2000, "reason": "server"}
+    assert await page.event("sub:unsubscribed", unique) == expected
+
+
+async def test_channel_that_the_server_refuses_has_the_code_of_the_error(
+    server: Server, page: ClientPage
+) -> None:
+    await page.connected(server.socket)
+
+    await page.run("subscribe('strange:channel')")
+
+    expected = {"channel": "strange:channel", "code": 102, "reason": "namespace not found"}
+    assert await page.event("sub:unsubscribed", "strange:channel") == expected
+
+
+async def test_earlier_names_of_events_go_on(server: Server, page: ClientPage, unique: str) -> None:
+    await page.connected(server.socket)
+    script = """
+        window.told = [];
+        const room = client.subscribe(args[0]);
+        for (const name of ["subscribe", "publish", "unsubscribe"]) {
+          room.on(name, () => told.push(name));
+        }
+        await room.ready();
+    """
+    await page.run(script, unique)
+    server.publish(unique, 1)
+    await page.run("while (told.length < 2) await new Promise((go) => setTimeout(go, 5))")
+    await page.run("client.disconnect(); client.disconnect()")
+
+    assert await told(page) == ["subscribe", "publish", "unsubscribe"]
+
+
+async def test_earlier_names_of_fields_go_on_unseen(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    channel = f"chat:{unique}"
+    await page.connected(server.socket)
+    await page.subscribe(channel)
+
+    script = """
+        const stats = await client.presenceStats(args[0]);
+        return [stats.num_users, stats.num_clients, Object.keys(stats)];
+    """
+    assert await page.run(script, channel) == [1, 1, ["numClients", "numUsers"]]
+
+
+# handlers
+
+HANDLERS = """
+    window.got = [];
+    const room = client.subscribe(args[0]);
+    const push = (name) => ({ data }) => got.push(name + data);
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ('room.once("publication", push("a"));', ["a1"]),
+        ('const a = push("a"); room.on("publication", a); room.off("publication", a);', []),
+        ('const a = push("a"); room.once("publication", a); room.off("publish", a);', []),
+        ('room.once("publication", push("a"))();', []),
+        (
+            "const { signal } = (window.ctl = new AbortController());"
+            'room.on("publication", push("a"), { signal });'
+            'room.on("publication", () => ctl.abort());',
+            ["a1"],
+        ),
+        ('room.on("publication", push("a"), { signal: AbortSignal.abort() });', []),
+        (
+            'const a = push("a"); room.on("publication", a); room.on("publication", a);',
+            ["a1", "a2"],
+        ),
+    ],
+    ids=["once", "off", "off after once", "once stopped", "signal", "aborted signal", "twice"],
+)
+async def test_handler_is_called_as_long_as_it_is_wanted(
+    server: Server, page: ClientPage, unique: str, script: str, expected: list[str]
+) -> None:
+    await page.connected(server.socket)
+    await page.run(HANDLERS + script + "await room.ready()", unique)
+    await page.run("subscribe(args[0])", unique)  # its handler comes last
+
+    server.publish(unique, 1)
+    server.publish(unique, 2)
+
+    assert await page.data(unique, 2) == [1, 2]
+    assert await page.run("return got") == expected
+
+
+# waiting
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "client.ready(options)",
+        "client.subscribe('news').ready(options)",
+        "client.rpc('x', 1, options)",
+    ],
+)
+async def test_waiting_ends_with_its_timeout_or_signal(page: ClientPage, call: str) -> None:
+    await page.make("ws://127.0.0.1:9/", timeouts={"command": 60_000})
+    await page.run("client.connect()")
+
+    assert await page.error(f"const options = {{ timeout: 1 }}; await {call}") == 1  # TIMEOUT
+    script = f"""
+        const options = {{ signal: AbortSignal.abort(new Error("enough")) }};
+        const later = new AbortController();
+        const reasons = [await {call}.catch(({{ message }}) => message)];
+        options.signal = later.signal;
+        const waiting = {call};
+        later.abort(new Error("stop"));
+        return [...reasons, await waiting.catch(({{ message }}) => message)];
+    """
+    assert await page.run(script) == ["enough", "stop"]
+    await page.run("client.disconnect()")
+
+
+async def test_command_under_way_ends_with_its_signal(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    await page.connected(server.socket)
+    script = """
+        const controller = new AbortController();
+        const call = client.rpc("add", { a: 1, b: 2 }, { signal: controller.signal });
+        queueMicrotask(() => queueMicrotask(() => controller.abort(new Error("enough"))));
+        return call.catch(({ message }) => message);
+    """
+
+    assert await page.run(script) == "enough"
+    assert await page.run("return client.rpc('add', { a: 1, b: 2 })") == 3
+
+
+# history in parts
+
+
+async def test_history_is_read_in_parts(server: Server, page: ClientPage, unique: str) -> None:
+    channel = f"rec:{unique}"
+    for number in (1, 2, 3, 4):
+        server.publish(channel, number)
+    await page.connected(server.socket)
+    await page.run("await client.subscribe(args[0]).ready()", channel)
+    script = """
+        const room = client.subscribe(args[0]);
+        const { epoch } = room.position;
+        const data = async (options) => (await room.history(options)).map((each) => each.data);
+        return [
+          await data({ limit: 2 }),
+          await data({ limit: 2, reverse: true }),
+          await data({ since: { offset: 2, epoch } }),
+          await data({ since: { offset: 1, epoch }, limit: 1, timeout: 20_000 }),
+        ];
+    """
+
+    assert await page.run(script, channel) == [[1, 2], [4, 3], [3, 4], [2]]
+    assert (
+        await page.error(
+            "await client.history(args[0], { since: { offset: 2, epoch: 'other' } })", channel
+        )
+        == 112
+    )  # UNRECOVERABLE

@@ -1,0 +1,142 @@
+"""What packages have of the client module: minified, with its source map and declarations."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.staticfiles.storage import ManifestStaticFilesStorage
+from django.core.files.base import ContentFile
+
+import realtime
+from tests.conftest import require
+from tests.js_builds import DIRECTORY, require_packages
+from tests.js_node import find_node
+from tests.server import ROOT
+
+PACKAGE = ROOT / "packages/javascript"
+SOURCE = ROOT / "realtime/static/realtime/client.js"
+LARGEST = 8 * 1024
+"""Bytes after gzip."""
+
+STRICTER = {
+    "exactOptionalPropertyTypes": True,
+    "noImplicitOverride": True,
+    "noPropertyAccessFromIndexSignature": True,
+    "noUncheckedIndexedAccess": True,
+    "noUnusedLocals": True,
+    "noUnusedParameters": True,
+}
+"""What a site may want beyond `strict`."""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the built files."""
+    node = find_node()
+    if not (PACKAGE / "node_modules").is_dir():
+        require_packages("the tools of packages/javascript")
+    directory = tmp_path_factory.mktemp("built")
+    subprocess.run([node, PACKAGE / "build.mjs", directory], check=True)
+    return directory
+
+
+def check_types(module: Path, tmp_path: Path, **more: object) -> str:
+    """Check page.ts against a module; returns what the compiler says."""
+    [block] = re.findall(r"```json\n(.*?)```", (ROOT / "docs/javascript.md").read_text(), re.S)
+    options: dict[str, Any] = json.loads(block)["compilerOptions"]
+    [[path]] = options["paths"].values()
+    assert path.endswith("/realtime/static/realtime/client.d.ts")
+    options |= STRICTER | {"paths": {"realtime": [str(module)]}, "noEmit": True, "types": []} | more
+    config = tmp_path / "tsconfig.json"
+    config.write_text(
+        json.dumps({"compilerOptions": options, "files": [str(DIRECTORY / "page.ts")]})
+    )
+    compiler = DIRECTORY / "node_modules/typescript/bin/tsc"
+    done = subprocess.run([find_node(), compiler, "-p", config], capture_output=True, text=True)
+    return done.stdout
+
+
+def test_source_has_the_types_of_its_comments(tmp_path: Path) -> None:
+    require_packages("typescript")
+
+    assert check_types(SOURCE, tmp_path, allowJs=True) == ""
+
+
+def test_page_in_typescript_is_checked_as_documented(built: Path, tmp_path: Path) -> None:
+    assert check_types(built / "client.d.ts", tmp_path) == ""
+
+
+def test_declarations_name_no_internal_members(built: Path) -> None:
+    declarations = (built / "client.d.ts").read_text()
+
+    assert re.findall(r"^\s+(?:get )?_\w+", declarations, re.M) == []
+    assert "release(): void" in declarations
+
+
+def test_module_is_small(built: Path) -> None:
+    assert len(gzip.compress((built / "client.js").read_bytes(), 9)) <= LARGEST
+
+
+def test_source_map_has_the_source(built: Path) -> None:
+    found = json.loads((built / "client.js.map").read_text())
+
+    assert found["sourcesContent"] == [SOURCE.read_text()]
+    assert (built / "client.js").read_text().rstrip().endswith("sourceMappingURL=client.js.map")
+
+
+def test_minified_module_is_stored_with_a_hash(built: Path, tmp_path: Path) -> None:
+    storage = ManifestStaticFilesStorage(location=tmp_path, base_url="/static/")
+    names = ["realtime/client.js", "realtime/client.js.map"]
+    for name in names:
+        storage.save(name, ContentFile((built / Path(name).name).read_bytes()))
+
+    list(storage.post_process({name: (storage, name) for name in names}))
+
+    stored = storage.stored_name(names[0])
+    assert re.fullmatch(r"realtime/client\.[0-9a-f]{12}\.js", stored)
+    assert Path(storage.stored_name(names[1])).name in (tmp_path / stored).read_text()
+
+
+def test_minified_module_exports_the_names_of_the_source(built: Path) -> None:
+    script = "console.log(JSON.stringify(Object.keys(await import(process.argv[1])).sort()))"
+    command = [find_node(), "--input-type=module", "--eval", script]
+
+    exported = [
+        json.loads(subprocess.check_output([*command, module.as_uri()]))
+        for module in (SOURCE, built / "client.js")
+    ]
+
+    assert exported[0] == exported[1]
+    assert "ChannelHandle" in exported[0]
+
+
+def test_npm_package_has_the_version_of_the_python_package(tmp_path: Path) -> None:
+    npm = require("npm", "packages for npm are made by npm")
+    if not (PACKAGE / "node_modules").is_dir():
+        require_packages("the tools of packages/javascript")
+
+    done = subprocess.run(
+        [npm, "pack", "--json", "--pack-destination", tmp_path, "--loglevel", "error"],
+        cwd=PACKAGE,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    [packed] = json.loads(done.stdout)
+    assert packed["version"] == realtime.__version__
+    assert sorted(file["path"] for file in packed["files"]) == [
+        "LICENSE",
+        "README.md",
+        "dist/client.d.ts",
+        "dist/client.js",
+        "dist/client.js.map",
+        "package.json",
+    ]
+    assert (PACKAGE / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
