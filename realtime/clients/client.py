@@ -300,11 +300,13 @@ class Client:
         """Return whether closing has begun: nothing reaches the client any more."""
         return self._closing
 
-    def close(self, disconnect: Disconnect | None) -> None:
+    def close(self, disconnect: Disconnect | None, *, code: int = 0) -> None:
         """Begin to close the connection, once; returns at once.
 
         Args:
             disconnect: the code and reason that the client gets; None if the peer is gone already.
+            code: what the end is counted as without a disconnect: the code of the error that
+                refused the client; 0 if the client went.
         """
         if self._closing:
             return
@@ -313,7 +315,6 @@ class Client:
         if self._slot is not None:
             self.node.pings.remove(self, self._slot)
             self._slot = None
-        code = 0
         if disconnect is not None:
             code, reason = self.codec.closing(disconnect)
             logger.info(

@@ -110,10 +110,7 @@ class Dispatcher:
                 if self._in_turn >= COMMANDS_PER_TURN or client.has_large_reply:
                     await self._give_turn()
             if command is None:  # white space is work, too
-                self._count_empty()
-                self._in_turn += 1
-                if self._in_turn >= COMMANDS_PER_TURN:
-                    await self._give_turn()
+                await self._skip()
         except InputOver:
             self._input = Input.OVER
         except Disconnect as disconnect:
@@ -126,6 +123,24 @@ class Dispatcher:
             client.close(DisconnectServerError())
         finally:
             client.session.handling = False
+
+    async def receive_nothing(self) -> None:
+        """Count a message of the client that holds no frame, or that is dropped: it is work, too.
+
+        Never raises.
+        """
+        try:
+            await self._skip()
+        except Disconnect as disconnect:
+            self.client.close(disconnect.with_traceback(None))
+
+    async def _skip(self) -> None:
+        """Count what needs no answer as a command; raises Disconnect."""
+        if (rates := self.client.node.command_rates) is not None:
+            self._is_within(rates, None)
+        self._in_turn += 1
+        if self._in_turn >= COMMANDS_PER_TURN:
+            await self._give_turn()
 
     async def _give_turn(self) -> None:
         self._in_turn = 0
@@ -155,11 +170,6 @@ class Dispatcher:
         rest = await self._run(command, handler.run(client, command), handler.failure)
         if rest is not None:
             await self._pipeline(command, rest)
-
-    def _count_empty(self) -> None:
-        """Count a frame without a command. It needs no answer; raises Disconnect."""
-        if (rates := self.client.node.command_rates) is not None:
-            self._is_within(rates, None)
 
     def _is_within(self, rates: CommandRates, method: Method | None) -> bool:
         """Count a command. Return whether the client may send it now; raises Disconnect."""

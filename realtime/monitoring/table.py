@@ -43,7 +43,8 @@ PROCESS = (
     Metric(
         "realtime_disconnects_total",
         COUNTER,
-        "Connections that ended, by the close code that the client got; 0: the client went.",
+        "Connections that ended, by the close code that the client got, or by that of the error"
+        " that refused its HTTP request; 0: the client went.",
         ("code",),
     ),
     Metric(

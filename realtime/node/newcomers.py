@@ -22,7 +22,7 @@ more turns, each with a look at every socket; a quarter of it takes a sixth more
 class Newcomers:
     """See the module. Belongs to an event loop."""
 
-    __slots__ = ("_is_due", "_left", "_loop", "_waiting")
+    __slots__ = ("_gone", "_is_due", "_left", "_loop", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -30,11 +30,13 @@ class Newcomers:
         """How many more may go on in this turn."""
         self._is_due = False
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._gone = 0
+        """How many of these were cancelled."""
 
     @property
     def waiting(self) -> int:
         """How many wait for their turn."""
-        return len(self._waiting)
+        return len(self._waiting) - self._gone
 
     async def turn(self) -> None:
         """Wait for the turn of one newcomer. Call it before each part of the work of connecting."""
@@ -46,13 +48,20 @@ class Newcomers:
             return
         waiting = self._loop.create_future()
         self._waiting.append(waiting)
-        await waiting
+        try:
+            await waiting
+        except asyncio.CancelledError:
+            if waiting.cancelled():  # otherwise its turn had come
+                self._gone += 1
+            raise
 
     def _next_turn(self) -> None:
         left = PER_TURN
         while left and self._waiting:
             waiting = self._waiting.popleft()
-            if not waiting.done():  # its task was cancelled
+            if waiting.done():  # its task was cancelled
+                self._gone -= 1
+            else:
                 waiting.set_result(None)
                 left -= 1
         self._is_due = left < PER_TURN

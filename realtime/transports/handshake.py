@@ -191,7 +191,13 @@ def request_handshake(
 
 
 def cors(scope: Scope, origin: str) -> list[tuple[bytes, bytes]]:
-    """Return the headers that let pages of an origin read the response to a request."""
+    """Return the headers that let pages of an origin read the response to a request.
+
+    Args:
+        origin: "" if the request has none: then no page asks, and there are no headers.
+    """
+    if not origin:
+        return []
     headers = [
         (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"access-control-allow-credentials", b"true"),

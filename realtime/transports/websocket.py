@@ -226,6 +226,8 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             frames = self._take(client, await receive(), limit)
             if frames is None:
                 return
+            if not frames:
+                await dispatcher.receive_nothing()
             for frame in frames:
                 await dispatcher.receive(frame)
             # nothing of a message stays while the client is quiet

@@ -101,6 +101,11 @@ class Exchange:
         self._body.clear()
         return part
 
+    async def connection_ends(self) -> bool:
+        """Wait for what comes behind the response; whether it is the end of the connection."""
+        async with asyncio.timeout(TIMEOUT):
+            return await self._reader.read(1) == b""
+
     async def abort(self) -> None:
         """Cut the connection."""
         self._writer.transport.abort()
@@ -145,11 +150,23 @@ async def open_exchange(
 ) -> Exchange:
     """Send a request; nothing of the response is read yet. The path is sent as it is."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=2**20)
+    exchange = Exchange(reader, writer)
+    await exchange.write(request(method, path, server, body, headers, version=version))
+    return exchange
+
+
+def request(
+    method: str,
+    path: str,
+    server: Server,
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    *,
+    version: str = "1.1",
+) -> bytes:
+    """Return the bytes of a request, with the headers that each has."""
     fields = {"Host": f"127.0.0.1:{server.port}", **(headers or {})}
     if body is not None:
         fields.setdefault("Content-Length", str(len(body)))
     lines = [f"{method} {path} HTTP/{version}", *(f"{name}: {fields[name]}" for name in fields)]
-    exchange = Exchange(reader, writer)
-    head = "\r\n".join([*lines, "", ""]).encode("latin-1")
-    await exchange.write(head + (body or b""))
-    return exchange
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + (body or b"")

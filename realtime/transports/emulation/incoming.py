@@ -44,6 +44,8 @@ class IncomingFrames:
             await self._room()  # the request before this one may have been cancelled
             if self._dispatcher is None:
                 return False
+            if not frames:
+                await self._dispatcher.receive_nothing()
             self._frames.extend(frames)
             self._bytes += sum(map(len, frames))
             if not self._is_running and self._frames:

@@ -25,7 +25,7 @@ from realtime.transports.servers.daphne_channel import (
     has_plain_socket,
     write_to_socket,
 )
-from realtime.transports.servers.daphne_request import ROOT_PATH
+from realtime.transports.servers.daphne_request import ROOT_PATH, ends_connection
 from realtime.transports.servers.plain import PlainPost
 
 logger = logging.getLogger("realtime.daphne")
@@ -120,6 +120,8 @@ class PlainRequest:
         if rest:
             transport.write(rest)
         self._close()
+        if ends_connection(self._headers):
+            self._channel.persistent = False
         self._channel.requestDone(self)
 
     def _close(self) -> None:

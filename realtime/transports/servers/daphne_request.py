@@ -8,7 +8,7 @@ any request. A client could so reach our paths past the rules that a reverse pro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http.client import responses
 from io import BytesIO
 from typing import Any, TypeAlias
@@ -99,6 +99,13 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
             self.channel.requests.clear()
         return result
 
+    def finish(self) -> None:
+        """End the response, and the connection if the application says so in a header."""
+        if self.channel is not None and ends_connection(self.responseHeaders.getAllRawHeaders()):
+            # Twisted looks at the header of the request only; HTTP/2 has no such header
+            self.channel.persistent = False
+        super().finish()
+
     def connectionLost(self, reason: Any) -> None:  # noqa: N802 - Twisted's name
         """Forget the timer, and end the request as daphne does."""
         if self._linger is not None and self._linger.active():
@@ -172,6 +179,17 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
     def _close(self) -> None:
         if self.channel is not None:
             self.channel.loseConnection()
+
+
+def ends_connection(headers: Iterable[tuple[bytes, Any]]) -> bool:
+    """Return whether a response tells its client that the connection ends, as RFC 9112 has it.
+
+    Args:
+        headers: of the response, each value as bytes, or as a list of bytes.
+    """
+    return any(
+        name.lower() == b"connection" and value in (b"close", [b"close"]) for name, value in headers
+    )
 
 
 def _proxy_sets_root_path() -> bool:

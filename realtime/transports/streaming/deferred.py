@@ -20,7 +20,13 @@ import msgspec
 from realtime import logs
 from realtime.auth.keys import KeysUnavailable
 from realtime.clients.client import Client
-from realtime.errors import Disconnect, DisconnectServerError, DisconnectShutdown, EngineUnavailable
+from realtime.errors import (
+    Disconnect,
+    DisconnectServerError,
+    DisconnectShutdown,
+    EngineUnavailable,
+    Error,
+)
 from realtime.payload import escape
 from realtime.protocol.messages import ChannelName
 from realtime.transports.asgi import Exchange, Headers
@@ -126,17 +132,20 @@ class DeferredTransport(StreamTransport):
         """Send an answer that is no stream."""
         await respond(self._exchange, answer, self._headers)
 
-    def fail(self, client: Client, why: Disconnect | None, answer: Answer) -> None:
+    def fail(self, client: Client, why: Error | Disconnect, answer: Answer) -> None:
         """End a client that is not served: by `answer`, or by `why` if its stream has begun.
 
         Args:
-            why: its code is counted and logged; None for an error, which is no close.
+            why: its code is counted; an error closes a stream that has begun with 3004.
         """
         if self.has_begun:
-            why = why or DisconnectServerError()
+            client.close(why if isinstance(why, Disconnect) else DisconnectServerError())
+            return
+        self.refuse(answer)
+        if isinstance(why, Disconnect):
+            client.close(why)
         else:
-            self.refuse(answer)
-        client.close(why)
+            client.close(None, code=why.code)
 
 
 async def respond(exchange: Exchange, answer: Answer, headers: Headers) -> None:

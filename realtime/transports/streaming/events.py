@@ -128,8 +128,7 @@ def _refuse(
     why: Error | Disconnect,
     channel: ChannelName | None,
 ) -> None:
-    disconnect = why if isinstance(why, Disconnect) else None
-    transport.fail(listener, disconnect, _answer(why, channel))
+    transport.fail(listener, why, _answer(why, channel))
 
 
 def _answer(why: Error | Disconnect, channel: ChannelName | None) -> Answer:

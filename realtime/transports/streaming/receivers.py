@@ -84,7 +84,7 @@ async def _connect(client: Client, transport: DeferredTransport, first_frame: by
         await connection.connect(client, command)
     except Error as error:
         client.node.counters.command_errors.add(str(command.method), str(error.code))
-        transport.fail(client, None, _answer_of_error(error))
+        transport.fail(client, error, _answer_of_error(error))
     except Disconnect as disconnect:
         transport.fail(client, disconnect, _answer(client, command, disconnect))
     except Exception as error:  # raised by the engine, a hook, or a defect of this service

@@ -7,13 +7,13 @@ import os
 import signal
 from typing import Any
 
-import httpx
 import pytest
 
 from realtime.node.drain import CLOSE_AT_ONCE
 from tests.conftest import connection_token
 from tests.live.configurations import SHUTDOWN, Connect, Serve
 from tests.live.monitoring.scraping import health
+from tests.live.raw_http import open_exchange, request
 from tests.live.server_ways import WAYS
 from tests.live.sockjs import client as sockjs
 from tests.live.streaming.client import (
@@ -105,20 +105,30 @@ async def test_client_that_comes_during_the_drain_is_sent_away(
     assert (before, health(server, "/ready"), health(server, "/live")) == (200, 503, 200)
 
 
-@pytest.mark.parametrize("path", ["/api", "/api/info", "/login-state"])
+@pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
 async def test_requests_are_answered_during_the_drain_and_end_their_connection(
-    own_server: Serve, connect: Connect, path: str
+    own_server: Serve, connect: Connect, kind: str
 ) -> None:
-    server = own_server(drain_seconds=LONG)
+    patience = {"UVICORN_TIMEOUT_KEEP_ALIVE": "60"}  # by default 5 s, as long as the drain may take
+    server = own_server(server=kind, environment=patience, drain_seconds=LONG)
     first = [await connect(server) for _ in range(CLOSE_AT_ONCE + 1)]
-    key = {"Authorization": f"apikey {API_KEY}"}
-    async with httpx.AsyncClient(base_url=server.address, headers=key) as caller:
-        before = await caller.post(path, json={"method": "info", "params": {}})
+    key = {"Authorization": f"apikey {API_KEY}", "Content-Type": "application/json"}
+    paths = ("/api", "/api/info", "/login-state")
+    before = {path: await open_exchange(server, "POST", path, b"{}", key) for path in paths}
+    for exchange in before.values():
+        await exchange.begin()
+        await exchange.rest()
 
-        os.kill(server.pid, signal.SIGTERM)
-        assert await first[0].closed() == SHUTDOWN
-        after = await caller.post(path, json={"method": "info", "params": {}})
+    os.kill(server.pid, signal.SIGTERM)
+    assert await first[0].closed() == SHUTDOWN
+    for path, exchange in before.items():
+        after = exchange.next()
+        await after.write(request("POST", path, server, b"{}", key))
+        await after.begin()
+        await after.rest()
 
-    assert after.status_code == before.status_code
-    assert before.headers.get("connection") is None
-    assert after.headers["connection"] == "close"
+        assert after.status == exchange.status
+        assert "connection" not in exchange.headers
+        assert after.headers["connection"] == "close"
+        assert await after.connection_ends()
+        await after.close()

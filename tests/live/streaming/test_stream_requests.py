@@ -37,8 +37,6 @@ HEAD = {
     "cache-control": "private, no-cache, no-store, must-revalidate, max-age=0",
     "pragma": "no-cache",
     "transfer-encoding": "chunked",
-    "access-control-allow-origin": "",
-    "access-control-allow-credentials": "true",
 }
 LINES = "text/plain; charset=utf-8"
 EVENTS = "text/event-stream; charset=utf-8"
@@ -283,4 +281,4 @@ async def test_pages_of_allowed_origins_are_served(
     answer = await ask(server, "POST", HTTP_STREAM, b"", {**JSON_BODY, **headers})
 
     assert answer.status == 200
-    assert answer.headers["access-control-allow-origin"] == headers.get("Origin", "")
+    assert answer.headers.get("access-control-allow-origin") == headers.get("Origin")

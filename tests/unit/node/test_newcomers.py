@@ -55,6 +55,21 @@ async def test_newcomer_that_went_away_takes_no_turn() -> None:
     await asyncio.gather(*gone, return_exceptions=True)
 
 
+async def test_newcomer_that_went_away_is_not_counted() -> None:
+    newcomers = Newcomers(asyncio.get_running_loop())
+    tasks = [asyncio.create_task(newcomers.turn()) for _ in range(3 * PER_TURN + 5)]
+    await asyncio.sleep(0)
+    before = newcomers.waiting
+
+    for task in tasks[-5:]:
+        task.cancel()
+    await asyncio.sleep(0)  # a turn of others, too
+    after = newcomers.waiting
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert (before, after, newcomers.waiting) == (2 * PER_TURN + 5, PER_TURN, 0)
+
+
 async def test_nothing_is_due_once_all_are_through() -> None:
     loop = asyncio.get_running_loop()
     newcomers = Newcomers(loop)

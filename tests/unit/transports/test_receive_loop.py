@@ -14,9 +14,11 @@ from realtime.engine.memory import MemoryEngine
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from realtime.transports.sockjs.websocket import SockJSConsumer
+from realtime.transports.streaming.uni_websocket import UniWebSocketConsumer
 from realtime.transports.websocket import WebSocketConsumer
 from tests.unit.node.node_parts import Connection, stop
 from tests.unit.parts import Clock, turns
+from tests.unit.transports.emulation.parts import open_node
 
 
 @pytest.fixture
@@ -52,6 +54,34 @@ async def test_message_is_let_go_when_it_was_handled(
     assert sys.getrefcount(sent) == references
     assert [name for name, value in _locals(loop).items() if _size(value) > 1000] == []
     loop.cancel()
+
+
+@pytest.mark.parametrize(
+    ("consumer", "first", "message"),
+    [
+        (SockJSConsumer, '["{\\"id\\":2,\\"method\\":7}"]', ""),
+        (SockJSConsumer, '["{\\"id\\":2,\\"method\\":7}"]', "[]"),
+        (UniWebSocketConsumer, '{"id":2,"method":7}', "dropped"),
+    ],
+    ids=["SockJS", "SockJS, no frames", "unidirectional"],
+)
+async def test_message_without_a_frame_counts_as_a_command(
+    clock: Clock, consumer: type[WebSocketConsumer], first: str, message: str
+) -> None:
+    options: dict[str, Any] = {"client_insecure": True, "client_command_rates": "* 1/s burst 10"}
+    async with open_node(clock, **options) as node:
+        connection = Connection(node)
+        await connection.say(1, 0)
+        events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        receiving = consumer().receive_frames(connection.dispatcher, events.get, None)
+        loop = asyncio.create_task(receiving)
+        for text in [first, *[message] * 100]:
+            events.put_nowait({"type": "websocket.receive", "text": text})
+        await turns(10)
+
+        assert connection.reply(2) is not None
+        assert connection.closes == [3008]
+        loop.cancel()
 
 
 def _locals(task: asyncio.Task[None]) -> dict[str, Any]:

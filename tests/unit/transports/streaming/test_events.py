@@ -199,16 +199,19 @@ async def test_hook_that_fails_decides_the_answer(
         await eventually(lambda: not node.hub.clients)
 
 
-async def test_listener_that_a_hook_disconnects_is_counted_by_its_code(
-    clock: Clock, hooks: Hooks
+@pytest.mark.parametrize(
+    ("failure", "code"), [(Disconnect(4000, "banned"), "4500"), (PermissionDenied(), "103")]
+)
+async def test_listener_that_a_hook_refuses_is_counted_by_its_code(
+    clock: Clock, hooks: Hooks, failure: Exception, code: str
 ) -> None:
     async with open_node(clock, **OPTIONS) as node:
-        node.hooks, hooks.failure = hooks, Disconnect(4000, "banned")
+        node.hooks, hooks.failure = hooks, failure
         hooks.may_answer.set()
         visit = Visit(Streaming(), node, "a")
         await visit.serving
 
-        assert (visit.status, node.counters.disconnects.counts()) == (403, {("4500",): 1})
+        assert (visit.status, node.counters.disconnects.counts()) == (403, {(code,): 1})
 
 
 async def test_listener_that_goes_while_a_hook_is_asked_leaves_nothing(

@@ -36,7 +36,10 @@ def test_page_of_an_origin_that_is_not_allowed_is_refused() -> None:
 
 
 def test_listener_without_an_origin_is_to_come_back() -> None:
-    assert response_when_away(request(), Config(allowed_origins=(PAGE,)))[0].status == 200
+    response, headers = response_when_away(request(), Config(allowed_origins=(PAGE,)))
+
+    assert response.status == 200
+    assert [name for name, _ in headers if name.startswith(b"access-control")] == []
 
 
 def test_other_transports_are_unavailable() -> None:

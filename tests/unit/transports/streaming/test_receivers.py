@@ -138,7 +138,7 @@ async def test_failure_of_connect_decides_the_status(
         code, counters = str(answer[1]), node.counters
         is_error = isinstance(failure, Error)
         assert counters.command_errors.counts() == ({("connect", code): 1} if is_error else {})
-        assert counters.disconnects.counts() == {("0" if is_error else code,): 1}
+        assert counters.disconnects.counts() == {(code,): 1}
         await eventually(lambda: not node.hub.clients)
 
 
