@@ -7,13 +7,14 @@ const PREVIEW = 120;
 const LONGEST = 20_000; // characters; 500 such entries take some 20 MB
 
 /** @param {string} kind publish, join, leave, recovered, gap or dropped */
-export function entryOf(kind, { info, data, offset, uid, recovered = false, note = "" } = {}) {
+export function entryOf(kind, { info, data, offset, uid, tags = {}, recovered = false, note = "" } = {}) {
   const text = kind === "publish" ? onOneLine(data) : "";
   return {
     kind,
     at: new Date(),
     offset,
     uid,
+    tags,
     user: info?.user,
     client: info?.client,
     late: recovered,
@@ -34,15 +35,17 @@ function onOneLine(value) {
 }
 
 /** Returns one line of JSON for the clipboard. */
-export function lineOf({ kind, at, offset, uid, user, client, note, text, isCut }) {
-  const head = JSON.stringify({ time: at, kind, offset, uid, user, client, note: note || undefined });
+export function lineOf({ kind, at, offset, uid, tags, user, client, note, text, isCut }) {
+  const given = Object.keys(tags).length ? tags : undefined;
+  const head = JSON.stringify({ time: at, kind, offset, uid, tags: given, user, client, note: note || undefined });
   if (!text) return head;
   return `${head.slice(0, -1)},"data":${isCut ? JSON.stringify(text) : text}}`;
 }
 
 /** Returns the text that the filter searches, in lower case. */
-export function searchable({ kind, offset, uid, user, client, note, text }) {
-  return [kind, offset, uid, user, client, note, text].join(" ").toLowerCase();
+export function searchable({ kind, offset, uid, tags, user, client, note, text }) {
+  const named = Object.entries(tags).map((tag) => tag.join("="));
+  return [kind, offset, uid, ...named, user, client, note, text].join(" ").toLowerCase();
 }
 
 /** Makes list items of entries, from the template of the page. */
@@ -83,12 +86,22 @@ export class Painter {
       show(item, "client", entry.client);
     }
     if (entry.late) show(item, "late");
+    const tag = item.querySelector('[data-part="tag"]');
+    tag.after(...Object.entries(entry.tags).map(([name, value]) => this.#tag(tag, name, value)));
+    tag.remove();
     if (entry.kind === "publish") {
       const which = entry.offset === undefined ? time.textContent : `#${entry.offset}`;
       copy.setAttribute("aria-label", this.#texts.textCopy.replace("%s", which));
       item.append(this.#json(entry));
     }
     return item;
+  }
+
+  #tag(template, name, value) {
+    const tag = template.cloneNode();
+    tag.hidden = false;
+    tag.append(element("bdi", "", name), "=", element("bdi", "", value));
+    return tag;
   }
 
   #user(user) {

@@ -100,6 +100,7 @@ class _Publication(Struct, omit_defaults=True, kw_only=True, gc=False):
     data: Raw
     info: ClientInfoShape | None = None
     offset: int = 0
+    tags: dict[str, str] = {}
 
 
 class _SubscribeResult(Struct, omit_defaults=True, kw_only=True, gc=False):
@@ -288,6 +289,8 @@ class JSONCodec:
         shape = _Publication(data=raw(publication.data))
         if publication.info is not None:
             shape.info = client_info(publication.info)
+        if publication.tags:
+            shape.tags = dict(sorted(publication.tags.items()))
         if self._use_offset:
             shape.offset = publication.offset
         else:
@@ -304,7 +307,7 @@ class JSONCodec:
     # pushes
 
     def publication(self, channel: ChannelName, publication: Publication) -> bytes:
-        if publication.offset == 0 and publication.info is None:
+        if publication.offset == 0 and publication.info is None and not publication.tags:
             return b'{"result":{"channel":%b,"data":{"data":%b}}}\n' % (
                 quote(channel),
                 publication.data.json,

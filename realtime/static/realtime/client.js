@@ -112,6 +112,7 @@ const RELOAD_INTERVAL = 60_000;
  * @property {any} data
  * @property {ClientInfo} [info] the publisher, when it is a client
  * @property {number} [offset] in channels with history
+ * @property {Record<string, string>} [tags] what the publisher gave with it, by name
  * @property {string} [uid]
  * @property {boolean} recovered whether it was missed and received after a reconnect
  *

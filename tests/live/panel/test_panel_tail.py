@@ -13,6 +13,7 @@ from selenium.webdriver.common.by import By
 from admin_panel.pages.channel import TOKEN_TTL
 from realtime.auth import issue
 from tests.conftest import connection_token
+from tests.live.api_methods import result
 from tests.live.tail_page import TailPage
 from tests.protocol_client import open_client
 
@@ -38,6 +39,19 @@ def test_publications_come_newest_first_with_their_offsets(page: TailPage, uniqu
     assert page.data == ['{"n": 2}', '{"n": 1}']
     assert page.texts("#tail-list .panel-offset") == ["#2", "#1"]
     assert page.texts("#tail-empty") == []
+
+
+def test_tags_are_shown_as_text_and_found_by_the_filter(page: TailPage, unique: str) -> None:
+    page.open(f"demo:{unique}")
+    page.publish({"n": 1})
+    tags = {"size": "<b>XL</b>", "lang": "en"}
+    result(page.server.server, "publish", channel=page.channel, data={"n": 2}, tags=tags)
+
+    page.until(lambda: len(page.data) == 2, "both publications")
+    assert page.texts("#tail-list [data-part=tag]") == ["lang=en", "size=<b>XL</b>"]
+
+    page.element("tail-filter").send_keys("LANG=e")
+    assert page.data == ['{"n": 2}']
 
 
 async def test_joins_and_leaves_come_with_the_user(page: TailPage, unique: str) -> None:

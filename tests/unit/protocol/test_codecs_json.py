@@ -173,7 +173,10 @@ def test_error_reply_has_code_and_message_and_no_result(kind: type[Error]) -> No
     [
         pytest.param(Publication(data("1")), '{"data":1}', '{"data":1}', id="without history"),
         pytest.param(
-            Publication(data("1"), tags={"k": "v"}), '{"data":1}', '{"data":1}', id="with tags"
+            Publication(data("1"), tags={"k": "<v>", "b": ""}),
+            '{"data":1,"tags":{"b":"","k":"\\u003cv\\u003e"}}',
+            '{"data":1,"tags":{"b":"","k":"\\u003cv\\u003e"}}',
+            id="with tags",
         ),
         pytest.param(Publication(data("null")), '{"data":null}', '{"data":null}', id="null"),
         pytest.param(
@@ -288,6 +291,14 @@ def test_error_of_the_application_keeps_its_code() -> None:
 
     assert OFFSET.error(COMMAND, Error(1001, "no <")).decode() == text
     assert PermissionDenied.code == 103
+
+
+def test_publications_of_history_have_their_tags() -> None:
+    result = HistoryResult((Publication(data("1"), None, 7, tags={"k": "v"}),))
+
+    reply = json.loads(OFFSET.result(COMMAND, result))
+
+    assert reply["result"]["publications"] == [{"data": 1, "offset": 7, "tags": {"k": "v"}}]
 
 
 @quickly
