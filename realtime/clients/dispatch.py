@@ -34,6 +34,7 @@ from realtime.errors import (
     TooManyRequests,
 )
 from realtime.node.command_rates import CommandRates, Spent
+from realtime.node.user_rates import UserDebts, UserRates
 from realtime.protocol.messages import Command, Method
 
 logger = logging.getLogger("realtime.client")
@@ -68,7 +69,7 @@ class InputOver(Exception):
 class Dispatcher:
     """Runs the commands of one client. Belongs to the receive loop of its transport."""
 
-    __slots__ = ("_in_turn", "_input", "_publishing", "_spent", "client")
+    __slots__ = ("_debts", "_in_turn", "_input", "_publishing", "_spent", "client")
 
     def __init__(self, client: Client, *, recognises: bool = True) -> None:
         """
@@ -83,6 +84,8 @@ class Dispatcher:
         """Publications under way; None until the first one."""
         self._spent: Spent | None = None
         """What the client took of its rates; None until its first command."""
+        self._debts: UserDebts | None = None
+        """What its user took; None until the first command after connect."""
 
     async def receive(self, frame: bytes) -> None:
         """Handle the commands of one frame, in order.
@@ -136,8 +139,11 @@ class Dispatcher:
 
     async def _skip(self) -> None:
         """Count what needs no answer as a command; raises Disconnect."""
-        if (rates := self.client.node.command_rates) is not None:
-            self._is_within(rates, None)
+        node = self.client.node
+        if node.command_rates is not None:
+            self._is_within(node.command_rates, None)
+        if node.user_rates is not None:
+            self._is_within_user(node.user_rates, None)
         self._in_turn += 1
         if self._in_turn >= COMMANDS_PER_TURN:
             await self._give_turn()
@@ -152,6 +158,10 @@ class Dispatcher:
         client.session.check(command)
         rates = client.node.command_rates
         if rates is not None and not self._is_within(rates, command.method):
+            client.reply_error(command, TooManyRequests())
+            return
+        users = client.node.user_rates
+        if users is not None and not self._is_within_user(users, command.method):
             client.reply_error(command, TooManyRequests())
             return
         if command.method in _PACED:
@@ -176,6 +186,17 @@ class Dispatcher:
         if self._spent is None:
             self._spent = Spent()
         return rates.allows(self._spent, method, self.client.node.timers.now())
+
+    def _is_within_user(self, rates: UserRates, method: Method | None) -> bool:
+        """As `_is_within`, for the rates of the user, if the client has one."""
+        client = self.client
+        if self._debts is None:
+            if not client.session.user:
+                return True
+            self._debts = rates.of(client.session.user)
+        if self._spent is None:
+            self._spent = Spent()
+        return rates.allows(self._debts, self._spent, method, client.node.timers.now())
 
     async def _run(
         self,

@@ -45,6 +45,18 @@ class LimitOptions:
         convert=as_rates,
     )
 
+    user_command_rates: str = option(
+        "",
+        "Commands of one user over all connections and processes, as client_command_rates: beyond,"
+        " error 111; empty: no limit.",
+        convert=as_rates,
+    )
+
+    @property
+    def rates_of_users(self) -> dict[str, Rate]:
+        """The rates of one user's commands, by method."""
+        return parse_named(self.user_command_rates, COMMANDS)
+
     @property
     def rates_of_clients(self) -> dict[str, Rate]:
         """The rates of one client's commands, by method."""
@@ -59,6 +71,7 @@ class LimitOptions:
 
 RATES: Mapping[str, str] = {
     "client_command_rates": "rates_of_clients",
+    "user_command_rates": "rates_of_users",
     "address_connection_rate": "rate_of_addresses",
 }
 """Option → the property that reads it."""

@@ -5,7 +5,7 @@ What callers and implementations can rely on is in `base`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -82,6 +82,18 @@ class Blocks(Protocol):
         ...
 
 
+class Debt(NamedTuple):
+    """What a user took of a rate at one node; see `config.rates`."""
+
+    rate: str
+    """The name of the rate."""
+    user: UserID
+    seconds: float
+    """How many seconds it takes until as much may be taken again."""
+    most: float
+    """How many seconds of debt a user may have over all nodes."""
+
+
 class Cluster(Protocol):
     """The nodes of a service, and what they know of each other."""
 
@@ -143,6 +155,18 @@ class Cluster(Protocol):
 
     async def owner(self, name: str) -> str | None:
         """Return the ID of the node that owns a name, or None."""
+        ...
+
+    async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
+        """Add debts to those of the same users and rates at other nodes.
+
+        Args:
+            debts: what was taken.
+            elapsed: the seconds in which it was taken, until now.
+
+        Returns:
+            The seconds until each is over.
+        """
         ...
 
     async def round_trip(self) -> float:

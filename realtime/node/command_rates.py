@@ -57,7 +57,7 @@ class CommandRates:
         if (rate := self._all) is not None:
             debt_end = rate.take(spent.all, now)
             if debt_end is None:
-                return _refuse(rate, spent, method, now)
+                return refuse(rate, spent, method, now)
             spent.all = debt_end
         if method is None or (rate := self._by_method.get(method)) is None:
             return True
@@ -65,12 +65,17 @@ class CommandRates:
             spent.by_method = {}
         debt_end = rate.take(spent.by_method.get(method, 0.0), now)
         if debt_end is None:
-            return _refuse(rate, spent, method, now)
+            return refuse(rate, spent, method, now)
         spent.by_method[method] = debt_end
         return True
 
 
-def _refuse(rate: Rate, spent: Spent, method: Method | None, now: float) -> bool:
+def refuse(rate: Rate, spent: Spent, method: Method | None, now: float) -> bool:
+    """Count a refusal, and return whether the command runs all the same.
+
+    Raises:
+        DisconnectTooManyRequests: the client goes on although its commands are refused.
+    """
     if spent.refusals is None:
         spent.refusals = {}
     debt_end = rate.take(spent.refusals.get(rate, 0.0), now)

@@ -50,6 +50,7 @@ from realtime.node.pings import Pings
 from realtime.node.single_connection import SingleConnection
 from realtime.node.subscriptions import Subscriptions
 from realtime.node.survey_answers import SurveyAnswers
+from realtime.node.user_rates import user_rates
 from realtime.node.watching import Watching
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition, UserID
 from realtime.protocol.negotiation import Codecs
@@ -98,6 +99,11 @@ class Node(Member):
         self.version = version
         logs.name_node(config.name)
         self.timers = Timers(self.loop)
+        self._background = Background(self.loop)
+        self.spawn = self._background.spawn
+        """Run a coroutine in the background."""
+        self.idle = self._background.idle
+        """Wait until no background task is left."""
         self._engine: Engine = engine or MemoryEngine(
             self.timers, meta_lifetime=config.memory_history_meta_ttl
         )
@@ -112,6 +118,7 @@ class Node(Member):
         self.codecs = Codecs(config.v3_use_offset)
         rates = config.rates_of_clients
         self.command_rates = CommandRates(rates) if rates else None
+        self.user_rates = user_rates(config, self.cluster, self.timers, self.spawn, self.outage)
         identity = (self.uid, config.name or logs.default_node_name(), version)
         figures = Figures(
             identity, self.hub, self.counters, self.timers, lambda: self.subscriptions.count
@@ -119,11 +126,6 @@ class Node(Member):
         self.describe = figures.describe
         self.status = figures.status
         self._stopped_by = math.inf
-        self._background = Background(self.loop)
-        self.spawn = self._background.spawn
-        """Run a coroutine in the background."""
-        self.idle = self._background.idle
-        """Wait until no background task is left."""
         self._connections: dict[Connection, None] = {}
         self._drain = Drain(self.loop, self._connections, config.drain_seconds, self._drained)
         self.loop_lag = LoopLag(self.timers, config.overload_lag)

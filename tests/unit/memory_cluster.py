@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +15,7 @@ from realtime.engine.nodes import (
     MAX_BLOCKED,
     NODES_REMEMBERED,
     BlockList,
+    Debt,
     NodeInfo,
     NodeStatus,
     SurveyID,
@@ -52,6 +53,7 @@ class ClusterState:
         """Survey → answers, and until when they are taken."""
         self.blocked: dict[UserID, float] = {}
         self.blocks_version = 0
+        self.debts: dict[tuple[str, UserID], float] = {}
 
 
 class MemoryBlocks:
@@ -156,6 +158,15 @@ class MemoryCluster:
     def _owner(self, name: str) -> str | None:
         owner, until = self.state.claims.get(name, ("", 0.0))
         return owner if self._timers.now() < until else None
+
+    async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
+        now, known = self._timers.now(), self.state.debts
+        for debt in debts:
+            name = (debt.rate, debt.user)
+            known[name] = min(
+                max(known.get(name, 0.0), now - elapsed) + debt.seconds, now + debt.most
+            )
+        return [max(0.0, known[debt.rate, debt.user] - now) for debt in debts]
 
     async def round_trip(self) -> float:
         return 0.0

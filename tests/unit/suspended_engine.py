@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.memory import MemoryPresence
-from realtime.engine.nodes import BlockList, NodeInfo
+from realtime.engine.nodes import BlockList, Debt, NodeInfo
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable
@@ -34,7 +34,7 @@ BROKER_METHODS = (
     "renew_epoch",
 )
 PRESENCE_METHODS = ("presence.add", "presence.remove", "presence.get")
-CLUSTER_METHODS = ("announce", "withdraw", "nodes", "claim", "owner")
+CLUSTER_METHODS = ("announce", "withdraw", "nodes", "claim", "owner", "add_debts")
 BLOCKS_METHODS = ("blocks.add", "blocks.remove", "blocks.read", "blocks.version")
 METHODS = (*BROKER_METHODS, *PRESENCE_METHODS, *CLUSTER_METHODS, *BLOCKS_METHODS)
 """What a test can hold."""
@@ -237,6 +237,9 @@ class SuspendedCluster(MemoryCluster):
 
     async def owner(self, name: str) -> str | None:
         return await self.gate.through("owner", super().owner, name)
+
+    async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
+        return await self.gate.through("add_debts", super().add_debts, debts, elapsed)
 
     async def round_trip(self) -> float:
         return await self.gate.through("round_trip", super().round_trip)

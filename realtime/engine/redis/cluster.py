@@ -5,17 +5,19 @@ All of it is on the shard of the control stream, but for claims, which are sprea
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, QUESTIONS
 from realtime.engine.base import Receiver, Streams
-from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
+from realtime.engine.nodes import NODES_REMEMBERED, Debt, NodeInfo, NodeStatus, SurveyID
 from realtime.engine.redis import records
 from realtime.engine.redis.blocks import RedisBlocks
 from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP, ChannelList
 from realtime.engine.redis.scripts import (
+    ADD_DEBTS,
     CLAIM,
     LIST_CHANNELS,
     NODES_SEEN,
@@ -25,6 +27,7 @@ from realtime.engine.redis.scripts import (
 from realtime.engine.redis.shards import Shards, decoding
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, Publication
+from realtime.redis.commands import Argument
 
 logger = logging.getLogger("realtime.engine")
 
@@ -145,6 +148,20 @@ class RedisCluster:
         reply = await self._shards.command(name, b"GET", self._keys.owner(name))
         with decoding("an owner"):
             return None if reply is None else reply.decode()
+
+    # rates
+
+    async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
+        arguments: list[Argument] = [f"{elapsed * 1000:.3f}"]
+        for debt in debts:
+            user = hashlib.blake2b(debt.user.encode(), digest_size=16).hexdigest()
+            arguments += (
+                f"{debt.rate}:{user}",
+                f"{debt.seconds * 1000:.3f}",
+                f"{debt.most * 1000:.0f}",
+            )
+        left = await self._shards.run(CONTROL, ADD_DEBTS, (self._keys.debts,), arguments)
+        return [milliseconds / 1000 for milliseconds in left]
 
     async def round_trip(self) -> float:
         return await self._shards.round_trip()

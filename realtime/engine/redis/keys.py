@@ -25,6 +25,7 @@ class Keys:
     | `P:owner:<name>` | string: the ID of the node that claimed a name | while it is renewed |
     | `P:blocked`, `P:blocked.expiry` | as presence: digest of a user → user and end | the same |
     | `P:blocked.version` | string: another one after each change of these | forever |
+    | `P:debts` | sorted set: rate and digest of a user → ms, see `Debt` | until all are over |
     | `P:panel:<name>` | string: a count or mark of the panel | 10 minutes or a session |
     | `P:answers:<survey ID>` | list: the answers of nodes | two seconds |
 
@@ -50,6 +51,7 @@ class Keys:
             f"{root}:blocked.expiry",
             f"{root}:blocked.version",
         )
+        self.debts = f"{root}:debts"
         self.seen = (f"{root}:nodes.seen", f"{root}:nodes.seen.expiry")
 
     def _root(self, channel: ChannelName) -> str:

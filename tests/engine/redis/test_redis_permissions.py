@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from realtime.engine.base import Outgoing
+from realtime.engine.nodes import Debt
 from realtime.engine.once import Once
 from realtime.engine.redis.broker import MetaSettings
 from realtime.errors import EngineUnavailable
@@ -57,6 +58,7 @@ async def test_documented_permissions_are_enough(
     assert await engine.cluster.blocks.add({"17": time.time() + 60}) == 1
     await engine.cluster.blocks.remove("17")
     assert (await engine.cluster.blocks.read()).version == await engine.cluster.blocks.version()
+    assert len(await engine.cluster.add_debts([Debt("*", "17", 5.0, 10.0)], 1.0)) == 1
     await engine.cluster.round_trip()
     with pytest.raises(EngineUnavailable):
         await engine.layer.bus.execute(0, "GET", "of-another-site")

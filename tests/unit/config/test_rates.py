@@ -120,7 +120,9 @@ def test_settings_may_have_rates_as_a_mapping() -> None:
     }
 
 
-@pytest.mark.parametrize("option", ["client_command_rates", "address_connection_rate"])
+@pytest.mark.parametrize(
+    "option", ["client_command_rates", "user_command_rates", "address_connection_rate"]
+)
 @pytest.mark.parametrize("value", ["often", "* 10/x"])
 def test_mistake_in_a_rate_is_reported_with_its_option(option: str, value: str) -> None:
     problems = read({option: value})[1]
@@ -146,4 +148,5 @@ def test_mistake_in_a_mapping_of_rates_is_reported(value: object, rule: str) -> 
 def test_rates_are_off_where_they_are_empty() -> None:
     assert load({"client_command_rates": ""}).rates_of_clients == {}
     assert load({"client_command_rates": {}}).rates_of_clients == {}
+    assert load({}).rates_of_users == {}
     assert load({}).rate_of_addresses is None
