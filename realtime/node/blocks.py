@@ -106,15 +106,19 @@ class Blocks:
 
     # the list of the service
 
-    async def start(self) -> None:
-        """Read the list, and look for changes from now on.
+    async def load(self) -> None:
+        """Read the list, before the node serves.
 
         Raises:
             EngineUnavailable: Redis did not answer, or refused.
         """
         if self._shared is not None:
             await self._read()
-            self._timer.set(self._timers.now())  # a change since then was not received
+
+    def start(self) -> None:
+        """Look for changes from now on; at once, because no message has told of them yet."""
+        if self._shared is not None:
+            self._timer.set(self._timers.now())
 
     async def check(self) -> None:
         """Read the list if it has changed. Never raises."""

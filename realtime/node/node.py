@@ -196,9 +196,10 @@ class Node(Member):
             undo.push_async_callback(self.hooks.close)
             await self._engine.start(self)
             undo.push_async_callback(self._engine.stop)
-            await self.blocks.start()
+            await self.blocks.load()
             if self._peers is not None:
                 await self._peers.start()
+            self.blocks.start()
             self.loop_lag.start()
             undo.pop_all()
 

@@ -40,6 +40,7 @@ async def shared(engine: ClusterEngine, clock: Clock) -> AsyncIterator[Node]:
     """A node with a cluster, whose engine a test can hold."""
     made = Node(load(TOKENS), engine)
     await made.start()
+    await turns()  # it looks for changes at once
     await made.idle()
     yield made
     await stop(made, clock, SHUTDOWN_TIMEOUT)
