@@ -10,7 +10,7 @@ BIN = $(VENV)/bin
 CONSTRAINTS = $(VENV)/constraints.txt
 
 .PHONY: run test test-fast test-redis check lint bench docs-tables faults pictures translations schema \
-	requirements dist clean
+	requirements dist sbom matrix clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -70,15 +70,27 @@ requirements:  ## Pin what the server needs in its newest versions, with hashes,
 		--upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--extra regex --output-file requirements.txt pyproject.toml
 
-dist: $(VENV)/.installed-dev packages/javascript/node_modules  ## Make the packages for PyPI and npm, in dist/.
+dist: packages/javascript/node_modules  ## Make the packages for PyPI and npm, in dist/.
 	rm -rf dist
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check build==1.3.0
-	$(BIN)/python -m build
+	$(PYTHON) -m venv $(VENV)-dist
+	$(VENV)-dist/bin/pip install --quiet --disable-pip-version-check build==1.6.1 twine==7.0.0
+	$(VENV)-dist/bin/python -m build
+	$(VENV)-dist/bin/twine check --strict dist/*
 	@if command -v npm >/dev/null; then npm pack --silent --prefix packages/javascript \
 		--pack-destination $(CURDIR)/dist ./packages/javascript; fi
 
+sbom:  ## Write the bill of materials of what `make run` installs, to dist/.
+	$(PYTHON) -m venv $(VENV)-dist
+	$(VENV)-dist/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0
+	mkdir -p dist
+	$(VENV)-dist/bin/cyclonedx-py requirements requirements.txt --pyproject pyproject.toml \
+		--mc-type library --output-reproducible --of JSON -o dist/sbom.cdx.json
+
+matrix: $(VENV)/.installed-dev  ## Unit tests with each Python of this machine and each Django for it.
+	$(BIN)/python -m tests.matrix
+
 clean:  ## Remove what the other targets made, the site's data excepted.
-	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements tests/js/node_modules benchmarks/peers/node_modules \
+	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements $(VENV)-dist $(VENV)-matrix tests/js/node_modules benchmarks/peers/node_modules \
 		packages/javascript/node_modules packages/javascript/dist dist
 
 $(VENV)/.installed: requirements.txt

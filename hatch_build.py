@@ -75,7 +75,7 @@ def build_client(root: Path, directory: Path) -> list[Path]:
         CalledProcessError: the tools are there, and fail.
     """
     if (root / "PKG-INFO").is_file():
-        directory = root / CLIENT / "dist"
+        shutil.copytree(root / CLIENT / "dist", directory, dirs_exist_ok=True)
     elif (root / CLIENT / "node_modules").is_dir() and (node := shutil.which("node")):
         subprocess.run([node, root / CLIENT / "build.mjs", directory], check=True)
     return sorted(directory.glob("client.*"))

@@ -5,8 +5,8 @@ A page marks the place of a table by two comments, and what is between them is r
     <!-- generated: options publish to proxy_publish -->
     <!-- end of generated -->
 
-The first word names a row of `TABLES`, the others are its arguments. `--check` writes nothing
-and fails if a page is not current; `make check` runs that.
+The first word names a row of `TABLES`, or is "api" (see `docs.reference`); the others are its
+arguments. `--check` writes nothing and fails if a page is not current; `make check` runs that.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "messaging_project.settings")
     django.setup()
 
+from docs.reference import api
 from realtime import checks
 from realtime.config.fields import kind_of
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
@@ -175,7 +176,8 @@ def render(text: str) -> str:
 
 
 def _between(words: str) -> str:
-    return table(*words.split()) + "\n"
+    name, *arguments = words.split()
+    return (api(*arguments) if name == "api" else table(name, *arguments)) + "\n"
 
 
 def main(arguments: Sequence[str]) -> int:

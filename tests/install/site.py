@@ -165,7 +165,8 @@ class Site:
 
 
 def install_command(wheel: Path) -> list[str]:
-    """What follows `pip install` in the quick start, with the wheel for the clone."""
+    """What follows `pip install` in the quick start, with the wheel that was built."""
     command = shlex.split(steps("quickstart.md")["install"])
     assert command[:2] == ["pip", "install"], command
-    return [word.replace("path/to/the/clone", str(wheel)) for word in command[2:]]
+    assert command[2] == f"path/to/{wheel.name}"
+    return [str(wheel), *command[3:]]
