@@ -21,6 +21,8 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.functional import Promise
 
+from .answering import Unavailable
+from .health import watch
 from .operators import Operator
 
 View: TypeAlias = "Callable[[PageRequest], HttpResponse]"
@@ -105,9 +107,24 @@ class PageRequest:
         """Redirect the browser to a page."""
         return redirect(self.url(name, **query))
 
-    def render(self, template: str, *, status: int = 200, **context: object) -> HttpResponse:
-        """Render the page from a template that extends `admin_panel/base.html`."""
+    def render(
+        self,
+        template: str,
+        *,
+        status: int = 200,
+        unavailable: Unavailable | None = None,
+        **context: object,
+    ) -> HttpResponse:
+        """Render the page from a template that extends `admin_panel/base.html`.
+
+        Args:
+            unavailable: why the service did not answer this page.
+        """
+        context["unavailable"] = unavailable
         values = self.panel.context(self.http) | self._context() | context
+        if self.operator.may_view:
+            look = watch.look(failed=unavailable)
+            values.setdefault("health", watch.health(look))
         return TemplateResponse(self.http, f"admin_panel/{template}", values, status=status)
 
     def fragment(self, template: str, **context: object) -> str:

@@ -11,34 +11,34 @@ Other modules of the panel import of the service only its ground: `config`, `cha
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from django.core import checks
 from django.http import HttpRequest
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
 
 import realtime
 from realtime.channel_rules import check_channel
 from realtime.checks import TAG
+from realtime.cluster.member import Member
 from realtime.cluster.survey import ClientReport, ConnectionsAnswer, SurveyResult
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
 from realtime.config.redis_options import uses_redis
 from realtime.engine.nodes import NodeStatus
 from realtime.engine.versions import MAX_EPOCH_LENGTH
-from realtime.errors import EngineUnavailable, InternalError, NotServing
+from realtime.errors import EngineUnavailable, NotServing
 from realtime.pages import page_config
 from realtime.protocol.json_stream import Malformed
 from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
 from realtime.redis.commands import Command
-from realtime.server_api import http, methods, operations
+from realtime.server_api import http, methods, operations, overview
 from realtime.server_api.durable import PendingRows
 from realtime.server_api.functions import Channels
 from realtime.server_api.overview import Subscribers
 from realtime.serving import serving
+
+from .answering import Unavailable, answering
 
 __all__ = [
     "MAX_EPOCH_LENGTH",
@@ -53,68 +53,46 @@ __all__ = [
 
 logger = logging.getLogger("realtime.admin_panel")
 
+T = TypeVar("T")
 
-class Unavailable(Exception):
-    """The service does not answer."""
-
-    def __init__(self, title: str | Promise, advice: str | Promise, detail: str) -> None:
-        """
-        Args:
-            title: the problem in a few words.
-            advice: what still works, and what to do.
-            detail: the text of the error, in English, without secrets.
-        """
-        super().__init__(detail)
-        self.title = title
-        self.advice = advice
-        self.detail = detail
-
-
-@contextmanager
-def answering() -> Iterator[None]:
-    """Raise `Unavailable` for errors that keep the service from answering."""
-    try:
-        yield
-    except EngineUnavailable as error:
-        title = _("Redis cannot be reached")
-        advice = _(
-            "Clients stay connected. In channels with recovery they catch up when Redis is back."
-            " Until then nothing can be published, and lists and counts are not available."
-        )
-        raise Unavailable(title, advice, str(error)) from error
-    except NotServing as error:
-        title = _("This process serves no clients")
-        advice = _(
-            "Open the panel in a process that serves clients, or use Redis for all processes."
-        )
-        raise Unavailable(title, advice, str(error)) from error
-    except InternalError as error:
-        title = _("The service did not answer in time")
-        advice = _("It may be busy. Clients stay connected. Try again in a moment.")
-        raise Unavailable(title, advice, str(error)) from error
+READ_TIMEOUT = 1.0
+"""Seconds for which a page waits for Redis, or for the event loop of the node."""
 
 
 # reading
 
 
-def nodes() -> list[NodeStatus]:
-    """Return the nodes by name, including those whose heartbeat stopped recently.
+def read(work: Callable[[Member], Awaitable[T]]) -> T:
+    """Ask the service, for a page that does not wait for longer than `READ_TIMEOUT`.
 
     Raises:
         Unavailable: the service does not answer.
     """
     with answering():
-        return sorted(realtime.nodes(), key=lambda node: (node.name, node.uid))
+        return serving.call(work, timeout=READ_TIMEOUT)
 
 
-def round_trip() -> float | None:
-    """Return the seconds of a round trip to Redis; None with the memory engine.
+class ServiceState(NamedTuple):
+    """The nodes, and how Redis answers."""
+
+    nodes: list[NodeStatus]
+    """By name, including those whose heartbeat stopped recently."""
+    round_trip: float | None
+    """Seconds; None with the memory engine."""
+
+
+def state() -> ServiceState:
+    """Return the state of the service.
 
     Raises:
         Unavailable: the service does not answer.
     """
-    with answering():
-        return realtime.round_trip()
+
+    async def ask(member: Member) -> ServiceState:
+        nodes = sorted(await operations.nodes(member), key=lambda node: (node.name, node.uid))
+        return ServiceState(nodes, await operations.round_trip(member))
+
+    return read(ask)
 
 
 def channels() -> Channels:
@@ -123,8 +101,10 @@ def channels() -> Channels:
     Raises:
         Unavailable: the service does not answer.
     """
-    with answering():
-        return realtime.channels()
+    listed = read(operations.channels)
+    result = Channels(listed.names)
+    result.missing = listed.missing
+    return result
 
 
 def options_of(channel: str) -> ChannelOptions:
@@ -142,8 +122,10 @@ def subscribers(channels: Sequence[str]) -> Subscribers:
     Raises:
         Unavailable: the service does not answer.
     """
-    with answering():
-        return realtime.subscribers(channels)
+    names = list(channels)
+    return overview.as_subscribers(
+        names, read(lambda member: operations.subscribers(member, names))
+    )
 
 
 def connections(user: str) -> SurveyResult[ConnectionsAnswer]:
@@ -156,10 +138,7 @@ def connections(user: str) -> SurveyResult[ConnectionsAnswer]:
         Unavailable: the service does not answer.
         Error: code 107, the user ID is empty.
     """
-    with answering():
-        return serving.call(
-            lambda member: operations.connections(member, user), async_name="aconnections"
-        )
+    return read(lambda member: operations.connections(member, user))
 
 
 def presence(channel: str, options: ChannelOptions) -> dict[str, ClientInfo]:
@@ -171,11 +150,7 @@ def presence(channel: str, options: ChannelOptions) -> dict[str, ClientInfo]:
         Unavailable: the service does not answer.
         Error: code 108, the channel has no presence.
     """
-    with answering():
-        result = serving.call(
-            lambda member: operations.presence(member, channel, options=options),
-            async_name="apresence",
-        )
+    result = read(lambda member: operations.presence(member, channel, options=options))
     return dict(result.presence)
 
 
@@ -191,13 +166,11 @@ def history(channel: str, options: ChannelOptions, newest: int) -> list[Publicat
         Unavailable: the service does not answer.
         Error: code 108, the channel keeps no history.
     """
-    with answering():
-        result = serving.call(
-            lambda member: operations.history(
-                member, channel, limit=newest, reverse=True, options=options
-            ),
-            async_name="ahistory",
+    result = read(
+        lambda member: operations.history(
+            member, channel, limit=newest, reverse=True, options=options
         )
+    )
     return list(result.publications)
 
 
@@ -209,11 +182,7 @@ def publication(channel: str, offset: int) -> Publication | None:
         Error: code 102 or 107, the name is not that of a channel; 108, it keeps no history.
     """
     before = StreamPosition(offset - 1, "")
-    with answering():
-        result = serving.call(
-            lambda member: operations.history(member, channel, limit=1, since=before),
-            async_name="ahistory",
-        )
+    result = read(lambda member: operations.history(member, channel, limit=1, since=before))
     return next((each for each in result.publications if each.offset == offset), None)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import NamedTuple
 
-from django.utils.formats import number_format
+from django.utils import timezone
+from django.utils.formats import date_format, number_format, time_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -29,6 +31,14 @@ def duration(seconds: float) -> str:
     largest = next((i for i, (count, _) in enumerate(parts) if count), len(parts) - 1)
     shown = [text % count for count, text in parts[largest : largest + 2] if count]
     return ", ".join(shown) or parts[-1][1] % 0
+
+
+def moment(at: datetime) -> str:
+    """Return a moment of today with its seconds, another one with its day."""
+    local, today = timezone.localtime(at), timezone.localtime()
+    if local.date() == today.date():
+        return time_format(local, "H:i:s")
+    return f"{date_format(local, 'SHORT_DATE_FORMAT')} {time_format(local, 'H:i')}"
 
 
 class Word(NamedTuple):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import NamedTuple
 
 from django.http import HttpResponse, JsonResponse
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from .. import service
+from ..health import Health, Look, watch
 from ..panel import PageRequest
 from ..service import NodeStatus
-from ..words import duration
-
-SLOW_ROUND_TRIP = 0.05
-"""Seconds of a round trip to Redis above which the page warns."""
 
 
 class Totals(NamedTuple):
@@ -34,26 +30,27 @@ class State(NamedTuple):
     nodes: list[NodeStatus]
     totals: Totals
     round_trip_ms: float | None
-    warnings: list[str]
+    as_of: datetime | None
+    """When it was so, if the service does not answer now."""
 
 
 def show(request: PageRequest) -> HttpResponse:
     """Show the page, which also works without JavaScript."""
-    try:
-        state = read()
-    except service.Unavailable as unavailable:
-        # the page updates itself when the service is back
-        return request.render("overview.html", status=503, unavailable=unavailable)
-    return request.render("overview.html", state=state)
+    look, health = read()
+    # the page updates itself when the service is back
+    return request.render(
+        "overview.html",
+        status=200 if look.unavailable is None else 503,
+        unavailable=look.unavailable,
+        state=state_of(look),
+        health=health,
+    )
 
 
 def data(request: PageRequest) -> HttpResponse:
     """Send the page's script the live part and the counters, every two seconds."""
-    try:
-        state = read()
-    except service.Unavailable as unavailable:
-        html = request.fragment("_overview_live.html", unavailable=unavailable)
-        return JsonResponse({"available": False, "html": html, "nodes": []})
+    look, health = read()
+    state = state_of(look)
     counters = [
         {
             "uid": node.uid,
@@ -61,26 +58,42 @@ def data(request: PageRequest) -> HttpResponse:
             "delivered": node.messages_delivered,
             "last_seen_seconds": node.last_seen_seconds,
         }
-        for node in state.nodes
+        for node in (state.nodes if state is not None and look.unavailable is None else ())
         if node.alive
     ]
-    html = request.fragment("_overview_live.html", state=state)
-    return JsonResponse({"available": True, "html": html, "nodes": counters})
+    html = request.fragment(
+        "_overview_live.html", state=state, unavailable=look.unavailable, health=health
+    )
+    line = request.fragment("_health.html", health=health)
+    return JsonResponse(
+        {
+            "available": look.unavailable is None,
+            "html": html,
+            "health": line,
+            "nodes": counters,
+        }
+    )
 
 
-def read() -> State:
-    """Read the state of the service.
+def read() -> tuple[Look, Health]:
+    """Read the state of the service, or why it does not answer, and judge it."""
+    try:
+        look = watch.saw(service.state())
+    except service.Unavailable as unavailable:
+        look = watch.look(failed=unavailable)
+    return look, watch.health(look)
 
-    Raises:
-        Unavailable: the service does not answer.
-    """
-    nodes = service.nodes()
-    round_trip = service.round_trip()
+
+def state_of(look: Look) -> State | None:
+    """Return the last state that was seen; None if there was none."""
+    if look.seen is None:
+        return None
+    nodes, round_trip = look.seen.state
     return State(
         nodes,
         totals_of(nodes),
         None if round_trip is None else round_trip * 1000,
-        warnings_of(nodes, round_trip),
+        None if look.unavailable is None else look.seen.at,
     )
 
 
@@ -94,28 +107,3 @@ def totals_of(nodes: list[NodeStatus]) -> Totals:
         users=sum(node.num_users for node in alive),
         channels=sum(node.num_channels for node in alive),
     )
-
-
-def warnings_of(nodes: list[NodeStatus], round_trip: float | None) -> list[str]:
-    """Return problems that an operator should know of, as sentences."""
-    warnings = [
-        _("Node %(name)s has been silent for %(time)s.")
-        % {"name": node.name, "time": duration(node.last_seen_seconds)}
-        for node in nodes
-        if not node.alive
-    ]
-    if round_trip is not None and round_trip > SLOW_ROUND_TRIP:
-        warnings.append(
-            _("Redis is slow: a round trip takes %(time)d ms.") % {"time": round_trip * 1000}
-        )
-    versions = sorted({node.version for node in nodes if node.alive})
-    if len(versions) > 1:
-        warnings.append(
-            ngettext(
-                "The nodes run %(count)d version: %(versions)s.",
-                "The nodes run %(count)d different versions: %(versions)s.",
-                len(versions),
-            )
-            % {"count": len(versions), "versions": ", ".join(versions)}
-        )
-    return warnings

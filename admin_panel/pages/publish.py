@@ -180,7 +180,7 @@ def _page_of_failure(request: PageRequest, form: PublishForm, sent: Sent) -> Htt
 
 
 def _page(
-    request: PageRequest, form: PublishForm, *, status: int = 200, **context: object
+    request: PageRequest, form: PublishForm, *, status: int = 200, **context: Any
 ) -> HttpResponse:
     publishable = namespaces_of(request.operator)
     return request.render(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django import template
@@ -62,6 +63,12 @@ def page_links(
 def may_publish(operator: Operator, channel: str) -> bool:
     """Return whether the operator may publish: `{% if operator|may_publish:channel %}`."""
     return operator.may_publish(channel)
+
+
+@register.filter
+def since_time(moment: datetime) -> str:
+    """Return a moment of the last hours with seconds, older ones with their day."""
+    return words.moment(moment)
 
 
 @register.filter

@@ -34,6 +34,8 @@ class NodeStatus(NodeInfo, frozen=True, gc=False):
     messages_delivered: int = 0
     """Publications pushed to its clients since it started."""
     num_subs: int = 0
+    loop_lag: float = 0.0
+    """Seconds by which its event loop was late at most, in the half minute before its heartbeat."""
     last_seen_seconds: float = 0.0
     """Seconds since its last heartbeat."""
     alive: bool = True

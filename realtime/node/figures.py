@@ -29,17 +29,20 @@ class Figures:
         counters: Counters,
         timers: Timers,
         subscriptions: Callable[[], int],
+        loop_lag: Callable[[], float],
     ) -> None:
         """
         Args:
             identity: ID, name and version of the node.
             subscriptions: returns the number of subscriptions of its clients.
+            loop_lag: returns the largest lag of the last half minute, seconds.
         """
         self._identity = identity
         self._hub = hub
         self._counters = counters
         self._timers = timers
         self._subscriptions = subscriptions
+        self._loop_lag = loop_lag
         self._started_at = timers.now()
 
     def describe(self) -> NodeInfo:
@@ -59,14 +62,14 @@ class Figures:
             messages_published=self._counters.published,
             messages_delivered=self._counters.delivered,
             num_subs=self._subscriptions(),
+            loop_lag=round(self._loop_lag(), 4),
         )
 
-    def now(self, *, draining: bool, loop_lag: float) -> NodeFigures:
+    def now(self, *, draining: bool) -> NodeFigures:
         """Return all of its figures.
 
         Args:
             draining: whether it closes its clients, because it ends.
-            loop_lag: seconds.
         """
         status = self.status()
         return NodeFigures(
@@ -81,7 +84,7 @@ class Figures:
             published=status.messages_published,
             delivered=status.messages_delivered,
             draining=draining,
-            loop_lag=loop_lag,
+            loop_lag=self._loop_lag(),
             cpu_seconds=time.process_time(),
             memory=_memory(),
         )

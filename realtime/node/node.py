@@ -121,7 +121,12 @@ class Node(Member):
         self.user_rates = user_rates(config, self.cluster, self.timers, self.spawn, self.outage)
         identity = (self.uid, config.name or logs.default_node_name(), version)
         figures = Figures(
-            identity, self.hub, self.counters, self.timers, lambda: self.subscriptions.count
+            identity,
+            self.hub,
+            self.counters,
+            self.timers,
+            lambda: self.subscriptions.count,
+            lambda: self.loop_lag.seconds,
         )
         self.describe = figures.describe
         self.status = figures.status
@@ -151,7 +156,7 @@ class Node(Member):
                 self.watching,
                 self.counters,
                 self.timers,
-                lambda: figures.now(draining=self.is_draining, loop_lag=self.loop_lag.seconds),
+                lambda: figures.now(draining=self.is_draining),
             ),
             uid=self.uid,
             name=identity[1],

@@ -119,7 +119,7 @@ def subscribers(channels: Iterable[str]) -> Subscribers:
         LimitExceeded: there are more than 1000 channels.
     """
     names = _distinct(channels)
-    return _subscribers(
+    return as_subscribers(
         names,
         serving.call(
             lambda member: operations.subscribers(member, names), async_name="asubscribers"
@@ -130,7 +130,7 @@ def subscribers(channels: Iterable[str]) -> Subscribers:
 async def asubscribers(channels: Iterable[str]) -> Subscribers:
     """Return the numbers of subscribers of channels. Async version of `subscribers`."""
     names = _distinct(channels)
-    return _subscribers(
+    return as_subscribers(
         names, await serving.acall(lambda member: operations.subscribers(member, names))
     )
 
@@ -187,7 +187,8 @@ def _connection(report: ClientReport, user: str, node: str) -> Connection:
     )
 
 
-def _subscribers(names: Sequence[str], surveyed: SurveyResult[SubscribersAnswer]) -> Subscribers:
+def as_subscribers(names: Sequence[str], surveyed: SurveyResult[SubscribersAnswer]) -> Subscribers:
+    """Return what `subscribers` returns: the answers of the nodes, added up."""
     result = Subscribers((name, 0) for name in names)
     for answer in surveyed.answers:
         for name, number in zip(names, answer.numbers, strict=True):

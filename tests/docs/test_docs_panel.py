@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from admin_panel import audit, permissions, service
+from admin_panel import audit, health, permissions, service
+from admin_panel.answering import answering
 from admin_panel.models import Channel, Connection, Publication
 from admin_panel.operators import UserOperator
-from admin_panel.pages import PAGES, channel, channels, console, overview
+from admin_panel.pages import PAGES, channel, channels, console
 from admin_panel.panel import Page
 from admin_panel.publishing import forms, reach, recent, threshold
 from realtime.cluster import peers, survey
@@ -159,7 +160,7 @@ SENTENCES = [
     f"up to {audit.DETAIL_MAX_LENGTH} characters",
     f"more than {threshold.Threshold().channels} channels",
     f"more than {threshold.Threshold().subscribers} subscribers",
-    f"longer than {overview.SLOW_ROUND_TRIP * 1000:g} ms",
+    f"longer than {health.SLOW_ROUND_TRIP * 1000:g} ms",
     f"a heartbeat every {peers.HEARTBEAT_INTERVAL:g} seconds",
     f"After {peers.HEARTBEAT_LIFETIME:g} seconds without one",
     f"longer than {permissions.CODENAME_MAX_LENGTH - len(permissions.codename(''))} characters",
@@ -195,7 +196,7 @@ def test_number_is_that_of_the_script(file: str, constant: str, sentence: str) -
 
 @pytest.mark.parametrize("error", [EngineUnavailable, NotServing, InternalError])
 def test_failure_has_a_section_under_the_title_of_its_page(error: type[Exception]) -> None:
-    with pytest.raises(service.Unavailable) as caught, service.answering():
+    with pytest.raises(service.Unavailable) as caught, answering():
         raise error
 
     assert f"\n### {caught.value.title}\n" in TEXT.partition("\n## Troubleshooting\n")[2]

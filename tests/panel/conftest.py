@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from django.test import override_settings
 
+from admin_panel.health import watch
 from tests.panel.urls import HOMES
 
 
@@ -15,6 +16,12 @@ def _both_homes() -> Iterator[None]:
     """Serve the panel in both homes: once for a module, because Django then reads all URLs anew."""
     with override_settings(ROOT_URLCONF="messaging_project.urls"):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_seen() -> None:
+    """Let each test begin with a panel that knows nothing of the service."""
+    watch.forget()
 
 
 @pytest.fixture(params=HOMES)

@@ -119,6 +119,7 @@ def test_without_password_or_secret_nobody_signs_in(come: Come, missing: str) ->
 # without a password
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("debug", "options", "opened"),
     [
@@ -264,6 +265,7 @@ def test_new_password_ends_every_session(come: Come) -> None:
     assert not is_open(client)
 
 
+@pytest.mark.django_db
 def test_cache_that_is_away_keeps_nobody_out_and_still_counts(
     come: Come, settings: Settings
 ) -> None:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from admin_panel.pages.overview import SLOW_ROUND_TRIP, totals_of, warnings_of
+from admin_panel.health import SLOW_ROUND_TRIP, node_problems, round_trip_problems
+from admin_panel.pages.overview import totals_of
 
 
 class Node(NamedTuple):
@@ -19,6 +20,8 @@ class Node(NamedTuple):
     num_channels: int = 2
     last_seen_seconds: float = 1.0
     alive: bool = True
+    uid: str = "uid"
+    loop_lag: float = 0.0
 
 
 FINE = Node()
@@ -27,7 +30,7 @@ GONE = Node(name="two", version="0.9", last_seen_seconds=12.6, alive=False)
 WARNINGS: dict[str, tuple[list[Any], float | None, list[str]]] = {
     "all is well": ([FINE, Node(name="two")], 0.001, []),
     "memory engine": ([FINE], None, []),
-    "no node": ([], 0.001, []),
+    "no node": ([], 0.001, ["No node is running."]),
     "Redis at the limit": ([FINE], SLOW_ROUND_TRIP, []),
     "slow Redis": ([FINE], 0.0834, ["Redis is slow: a round trip takes 83 ms."]),
     "silent node, its version no matter": (
@@ -45,7 +48,9 @@ WARNINGS: dict[str, tuple[list[Any], float | None, list[str]]] = {
 
 @pytest.mark.parametrize(("nodes", "round_trip", "expected"), WARNINGS.values(), ids=WARNINGS)
 def test_overview_warns_of(nodes: list[Any], round_trip: float | None, expected: list[str]) -> None:
-    assert warnings_of(nodes, round_trip) == expected
+    problems = [*node_problems(nodes), *round_trip_problems(round_trip)]
+
+    assert [problem.text for problem in problems] == expected
 
 
 def test_node_that_is_gone_is_in_no_sum() -> None:

@@ -18,7 +18,9 @@ const charts = [...section.querySelectorAll("[data-rate]")].map((figure) => ({
   output: figure.querySelector("output"),
   chart: new Chart(figure, SHOWN),
 }));
+const line = document.getElementById("panel-health");
 let shown = "";
+let judged = "";
 let updated = new Date();
 
 async function ask() {
@@ -32,7 +34,11 @@ function format(value) {
   return value.toLocaleString(language, { maximumFractionDigits: digits });
 }
 
-function show({ available, html, nodes }) {
+function show({ available, html, health, nodes }) {
+  if (health !== judged) {
+    line.innerHTML = health;
+    judged = health;
+  }
   if (html !== shown) {
     const opened = live.querySelector("details[open]") !== null;
     live.innerHTML = html; // rendered and escaped by the server, like the page itself

@@ -33,7 +33,7 @@ CHECKED = "checked"
 N = TypeVar("N", bound=NodeInfo)
 
 _NODE_FIELDS = 7
-_STATUS_FIELDS = 10
+_STATUS_FIELDS = 11
 
 
 def of_publication(publication: Publication) -> Message:
@@ -118,7 +118,12 @@ def of_node(node: NodeInfo) -> Message:
         node.uptime,
     ]
     if isinstance(node, NodeStatus):
-        record += (node.messages_published, node.messages_delivered, node.num_subs)
+        record += (
+            node.messages_published,
+            node.messages_delivered,
+            node.num_subs,
+            node.loop_lag,
+        )
     return {RECORD: record}
 
 

@@ -1,0 +1,298 @@
+"""Health: one verdict on the service, for the line on every page.
+
+    HEALTHY    all nodes and Redis answer
+    DEGRADED   clients may notice something, or an operator should look at it
+    DOWN       nothing can be published, or no node serves clients
+
+The state of the service is asked for at most once in `REMEMBERED`, however many pages are open. The
+last state that was seen stays, for pages that are shown while Redis is away.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Generic, NamedTuple, TypeVar
+
+from django.core import checks
+from django.db import DatabaseError
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from . import service
+from .answering import Unavailable
+from .service import NodeStatus, ServiceState
+from .words import duration
+
+T = TypeVar("T")
+
+REMEMBERED = 1.0
+"""Seconds for which a state counts."""
+CHECKS_REMEMBERED = 60.0
+PENDING_REMEMBERED = 5.0
+"""Seconds for which the results of the system checks count, and the numbers of pending rows."""
+SLOW_ROUND_TRIP = 0.05
+"""Seconds of a round trip to Redis above which it is slow."""
+LONG_LAG = 0.25
+"""Seconds of loop lag that users notice."""
+PROBLEMS_SHOWN = 1
+"""Problems in the line; the overview has all of them."""
+
+
+class Level(StrEnum):
+    """How the service is. See the module."""
+
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"
+    DOWN = "down"
+
+
+class Problem(NamedTuple):
+    """One thing that is not as it should be."""
+
+    key: str
+    """The same for the same problem, as long as it lasts."""
+    level: Level
+    text: str
+    """A sentence."""
+    page: str
+    """The page that shows more."""
+    seconds: float | None = None
+    """How long it has lasted; None: since it was seen first."""
+
+
+class Seen(NamedTuple):
+    """A state of the service, and when this process saw it."""
+
+    at: datetime
+    state: ServiceState
+
+
+class Look(NamedTuple):
+    """What is known of the service now."""
+
+    seen: Seen | None
+    """The last state that was seen; None if there was none."""
+    unavailable: Unavailable | None
+    """Why there is none of now."""
+
+
+class Health(NamedTuple):
+    """The verdict."""
+
+    level: Level
+    since: datetime
+    is_sure_of_since: bool
+    """Whether this process saw it begin; otherwise it has been so for longer, or as long."""
+    problems: list[Problem]
+    """The worst first."""
+    notes: int
+    """Warnings of the system checks, which do not make the service degraded."""
+    as_of: datetime | None
+    """When the state was seen, if it is not that of now."""
+
+    @property
+    def word(self) -> str:
+        """The verdict as a word."""
+        words = {
+            Level.HEALTHY: _("Healthy"),
+            Level.DEGRADED: _("Degraded"),
+            Level.DOWN: _("Down"),
+        }
+        return words[self.level]
+
+    @property
+    def icon(self) -> str:
+        """A sign for the verdict, another one for each."""
+        return {Level.HEALTHY: "✓", Level.DEGRADED: "!", Level.DOWN: "✕"}[self.level]
+
+    @property
+    def worst(self) -> Problem | None:
+        """The problem to be named in the line."""
+        return self.problems[0] if self.problems else None
+
+    @property
+    def others(self) -> int:
+        """The number of problems that the line leaves out."""
+        return max(0, len(self.problems) - PROBLEMS_SHOWN)
+
+
+class Remembered(Generic[T]):
+    """A value that is asked for again after some seconds. Any thread may use it."""
+
+    def __init__(self, seconds: float, ask: Callable[[], T]) -> None:
+        self._seconds = seconds
+        self._ask = ask
+        self._known: tuple[float, T] | None = None
+
+    def get(self) -> T:
+        """Return the value."""
+        now = time.monotonic()
+        known = self._known
+        if known is None or now >= known[0]:
+            known = self._known = (now + self._seconds, self._ask())
+        return known[1]
+
+
+class Watch:
+    """What this process has seen of the service. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._look = Look(None, None)
+        self._until = 0.0
+        self._since: dict[str, tuple[datetime, bool]] = {}
+        """Key of a problem, or a level → since when, and whether this process saw it begin."""
+        self._checked = Remembered(CHECKS_REMEMBERED, check_levels)
+        self._pending = Remembered(PENDING_REMEMBERED, pending_problems)
+
+    def look(self, *, failed: Unavailable | None = None) -> Look:
+        """Return what is known, asking the service if that is older than `REMEMBERED`.
+
+        Args:
+            failed: why the service did not answer this page a moment ago.
+        """
+        if failed is not None:
+            return self._keep(Look(self._look.seen, failed))
+        if time.monotonic() < self._until:
+            return self._look
+        try:
+            state = service.state()
+        except Unavailable as unavailable:
+            return self._keep(Look(self._look.seen, unavailable))
+        return self.saw(state)
+
+    def saw(self, state: ServiceState) -> Look:
+        """Record a state that a page has just read."""
+        return self._keep(Look(Seen(timezone.now(), state), None))
+
+    def _keep(self, look: Look) -> Look:
+        self._look, self._until = look, time.monotonic() + REMEMBERED
+        return look
+
+    def health(self, look: Look) -> Health:
+        """Judge what is known of the service, and say since when it is so."""
+        errors, warnings = self._checked.get()
+        problems = [*problems_of(look), *self._pending.get(), *check_problems(errors)]
+        problems.sort(key=lambda problem: problem.level is not Level.DOWN)
+        level = problems[0].level if problems else Level.HEALTHY
+        now = timezone.now()
+        with self._lock:
+            known = self._since
+            is_first = not known
+            self._since = {
+                key: known.get(key, (now, not is_first))
+                for key in (level.value, *(problem.key for problem in problems))
+            }
+            since, is_sure = self._since[level.value]
+        if problems and problems[0].seconds is not None:
+            since, is_sure = now - timedelta(seconds=problems[0].seconds), True
+        as_of = look.seen.at if look.unavailable is not None and look.seen is not None else None
+        return Health(level, since, is_sure, problems, warnings, as_of)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.__init__()  # type: ignore[misc]
+
+
+# problems
+
+
+def problems_of(look: Look) -> list[Problem]:
+    """Return the problems of engine and nodes."""
+    if look.unavailable is not None:
+        title = str(look.unavailable.title)
+        return [Problem("engine", Level.DOWN, f"{title}.", "overview")]
+    assert look.seen is not None
+    nodes, round_trip = look.seen.state
+    return [*node_problems(nodes), *round_trip_problems(round_trip)]
+
+
+def node_problems(nodes: Sequence[NodeStatus]) -> list[Problem]:
+    """Return the problems of nodes."""
+    problems = []
+    alive = [node for node in nodes if node.alive]
+    if not alive:
+        problems.append(Problem("none", Level.DOWN, _("No node is running."), "overview"))
+    for node in nodes:
+        if not node.alive:
+            text = _("Node %(name)s has been silent for %(time)s.") % {
+                "name": node.name,
+                "time": duration(node.last_seen_seconds),
+            }
+            key, seconds = f"silent {node.uid}", node.last_seen_seconds
+            problems.append(Problem(key, Level.DEGRADED, text, "overview", seconds))
+    for node in alive:
+        if node.loop_lag > LONG_LAG:
+            text = _("Node %(name)s is overloaded: its event loop was late by %(time)d ms.") % {
+                "name": node.name,
+                "time": node.loop_lag * 1000,
+            }
+            problems.append(Problem(f"lag {node.uid}", Level.DEGRADED, text, "overview"))
+    versions = sorted({node.version for node in alive})
+    if len(versions) > 1:
+        text = ngettext(
+            "The nodes run %(count)d version: %(versions)s.",
+            "The nodes run %(count)d different versions: %(versions)s.",
+            len(versions),
+        ) % {"count": len(versions), "versions": ", ".join(versions)}
+        problems.append(Problem("versions", Level.DEGRADED, text, "overview"))
+    return problems
+
+
+def round_trip_problems(round_trip: float | None) -> list[Problem]:
+    """Return the problem of a round trip that takes too long."""
+    if round_trip is None or round_trip <= SLOW_ROUND_TRIP:
+        return []
+    text = _("Redis is slow: a round trip takes %(time)d ms.") % {"time": round_trip * 1000}
+    return [Problem("slow", Level.DEGRADED, text, "overview")]
+
+
+def pending_problems() -> list[Problem]:
+    """Return the problems of durable publications, where the site has them."""
+    if not service.keeps_pending():
+        return []
+    try:
+        rows = service.pending().overview()
+    except DatabaseError:
+        text = _("Durable publications cannot be read.")
+        return [Problem("pending", Level.DEGRADED, text, "pending")]
+    problems = []
+    if rows.is_late:
+        text = _("A durable publication has been waiting for %(time)s.") % {
+            "time": duration(rows.oldest or 0)
+        }
+        problems.append(Problem("late", Level.DEGRADED, text, "pending", rows.oldest))
+    if rows.parked:
+        text = ngettext(
+            "%(count)d durable publication was refused and is parked.",
+            "%(count)d durable publications were refused and are parked.",
+            rows.parked,
+        ) % {"count": rows.parked}
+        problems.append(Problem("parked", Level.DEGRADED, text, "pending"))
+    return problems
+
+
+def check_levels() -> tuple[int, int]:
+    """Return the numbers of errors and warnings of the system checks."""
+    levels = [message.level for message in service.check_messages()]
+    errors = sum(level >= checks.ERROR for level in levels)
+    return errors, len(levels) - errors
+
+
+def check_problems(errors: int) -> list[Problem]:
+    """Return the problem that system checks fail."""
+    if not errors:
+        return []
+    text = ngettext("%(count)d system check fails.", "%(count)d system checks fail.", errors) % {
+        "count": errors
+    }
+    return [Problem("checks", Level.DEGRADED, text, "namespaces")]
+
+
+watch = Watch()
+"""That of this process."""

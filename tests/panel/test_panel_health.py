@@ -1,0 +1,142 @@
+"""The line on every page: the verdict on the service, since when, and what is still known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from admin_panel import health, service
+from admin_panel.answering import Unavailable, answering
+from admin_panel.health import Level, Watch
+from realtime.engine.nodes import NodeStatus
+from realtime.errors import EngineUnavailable
+from realtime.server_api.durable import Overview
+from tests.panel.paths import page_path
+from tests.panel.urls import configure
+
+FINE = NodeStatus("U1", "one", "1.0", 10, 5, 2, 60)
+SILENT = NodeStatus("U2", "two", "1.0", 10, 5, 2, 60, last_seen_seconds=30, alive=False)
+LATE = NodeStatus("U3", "three", "1.0", 10, 5, 2, 60, loop_lag=0.4)
+
+
+class Rows:
+    """The rows of durable publications that a test makes up."""
+
+    def __init__(self, *numbers: Any) -> None:
+        self._numbers = numbers
+
+    def overview(self) -> Overview:
+        return Overview(*self._numbers)
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    monkeypatch.setattr(service, "check_messages", list)
+    return Watch()
+
+
+def judge(watch: Watch, *nodes: NodeStatus, round_trip: float | None = 0.001) -> health.Health:
+    return watch.health(watch.saw(service.ServiceState(list(nodes), round_trip)))
+
+
+def away(watch: Watch) -> health.Health:
+    with pytest.raises(Unavailable) as caught, answering():
+        raise EngineUnavailable("away")
+    return watch.health(watch.look(failed=caught.value))
+
+
+VERDICTS: dict[str, tuple[list[NodeStatus], float, Level, str]] = {
+    "all well": ([FINE], 0.001, Level.HEALTHY, ""),
+    "silent node": ([FINE, SILENT], 0.001, Level.DEGRADED, "Node two has been silent for"),
+    "late loop": ([FINE, LATE], 0.001, Level.DEGRADED, "Node three is overloaded"),
+    "slow Redis": ([FINE], 0.2, Level.DEGRADED, "Redis is slow"),
+    "no node": ([], 0.001, Level.DOWN, "No node is running."),
+    "worst first": ([SILENT], 0.2, Level.DOWN, "No node is running."),
+}
+
+
+@pytest.mark.parametrize(("nodes", "round_trip", "level", "text"), VERDICTS.values(), ids=VERDICTS)
+def test_verdict_is_that_of_the_worst_problem(
+    watch: Watch, nodes: list[NodeStatus], round_trip: float, level: Level, text: str
+) -> None:
+    judged = judge(watch, *nodes, round_trip=round_trip)
+
+    assert judged.level is level
+    assert (judged.worst.text if judged.worst else "").startswith(text)
+    assert judged.as_of is None
+
+
+def test_last_state_stays_while_redis_is_away(watch: Watch) -> None:
+    assert away(watch).as_of is None
+    judge(watch, FINE, SILENT)
+    seen = watch.look().seen
+
+    judged = away(watch)
+
+    assert seen is not None
+    assert (judged.level, judged.as_of) == (Level.DOWN, seen.at)
+    assert watch.look().seen is seen
+
+
+def test_verdict_keeps_its_beginning_until_it_changes(watch: Watch) -> None:
+    first = judge(watch, FINE)
+    again = judge(watch, FINE)
+    down = away(watch)
+    still_down = away(watch)
+    back = judge(watch, FINE)
+
+    assert not first.is_sure_of_since
+    assert again.since == first.since
+    assert down.is_sure_of_since
+    assert first.since < down.since == still_down.since < back.since
+    assert back.is_sure_of_since
+
+
+def test_silence_began_with_the_last_heartbeat(watch: Watch) -> None:
+    judged = judge(watch, FINE, SILENT)
+    seen = watch.look().seen
+
+    assert seen is not None
+    assert 29 < (seen.at - judged.since).total_seconds() < 60
+    assert judged.is_sure_of_since
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ((1, 0, 0, 90.0), "A durable publication has been waiting for 1 minute, 30 seconds."),
+        ((0, 0, 2, None), "2 durable publications were refused and are parked."),
+    ],
+)
+def test_pending_rows_that_wait_or_are_parked_degrade_the_service(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch, numbers: Any, text: str
+) -> None:
+    monkeypatch.setattr(service, "keeps_pending", lambda: True)
+    monkeypatch.setattr(service, "pending", lambda: Rows(*numbers))
+
+    judged = judge(watch, FINE)
+
+    assert judged.level is Level.DEGRADED
+    assert judged.worst is not None
+    assert (judged.worst.text, judged.worst.page) == (text, "pending")
+
+
+@pytest.fixture
+def _redis_is_away(settings: Any) -> None:
+    configure(settings, redis_url="redis://127.0.0.1:1/0")
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_redis_is_away")
+@pytest.mark.parametrize("page", ["overview", "publish", "namespaces", "console"])
+def test_every_page_has_the_verdict_also_without_the_service(
+    admin_client: Client, page: str
+) -> None:
+    html = admin_client.get(page_path(page)).content.decode()
+
+    line = html.partition('class="panel-health"')[2].partition("</p>")[0]
+    assert 'data-level="down"' in line
+    assert "<strong>Down</strong>" in line
+    assert "Redis cannot be reached." in line
