@@ -37,7 +37,7 @@ PENDING_REMEMBERED = 5.0
 """Seconds for which the results of the system checks count, and the numbers of pending rows."""
 SLOW_ROUND_TRIP = 0.05
 """Seconds of a round trip to Redis above which it is slow."""
-LONG_LAG = 0.25
+LONG_LAG = 0.5
 """Seconds of loop lag that users notice."""
 PROBLEMS_SHOWN = 1
 """Problems in the line; the overview has all of them."""

@@ -35,7 +35,7 @@ class NodeStatus(NodeInfo, frozen=True, gc=False):
     """Publications pushed to its clients since it started."""
     num_subs: int = 0
     loop_lag: float = 0.0
-    """Seconds by which its event loop was late at most, in the half minute before its heartbeat."""
+    """Seconds by which its event loop was late in a tenth of the last half minute, or longer."""
     last_seen_seconds: float = 0.0
     """Seconds since its last heartbeat."""
     alive: bool = True

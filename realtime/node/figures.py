@@ -13,6 +13,7 @@ from realtime.cluster.survey import NodeFigures
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.metrics import Counters
 from realtime.node.hub import Hub
+from realtime.node.loop_lag import LoopLag
 from realtime.timers import Timers
 
 _STATM = Path("/proc/self/statm")
@@ -29,13 +30,13 @@ class Figures:
         counters: Counters,
         timers: Timers,
         subscriptions: Callable[[], int],
-        loop_lag: Callable[[], float],
+        loop_lag: LoopLag,
     ) -> None:
         """
         Args:
             identity: ID, name and version of the node.
             subscriptions: returns the number of subscriptions of its clients.
-            loop_lag: returns the largest lag of the last half minute, seconds.
+            loop_lag: measures that of the node.
         """
         self._identity = identity
         self._hub = hub
@@ -62,7 +63,7 @@ class Figures:
             messages_published=self._counters.published,
             messages_delivered=self._counters.delivered,
             num_subs=self._subscriptions(),
-            loop_lag=round(self._loop_lag(), 4),
+            loop_lag=round(self._loop_lag.sustained, 4),
         )
 
     def now(self, *, draining: bool) -> NodeFigures:
@@ -84,7 +85,7 @@ class Figures:
             published=status.messages_published,
             delivered=status.messages_delivered,
             draining=draining,
-            loop_lag=self._loop_lag(),
+            loop_lag=self._loop_lag.seconds,
             cpu_seconds=time.process_time(),
             memory=_memory(),
         )

@@ -11,6 +11,7 @@ A short pause, such as a collection of garbage, is not an overload.
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 
 from realtime.timers import Timers
@@ -19,6 +20,8 @@ INTERVAL = 0.5
 """Seconds between two looks."""
 REMEMBERED = 60
 """Looks that are remembered: half a minute, so that a scraper sees each lag once or twice."""
+SUSTAINED = 6
+"""Looks of those, a tenth, that must be late by as much until the lag counts as sustained."""
 PATIENCE = 3.0
 """Seconds of lateness until a process counts as overloaded."""
 
@@ -41,6 +44,15 @@ class LoopLag:
     def seconds(self) -> float:
         """The largest lag of the last half minute; 0 before the first look."""
         return max(self._lags, default=0.0)
+
+    @property
+    def sustained(self) -> float:
+        """The lag that a tenth of the looks of the last half minute reached, seconds.
+
+        One pause, such as the start of the process, does not count.
+        """
+        worst = heapq.nlargest(SUSTAINED, self._lags)
+        return worst[-1] if len(worst) == SUSTAINED else 0.0
 
     @property
     def is_overloaded(self) -> bool:

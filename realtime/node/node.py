@@ -119,6 +119,7 @@ class Node(Member):
         rates = config.rates_of_clients
         self.command_rates = CommandRates(rates) if rates else None
         self.user_rates = user_rates(config, self.cluster, self.timers, self.spawn, self.outage)
+        self.loop_lag = LoopLag(self.timers, config.overload_lag)
         identity = (self.uid, config.name or logs.default_node_name(), version)
         figures = Figures(
             identity,
@@ -126,14 +127,13 @@ class Node(Member):
             self.counters,
             self.timers,
             lambda: self.subscriptions.count,
-            lambda: self.loop_lag.seconds,
+            self.loop_lag,
         )
         self.describe = figures.describe
         self.status = figures.status
         self._stopped_by = math.inf
         self._connections: dict[Connection, None] = {}
         self._drain = Drain(self.loop, self._connections, config.drain_seconds, self._drained)
-        self.loop_lag = LoopLag(self.timers, config.overload_lag)
         self.admission = Admission(config, self.timers, self.loop_lag, self._connections)
         self.direct = DirectMessages(self.broker, self.uid, self.spawn)
         self.single_connection = SingleConnection(config, self.hub, self._send_control)

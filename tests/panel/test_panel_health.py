@@ -18,7 +18,7 @@ from tests.panel.urls import configure
 
 FINE = NodeStatus("U1", "one", "1.0", 10, 5, 2, 60)
 SILENT = NodeStatus("U2", "two", "1.0", 10, 5, 2, 60, last_seen_seconds=30, alive=False)
-LATE = NodeStatus("U3", "three", "1.0", 10, 5, 2, 60, loop_lag=0.4)
+LATE = NodeStatus("U3", "three", "1.0", 10, 5, 2, 60, loop_lag=0.6)
 
 
 class Rows:
@@ -34,6 +34,7 @@ class Rows:
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     monkeypatch.setattr(service, "check_messages", list)
+    monkeypatch.setattr(service, "keeps_pending", lambda: False)
     return Watch()
 
 
@@ -130,7 +131,7 @@ def _redis_is_away(settings: Any) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("_redis_is_away")
-@pytest.mark.parametrize("page", ["overview", "publish", "namespaces", "console"])
+@pytest.mark.parametrize("page", ["overview", "publication", "namespaces", "console"])
 def test_every_page_has_the_verdict_also_without_the_service(
     admin_client: Client, page: str
 ) -> None:

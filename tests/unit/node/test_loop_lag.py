@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from realtime.node.loop_lag import INTERVAL, REMEMBERED, LoopLag
+from realtime.node.loop_lag import INTERVAL, REMEMBERED, SUSTAINED, LoopLag
 from realtime.timers import Timers
 from tests.unit.parts import Clock
 
@@ -73,3 +73,14 @@ async def test_without_a_limit_nothing_is_overloaded(clock: Clock) -> None:
 
     assert not lag.is_overloaded
     assert lag.seconds == pytest.approx(2)
+
+
+async def test_lag_is_sustained_when_a_tenth_of_the_looks_have_it(
+    lag: LoopLag, clock: Clock
+) -> None:
+    await looks(clock, 1, late=60)
+    await looks(clock, SUSTAINED - 2, late=0.5)
+    before = lag.sustained
+    await looks(clock, 1, late=0.25)
+
+    assert (before, lag.sustained) == (0, 0.25)
