@@ -197,6 +197,11 @@ class Client:
         """The session of the connection; "" for none."""
         return self.transport.session
 
+    @property
+    def num_channels(self) -> int:
+        """The number of its subscriptions, with those that are being made."""
+        return len(self.session.subscriptions) + len(self.session.pending)
+
     def caller(self) -> Caller:
         """Describe the client for hooks."""
         return Caller(self.id, self.session.user, self.handshake, self.session.meta)

@@ -18,6 +18,7 @@ docs/protocol.md, 3.8 to 3.11.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -46,6 +47,7 @@ from realtime.protocol.messages import (
     StreamPosition,
     SubscribeRequest,
     SubscribeResult,
+    UserID,
 )
 from realtime.streams import recovery
 from realtime.streams.recovery import Recovered
@@ -299,6 +301,14 @@ def freed(client: Client, channel: ChannelName) -> None:
     wanted = client.session.wanted.pop(channel, None)
     if wanted is not None:
         client.node.spawn(client.subscribe(wanted))
+
+
+def room_of(user: UserID, node: Node) -> float:
+    """Return how many more subscriptions a user may have at this node, over all connections."""
+    limit = node.config.user_channel_limit
+    if limit <= 0 or not user:
+        return math.inf
+    return limit - sum(client.num_channels for client in node.hub.connections(user))
 
 
 def overridden(options: ChannelOptions, overrides: Overrides | None) -> ChannelOptions:

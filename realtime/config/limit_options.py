@@ -45,6 +45,11 @@ class LimitOptions:
         convert=as_rates,
     )
 
+    user_channel_limit: int = option(
+        0,
+        "Subscriptions of one user at one process, over all connections; a subscribe beyond is"
+        " error 106; 0: no limit.",
+    )
     user_command_rates: str = option(
         "",
         "Commands of one user over all connections and processes, as client_command_rates: beyond,"

@@ -49,6 +49,11 @@ class Subscriber(Protocol):
         """Ask the site whether the connection may go on."""
         ...
 
+    @property
+    def num_channels(self) -> int:
+        """The number of its subscriptions, with those that are being made."""
+        ...
+
     def report(self, max_channels: int) -> ClientReport:
         """Describe the connection for operators, with `max_channels` of its channels at most."""
         ...

@@ -122,6 +122,10 @@ class RecordingClient:
     async def refresh(self) -> None:
         raise AssertionError("a recording client belongs to no auth session")
 
+    @property
+    def num_channels(self) -> int:
+        return 0
+
     def report(self, max_channels: int) -> ClientReport:
         return ClientReport(self.id, "websocket", 1.0, 0, [])
 

@@ -18,7 +18,7 @@ from realtime.auth.claims import ExpiredToken, InvalidToken, ObserverToken
 from realtime.clients import server_side
 from realtime.clients.client import Client
 from realtime.clients.session import Subscription
-from realtime.clients.subscribing import Subscribing, grant, overridden, ttl_of, whole_ttl
+from realtime.clients.subscribing import Subscribing, grant, overridden, room_of, ttl_of, whole_ttl
 from realtime.cluster.control import DisconnectUser
 from realtime.config.options import Config
 from realtime.errors import (
@@ -191,8 +191,9 @@ def server_side_subscriptions(
         client.log_refused("server-side subscription", error)
         raise
     if rules.subscribes_as_asked and identity.visible:
+        room = room_of(identity.user, client.node)
         for name in _asked(client, identity.user, request):
-            if name not in subscriptions:
+            if name not in subscriptions and len(subscriptions) < room:
                 subscriptions[name] = _subscription(name, identity, config)
     if rules.limits_server_side and 0 < config.client_channel_limit < len(subscriptions):
         raise DisconnectChannelLimit
