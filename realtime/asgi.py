@@ -124,7 +124,8 @@ class _Application:
         # opens WebSockets would fill their quota
         self._serves_only_http = isinstance(django, ASGIHandler)
         self._websocket = websocket or (None if self._serves_only_http else django)
-        self._sockjs = SockJS(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        self._body_limit: int | None = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        self._sockjs = SockJS(self._body_limit)
         self._streaming = streaming.Streaming()
         self._api = api
         self._freeze_gc = settle_heap
@@ -165,14 +166,13 @@ class _Application:
             path = path_of(scope)
             if node is not None and self._api and (api := self._find_api()) is not None:
                 if path == api:
-                    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
                     send = last_response(node, scope, send)
-                    await serve_command(node, Exchange(scope, receive, send), limit)
+                    await serve_command(node, Exchange(scope, receive, send), self._body_limit)
                     return
                 if (name := method_name(path, api)) is not None:
-                    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
                     send = last_response(node, scope, send)
-                    await serve_method(node, name, Exchange(scope, receive, send), limit)
+                    exchange = Exchange(scope, receive, send)
+                    await serve_method(node, name, exchange, self._body_limit)
                     return
             if monitoring.serves(path, config):
                 await monitoring.serve(node, config, scope, receive, send)
@@ -207,13 +207,12 @@ class _Application:
             return None, None
         path = path_of(scope)
         if self._api and (api := self._find_api()) is not None:
-            limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
             if path == api:
-                return refuse_command(config, scope), limit
+                return refuse_command(config, scope), self._body_limit
             if method_name(path, api) is not None:
-                return refuse_method(config, scope), limit
+                return refuse_method(config, scope), self._body_limit
         if serves_sockjs(path, config):
-            return None, settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+            return None, self._body_limit
         if streaming.serves(path, config):
             return None, streaming.BODY_MAX_BYTES
         return None, config.site_body_max_size or None

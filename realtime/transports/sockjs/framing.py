@@ -35,7 +35,7 @@ _text_decoder = msgspec.json.Decoder(str | list[str])
 def messages(*frames: bytes) -> bytes:
     """Return the SockJS frame that carries frames of the protocol."""
     text = msgspec.json.encode([frame.decode() for frame in frames])
-    if not text.isascii() or b"\x7f" in text:
+    if not text.isascii() or 0x7F in text:
         unicode = text.decode()
         text = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", unicode).encode()
     return b"a" + text
