@@ -151,21 +151,21 @@ async def open_exchange(
     """Send a request; nothing of the response is read yet. The path is sent as it is."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=2**20)
     exchange = Exchange(reader, writer)
-    await exchange.write(request(method, path, server, body, headers, version=version))
+    fields = {"Host": f"127.0.0.1:{server.port}", **(headers or {})}
+    await exchange.write(request(method, path, body, fields, version=version))
     return exchange
 
 
 def request(
     method: str,
     path: str,
-    server: Server,
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
     *,
     version: str = "1.1",
 ) -> bytes:
     """Return the bytes of a request, with the headers that each has."""
-    fields = {"Host": f"127.0.0.1:{server.port}", **(headers or {})}
+    fields = {"Host": "127.0.0.1", **(headers or {})}
     if body is not None:
         fields.setdefault("Content-Length", str(len(body)))
     lines = [f"{method} {path} HTTP/{version}", *(f"{name}: {fields[name]}" for name in fields)]

@@ -123,7 +123,7 @@ async def test_requests_are_answered_during_the_drain_and_end_their_connection(
     assert await first[0].closed() == SHUTDOWN
     for path, exchange in before.items():
         after = exchange.next()
-        await after.write(request("POST", path, server, b"{}", key))
+        await after.write(request("POST", path, b"{}", key))
         await after.begin()
         await after.rest()
 

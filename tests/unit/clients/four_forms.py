@@ -43,6 +43,7 @@ SECOND_REQUESTS: Mapping[str, type[Message]] = {
     "unsubscribe": second_pb2.ChannelRequest,
     "publish": second_pb2.PublishRequest,
     "presence": second_pb2.ChannelRequest,
+    "history": second_pb2.HistoryRequest,
 }
 
 
@@ -77,7 +78,8 @@ class FormClient:
         self.closes: list[int] = []
         self._node = node
         self._methods: dict[int, str] = {}
-        self._replies: dict[int, dict[str, Any]] = {}
+        self._replies: dict[int, dict[str, Any] | int] = {}
+        """Results, and codes of errors, by ID."""
         self.client = Client(node, self, node.codecs.of(1, form.binary))
         self._dispatcher = Dispatcher(self.client)
 
@@ -103,12 +105,18 @@ class FormClient:
         pass
 
     async def connect(self, user: str) -> None:
-        """Connect with a token of this user."""
+        """Connect with a token of this user; "" for an anonymous one without a token."""
         self.user = user
-        await self.call("connect", token=connection_token(user))
+        await self.call("connect", **({"token": connection_token(user)} if user else {}))
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Run a command; returns its result. It must succeed."""
+        result = await self.outcome(method, **params)
+        assert not isinstance(result, int), (method, result)
+        return result
+
+    async def outcome(self, method: str, **params: Any) -> dict[str, Any] | int:
+        """Run a command; returns its result, or the code of the error that it is answered with."""
         number = len(self._methods) + 1
         self._methods[number] = method
         await self._dispatcher.receive(self._encode(number, method, params))
@@ -134,15 +142,19 @@ class FormClient:
 
     def _read_json_1(self, data: bytes) -> None:
         for message in map(json.loads, data.splitlines()):
-            if "id" in message:
-                self._replies[message["id"]] = message["result"]
+            if "error" in message:
+                self._replies[message["id"]] = message["error"]["code"]
+            elif "id" in message:
+                self._replies[message["id"]] = message.get("result", {})
             else:
                 push = message["result"]
                 self._hear(FIRST_KINDS[push.get("type", 0)], push["data"])
 
     def _read_json_2(self, data: bytes) -> None:
         for message in map(json.loads, data.splitlines()):
-            if "id" in message:
+            if "error" in message:
+                self._replies[message["id"]] = message["error"]["code"]
+            elif "id" in message:
                 number = message["id"]
                 self._replies[number] = message[self._methods[number]]
             else:
@@ -150,8 +162,9 @@ class FormClient:
 
     def _read_protobuf_1(self, data: bytes) -> None:
         for reply in map(first_pb2.Reply.FromString, undelimit(data)):
-            if reply.id:
-                assert not reply.HasField("error"), reply
+            if reply.HasField("error"):
+                self._replies[reply.id] = reply.error.code
+            elif reply.id:
                 result = METHODS[self._methods[reply.id]][2]
                 self._replies[reply.id] = to_json_shape(result.FromString(reply.result))
             else:
@@ -161,8 +174,9 @@ class FormClient:
 
     def _read_protobuf_2(self, data: bytes) -> None:
         for reply in map(second_pb2.Reply.FromString, undelimit(data)):
-            if reply.id:
-                assert not reply.HasField("error"), reply
+            if reply.HasField("error"):
+                self._replies[reply.id] = reply.error.code
+            elif reply.id:
                 result = getattr(reply, self._methods[reply.id])
                 self._replies[reply.id] = to_json_shape(result)
             else:
@@ -174,7 +188,7 @@ class FormClient:
 
     def _hear(self, kind: str, what: dict[str, Any]) -> None:
         if kind == "pub":
-            self.heard.append(("publication", what["data"], what["offset"]))
+            self.heard.append(("publication", what["data"], what.get("offset", 0)))
         elif kind == "unsubscribe":
             self.heard.append((kind, what.get("code")))
         else:
