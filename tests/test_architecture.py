@@ -56,6 +56,7 @@ ROOMS = (
     "realtime.server_api.connecting",
     "realtime.server_api.publishing",
     "realtime.server_api.overview",
+    "realtime.server_api.mirrors",
     "realtime.serving",
     "realtime.server_api",
     "realtime.hooks",

@@ -32,6 +32,7 @@ from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake
 from realtime.node.node import Node
 from realtime.node.outbox import Outbox, Transport
 from realtime.node.pings import Slot
+from realtime.node.subscriber import Tap
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
@@ -69,6 +70,7 @@ class Client:
         "outbox",
         "push",
         "session",
+        "tap",
         "transport",
         "wants_pings",
     )
@@ -102,6 +104,8 @@ class Client:
         """The channels that the client is leaving; set when it has left."""
         self.has_large_reply = False
         """Whether a reply took long to make: others get a turn before the next command."""
+        self.tap: Tap | None = None
+        """Takes copies of the frames, while an operator follows the user."""
         self.outbox = Outbox(
             transport,
             node.flusher,
@@ -223,6 +227,11 @@ class Client:
             info=None if session.conn_info is None else session.conn_info.json.decode(),
         )
 
+    def mirror(self, tap: Tap | None) -> None:
+        """Give a copy of each frame to a tap from now on; None ends it."""
+        self.tap = tap
+        self.outbox.copy(None if tap is None else tap.sent)
+
     def info_in(self, channel: ChannelName) -> ClientInfo:
         """Return the client info that others in the channel see."""
         return self.info_with(self.session.subscriptions.get(channel))
@@ -320,6 +329,7 @@ class Client:
         if self._slot is not None:
             self.node.pings.remove(self, self._slot)
             self._slot = None
+        reason = ""
         if disconnect is not None:
             code, reason = self.codec.closing(disconnect)
             logger.info(
@@ -331,6 +341,8 @@ class Client:
                 disconnect.reason if reason == disconnect.advice else reason,
                 extra=logs.of(self, code=code, duration=self.node.timers.now() - self.opened_at),
             )
+        if self.tap is not None:
+            self.tap.closed(code, reason)
         self.node.counters.disconnects.add(str(code))
         self.node.spawn(self._close(disconnect))
 

@@ -94,6 +94,8 @@ class Dispatcher:
         recovers, which it would not do if the rest of its frames were dropped in silence.
         """
         client = self.client
+        if client.tap is not None:
+            client.tap.received(frame)
         self._in_turn += len(frame) // BYTES_PER_COMMAND
         if self._input is not None:
             if self._input is Input.OVER:

@@ -36,8 +36,10 @@ from realtime.cluster.survey import (
     Answer,
     AskActivity,
     AskConnections,
+    AskMirror,
     AskSubscribers,
     ConnectionsAnswer,
+    MirrorAnswer,
     Order,
     Question,
     SubscribersAnswer,
@@ -355,6 +357,10 @@ class Member:
             order: what makes a channel one of the busiest.
         """
         return await self._survey(AskActivity(limit, order, self.uid), ActivityAnswer)
+
+    async def mirror(self, question: AskMirror) -> SurveyResult[MirrorAnswer]:
+        """Ask every node for the copies of a mirror."""
+        return await self._survey(msgspec.structs.replace(question, origin=self.uid), MirrorAnswer)
 
     async def _survey(self, question: Question, kind: type[A]) -> SurveyResult[A]:
         """Ask every node that is listed; those that do not answer in time are missing.

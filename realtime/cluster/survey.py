@@ -70,7 +70,29 @@ class AskActivity(Struct, frozen=True, tag="activity", tag_field="ask"):
     survey: SurveyID = field(default_factory=_new_id)
 
 
-Question = AskConnections | AskSubscribers | AskActivity
+class AskMirror(Struct, frozen=True, kw_only=True, tag="mirror", tag_field="ask"):
+    """Ask each node for what it has copied since the last question about the same mirror.
+
+    The first question begins the mirror at a node. It ends when no question comes any more.
+    """
+
+    mirror: str
+    """Names the mirror, and is new for each."""
+    user: UserID = ""
+    """Copy the frames of this user's connections; "" for none."""
+    channels: str = ""
+    """Copy the publications in channels that match this pattern; "" for none."""
+    masked: bool = False
+    """Leave payloads out."""
+    taken: dict[str, int] = {}
+    """Node ID → the number of the last copy that arrived."""
+    ends: bool = False
+    """End the mirror."""
+    origin: str = ""
+    survey: SurveyID = field(default_factory=_new_id)
+
+
+Question = AskConnections | AskSubscribers | AskActivity | AskMirror
 
 _question: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
 
@@ -188,8 +210,44 @@ class ActivityAnswer(Struct, frozen=True, tag="activity", tag_field="answer"):
         return self.figures.node
 
 
-Answer = ConnectionsAnswer | SubscribersAnswer | ActivityAnswer
-A = TypeVar("A", ConnectionsAnswer, SubscribersAnswer, ActivityAnswer)
+CopyKind = Literal["there", "opened", "received", "sent", "closed", "published"]
+"""What a copy is of: a connection that was there, was opened or was closed, a frame that the client
+sent or was sent, a publication."""
+
+
+class Copy(Struct, frozen=True, array_like=True):
+    """What a mirror shows: a frame, a publication, or that a connection came or went."""
+
+    number: int
+    """In the order of copies of one mirror at one node."""
+    time: float
+    """Unix seconds, by the clock of the node."""
+    kind: CopyKind
+    client: ClientID
+    """"" for a publication."""
+    channel: ChannelName
+    """"" for a frame."""
+    text: str
+    """JSON, without secrets; or a text in brackets in place of what cannot be shown."""
+    offset: int = 0
+    epoch: str = ""
+    """The position of a publication; 0 and "" without history."""
+
+
+class MirrorAnswer(Struct, frozen=True, tag="mirror", tag_field="answer"):
+    """What one node has copied."""
+
+    node: str
+    name: str
+    copies: list[Copy]
+    left_out: int
+    """How much was not copied since the mirror began, because more happened than it holds."""
+    refused: bool = False
+    """Whether the node has as many mirrors as it may."""
+
+
+Answer = ConnectionsAnswer | SubscribersAnswer | ActivityAnswer | MirrorAnswer
+A = TypeVar("A", ConnectionsAnswer, SubscribersAnswer, ActivityAnswer, MirrorAnswer)
 
 
 def encode_answer(answer: Answer) -> bytes:

@@ -7,6 +7,8 @@ calls          the methods of the server API, in this process, through Redis or 
 api_document   openapi
 pending        pending: rows of durable publications
 top            top: the busiest nodes, channels and namespaces
+tail           tail: publications, or the frames of a user
+admin_log      entries in the admin's log
 terminal       what a command that goes on does with a screen, or a pipe
 doctor/        doctor: checks settings, a running service and Redis
 remote         HTTP requests to a running service
@@ -15,7 +17,7 @@ websocket      a WebSocket connection to a running service
 
 from collections.abc import Mapping
 
-from realtime.console import api_document, calls, configuration, doctor, pending, tokens, top
+from realtime.console import api_document, calls, configuration, doctor, pending, tail, tokens, top
 from realtime.console.base import SubCommand
 
 SUB_COMMANDS: Mapping[str, SubCommand] = {
@@ -27,6 +29,7 @@ SUB_COMMANDS: Mapping[str, SubCommand] = {
         *api_document.SUB_COMMANDS,
         *pending.SUB_COMMANDS,
         *top.SUB_COMMANDS,
+        *tail.SUB_COMMANDS,
         *doctor.SUB_COMMANDS,
     )
 }

@@ -45,6 +45,7 @@ from realtime.node.hub import Hub
 from realtime.node.identifying import Identifying
 from realtime.node.loop_lag import LoopLag
 from realtime.node.maintenance import Maintenance
+from realtime.node.mirrors import Mirrors
 from realtime.node.outbox import Flusher
 from realtime.node.pings import Pings
 from realtime.node.single_connection import SingleConnection
@@ -149,18 +150,10 @@ class Node(Member):
             self.blocks,
         )
         self.watching = Watching()
-        self._survey_answers = SurveyAnswers(
-            self.hub,
-            Activity(
-                self.hub,
-                self.watching,
-                self.counters,
-                self.timers,
-                lambda: figures.now(draining=self.is_draining),
-            ),
-            uid=self.uid,
-            name=identity[1],
-        )
+        self.mirrors = Mirrors(self.hub, self.watching, self.timers)
+        now = lambda: figures.now(draining=self.is_draining)  # noqa: E731
+        activity = Activity(self.hub, self.watching, self.counters, self.timers, now)
+        self._survey_answers = SurveyAnswers(self.hub, activity, self.mirrors, identity[:2])
         self._peers: Peers | None = None
         if self.cluster is not None:
             self._peers = Peers(

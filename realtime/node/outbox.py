@@ -62,16 +62,8 @@ class Batch:
         return frame
 
 
-class Transport(Protocol):
-    """Carries frames to the peer of one client."""
-
-    name: str
-    """"websocket", "sockjs", "http_stream" or "sse"; with "uni_" in front: unidirectional."""
-    session: str
-    """Secret by which others name the connection: requests beside it, and the server API; "" where
-    there is none."""
-    ends_with_push: bool
-    """Whether a push tells the client why the connection ends, because no close frame does."""
+class Carrier(Protocol):
+    """What an outbox needs of a transport."""
 
     @property
     def ready(self) -> bool:
@@ -91,6 +83,18 @@ class Transport(Protocol):
         """Bytes that the server buffers because the peer has not read them; 0 if unknown."""
         ...
 
+
+class Transport(Carrier, Protocol):
+    """Carries frames to the peer of one client."""
+
+    name: str
+    """"websocket", "sockjs", "http_stream" or "sse"; with "uni_" in front: unidirectional."""
+    session: str
+    """Secret by which others name the connection: requests beside it, and the server API; "" where
+    there is none."""
+    ends_with_push: bool
+    """Whether a push tells the client why the connection ends, because no close frame does."""
+
     async def close(self, code: int, reason: str) -> None:
         """Close the connection with this code and reason. Returns in bounded time."""
         ...
@@ -98,6 +102,28 @@ class Transport(Protocol):
     def closed(self) -> None:
         """Send nothing more: the connection is lost."""
         ...
+
+
+class _Copying:
+    """A carrier that gives the bytes of each frame to `take`, too."""
+
+    __slots__ = ("_take", "carrier")
+
+    def __init__(self, carrier: Carrier, take: Callable[[bytes], object]) -> None:
+        self.carrier = carrier
+        self._take = take
+
+    @property
+    def ready(self) -> bool:
+        return self.carrier.ready
+
+    @property
+    def backlog(self) -> int:
+        return self.carrier.backlog
+
+    def send(self, frame: Frame) -> int:
+        self._take(frame.data)
+        return self.carrier.send(frame)
 
 
 class Outbox:
@@ -135,7 +161,7 @@ class Outbox:
             limit_bytes: unsent bytes after which the client is slow; 0 for no limit.
             overflow: called once, when the limit is exceeded: closes the connection.
         """
-        self._transport = transport
+        self._transport: Carrier = transport
         self._flusher = flusher
         self._binary = binary
         self.separator = separator
@@ -159,6 +185,13 @@ class Outbox:
             self._flusher.queue(self)
         if batch.size > self._limit:
             self._overrun()
+
+    def copy(self, take: Callable[[bytes], object] | None) -> None:
+        """Give the bytes of each frame that leaves to `take`, which never raises; None ends it."""
+        if isinstance(self._transport, _Copying):
+            self._transport = self._transport.carrier
+        if take is not None:
+            self._transport = _Copying(self._transport, take)
 
     def ready(self) -> None:
         """Flush soon: the transport can send again."""

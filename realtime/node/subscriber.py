@@ -12,6 +12,22 @@ from realtime.protocol.codec import Codec
 from realtime.protocol.messages import ChannelName, ClientID, ClientInfo, UserID
 
 
+class Tap(Protocol):
+    """Takes copies of the frames of one client. Its methods never raise."""
+
+    def received(self, frame: bytes) -> None:
+        """Take a frame that the client sent."""
+        ...
+
+    def sent(self, frame: bytes) -> None:
+        """Take a frame that leaves to the client."""
+        ...
+
+    def closed(self, code: int, reason: str) -> None:
+        """Learn that the connection ends; code 0: the client went."""
+        ...
+
+
 class Subscriber(Protocol):
     """A client. Nothing here blocks or raises."""
 
@@ -56,6 +72,10 @@ class Subscriber(Protocol):
 
     def report(self, max_channels: int) -> ClientReport:
         """Describe the connection for operators, with `max_channels` of its channels at most."""
+        ...
+
+    def mirror(self, tap: Tap | None) -> None:
+        """Give a copy of each frame to a tap from now on; None ends it."""
         ...
 
     def push(self, message: bytes) -> None:

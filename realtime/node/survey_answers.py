@@ -9,26 +9,31 @@ from realtime.cluster.survey import (
     Answer,
     AskActivity,
     AskConnections,
+    AskMirror,
     AskSubscribers,
     ClientReport,
     ConnectionsAnswer,
+    MirrorAnswer,
     Question,
     SubscribersAnswer,
 )
 from realtime.node.activity import Activity
 from realtime.node.hub import Hub
+from realtime.node.mirrors import Mirrors
 from realtime.protocol.messages import UserID
 
 
 class SurveyAnswers:
     """Answers the questions of surveys for a node."""
 
-    def __init__(self, hub: Hub, activity: Activity, *, uid: str, name: str) -> None:
-        """`uid` and `name`: those of the node."""
+    def __init__(
+        self, hub: Hub, activity: Activity, mirrors: Mirrors, identity: tuple[str, str]
+    ) -> None:
+        """`identity`: ID and name of the node."""
         self._hub = hub
         self._activity = activity
-        self._uid = uid
-        self._name = name
+        self._mirrors = mirrors
+        self._uid, self._name = identity
 
     async def answer(self, question: Question) -> Answer:
         """Answer a question."""
@@ -41,6 +46,9 @@ class SurveyAnswers:
                 return SubscribersAnswer(self._uid, self._name, numbers)
             case AskActivity():
                 return await self._activity.answer(question)
+            case AskMirror():
+                found = self._mirrors.answer(question, question.taken.get(self._uid, 0))
+                return MirrorAnswer(self._uid, self._name, *found)
 
     def _connections(self, user: UserID) -> ConnectionsAnswer:
         clients = self._hub.connections(user)

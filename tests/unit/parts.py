@@ -14,6 +14,7 @@ from realtime import payload
 from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
 from realtime.errors import Disconnect, DisconnectInsufficientState
+from realtime.node.subscriber import Tap
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import ClientInfo
@@ -95,6 +96,7 @@ class RecordingClient:
         self.unsubscribed: list[str] = []
         self.refreshed: list[tuple[float | None, Payload | None]] = []
         self.subscribed: list[ServerSubscription] = []
+        self.tap: Tap | None = None
         self._user = user
 
     @property
@@ -128,6 +130,9 @@ class RecordingClient:
 
     def report(self, max_channels: int) -> ClientReport:
         return ClientReport(self.id, "websocket", 1.0, 0, [])
+
+    def mirror(self, tap: Tap | None) -> None:
+        self.tap = tap
 
     def push(self, message: bytes) -> None:
         self.pushed.append(message)

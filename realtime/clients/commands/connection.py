@@ -276,6 +276,7 @@ def open_session(client: Client, identity: Identity) -> None:
     client.session.meta = identity.meta
     if identity.visible:
         client.node.hub.add(client)
+        client.node.mirrors.opened(client)
     client.emit("connected")
     client.set_timer()
 

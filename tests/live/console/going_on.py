@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import subprocess
 import sys
 import threading
@@ -17,12 +18,18 @@ from tests.server import ROOT
 class GoingOn:
     """`manage.py realtime` until the end of a `with` block."""
 
-    def __init__(self, directory: Path, options: Mapping[str, Any], *arguments: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        options: Mapping[str, Any],
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         """`options`: those of the site besides `KEYS`."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "django", "realtime", *arguments],
             cwd=ROOT,
-            env=surroundings(directory, options),
+            env={**surroundings(directory, options), **(environment or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -52,6 +59,11 @@ class GoingOn:
         line = self._process.stdout.readline()
         assert line.endswith("\n"), self.ended()
         return line.removesuffix("\n")
+
+    def has_output(self) -> bool:
+        """Whether it has written something that was not read, after a moment."""
+        assert self._process.stdout is not None
+        return bool(select.select([self._process.stdout], [], [], 0.1)[0])
 
     def signal(self, number: int) -> None:
         """Send it a signal."""
