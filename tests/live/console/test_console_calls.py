@@ -57,6 +57,21 @@ async def test_broadcast_reaches_every_channel(
     ]
 
 
+async def test_blocked_user_is_closed_listed_and_let_in_again(
+    console: Console, connect: Connect, unique: str
+) -> None:
+    client = await connect(console.server, user=unique)
+
+    assert console.json("block", unique, "1000") == {}
+    assert await client.closed() == FORCED
+    blocked = [each["user"] for each in console.json("blocked")["users"]]
+    assert console.json("unblock", unique) == {}
+
+    assert unique in blocked
+    assert unique not in str(console.json("blocked"))
+    await connect(console.server, user=unique)
+
+
 async def test_presence_and_its_numbers_are_shown(
     console: Console, connect: Connect, unique: str
 ) -> None:
