@@ -2,6 +2,7 @@
 
     publish  commits numbered publications, rolls some back, dies between COMMIT and wake-up
     pace     commits at a rate, and prints when each commit was over
+    commit   commits the publications of each line that it reads, and prints a line then
     relay    relays without serving anybody, dies between publishing rows and deleting them
     read     prints what the streams hold
 
@@ -29,6 +30,7 @@ from django.db import DatabaseError, connection, transaction  # noqa: E402
 import realtime  # noqa: E402
 from realtime.pending.relay import RelayThread  # noqa: E402
 from realtime.pending.wake_ups import WakeUps  # noqa: E402
+from realtime.redis import blocking  # noqa: E402
 from realtime.server_api.durable import RelayCounters  # noqa: E402
 from realtime.serving import serving  # noqa: E402
 
@@ -40,18 +42,19 @@ class RolledBack(Exception):
     """The transaction is not to be committed."""
 
 
-def die_sometimes(kind: type, method: str, chance: float, surely_at: int) -> None:
-    """Have a process killed where it enters a method, now and then.
+def die_sometimes(kind: Any, method: str, chance: float, surely_at: int) -> None:
+    """Have a process killed where it enters a method or function, now and then.
 
     Args:
+        kind: the class or module that has it.
         surely_at: how often it enters until it is killed in any case; 0: never so.
     """
     original, entries = getattr(kind, method), itertools.count(1)
 
-    def enter(self: Any, *arguments: Any) -> Any:
+    def enter(*arguments: Any) -> Any:
         if next(entries) == surely_at or random.random() < chance:
             os.kill(os.getpid(), signal.SIGKILL)
-        return original(self, *arguments)
+        return original(*arguments)
 
     setattr(kind, method, enter)
 
@@ -112,9 +115,30 @@ def _commit(channel: str, names: list[str], over: dict[str, float]) -> None:
             realtime.publish(channel, name, durable=name.startswith("durable"))
 
 
-def relay(deaths: float, surely_at: int, at: str = "_settle") -> None:
-    die_sometimes(RelayThread, at, deaths, surely_at)
+def commit() -> None:
+    for line in sys.stdin:
+        publications = json.loads(line)
+        with transaction.atomic():
+            realtime.publish_many(publications, durable=True)
+        say("committed")
+
+
+MOMENTS = {
+    "before": (RelayThread, "_publish"),
+    "during": (blocking, "_read"),  # what is published has left, and no reply has been read
+    "after": (RelayThread, "_settle"),
+}
+"""Where a relay dies: before, while or after it publishes rows."""
+
+
+def relay(deaths: float, surely_at: int, at: str = "after") -> None:
+    die_sometimes(*MOMENTS[at], deaths, surely_at)
+    say("relays")
     RelayThread(serving, RelayCounters()).run()
+
+
+def say(word: str) -> None:
+    print(word, flush=True)  # noqa: T201
 
 
 def read(channels: list[str]) -> None:
@@ -126,5 +150,6 @@ def read(channels: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    roles: dict[str, Any] = {"publish": publish, "pace": pace, "relay": relay, "read": read}
+    roles: dict[str, Any] = {"publish": publish, "pace": pace, "commit": commit}
+    roles |= {"relay": relay, "read": read}
     roles[sys.argv[1]](**json.loads(sys.argv[2]))

@@ -49,13 +49,14 @@ class Chaos:
             "SERVICE_CONFIG_FILE": str(config),
             "TEST_DATABASE_SETTINGS": json.dumps(database.settings),
         }
-        self._log = (directory / "actors.log").open("ab")
+        self.errors = (directory / "actors.log").open("ab")
+        """What actors write about failures."""
         self.log = directory / "actors.log"
         self.killed = {"publish": 0, "relay": 0}
         """Role → processes that died."""
 
     def close(self) -> None:
-        self._log.close()
+        self.errors.close()
 
     def prepare(self) -> None:
         migrate = ["manage.py", "migrate", "realtime_pending", "-v0"]
@@ -63,6 +64,7 @@ class Chaos:
         assert done.returncode == 0, done.stderr
         # the server of another test may have died between publishing rows and deleting them
         self.sql("DELETE FROM realtime_pending")
+        self.sql("DROP TABLE IF EXISTS numbers")  # of another test
         self.sql("CREATE TABLE numbers (channel varchar(50) PRIMARY KEY, n integer NOT NULL)")
         values = ", ".join(f"('{channel}', 0)" for channel in CHANNELS)
         self.sql(f"INSERT INTO numbers VALUES {values}")
@@ -78,7 +80,7 @@ class Chaos:
     def start(self, role: str, output: IO[bytes] | None = None, **arguments: Any) -> Process:
         command = ["-m", "tests.pending.actor", role, json.dumps(arguments)]
         with open(os.devnull, "rb") as nothing:
-            streams = (nothing, output or self._log, self._log)
+            streams = (nothing, output or self.errors, self.errors)
             return start_python(command, ROOT, self.environment, streams)
 
     def run(self, total: int, outage: float, *, faults: int = 1) -> None:
@@ -132,10 +134,10 @@ class Chaos:
     def _waiting(self) -> int:
         return int(self.sql("SELECT count(*) FROM realtime_pending")[0][0])
 
-    def streams(self) -> dict[str, list[int]]:
+    def streams(self, channels: Sequence[str] = CHANNELS) -> dict[str, list[int]]:
         """Return channel → the numbers in its stream, in their order."""
         with tempfile.TemporaryFile() as output:
-            assert self.start("read", output, channels=CHANNELS).wait(120) == 0
+            assert self.start("read", output, channels=channels).wait(120) == 0
             output.seek(0)
             streams: dict[str, list[int]] = json.load(output)
         return streams

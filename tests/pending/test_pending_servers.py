@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.database_server import DatabaseServer
+from tests.database_server import DatabaseServer, MariaDB, Postgres
 from tests.live.monitoring.scraping import KEY, scrape
 from tests.pending.chaos import Chaos
 from tests.pending.conftest import NAMESPACES
+from tests.pending.takeover import CHANNELS, SQLite, TakeOver
 from tests.processes import run_python
 from tests.redis_server import RedisServer
 from tests.server import ROOT, Server, wait_until
@@ -95,3 +97,29 @@ def test_committed_publications_are_there_once_and_in_order_whatever_dies(
 
         assert all(chaos.killed.values())
         assert chaos.streams() == chaos.expected()
+
+
+@pytest.mark.parametrize(
+    ("kind", "moment"),
+    [(Postgres, "during"), (MariaDB, "before"), (SQLite, "after")],
+    ids=["PostgreSQL", "MariaDB", "SQLite"],
+)
+def test_another_relay_goes_on_where_one_was_killed(
+    own_redis: Callable[..., RedisServer],
+    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
+    tmp_path: Path,
+    kind: type[DatabaseServer],
+    moment: str,
+) -> None:
+    with closing(Chaos(tmp_path, start_database(kind), own_redis())) as chaos:
+        chaos.prepare()
+        with closing(TakeOver(chaos)) as trial:
+            victim = trial.relay(dies=moment)
+            trial.commit()
+            assert victim.process.wait(TIMEOUT) == -signal.SIGKILL
+            assert trial.waiting() == len(CHANNELS)
+
+            trial.relay()
+            trial.relayed()
+
+            assert chaos.streams(CHANNELS) == trial.expected()
