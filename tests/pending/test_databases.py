@@ -13,7 +13,7 @@ from django.db import connections
 from pytest_django import DjangoDbBlocker
 
 import realtime
-from realtime.pending import reading
+from realtime.pending import reading, shards
 from realtime.pending.models import Pending, Relay, shard_of
 from tests.database_server import DatabaseServer, Postgres
 from tests.pending.relaying import Relaying, data
@@ -116,3 +116,20 @@ def test_times_of_postgresql_alone_keep_no_row_waiting(
 
     assert data("orders:1") == [2]
     assert relaying.counters.failures == 0
+
+
+def test_process_that_stands_still_loses_its_shards_and_sessions_stay_as_they_were(
+    use: Use, start_database: Callable[[type[DatabaseServer]], DatabaseServer]
+) -> None:
+    database = use(start_database(Postgres))
+    names = ("idle_in_transaction_session_timeout", "synchronous_commit")
+
+    def settings() -> list[str]:
+        with connections[database].cursor() as cursor:
+            return [cursor.execute(f"SHOW {name}").fetchone()[0] for name in names]
+
+    reading.next_due(database)
+    before = settings()
+    with shards.taken(database, [1], "one"):
+        assert settings() == ["1min", "off"]
+    assert settings() == before

@@ -297,3 +297,16 @@ def test_relay_frees_what_it_held_when_the_connection_is_lost_in_a_statement(
     assert data("orders:1") == [1]
     assert not Pending.objects.exists()
     assert not Relay.objects.exclude(owner="").exists()
+
+
+def test_of_two_operators_who_act_on_a_row_one_does(relay: Relaying) -> None:
+    row = bad_row(due=None)
+    assert serving.pending is not None
+    pending, key = serving.pending, row.key.hex
+
+    with failing_receivers():
+        done = [pending.retry([key]), pending.drop([key]), pending.retry([key])]
+
+    assert done == [1, 0, 0]
+    relay.look()
+    assert data("orders:bad") == [1]

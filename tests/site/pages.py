@@ -6,6 +6,7 @@ commit: a query sees no number that is not published soon, and none is published
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
@@ -13,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import Context, Template
 
 import realtime
+from realtime.errors import EngineUnavailable
 from realtime.transports.asgi import BEGUN
 
 PAGE = Template("{% load realtime %}{% if tag %}{% realtime_channel channel %}{% endif %}")
@@ -43,17 +45,18 @@ def writer(request: HttpRequest) -> HttpResponse:
 
         def run() -> None:
             while not ended.wait(1 / rate):
-                write(channel)
+                with contextlib.suppress(EngineUnavailable):
+                    write(channel)
 
         threading.Thread(target=run, daemon=True).start()
     return HttpResponse()
 
 
 def race(request: HttpRequest) -> JsonResponse:
-    """A page with a number, which is an old one before the response is sent."""
+    """A page with a number. Unless "quiet", it is an old one before the response is sent."""
     channel = request.GET["channel"]
     queried = _states.get(channel, 0)
-    last = write(channel)
+    last = queried if "quiet" in request.GET else write(channel)
     values = {"request": request, "channel": channel, "tag": "tag" in request.GET}
     html = PAGE.render(Context(values))
     return JsonResponse(
@@ -68,5 +71,8 @@ def tag(request: HttpRequest) -> HttpResponse:
 
 
 def published(request: HttpRequest) -> JsonResponse:
-    """When publishing a number had ended."""
+    """When publishing a number had ended; without one, all numbers that were published."""
+    if "number" not in request.GET:
+        channel = request.GET["channel"]
+        return JsonResponse({"numbers": [number for name, number in _published if name == channel]})
     return JsonResponse({"at": _published[request.GET["channel"], int(request.GET["number"])]})
