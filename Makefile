@@ -10,7 +10,7 @@ BIN = $(VENV)/bin
 CONSTRAINTS = $(VENV)/constraints.txt
 
 .PHONY: run test test-fast test-redis check lint bench docs-tables faults pictures translations schema \
-	requirements dist sbom matrix clean
+	requirements docs dist sbom matrix clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -79,6 +79,16 @@ dist: packages/javascript/node_modules  ## Make the packages for PyPI and npm, i
 	@if command -v npm >/dev/null; then npm pack --silent --prefix packages/javascript \
 		--pack-destination $(CURDIR)/dist ./packages/javascript; fi
 
+docs: $(VENV)-docs/.installed  ## Build the documentation site, in dist/docs; a broken link fails.
+	$(VENV)-docs/bin/sphinx-build -q -W --keep-going -n -b html docs dist/docs
+	@echo "Open dist/docs/index.html"
+
+$(VENV)-docs/.installed:
+	$(PYTHON) -m venv --clear $(VENV)-docs
+	$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check \
+		furo==2025.12.19 myst-parser==5.2.0 sphinx==9.0.4
+	@touch $@
+
 sbom:  ## Write the bill of materials of what `make run` installs, to dist/.
 	$(PYTHON) -m venv $(VENV)-dist
 	$(VENV)-dist/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0
@@ -90,7 +100,7 @@ matrix: $(VENV)/.installed-dev  ## Unit tests with each Python of this machine a
 	$(BIN)/python -m tests.matrix
 
 clean:  ## Remove what the other targets made, the site's data excepted.
-	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements $(VENV)-dist $(VENV)-matrix tests/js/node_modules benchmarks/peers/node_modules \
+	rm -rf $(VENV) $(VENV)-schema $(VENV)-requirements $(VENV)-dist $(VENV)-docs $(VENV)-matrix tests/js/node_modules benchmarks/peers/node_modules \
 		packages/javascript/node_modules packages/javascript/dist dist
 
 $(VENV)/.installed: requirements.txt
