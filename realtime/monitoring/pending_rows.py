@@ -20,7 +20,7 @@ from realtime.monitoring.figures import Figures
 from realtime.server_api.durable import Overview, PendingRows, RelayCounters
 from realtime.serving import serving
 
-logger = logging.getLogger("realtime.pending")
+logger = logging.getLogger("realtime.monitoring")
 
 TIMEOUT = 2.0
 """Seconds."""
