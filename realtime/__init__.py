@@ -10,6 +10,7 @@ use, so that importing a pure module of this package needs neither Django nor se
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -193,6 +194,7 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(modules[name]), name)
+        setattr(sys.modules[package], name, value)  # the next use finds it without this function
         return value
 
     return load
