@@ -21,7 +21,13 @@ import realtime
 from realtime.channel_rules import check_channel
 from realtime.checks import TAG
 from realtime.cluster.member import Member
-from realtime.cluster.survey import ClientReport, ConnectionsAnswer, SurveyResult
+from realtime.cluster.survey import (
+    MAX_BUSY_CHANNELS,
+    ClientReport,
+    ConnectionsAnswer,
+    Order,
+    SurveyResult,
+)
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
 from realtime.config.redis_options import uses_redis
@@ -35,6 +41,7 @@ from realtime.redis.commands import Command
 from realtime.server_api import http, methods, operations, overview
 from realtime.server_api.durable import PendingRows
 from realtime.server_api.functions import Channels
+from realtime.server_api.operations.activity import ServiceActivity
 from realtime.server_api.overview import Subscribers
 from realtime.serving import serving
 
@@ -46,6 +53,7 @@ __all__ = [
     "ClientInfo",
     "ClientReport",
     "NodeStatus",
+    "Order",
     "Publication",
     "Unavailable",
 ]
@@ -105,6 +113,26 @@ def channels() -> Channels:
     result = Channels(listed.names)
     result.missing = listed.missing
     return result
+
+
+def busiest(order: Order, *, namespace: str | None, pattern: str) -> ServiceActivity:
+    """Return the busiest channels, and the nodes that did not answer.
+
+    Nodes count publications while they are asked: the first answer has no rates.
+
+    Args:
+        order: what makes a channel one of the busiest.
+        namespace: only channels of this namespace, "" for the top level; None: of all.
+        pattern: only channels whose name matches it; "": all.
+
+    Raises:
+        Unavailable: the service does not answer.
+    """
+    return read(
+        lambda member: operations.activity(
+            member, MAX_BUSY_CHANNELS, order, namespace=namespace, pattern=pattern
+        )
+    )
 
 
 def options_of(channel: str) -> ChannelOptions:

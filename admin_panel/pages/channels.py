@@ -1,9 +1,11 @@
-"""The list of channels that have a subscriber: searched, paged, counted."""
+"""The channels that have a subscriber: searched, filtered, by name or the busiest first."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fnmatch import translate
+from typing import Any, NamedTuple
 
 from django.http import HttpResponse
 
@@ -13,34 +15,97 @@ from realtime.config import sources
 from .. import service
 from ..paging import page_of
 from ..panel import PageRequest
+from ..service import Order
 
 PAGE_SIZE = 50
 LISTED = 10_000
 """Channels in the list; the others are found by searching."""
 
+LONGEST_SEARCH = 255
+"""Characters of a search."""
+
+TOP_LEVEL = "(none)"
+"""Value of the query for channels without a namespace: no namespace can have this name."""
+
+NAMESPACES_SHOWN = 100
+"""Namespaces by which the list can be filtered."""
+
+ORDERS: Mapping[str, Order] = {
+    "subscribers": "subscribers",
+    "publications": "publications",
+    "bytes": "bytes",
+}
+"""Value of the query → what makes a channel one of the busiest."""
+
 _GLOB = re.compile(r"[*?\[]")
 
 
+class Row(NamedTuple):
+    """One channel. The rates are None where they are not known."""
+
+    name: str
+    namespace: str
+    subscribers: int
+    publications: float | None = None
+    """In a minute."""
+    bytes: float | None = None
+    """In a minute, those of the data."""
+
+
 def show(request: PageRequest) -> HttpResponse:
-    """Show a page of the channels that a search finds."""
-    search = request.http.GET.get("q", "").strip()
-    channels = service.channels()
-    found = find(channels, search)
-    page = page_of(found[:LISTED], PAGE_SIZE, request.http.GET.get("page"))
-    counts = service.subscribers(list(page))
+    """Show the channels that a search finds: a page of all by name, or the busiest ones."""
+    query = request.http.GET
+    search, order = query.get("q", "").strip()[:LONGEST_SEARCH], query.get("sort", "")
     config = sources.current()
+    chosen = query.get("namespace", "")
+    namespace = "" if chosen == TOP_LEVEL else chosen if chosen in config.namespaces else None
+    context: dict[str, Any] = {
+        "search": search,
+        "is_pattern": _GLOB.search(search) is not None,
+        "sort": order if order in ORDERS else "",
+        "namespace": "" if namespace is None else chosen,
+        "namespaces": sorted(config.namespaces)[:NAMESPACES_SHOWN],
+        "top_level": TOP_LEVEL,
+    }
+    if order in ORDERS:
+        return request.render("channels.html", **context, **_busiest(order, namespace, search))
+    channels = service.channels()
+    names: list[str] = channels
+    if namespace is not None:
+        names = [name for name in channels if namespace_of(name, config) == namespace]
+    found = find(names, search)
+    page = page_of(found[:LISTED], PAGE_SIZE, query.get("page"))
+    counts = service.subscribers(list(page))
     return request.render(
         "channels.html",
-        search=search,
-        is_pattern=_GLOB.search(search) is not None,
-        rows=[(name, namespace_of(name, config), counts.get(name, 0)) for name in page],
+        **context,
+        rows=[Row(name, namespace_of(name, config), counts.get(name, 0)) for name in page],
         list=page,
         total=len(channels),
         found=len(found),
         cut=len(found) > LISTED,
-        missing=sorted({*channels.missing, *counts.missing}),
         listed=LISTED,
+        missing=sorted({*channels.missing, *counts.missing}),
     )
+
+
+def _busiest(order: str, namespace: str | None, search: str) -> dict[str, Any]:
+    """Return what the page shows of the busiest channels."""
+    pattern = search if _GLOB.search(search) else f"*{search}*" if search else ""
+    activity = service.busiest(ORDERS[order], namespace=namespace, pattern=pattern)
+    config = sources.current()
+    rows = [
+        Row(
+            each.channel,
+            namespace_of(each.channel, config),
+            each.subscribers,
+            None if each.publications is None else each.publications * 60,
+            None if each.bytes is None else each.bytes * 60,
+        )
+        for each in activity.channels
+    ]
+    begins = bool(rows) and any(row.publications is None for row in rows)
+    return {"rows": rows, "begins": begins, "missing": activity.missing, "found": len(rows)}
 
 
 def find(channels: list[str], search: str) -> list[str]:

@@ -349,14 +349,19 @@ class Member:
         """Ask every node for the number of its subscribers of some channels."""
         return await self._survey(AskSubscribers(tuple(channels), self.uid), SubscribersAnswer)
 
-    async def activity(self, limit: int, order: Order) -> SurveyResult[ActivityAnswer]:
+    async def activity(
+        self, limit: int, order: Order, *, namespace: str | None = None, pattern: str = ""
+    ) -> SurveyResult[ActivityAnswer]:
         """Ask every node how busy it is.
 
         Args:
             limit: the number of channels that each node names at most.
             order: what makes a channel one of the busiest.
+            namespace: name channels of this one only.
+            pattern: name channels that match only.
         """
-        return await self._survey(AskActivity(limit, order, self.uid), ActivityAnswer)
+        question = AskActivity(limit, order, self.uid, namespace=namespace, pattern=pattern)
+        return await self._survey(question, ActivityAnswer)
 
     async def mirror(self, question: AskMirror) -> SurveyResult[MirrorAnswer]:
         """Ask every node for the copies of a mirror."""

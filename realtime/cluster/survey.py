@@ -56,7 +56,7 @@ class AskSubscribers(Struct, frozen=True, tag="subscribers", tag_field="ask"):
     survey: SurveyID = field(default_factory=_new_id)
 
 
-Order = Literal["publications", "subscribers"]
+Order = Literal["publications", "subscribers", "bytes"]
 """What makes a channel one of the busiest."""
 
 
@@ -67,6 +67,10 @@ class AskActivity(Struct, frozen=True, tag="activity", tag_field="ask"):
     """Channels that it names, `MAX_BUSY_CHANNELS` at most."""
     order: Order = "publications"
     origin: str = ""
+    namespace: str | None = None
+    """Only channels of this namespace, "" for the top level; None: of all."""
+    pattern: str = ""
+    """Only channels whose name matches it, in any case: `*`, `?` and `[..]`; "": all."""
     survey: SurveyID = field(default_factory=_new_id)
 
 
@@ -182,6 +186,8 @@ class ChannelActivity(Struct, frozen=True, array_like=True):
     subscribers: int
     publications: float
     """In a second, of the last seconds."""
+    bytes: float = 0.0
+    """Of the data of those; 0 also of an older version."""
 
 
 class NamespaceActivity(Struct, frozen=True, array_like=True):

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import re
 from collections import Counter
 from collections.abc import Callable
+from fnmatch import translate
 
 from realtime.cluster.survey import (
     MAX_BUSY_CHANNELS,
@@ -21,6 +23,7 @@ from realtime.cluster.survey import (
     ChannelActivity,
     NamespaceActivity,
     NodeFigures,
+    Order,
 )
 from realtime.metrics import Counters
 from realtime.node.hub import Hub
@@ -36,6 +39,17 @@ SLICE = 500
 """Channels that are looked at in one turn of the loop: less than half a millisecond."""
 MAX_COUNTED = 100_000
 """Channels that are counted in one span; further ones are not."""
+
+
+NONE = (0.0, 0.0)
+"""The rates of a channel without a publication."""
+
+RANKS: dict[Order, Callable[[ChannelActivity], tuple[float, ...]]] = {
+    "publications": lambda each: (each.publications, each.subscribers),
+    "subscribers": lambda each: (each.subscribers, each.publications),
+    "bytes": lambda each: (each.bytes, each.publications, each.subscribers),
+}
+"""What makes a channel busier than another one."""
 
 
 class Activity:
@@ -59,8 +73,9 @@ class Activity:
         self._is_counting = False
         self._began = 0.0
         """Monotonic seconds, of the span that is counted now."""
-        self._counts: dict[ChannelName, int] = {}
-        self._before: dict[ChannelName, int] = {}
+        self._counts: dict[ChannelName, list[int]] = {}
+        """Channel → publications, and the bytes of their data."""
+        self._before: dict[ChannelName, list[int]] = {}
         """The counts of the span before."""
         self._seconds_before = 0.0
 
@@ -68,11 +83,8 @@ class Activity:
         """Say how busy the node is, and count from now on."""
         seconds, rates = self._rates()
         limit = min(max(question.limit, 0), MAX_BUSY_CHANNELS)
-        by_publications = question.order == "publications"
 
-        def rank(each: ChannelActivity) -> tuple[float, float]:
-            ranks = (each.publications, each.subscribers)
-            return ranks if by_publications else ranks[::-1]
+        rank, matches = RANKS[question.order], re.compile(translate(question.pattern), re.I).match
 
         channels: list[ChannelActivity] = []
         subscribers: Counter[str] = Counter()
@@ -82,9 +94,13 @@ class Activity:
             found = []
             for feed in feeds[start : start + SLICE]:
                 size, namespace = feed.size, feed.deliveries.namespace
-                found.append(ChannelActivity(feed.channel, size, rates.get(feed.channel, 0.0)))
                 subscribers[namespace] += size
                 numbers[namespace] += 1
+                if question.namespace not in (None, namespace):
+                    continue
+                if question.pattern and not matches(feed.channel):
+                    continue
+                found.append(ChannelActivity(feed.channel, size, *rates.get(feed.channel, NONE)))
             channels = heapq.nlargest(limit, channels + found, key=rank)
             await asyncio.sleep(0)
         delivered = self._counters.delivered_in()
@@ -99,8 +115,8 @@ class Activity:
             ],
         )
 
-    def _rates(self) -> tuple[float, dict[ChannelName, float]]:
-        """Return for how long publications were counted, and publications in a second."""
+    def _rates(self) -> tuple[float, dict[ChannelName, tuple[float, float]]]:
+        """Return for how long publications were counted, and publications and bytes in a second."""
         now = self._timers.now()
         self._lease.set(now + LEASE)
         if not self._is_counting:
@@ -109,23 +125,30 @@ class Activity:
             self._watching.add(self._on_publication)
             return 0.0, {}
         seconds = now - self._began + self._seconds_before
-        counts = Counter(self._before)
-        counts.update(self._counts)
+        counts = {channel: (counted[0], counted[1]) for channel, counted in self._before.items()}
+        for channel, (number, size) in self._counts.items():
+            known = counts.get(channel, (0, 0))
+            counts[channel] = (known[0] + number, known[1] + size)
         if now - self._began >= SPAN:
             self._before, self._seconds_before = self._counts, now - self._began
             self._counts, self._began = {}, now
         if seconds <= 0:
             return 0.0, {}
-        return seconds, {channel: number / seconds for channel, number in counts.items()}
+        return seconds, {
+            channel: (number / seconds, size / seconds)
+            for channel, (number, size) in counts.items()
+        }
 
     def _on_publication(
         self, channel: ChannelName, publication: Publication, position: StreamPosition | None
     ) -> None:
         counts = self._counts
-        if channel in counts:
-            counts[channel] += 1
+        size = len(publication.data.raw)
+        if (counted := counts.get(channel)) is not None:
+            counted[0] += 1
+            counted[1] += size
         elif len(counts) < MAX_COUNTED:
-            counts[channel] = 1
+            counts[channel] = [1, size]
 
     def _end(self) -> None:
         self._is_counting = False

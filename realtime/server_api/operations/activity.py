@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -19,7 +20,8 @@ class BusyChannel(Struct, frozen=True):
     subscribers: int
     """At the nodes that answered."""
     publications: float | None
-    """In a second; None if the nodes begin to count now."""
+    bytes: float | None = None
+    """In a second, those of the data of publications; None if the nodes begin to count now."""
 
 
 class BusyNamespace(Struct, frozen=True):
@@ -45,7 +47,14 @@ class ServiceActivity(Struct, frozen=True):
     """Those with the most subscribers first."""
 
 
-async def activity(member: Member, limit: int, order: Order = "publications") -> ServiceActivity:
+async def activity(
+    member: Member,
+    limit: int,
+    order: Order = "publications",
+    *,
+    namespace: str | None = None,
+    pattern: str = "",
+) -> ServiceActivity:
     """Ask all nodes how busy they are. They count publications by channel for a while after this.
 
     A channel is among the busiest if it is one of the busiest at some node.
@@ -54,15 +63,17 @@ async def activity(member: Member, limit: int, order: Order = "publications") ->
         member: the member of the service that this process is.
         limit: the number of channels at most.
         order: what makes a channel one of the busiest.
+        namespace: only channels of this namespace, "" for the top level; None: of all.
+        pattern: only channels whose name matches it; "": all.
     """
-    answers, missing = await member.activity(limit, order)
+    answers, missing = await member.activity(limit, order, namespace=namespace, pattern=pattern)
     rates = _rates(answers)
     subscribers, missing_later = await numbers_of_subscribers(member, list(rates))
-    channels = [BusyChannel(name, subscribers[name], rate) for name, rate in rates.items()]
-    if order == "publications":
-        channels.sort(key=lambda each: (-(each.publications or 0), -each.subscribers, each.channel))
-    else:
-        channels.sort(key=lambda each: (-each.subscribers, -(each.publications or 0), each.channel))
+    channels = [
+        BusyChannel(name, subscribers[name], *(rate or (None, None)))
+        for name, rate in rates.items()
+    ]
+    channels.sort(key=_RANKS[order])
     figures = sorted(
         (answer.figures for answer in answers), key=lambda node: (node.name, node.node)
     )
@@ -70,19 +81,27 @@ async def activity(member: Member, limit: int, order: Order = "publications") ->
     return ServiceActivity(figures, missing, channels[:limit], _namespaces(answers))
 
 
-def _rates(answers: list[ActivityAnswer]) -> dict[ChannelName, float | None]:
-    """Return channel → publications in a second.
+_RANKS: dict[Order, Callable[[BusyChannel], tuple[float | str, ...]]] = {
+    "publications": lambda each: (-(each.publications or 0), -each.subscribers, each.channel),
+    "subscribers": lambda each: (-each.subscribers, -(each.publications or 0), each.channel),
+    "bytes": lambda each: (-(each.bytes or 0), -each.subscribers, each.channel),
+}
+
+
+def _rates(answers: list[ActivityAnswer]) -> dict[ChannelName, tuple[float, float] | None]:
+    """Return channel → publications and bytes in a second; None if nodes begin to count now.
 
     Every node with a subscriber gets each publication, so the highest figure counts, not the sum.
     """
-    rates: dict[ChannelName, float | None] = {}
+    rates: dict[ChannelName, tuple[float, float] | None] = {}
     for answer in answers:
         for each in answer.channels:
             known = rates.get(each.channel)
             if not answer.seconds:
                 rates[each.channel] = known
             else:
-                rates[each.channel] = max(known or 0.0, each.publications)
+                number, size = known or (0.0, 0.0)
+                rates[each.channel] = max(number, each.publications), max(size, each.bytes)
     return rates
 
 

@@ -11,6 +11,7 @@ import pytest
 from admin_panel.pages.channels import LISTED, PAGE_SIZE, find
 from tests.live.panel_site import Guests
 from tests.panel.paths import page_path
+from tests.ready_site import ReadySite
 
 ROW = re.compile(
     r'<th scope="row"><a href="([^"]*)"><bdi[^>]*>(.*?)</bdi></a></th>'
@@ -143,3 +144,56 @@ def test_search_is_for_a_part_of_the_name_or_a_pattern(search: str, found: list[
 def test_pattern_of_many_stars_takes_no_time() -> None:
     """A pattern that tried all ways to match would not end within the time limit of a test."""
     assert find(["a" * 255], "*a" * 60 + "b") == []
+
+
+# the busiest
+
+
+BUSY = re.compile(
+    r"<bdi[^>]*>([^<]*)</bdi></a></th>.*?" + r'<td class="panel-number">([^<]*)</td>\s*' * 3,
+    re.DOTALL,
+)
+
+
+def busiest(browser: httpx.Client, **query: object) -> list[tuple[str, ...]]:
+    """Channel, subscribers, publications and bytes a minute, as the page lists them."""
+    return [tuple(map(unescape, row)) for row in BUSY.findall(listed(browser, **query))]
+
+
+async def test_busiest_channels_are_sorted_by_what_is_asked_for(
+    staffed_site: ReadySite, operator: httpx.Client, guests: Guests, unique: str
+) -> None:
+    calm, busy, large = (f"{unique}-{name}" for name in ("calm", "busy", "large"))
+    client = await guests.open("17", calm, busy, large)
+    await guests.open("18", calm)
+    assert {row[2] for row in busiest(operator, q=unique, sort="publications")} <= {"\N{EN DASH}", "0"}
+    staffed_site.publish(busy, 1, 2, 3)
+    staffed_site.publish(large, "x" * 1000)
+    for _ in range(4):
+        await client.publication()
+
+    def names(sort: str) -> list[str]:
+        return [name for name, *_ in busiest(operator, q=unique, sort=sort)]
+
+    assert names("publications") == [busy, large, calm]
+    assert names("bytes") == [large, busy, calm]
+    assert names("subscribers")[0] == calm
+    [(_, subscribers, publications, size)] = busiest(operator, q=busy, sort="bytes")
+    assert subscribers == "1"
+    assert float(publications.replace(",", "")) > 0
+    assert float(size.replace(",", "")) > 0
+
+
+@pytest.mark.parametrize("sort", ["", "subscribers"])
+async def test_list_is_filtered_by_namespace(
+    operator: httpx.Client, guests: Guests, unique: str, sort: str
+) -> None:
+    await guests.open("17", f"demo:{unique}", unique)
+
+    def names(namespace: str) -> set[str]:
+        html = listed(operator, q=f"*{unique}", sort=sort, namespace=namespace)
+        return set(re.findall(r"<bdi[^>]*>([^<]*)</bdi></a></th>", html))
+
+    assert names("demo") == {f"demo:{unique}"}
+    assert names("(none)") == {unique}
+    assert names("") == names("unknown") == {f"demo:{unique}", unique}
