@@ -15,7 +15,7 @@ from tests.ready_site import ReadySite
 
 ROW = re.compile(
     r'<th scope="row"><a href="([^"]*)"><bdi[^>]*>(.*?)</bdi></a></th>'
-    r'.*?<td class="panel-number">([\d,]+)</td>',
+    r'.*?<td class="panel-number"[^>]*>([\d,]+)</td>',
     re.DOTALL,
 )
 PER_CONNECTION = 2000
@@ -150,7 +150,7 @@ def test_pattern_of_many_stars_takes_no_time() -> None:
 
 
 BUSY = re.compile(
-    r"<bdi[^>]*>([^<]*)</bdi></a></th>.*?" + r'<td class="panel-number">([^<]*)</td>\s*' * 3,
+    r"<bdi[^>]*>([^<]*)</bdi></a></th>.*?" + r'<td class="panel-number"[^>]*>([^<]*)</td>\s*' * 3,
     re.DOTALL,
 )
 
@@ -166,7 +166,8 @@ async def test_busiest_channels_are_sorted_by_what_is_asked_for(
     calm, busy, large = (f"{unique}-{name}" for name in ("calm", "busy", "large"))
     client = await guests.open("17", calm, busy, large)
     await guests.open("18", calm)
-    assert {row[2] for row in busiest(operator, q=unique, sort="publications")} <= {"\N{EN DASH}", "0"}
+    first = busiest(operator, q=unique, sort="publications")
+    assert {row[2] for row in first} <= {"\N{EN DASH}", "0"}
     staffed_site.publish(busy, 1, 2, 3)
     staffed_site.publish(large, "x" * 1000)
     for _ in range(4):

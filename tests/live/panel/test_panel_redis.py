@@ -99,7 +99,7 @@ async def test_subscribers_are_counted_over_all_nodes(
         open_client(second.socket, token=tokens[1]),
     ):
         wait_until(
-            lambda: '<td class="panel-number">2</td>' in text(operator, "channels"),
+            lambda: 'data-label="Subscribers">2</td>' in text(operator, "channels"),
             what="two subscribers",
         )
 
