@@ -107,11 +107,11 @@ async def test_unsubscribe_from_a_channel_and_then_from_all(
     client = await connect(server, user=unique)
     await subscribe(client, f"{unique}a", f"{unique}b", f"{unique}c")
 
-    assert call(server, place, "unsubscribe", unique, f"{unique}b") == {"result": None}
+    assert call(server, place, "unsubscribe", unique, f"{unique}b") == {"result": []}
     assert await client.push() == {"type": 3, "channel": f"{unique}b", "data": {}}
     await client.quiet()
 
-    assert call(server, place, "unsubscribe", unique) == {"result": None}
+    assert call(server, place, "unsubscribe", unique) == {"result": []}
     pushes = [await client.push() for _ in range(2)]
     assert {push["channel"] for push in pushes} == {f"{unique}a", f"{unique}c"}
 
@@ -122,7 +122,7 @@ async def test_disconnect_closes_the_connections_of_the_user(
 ) -> None:
     client = await connect(server, user=unique)
 
-    assert call(server, place, "disconnect", unique) == {"result": None}
+    assert call(server, place, "disconnect", unique) == {"result": []}
 
     assert await client.closed() == (3012, '{"reason":"force disconnect","reconnect":false}')
 
