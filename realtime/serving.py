@@ -366,7 +366,7 @@ class Serving:
         config = self.config()
         if not factory.is_shared(config):
             return []
-        return [host.label for host in self.redis_bus(config).hosts]
+        return self.redis_bus(config).servers.labels()
 
 
 def refuse_on_loop(async_name: str = "") -> None:

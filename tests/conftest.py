@@ -250,6 +250,14 @@ def lone_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
     cluster.kill()
 
 
+@pytest.fixture(scope="session")
+def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
+    """A Redis Cluster of three servers, shared as `redis_server`. Needs Redis 7 or newer."""
+    cluster = RedisCluster(tmp_path_factory.mktemp("cluster")).start()
+    yield cluster
+    cluster.kill()
+
+
 @pytest.fixture
 def own_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., RedisServer]]:
     """Start a Redis that belongs to one test: `own_redis(persistent=True)`."""

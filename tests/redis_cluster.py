@@ -98,27 +98,56 @@ class RedisCluster:
                         return next(each for each in self.servers if each.port == port)
         raise AssertionError(f"no server has slot {slot}")
 
-    def move(
-        self, slot: int, target: RedisServer, between: Callable[[], None] = lambda: None
-    ) -> None:
-        """Move a slot with its keys to another server, as `redis-cli --cluster reshard` does.
+    def primaries(self) -> list[RedisServer]:
+        """Return the living servers that have slots."""
+        return [each for each in self.servers if each.is_running and "master" in own_flags(each)]
 
-        `between`: called when half of the keys are there.
-        """
+    def until_owned(self, slot: int) -> None:
+        """Wait until a living server has a slot, and all of them know."""
+
+        def is_owned() -> bool:
+            living = [each for each in self.servers if each.is_running]
+            return self.owner(slot) in living and all(
+                b"cluster_state:ok" in run(each, "CLUSTER", "INFO") for each in living
+            )
+
+        wait_until(is_owned, TIMEOUT, "a server with the slot")
+
+    def planned_failover(self, slot: int) -> None:
+        """Have a replica of the server of a slot take its place."""
+        server = self.owner(slot)
+        replica = next(
+            each
+            for each in self.servers
+            if any("myself" in node and self.id_of(server) in node for node in nodes(each))
+            and each is not server
+        )
+        run(replica, "CLUSTER", "FAILOVER")
+        wait_until(lambda: self.owner(slot) is replica, TIMEOUT, "the replica with the slot")
+
+    def move(self, slot: int, target: RedisServer) -> None:
+        """Move a slot with its keys to another server, as `redis-cli --cluster reshard` does."""
+        source = self.owner(slot)
+        self.begin_move(slot, target)
+        self.move_keys(slot, source, target)
+        self.end_move(slot, target)
+
+    def begin_move(self, slot: int, target: RedisServer) -> None:
+        """Let the server of a slot ask for keys that it has no more at another one."""
         source = self.owner(slot)
         run(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", self.id_of(source))
         run(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", self.id_of(target))
-        keys = run(source, "CLUSTER", "GETKEYSINSLOT", slot, 1_000_000)
-        for number, key in enumerate(keys):
-            if number == len(keys) // 2:
-                between()
-            run(source, "MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
-        while rest := run(source, "CLUSTER", "GETKEYSINSLOT", slot, 100):
-            for key in rest:
+
+    def move_keys(self, slot: int, source: RedisServer, target: RedisServer) -> None:
+        """Move the keys of a slot, one by one."""
+        while keys := run(source, "CLUSTER", "GETKEYSINSLOT", slot, 100):
+            for key in keys:
                 run(source, "MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
-        for server in (target, source, *self.servers):
-            if server.is_running and "slave" not in own_flags(server):
-                run(server, "CLUSTER", "SETSLOT", slot, "NODE", self.id_of(target))
+
+    def end_move(self, slot: int, target: RedisServer) -> None:
+        """Tell all primaries that the slot belongs to another server now."""
+        for server in (target, *self.primaries()):
+            run(server, "CLUSTER", "SETSLOT", slot, "NODE", self.id_of(target))
 
     def kill(self) -> None:
         """End all servers."""

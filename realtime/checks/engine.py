@@ -51,13 +51,14 @@ def check_memory_engine(report: Report) -> list[CheckMessage]:
 
 
 def check_sentinel(report: Report) -> list[CheckMessage]:
-    """W009: Sentinel without `redis_epoch_per_run`."""
+    """W009: Sentinel or a Redis Cluster without `redis_epoch_per_run`."""
     config = report.config
-    if not uses_redis(config) or not config.redis_sentinels or config.redis_epoch_per_run:
+    fails_over = config.redis_sentinels or config.redis_cluster_addrs
+    if not uses_redis(config) or not fails_over or config.redis_epoch_per_run:
         return []
     return [
         checks.Warning(
-            "A failover by Sentinel may lose the last publications, and clients would not notice.",
+            "A failover may lose the last publications, and clients would not notice.",
             hint="Turn redis_epoch_per_run on, or silence realtime.W009 if you accept that.",
             id="realtime.W009",
         )

@@ -50,6 +50,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "metrics_package": "realtime.E046",
     "rate": "realtime.E048",
     "redis_partitions": "realtime.E053",
+    "redis_cluster": "realtime.E054",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -89,6 +90,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E046: metrics are on, and the package prometheus-client is not installed.
     E048: a limit is not a rate, such as `10/s`, or names a command that does not exist.
     E053: `redis_partitions` has no use here, or does not fit the prefix.
+    E054: `redis_cluster_addrs` is wrong, or another option names a Redis, too.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])

@@ -78,7 +78,6 @@ _ELSEWHERE: Mapping[str, str] = {
         "prometheus prometheus_handler_prefix"
     ),
     "streams are always used": "redis_streams",
-    "Redis Cluster is not supported, name shards in redis_url": "redis_cluster_addrs",
     "redis_read_timeout bounds writing too": "redis_write_timeout",
     "connections to Redis are few and long-lived": "redis_idle_timeout redis_pubsub_num_workers",
 }

@@ -229,13 +229,20 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
         "", "Addresses host:port of the Sentinels.", convert=as_comma_list
     )
     redis_sentinel_password: str = option("", "Password of the Sentinels.", secret=True)
+    redis_cluster_addrs: str = option(
+        "",
+        "Addresses of a Redis Cluster, host:port or URLs redis:// and rediss://; some of its"
+        " servers are enough.",
+        secret=True,
+        convert=as_comma_list,
+    )
     redis_prefix: str = option(
         "", "Prefix of every key in Redis; empty: made from Django's SECRET_KEY."
     )
     redis_partitions: int = option(
         0,
         "Parts into which hash tags divide the keys in Redis, for a cluster behind one address;"
-        " 0: no hash tags.",
+        " 0: no hash tags, or 128 with redis_cluster_addrs.",
     )
     redis_history_meta_ttl: int = seconds(
         2_592_000, "Seconds the offset of an unused channel is remembered; 0: for ever."

@@ -3,7 +3,7 @@
 Pure: makes no connection. Messages show no value that may hold a password; they number URLs
 and addresses instead.
 
-Beyond the spec: as Centrifugo 2.8, but without Redis Cluster; and where Centrifugo takes one
+Beyond the spec: as Centrifugo 2.8, but where Centrifugo takes one
 host with several ports, this service wants as many hosts as ports.
 """
 
@@ -44,15 +44,33 @@ def uses_redis(config: Config) -> bool:
 
 def names_redis(config: Config) -> bool:
     """Return whether the options say where Redis is."""
-    return bool(config.redis_url or config.redis_host or config.redis_sentinels)
+    return bool(
+        config.redis_url
+        or config.redis_host
+        or config.redis_sentinels
+        or config.redis_cluster_addrs
+    )
+
+
+def is_cluster(config: Config) -> bool:
+    """Return whether the options name a Redis Cluster, of which this process knows the servers."""
+    return bool(config.redis_cluster_addrs)
 
 
 def hosts(config: Config) -> list[dict[str, object]]:
     """Return the shards, each as an entry of channels_redis' `hosts`; at least one.
 
+    Of a Redis Cluster these are the servers that the options name.
+
     The config must have no `problems`. URLs take precedence over hosts, and the parts of a URL
     over `redis_password` and `redis_db`.
     """
+    if config.redis_cluster_addrs:
+        urls = [
+            item if "://" in item else f"redis://{item}"
+            for item in _items(config.redis_cluster_addrs)
+        ]
+        return [_url_entry(url, config) for url in urls]
     if config.redis_url:
         return [_url_entry(url, config) for url in _items(config.redis_url)]
     common: dict[str, object] = {"db": config.redis_db}
@@ -94,6 +112,7 @@ def problems(config: Config) -> Iterator[Problem]:
     yield from _host_problems(config)
     yield from _sentinel_problems(config)
     yield from _meta_ttl_problems(config)
+    yield from _cluster_problems(config)
     yield from _partition_problems(config)
     if config.redis_wait_replicas and config.redis_wait_timeout >= config.redis_read_timeout:
         yield Problem(
@@ -204,8 +223,48 @@ def _meta_ttl_problems(config: Config) -> Iterator[Problem]:
         )
 
 
+def _cluster_problems(config: Config) -> Iterator[Problem]:
+    if not config.redis_cluster_addrs:
+        return
+    others = ("redis_url", "redis_host", "redis_sentinels")
+    if named := [name for name in others if getattr(config, name)]:
+        # one of them would have no effect, without a warning
+        yield Problem(
+            "redis_cluster",
+            f"Both redis_cluster_addrs and {named[0]} name a Redis.",
+            "Remove one of them.",
+        )
+    for number, item in enumerate(_items(config.redis_cluster_addrs), 1):
+        if mistake := _cluster_mistake(item):
+            yield Problem(
+                "redis_cluster",
+                f"Address {number} of redis_cluster_addrs {mistake}.",
+                "For example 10.0.0.1:6379,10.0.0.2:6379, or URLs as in redis_url.",
+            )
+    if config.redis_db:
+        yield Problem(
+            "redis_cluster",
+            "redis_db is set, and a Redis Cluster has no databases but 0.",
+            "Remove redis_db.",
+        )
+
+
+def _cluster_mistake(item: str) -> str | None:
+    if "://" not in item:
+        try:
+            _address(item)
+        except ValueError:
+            return "is not host:port"
+        return None
+    if item.startswith("unix://"):
+        return "is a socket"
+    if mistake := _url_mistake(item):
+        return mistake
+    return "names a database" if urlsplit(item).path not in ("", "/", "/0") else None
+
+
 def _partition_problems(config: Config) -> Iterator[Problem]:
-    if not config.redis_partitions:
+    if not config.redis_partitions and not is_cluster(config):
         return
     if config.redis_partitions > PARTITIONS_MAX:
         yield Problem(

@@ -194,6 +194,10 @@ def channel_layers() -> dict[str, str]:
     }
 
 
+_OF_THE_ENGINE = {"redis_cluster_addrs": "redis_cluster", "redis_partitions": "redis_partitions"}
+"""Options that say where Redis is, and that a layer of CHANNEL_LAYERS cannot have."""
+
+
 def layer_problems(config: Config) -> list[Problem]:
     """Return why the layer that `channel_layer` names cannot deliver; empty if it can.
 
@@ -221,15 +225,18 @@ def layer_problems(config: Config) -> list[Problem]:
                 f"Use {OUR_LAYER}, or leave channel_layer empty.",
             )
         ]
-    if backend == OUR_LAYER and config.redis_partitions:
-        return [
-            Problem(
-                "redis_partitions",
-                f"redis_partitions has no effect with the channel layer {alias!r}, which itself"
-                " says where Redis is.",
-                "Set partitions in its CONFIG, or leave channel_layer empty.",
-            )
-        ]
+    if backend == OUR_LAYER:
+        for name, rule in _OF_THE_ENGINE.items():
+            if getattr(config, name):
+                return [
+                    Problem(
+                        rule,
+                        f"{name} has no effect with the channel layer {alias!r}, which itself says"
+                        " where Redis is.",
+                        "Leave channel_layer empty; or remove the option, and set partitions in"
+                        " the CONFIG of the layer.",
+                    )
+                ]
     if backend != OUR_LAYER and not config.engine and not names_redis(config):
         # the engine can take the address of Redis from our layer only
         return [
@@ -244,20 +251,23 @@ def layer_problems(config: Config) -> list[Problem]:
 
 def _url_problems(config: Config) -> list[Problem]:
     """Return the Redis URLs of which redis-py can make no connection."""
-    if not config.redis_url or not uses_redis(config):
+    if not (config.redis_url or config.redis_cluster_addrs) or not uses_redis(config):
         return []
     # imports redis-py, which not every site needs
     from realtime.redis.hosts import Host
 
     problems = []
+    name, rule = ("redis_url", "redis_url")
+    if config.redis_cluster_addrs:
+        name, rule = ("redis_cluster_addrs", "redis_cluster")
     for number, entry in enumerate(hosts(config), 1):
         try:
             Host(entry)
         except ValueError as error:  # its text holds no password
             problems.append(
                 Problem(
-                    "redis_url",
-                    f"URL {number} of redis_url: {error}.",
+                    rule,
+                    f"URL {number} of {name}: {error}.",
                     "Parameters of a URL are options of connections, such as ssl_ca_certs.",
                 )
             )

@@ -12,11 +12,13 @@ from realtime.engine.redis.broker import MetaSettings
 from realtime.engine.redis.bus import Bus, NodeBus, RedisBlockingBus, RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine, RedisStore
 from realtime.engine.redis.foreign import ForeignBlockingBus, ForeignLayer, ForeignNodeBus
-from realtime.engine.redis.layer import RedisChannelLayer
+from realtime.engine.redis.layer import RedisChannelLayer, new_serializer
+from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
 from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.redis.servers import ClusterServers
 from realtime.engine.traced import traced_store
 from realtime.redis.commands import Wait
-from realtime.redis.hosts import Timeouts
+from realtime.redis.hosts import Host, Timeouts
 
 
 def is_shared(config: Config) -> bool:
@@ -85,6 +87,9 @@ class Engines:
 
     def _own_bus(self, config: Config) -> RedisBus:
         if self._own is None or self._own[0] is not config:
+            if redis_options.is_cluster(config):
+                self._own = config, _cluster_bus(config)
+                return self._own[1]
             layer = RedisChannelLayer(
                 hosts=redis_options.hosts(config),
                 prefix=sources.redis_prefix(config),
@@ -94,6 +99,18 @@ class Engines:
             )
             self._own = config, layer.bus
         return self._own[1]
+
+
+def _cluster_bus(config: Config) -> RedisBus:
+    partitions = Partitions(config.redis_partitions or DEFAULT_PARTITIONS)
+    hosts = [Host(entry) for entry in redis_options.hosts(config)]
+    return RedisBus(
+        ClusterServers(hosts, partitions),
+        sources.redis_prefix(config),
+        new_serializer(),
+        Timeouts(config.redis_connect_timeout, config.redis_read_timeout),
+        partitions,
+    )
 
 
 def _meta(config: Config) -> MetaSettings:

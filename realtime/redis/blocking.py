@@ -30,13 +30,22 @@ from redis.connection import (
     SSLConnection,
     UnixDomainSocketConnection,
 )
-from redis.exceptions import BusyLoadingError, MasterDownError, NoScriptError, ReadOnlyError
+from redis.exceptions import (
+    AskError,
+    BusyLoadingError,
+    MasterDownError,
+    MovedError,
+    NoScriptError,
+    ReadOnlyError,
+    TryAgainError,
+)
 from redis.retry import Retry
 
 from realtime.errors import EngineUnavailable
 from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
 from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
 from realtime.redis.link import MASTER_CHECK_INTERVAL, NoScript, master_is_elsewhere
+from realtime.redis.redirects import Redirected
 from realtime.redis.replicas import shortage
 
 MASTER_CHECK_SHARE = 20
@@ -49,6 +58,13 @@ MAX_CONNECTIONS = 50
 
 _ELSEWHERE = (ReadOnlyError, BusyLoadingError, MasterDownError)
 """What redis-py makes of `link.MASTER_ELSEWHERE`, unless a script wraps it."""
+
+_REDIRECTS: dict[type[Exception], str] = {
+    MovedError: "MOVED",
+    AskError: "ASK",
+    TryAgainError: "TRYAGAIN",
+}
+"""What redis-py makes of `redirects.CODES`."""
 
 CANNOT_OPEN = (redis.RedisError, OSError, ValueError, TypeError)
 """What opening a connection raises. The last two: a host name or a TLS file is not valid."""
@@ -91,6 +107,10 @@ class BlockingRedis:
             NoReply: none came in time; the command may have taken effect.
         """
         return self._checked(self._exchange([args])[0])
+
+    def execute_asking(self, *args: Argument) -> Reply:
+        """As `execute`, at the server of a cluster to which the slot of the command is moving."""
+        return self._checked(self._exchange([(b"ASKING",), args])[1])
 
     def run(self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]) -> R:
         """Run a script and return its reply. Errors as with `execute`.
@@ -264,6 +284,11 @@ class BlockingRedis:
         return results
 
     def _unavailable(self, error: Exception) -> EngineUnavailable:
+        for kind, code in _REDIRECTS.items():
+            if type(error) is kind:
+                redirected = Redirected.of(self._host, f"{code} {error}")
+                if redirected is not None:
+                    return redirected
         unavailable = self._host.unavailable(error)
         if isinstance(error, NoScriptError):
             return NoScript(str(unavailable))

@@ -41,7 +41,8 @@ class Connection:
     """Connects when it is needed, and again after a loss. Belongs to one event loop."""
 
     def __init__(self, host: Host, timeouts: Timeouts) -> None:
-        self._host = host
+        self.host = host
+        """The Redis."""
         self._timeouts = timeouts
         self._link: Link | None = None
         """In use, unless it is lost."""
@@ -75,6 +76,25 @@ class Connection:
                 raise reply
             finally:
                 del reply  # it holds this frame by its traceback
+        return reply
+
+    async def execute_asking(self, *args: Argument) -> Reply:
+        """As `execute`, at the server of a cluster to which the slot of the command is moving."""
+
+        def send(link: Link) -> asyncio.Future[Reply]:
+            link.send(encode((b"ASKING",)))
+            return link.send(encode(args))
+
+        link = self._link
+        if link is None or link.lost is not None:
+            reply = await (await self._connect(send))
+        else:
+            reply = await send(link)
+        if isinstance(reply, EngineUnavailable):
+            try:
+                raise reply
+            finally:
+                del reply
         return reply
 
     async def run(
@@ -136,7 +156,7 @@ class Connection:
             reply = send(link)
             waits = self._waits
             if waits is None or waits.link is not link:
-                waits = self._waits = ReplicaWaits(self._host, link)
+                waits = self._waits = ReplicaWaits(self.host, link)
             return asyncio.gather(reply, waits.confirmed(wait))
 
         return send_both
@@ -148,7 +168,7 @@ class Connection:
         if attempt is not None:
             attempt.cancel()
             await asyncio.wait([attempt])
-        self._refuse(self._host.unavailable("closed here"))
+        self._refuse(self.host.unavailable("closed here"))
         for link in (self._draining, self._link):
             if link is not None:
                 await link.close("closed here")
@@ -174,7 +194,7 @@ class Connection:
 
     async def _wait_for_link(self, queue: deque[Waiting], send: Send) -> asyncio.Future[Reply]:
         if self._closed:
-            raise self._host.unavailable("closed here")
+            raise self.host.unavailable("closed here")
         waiting = asyncio.get_running_loop().create_future()
         queue.append((waiting, send))
         if self._attempt is None or self._attempt.done():
@@ -191,7 +211,7 @@ class Connection:
             if link is not None and link.lost is None:
                 await self._every_reply(link)
             if link is None or link.lost is not None:
-                link = self._draining = await Link.open(self._host, self._timeouts)
+                link = self._draining = await Link.open(self.host, self._timeouts)
             while (waiting := self._next_waiting()) is not None:
                 caller, send = waiting
                 if caller.done():

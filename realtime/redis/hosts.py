@@ -12,6 +12,7 @@ that `link` and `blocking` cannot differ in what they understand. Nothing here d
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+import copy
 import inspect
 import ssl
 from collections.abc import Mapping
@@ -102,6 +103,13 @@ class Host:
         scheme = "redis" if self.tls is None else "rediss"
         return f"{scheme}://{_place(*self.place)}/{self.db}"
 
+    def at(self, place: tuple[str, int]) -> Host:
+        """Return another server of the same cluster, with the same credentials and TLS options."""
+        host = copy.copy(self)
+        host.place = place
+        host.label = host._label()
+        return host
+
     def unavailable(self, reason: object) -> EngineUnavailable:
         """Return the exception for a command that this host did not run.
 
@@ -184,6 +192,21 @@ def master_place(reply: object) -> tuple[str, int] | None:
             except ValueError:
                 return None
     return None
+
+
+def place_of(name: object, port: str | bytes | int, asked: Host) -> tuple[str, int] | None:
+    """Return a place that a server of a cluster named; None when it is none.
+
+    Args:
+        name: empty or None for the server itself.
+        port: a number, or its digits.
+        asked: the server that named it.
+    """
+    try:
+        text = _text(name)
+        return None if text == "?" else (text or asked.place[0], _port(port))
+    except (ValueError, TypeError):
+        return None
 
 
 def _options(entry: Mapping[str, Any]) -> dict[str, Any]:

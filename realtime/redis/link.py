@@ -37,6 +37,7 @@ import hiredis
 from realtime.errors import EngineUnavailable
 from realtime.redis.commands import Command, Reply
 from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
+from realtime.redis.redirects import Redirected
 
 L = TypeVar("L", bound="Link")
 
@@ -280,6 +281,8 @@ class Link(asyncio.Protocol):
         self._errors.clear()
         if text.startswith("NOSCRIPT"):
             return NoScript(str(self._host.unavailable(text))), None
+        if (redirected := Redirected.of(self._host, text)) is not None:
+            return redirected, None
         error = self._host.unavailable(text)
         return error, text if master_is_elsewhere(text) else None
 

@@ -41,7 +41,7 @@ from collections.abc import Callable
 
 from realtime.errors import EngineUnavailable
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pubsub_link import Confirmation, PubSubLink
+from realtime.redis.pubsub_link import Confirmation, PubSubLink, Subscribed
 
 logger = logging.getLogger("realtime.redis")
 
@@ -92,7 +92,7 @@ class PubSub:
         self._on_restored = on_restored
         self._wanted: dict[str, _Wanted] = {}
         """By Redis channel."""
-        self._link: PubSubLink | None = None
+        self._link: Subscribed | None = None
         self._up = False
         self._was_up = False
         """Whether it was ever up, so that a loss leads to RESTORING and not to CONNECTING."""
@@ -199,9 +199,13 @@ class PubSub:
             if error is None:
                 break
             self._log_failure(error)
-            await asyncio.sleep(delay * random.uniform(0.5, 1.0))
+            await self._pause(delay * random.uniform(0.5, 1.0))
             delay = min(2 * delay, MAX_RETRY_DELAY)
         self._restorer = None
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait before the next attempt."""
+        await asyncio.sleep(seconds)
 
     def _log_failure(self, error: EngineUnavailable, *, exc_info: bool = False) -> None:
         """Log why there is no connection, unless that is logged already."""
@@ -212,10 +216,13 @@ class PubSub:
             else:
                 logger.warning("Redis pub/sub is not connected: %s", error, exc_info=exc_info)
 
+    async def _open_link(self) -> Subscribed:
+        return await PubSubLink.open(self._host, self._timeouts)
+
     async def _attempt(self) -> EngineUnavailable | None:
         """Connect and subscribe to every wanted name; return the reason of a failure."""
         try:
-            link = await PubSubLink.open(self._host, self._timeouts)
+            link = await self._open_link()
         except EngineUnavailable as error:
             return error
         if link.lost is None:
@@ -231,15 +238,12 @@ class PubSub:
         self._up = True
         self._failure = "lost"
         if self._was_up:
-            away = time.monotonic() - self._lost_at
-            logger.warning(
-                "Redis pub/sub is connected again: %s, after %.1f s", self._host.label, away
-            )
+            self._log_restored(time.monotonic() - self._lost_at)
             self._call(self._on_restored)
         self._was_up = True
         return None
 
-    def _lost(self, link: PubSubLink) -> None:
+    def _lost(self, link: Subscribed) -> None:
         if link is not self._link:
             return
         self._link = None
@@ -249,14 +253,21 @@ class PubSub:
             self._was_up = True
             self._failure = str(link.lost)
             self._lost_at = time.monotonic()
-            logger.warning(
-                "Redis pub/sub was lost: %s: %s; publications wait until it is back, and what needs"
-                " Redis may fail",
-                self._host.label,
-                link.lost,
-            )
+            self._log_lost(self._failure)
             self._call(self._on_lost)
             self._restore()
+
+    def _log_lost(self, reason: str) -> None:
+        logger.warning(
+            "Redis pub/sub was lost: %s: %s; publications wait until it is back, and what needs"
+            " Redis may fail",
+            self._host.label,
+            reason,
+        )
+
+    def _log_restored(self, away: float) -> None:
+        """`away`: seconds since it was lost."""
+        logger.warning("Redis pub/sub is connected again: %s, after %.1f s", self._host.label, away)
 
     # delivering
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
 
 import hiredis
 
 from realtime.errors import EngineUnavailable
+from realtime.redis.commands import Reply
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.link import INTERRUPTED, Link, encode
 
@@ -26,14 +28,23 @@ Confirmation = asyncio.Future[EngineUnavailable | None]
 """Done when Redis confirmed a name, or with the reason why it did not."""
 
 
-class _Expected:
+class Expected:
     """A command whose replies Redis owes: one for each Redis channel that it named."""
 
-    __slots__ = ("confirmations", "done", "replies")
+    __slots__ = ("confirmations", "done", "names", "replies", "unsubscribed")
 
     def __init__(
-        self, replies: int, confirmations: Sequence[Confirmation], done: Confirmation | None
+        self,
+        replies: int,
+        confirmations: Sequence[Confirmation],
+        done: Confirmation | None,
+        names: Sequence[str] = (),
+        unsubscribed: str = "",
     ) -> None:
+        self.names = names
+        """Redis channels to subscribe to; empty for other commands."""
+        self.unsubscribed = unsubscribed
+        """The one to unsubscribe from; empty for other commands."""
         self.replies = replies
         """Number of replies that are still to come."""
         self.confirmations = confirmations
@@ -54,14 +65,39 @@ class _Expected:
             self.done.set_result(error)
 
 
+class Subscribed(Protocol):
+    """What `PubSub` needs of a link: a whole one, or the part of one for a partition."""
+
+    lost: str | None
+
+    def start(
+        self, receive: Callable[[str, bytes], None], on_lost: Callable[[Any], None]
+    ) -> None: ...
+
+    def subscribe(self, names: Sequence[str], confirmations: Sequence[Confirmation]) -> None: ...
+
+    def subscribe_all(self, wanted: Mapping[str, Confirmation]) -> list[Confirmation]: ...
+
+    def unsubscribe(self, name: str) -> None: ...
+
+    def abort(self, reason: str) -> None: ...
+
+    async def close(self, reason: str) -> None: ...
+
+
 class PubSubLink(Link):
     """A link that `start` turns over to publish/subscribe."""
+
+    SUBSCRIBE: ClassVar = "SUBSCRIBE"
+    UNSUBSCRIBE: ClassVar = "UNSUBSCRIBE"
+    MESSAGE: ClassVar = b"message"
+    """What Redis calls a message."""
 
     def __init__(self, host: Host, timeouts: Timeouts) -> None:
         super().__init__(host, timeouts)
         self._receive: Callable[[str, bytes], None] | None = None
         self._on_lost: Callable[[PubSubLink], None] | None = None
-        self._expected: deque[_Expected] = deque()
+        self._expected: deque[Expected] = deque()
         self._last_data_at = 0.0
         self._pinged_at: float | None = None
         self._watch: asyncio.TimerHandle | None = None
@@ -82,7 +118,7 @@ class PubSubLink(Link):
         done: Confirmation | None = None,
     ) -> None:
         """Subscribe to names with one command."""
-        self._command(("SUBSCRIBE", *names), _Expected(len(names), confirmations, done))
+        self._command((self.SUBSCRIBE, *names), Expected(len(names), confirmations, done, names))
 
     def subscribe_all(self, wanted: Mapping[str, Confirmation]) -> list[Confirmation]:
         """Subscribe to names; return one confirmation for each command."""
@@ -97,9 +133,9 @@ class PubSubLink(Link):
 
     def unsubscribe(self, name: str) -> None:
         """Unsubscribe from a name."""
-        self._command(("UNSUBSCRIBE", name), _Expected(1, (), None))
+        self._command((self.UNSUBSCRIBE, name), Expected(1, (), None, (), name))
 
-    def _command(self, command: tuple[str, ...], expected: _Expected) -> None:
+    def _command(self, command: tuple[str, ...], expected: Expected) -> None:
         try:
             self._write(encode(command))
             self._expected.append(expected)
@@ -115,7 +151,7 @@ class PubSubLink(Link):
         self._pinged_at = None
         delay = self._last_data_at + PING_INTERVAL - now
         if delay <= 0:
-            self._command(("PING",), _Expected(1, (), None))
+            self._command(("PING",), Expected(1, (), None))
             self._pinged_at = now
             delay = self._answer_timeout
         self._watch = self._loop.call_later(delay, self._check_alive)
@@ -138,21 +174,21 @@ class PubSubLink(Link):
             super().data_received(data)
             return
         self._last_data_at = self._loop.time()
-        errors, gets = self._errors, self._reader.gets
+        errors, gets, message = self._errors, self._reader.gets, self.MESSAGE
         try:
             self._reader.feed(data)
             while (reply := gets()) is not False:
-                if type(reply) is list and reply[0] == b"message":
+                if type(reply) is list and reply[0] == message:
                     receive(reply[1].decode(), reply[2])
                 else:
-                    self._on_reply(errors.pop() if errors else None)
+                    self._on_reply(reply, errors.pop() if errors else None)
         except (hiredis.HiredisError, IndexError) as error:
             self.abort(f"not a reply of Redis: {error}")
         except BaseException:
             self.abort(INTERRUPTED)
             raise
 
-    def _on_reply(self, error: str | None) -> None:
+    def _on_reply(self, reply: Reply, error: str | None) -> None:
         """Count a reply to the oldest command; an error is the only reply to its command."""
         expected = self._expected[0]
         expected.replies -= 1

@@ -13,9 +13,12 @@ import pytest
 
 from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.layer import RedisChannelLayer
+from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
+from realtime.redis.slots import slot_of
 from tests.chaos.harness import OPTIONS, Chaos, chaos
 from tests.chaos.verdict import Verdict, judge
 from tests.conftest import new_word, start_cluster
+from tests.redis_cluster import RedisCluster
 from tests.redis_sentinel import Sentinel
 from tests.redis_server import RedisServer
 from tests.tcp_proxy import TcpProxy
@@ -33,6 +36,9 @@ class Stage:
 
     redis: list[RedisServer] = field(default_factory=list)
     sentinel: Sentinel | None = None
+    cluster: RedisCluster | None = None
+    keys: list[str] = field(default_factory=list)
+    """Of a cluster: one key of each channel at work."""
     proxy: TcpProxy | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -53,6 +59,8 @@ class Fault(NamedTuple):
     shards: int = 1
     proxied: bool = False
     sentinel: bool = False
+    cluster: bool = False
+    """Whether Redis is a cluster of three primaries, with a replica each."""
     ends: bool = True
     """False: nobody ends it, the service gets along by itself."""
 
@@ -131,7 +139,30 @@ async def planned(stage: Stage) -> None:
     await asyncio.to_thread(stage.sentinel.planned_failover)
 
 
+async def slots_moved(stage: Stage) -> None:
+    """Move the slot of each channel to another primary."""
+    assert stage.cluster is not None
+    for slot in map(slot_of, stage.keys):
+        source = stage.cluster.owner(slot)
+        [target, *_] = [each for each in stage.cluster.primaries() if each is not source]
+        await asyncio.to_thread(stage.cluster.move, slot, target)
+
+
+async def primary_lost(stage: Stage) -> None:
+    assert stage.cluster is not None
+    victim = stage.cluster.owner(slot_of(stage.keys[0]))
+    await asyncio.to_thread(victim.kill)
+    await asyncio.to_thread(stage.cluster.until_owned, slot_of(stage.keys[0]))
+    await asyncio.to_thread(victim.start)  # as a replica
+
+
+async def replica_promoted(stage: Stage) -> None:
+    assert stage.cluster is not None
+    await asyncio.to_thread(stage.cluster.planned_failover, slot_of(stage.keys[0]))
+
+
 WAITING = {"redis_wait_replicas": 1}
+TOLD = {"redis_epoch_per_run": True}
 
 FAULTS = (
     Fault("Redis killed, 3 s away, every write on disk", restarted, persistent=True),
@@ -149,6 +180,12 @@ FAULTS = (
     Fault("planned failover (`SENTINEL FAILOVER`)", planned, sentinel=True, ends=False),
     Fault(
         "planned failover with `redis_wait_replicas`", planned, WAITING, sentinel=True, ends=False
+    ),
+    Fault("Cluster: four slots move to other servers", slots_moved, cluster=True),
+    Fault("Cluster: planned failover (`CLUSTER FAILOVER`)", replica_promoted, cluster=True),
+    Fault("Cluster: primary killed, its replica promoted", primary_lost, TOLD, cluster=True),
+    Fault(
+        "Cluster: the same with `redis_wait_replicas`", primary_lost, TOLD | WAITING, cluster=True
     ),
 )
 
@@ -171,11 +208,17 @@ async def _stage(fault: Fault, factory: pytest.TempPathFactory) -> AsyncIterator
                 "redis_master_name": stage.sentinel.master_name,
                 "redis_epoch_per_run": True,
             }
-        for _ in range(0 if fault.sentinel else fault.shards):
+        if fault.cluster:
+            stage.cluster = RedisCluster(factory.mktemp("cluster"), 3, 1)
+            undo.callback(stage.cluster.kill)
+            await asyncio.to_thread(stage.cluster.start)
+            stage.redis = stage.cluster.servers
+            stage.options = {"redis_url": "", "redis_cluster_addrs": stage.cluster.addresses}
+        for _ in range(0 if fault.sentinel or fault.cluster else fault.shards):
             redis = RedisServer(factory.mktemp("redis"), persistent=fault.persistent)
             undo.callback(redis.kill)
             stage.redis.append(await asyncio.to_thread(redis.start))
-        if not fault.sentinel:
+        if not fault.sentinel and not fault.cluster:
             stage.options = {"redis_url": ",".join(redis.url for redis in stage.redis)}
         if fault.proxied:
             stage.proxy = await undo.enter_async_context(TcpProxy(stage.redis[0].url))
@@ -184,7 +227,12 @@ async def _stage(fault: Fault, factory: pytest.TempPathFactory) -> AsyncIterator
 
 
 def _channels(stage: Stage, prefix: str) -> list[str]:
-    """Return channels that belong to all shards in turn."""
+    """Return channels that belong to all shards in turn, or to several servers of a cluster."""
+    if stage.cluster is not None:
+        keys = Keys(prefix, Partitions(DEFAULT_PARTITIONS))
+        names = [f"rec:{number}" for number in range(CHANNELS)]
+        stage.keys = [keys.stream(name)[0] for name in names]
+        return names
     layer = RedisChannelLayer(hosts=[redis.url for redis in stage.redis], prefix=prefix)
     keys = Keys(prefix)
     found: list[str] = []

@@ -14,7 +14,16 @@ from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from tests.engine.bench import META_LIFETIME, SECOND_NODE, Bench, memory_bench
 from tests.engine.redis.channel_list_bench import ChannelListBench, Wire
-from tests.engine.redis_bench import KINDS, ONE_REDIS, PARTITIONS, Pair, RedisBench, redis_bench
+from tests.engine.redis_bench import (
+    CLUSTER,
+    KINDS,
+    ONE_REDIS,
+    PARTITIONS,
+    Pair,
+    RedisBench,
+    redis_bench,
+)
+from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.unit.parts import Clock
 
@@ -49,6 +58,9 @@ def servers_of(request: pytest.FixtureRequest) -> ServersOf:
     """The shared servers for a kind of bench, started when they are needed."""
 
     def find(kind: str) -> Sequence[RedisServer]:
+        if kind == CLUSTER:
+            cluster: RedisCluster = request.getfixturevalue("redis_cluster")
+            return cluster.servers
         if kind == PARTITIONS:
             return [request.getfixturevalue("lone_cluster")]
         servers: list[RedisServer] = request.getfixturevalue("redis_servers")

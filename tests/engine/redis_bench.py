@@ -18,11 +18,14 @@ from realtime.engine.redis.bus import NodeBus, RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.keys import Keys
-from realtime.engine.redis.layer import RedisChannelLayer
-from realtime.engine.redis.partitions import DEFAULT_PARTITIONS
+from realtime.engine.redis.layer import RedisChannelLayer, new_serializer
+from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
+from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.redis.servers import ClusterServers
+from realtime.redis.hosts import Host
 from tests.conftest import new_word
 from tests.engine.bench import NODE, NODE_LIFETIME, Bench
-from tests.redis_server import RedisServer
+from tests.redis_server import RedisServer, has_sharded_pubsub
 
 LAYER_WITHOUT_REDIS = pytest.mark.filterwarnings("ignore:unclosed <StreamWriter:ResourceWarning")
 """For tests in which Redis is away: redis-py, below a third-party layer, leaves what it opened then
@@ -31,8 +34,10 @@ to the garbage collector. Our own connections are no such streams."""
 ONE_REDIS, TWO_STEPS, SHARDS = "redis", "redis-two-steps", "redis-shards"
 PARTITIONS = "redis-partitions"
 """A cluster behind one address."""
+CLUSTER = "redis-cluster"
+"""Three servers that share the slots."""
 ORDINARY = (ONE_REDIS, TWO_STEPS, SHARDS)
-KINDS = (*ORDINARY, PARTITIONS)
+KINDS = (*ORDINARY, CLUSTER if has_sharded_pubsub() else PARTITIONS)
 
 
 class RedisBench(Bench):
@@ -47,11 +52,14 @@ class RedisBench(Bench):
         foreign: Any,
         meta: MetaSettings,
         partitions: int = 0,
+        *,
+        clustered: bool = False,
     ) -> None:
         """
         Args:
             foreign: a third-party layer that sends, or None.
             partitions: number of partitions; 0: none.
+            clustered: the servers are a Redis Cluster.
         """
         self.servers = servers
         self.prefix = prefix
@@ -59,6 +67,8 @@ class RedisBench(Bench):
         self.layer = RedisChannelLayer(
             hosts=[server.url for server in servers], prefix=prefix, partitions=partitions
         )
+        if clustered:
+            self.layer.bus = cluster_bus(servers, prefix, partitions)
         redis_bus = self.layer.bus
         bus: NodeBus = (
             RedisNodeBus(redis_bus) if foreign is None else ForeignNodeBus(redis_bus, foreign)
@@ -84,6 +94,14 @@ class RedisBench(Bench):
         stored = set[str]().union(*(server.keys() for server in self.servers))
         return {key for key in stored if self.prefix in key}
 
+    def server_of(self, key: str) -> RedisServer | None:
+        """The server that has a key; None if none has it."""
+        for server in self.servers:
+            with server.client() as client, contextlib.suppress(redis.exceptions.MovedError):
+                if client.exists(key):
+                    return server
+        return None
+
     def root(self, name: str) -> str:
         """What the names of the keys of a channel, or of a claim, begin with."""
         return self.layer.bus.partitions.root(self.prefix, self.keys.group(name))
@@ -91,6 +109,13 @@ class RedisBench(Bench):
     def group_channel(self, channel: str) -> str:
         """The Redis channel of a channel's group."""
         return self.layer.bus.group_channel(self.keys.group(channel))
+
+
+def cluster_bus(servers: Sequence[RedisServer], prefix: str, partitions: int) -> RedisBus:
+    """Return a bus to a cluster that knows the last of these servers."""
+    parts = Partitions(partitions)
+    hosts = ClusterServers([Host({"address": servers[-1].url})], parts)
+    return RedisBus(hosts, prefix, new_serializer(), partitions=parts)
 
 
 class Pair(NamedTuple):
@@ -124,12 +149,12 @@ async def redis_bench(
 ) -> AsyncIterator[RedisBench]:
     """Start an engine of this kind, and announce its node."""
     prefix = prefix or new_word()
-    used = servers if kind == SHARDS else servers[:1]
+    used = servers if kind in (SHARDS, CLUSTER) else servers[:1]
     foreign = None
     if kind == TWO_STEPS:
         foreign = RedisPubSubChannelLayer(hosts=[servers[0].url], prefix=f"{prefix}-foreign")
-    partitions = DEFAULT_PARTITIONS if kind == PARTITIONS else 0
-    bench = RedisBench(used, prefix, foreign, meta, partitions)
+    partitions = DEFAULT_PARTITIONS if kind in (PARTITIONS, CLUSTER) else 0
+    bench = RedisBench(used, prefix, foreign, meta, partitions, clustered=kind == CLUSTER)
     bench.receiver.uid = node.uid
     try:
         await bench.engine.start(bench.receiver)

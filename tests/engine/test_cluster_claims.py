@@ -10,7 +10,7 @@ import pytest
 from realtime.errors import EngineUnavailable
 from tests.engine.bench import Bench, comes_true
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import KINDS, LAYER_WITHOUT_REDIS, SHARDS, Pair, RedisBench
+from tests.engine.redis_bench import LAYER_WITHOUT_REDIS, ORDINARY, SHARDS, Pair, RedisBench
 from tests.redis_server import RedisServer
 
 NAMES = {
@@ -31,12 +31,11 @@ odd_names = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
 
 def value_of(bench: RedisBench, name: str) -> tuple[str, float] | None:
     """Return the owner of a name, by its documented key, and the seconds that are left."""
-    for server in bench.servers:
-        with server.client() as client:
-            key = f"{bench.root(name)}:owner:{name}"
-            if (value := client.get(key)) is not None:
-                return value.decode(), client.pttl(key) / 1000
-    return None
+    key = f"{bench.root(name)}:owner:{name}"
+    if (server := bench.server_of(key)) is None:
+        return None
+    with server.client() as client:
+        return client.get(key).decode(), client.pttl(key) / 1000
 
 
 # every engine
@@ -271,7 +270,7 @@ async def test_name_that_was_given_up_leaves_no_key(pair: Pair, unique: str) -> 
     assert pair.one.stored_keys() == before
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ORDINARY)
 async def test_claim_and_owner_are_one_round_trip_each(
     own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str, kind: str
 ) -> None:
@@ -307,7 +306,7 @@ async def test_claim_and_owner_are_one_round_trip_each(
 
 
 @LAYER_WITHOUT_REDIS
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ORDINARY)
 async def test_claim_and_owner_fail_while_redis_is_away_and_work_when_it_is_back(
     own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str, kind: str
 ) -> None:

@@ -7,7 +7,7 @@ import random
 
 from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import Pair
+from tests.engine.redis_bench import Pair, RedisBench
 from tests.unit.parts import eventually
 
 Reports = tuple[list[str], list[str]]
@@ -142,11 +142,17 @@ async def test_node_that_withdrew_does_not_count(pair: Pair, unique: str) -> Non
     assert pair.other.receiver.occupied == [unique]
 
 
+def lose(bench: RedisBench, key: str) -> None:
+    """Delete a key in Redis."""
+    server = bench.server_of(key)
+    assert server is not None
+    with server.client() as client:
+        client.delete(key)
+
+
 async def test_lost_set_is_written_again_without_a_report(pair: Pair, unique: str) -> None:
     await pair.one.broker.subscribe(unique)
-    for server in pair.one.servers:
-        with server.client() as client:
-            client.delete(pair.one.keys.channels(NODE.uid))
+    lose(pair.one, pair.one.keys.channels(NODE.uid))
 
     await pair.one.cluster.announce(NODE, NODE_LIFETIME)
 
@@ -157,9 +163,7 @@ async def test_lost_set_is_written_again_without_a_report(pair: Pair, unique: st
 
 async def test_channel_left_while_redis_has_lost_it_is_vacated(pair: Pair, unique: str) -> None:
     await pair.one.broker.subscribe(unique)
-    for server in pair.one.servers:
-        with server.client() as client:
-            client.delete(pair.one.keys.channels(NODE.uid))
+    lose(pair.one, pair.one.keys.channels(NODE.uid))
 
     await pair.one.broker.unsubscribe(unique)
 

@@ -16,6 +16,7 @@ from realtime.console.doctor.network import judge_skew
 from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
 from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.redis.servers import BlockingClient
 from realtime.errors import EngineUnavailable
 from realtime.serving import serving
 
@@ -31,9 +32,9 @@ MIN_BUFFER = 32 << 20
 class Shard:
     """One Redis. Its commands raise EngineUnavailable."""
 
-    def __init__(self, bus: RedisBus, index: int) -> None:
-        self._client = bus.blocking(index)
-        self.label = bus.hosts[index].label
+    def __init__(self, label: str, client: BlockingClient) -> None:
+        self._client = client
+        self.label = label
         """Its address without credentials."""
 
     def run(self, *command: str) -> Any:
@@ -49,11 +50,16 @@ class Shard:
 
 
 def checks(config: Config) -> Iterator[Check]:
-    """Yield the checks of each shard; for one that does not answer, only a failure."""
+    """Yield the checks of each server; for one that does not answer, only a failure."""
     bus = serving.redis_bus(config)
-    for index in range(len(bus.hosts)):
-        shard = Shard(bus, index)
-        name = "redis" if len(bus.hosts) == 1 else f"redis {index + 1}"
+    try:
+        servers = bus.examined()
+    except EngineUnavailable as error:
+        yield Check("redis", partial(away, error))
+        return
+    for number, (label, client) in enumerate(servers, 1):
+        shard = Shard(label, client)
+        name = "redis" if len(servers) == 1 else f"redis {number}"
         try:
             _ = shard.info
         except EngineUnavailable as error:

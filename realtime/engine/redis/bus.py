@@ -16,8 +16,8 @@ from typing import Protocol, TypeVar
 
 from realtime.engine.base import Published
 from realtime.engine.redis.group_message import GroupMessage, Message, Outcome
-from realtime.engine.redis.loop_bus import OnShard
 from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.redis.servers import OnShards
 from realtime.redis.commands import Argument, Reply, Script, ScriptCall
 
 R = TypeVar("R")
@@ -65,13 +65,13 @@ class NodeBus(Bus, Protocol):
     ordered: bool
     """Whether messages to one group leave in the order in which calls of `publish` begin."""
 
-    async def open(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> None:
+    async def open(self, handler: Handler, on_lost: OnShards, on_restored: OnShards) -> None:
         """Begin to receive.
 
         Args:
             handler: called with each message. All that has arrived is handled in one turn of
                 the loop.
-            on_lost: messages of a shard's groups may be missed from now on.
+            on_lost: messages of the groups of shards may be missed from now on.
             on_restored: all of them are received again.
         """
         ...
@@ -109,7 +109,7 @@ class RedisNodeBus:
         self._owned = owned
         self._mailbox = redis.new_mailbox_name()
 
-    async def open(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> None:
+    async def open(self, handler: Handler, on_lost: OnShards, on_restored: OnShards) -> None:
         mailbox = _HandlerMailbox(self.redis.deserialize, handler)
         await self.redis.on_loop().open_mailbox(self._mailbox, mailbox, (on_lost, on_restored))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 
 from realtime.channel_rules import CONTROL
@@ -55,8 +56,8 @@ class RedisEngine:
             undo.push_async_callback(self._bus.close)
             await self._bus.open(
                 self._on_message,
-                lambda shard: receiver.on_interrupted(self._affected_by(shard)),
-                lambda shard: self._on_resumed(shard, receiver),
+                lambda shards: receiver.on_interrupted(self._affected_by(shards)),
+                lambda shards: self._on_resumed(shards, receiver),
             )
             undo.pop_all()
         self._channel_list.open(RedisChannelSet(self.shards, receiver))
@@ -66,16 +67,16 @@ class RedisEngine:
         await self._channel_list.close()
         await self._bus.close()
 
-    def _on_resumed(self, shard: int, receiver: Receiver) -> None:
-        affects = self._affected_by(shard)
+    def _on_resumed(self, shards: Collection[int], receiver: Receiver) -> None:
+        affects = self._affected_by(shards)
         if affects(CONTROL):
             self._channel_list.doubt()
         receiver.on_resumed(affects)
 
-    def _affected_by(self, shard: int) -> Affects:
+    def _affected_by(self, shards: Collection[int]) -> Affects:
         if not self._bus.sharded:  # it lost the groups of all shards at once
             return lambda channel: True
-        return self.shards.affected_by(shard)
+        return self.shards.affected_by(shards)
 
     def _on_message(self, message: Message) -> None:
         if self._receiver is not None:

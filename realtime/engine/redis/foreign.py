@@ -21,9 +21,9 @@ from asgiref.sync import async_to_sync
 from realtime.engine.base import Published
 from realtime.engine.redis.bus import Bus, Handler, RedisBlockingBus
 from realtime.engine.redis.group_message import GroupMessage, Message, Outcome, positioned
-from realtime.engine.redis.loop_bus import OnShard
 from realtime.engine.redis.records import CHECKED
 from realtime.engine.redis.redis_bus import SENT, RedisBus
+from realtime.engine.redis.servers import OnShards
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.protocol.messages import StreamPosition
 
@@ -82,7 +82,7 @@ class ForeignNodeBus:
     async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
         return await _one_by_one(self, messages)
 
-    async def open(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> None:
+    async def open(self, handler: Handler, on_lost: OnShards, on_restored: OnShards) -> None:
         with wrapping_errors():
             self._mailbox = await self._layer.new_channel()
         self._receiver = asyncio.create_task(self._receive(handler, on_lost, on_restored))
@@ -114,7 +114,7 @@ class ForeignNodeBus:
             with wrapping_errors():
                 await self._layer.group_discard(group, self._mailbox)
 
-    async def _receive(self, handler: Handler, on_lost: OnShard, on_restored: OnShard) -> None:
+    async def _receive(self, handler: Handler, on_lost: OnShards, on_restored: OnShards) -> None:
         failing = False
         while not self._closing:
             receiving = asyncio.ensure_future(self._layer.receive(self._mailbox))
@@ -124,7 +124,7 @@ class ForeignNodeBus:
                 if failing and not (receiving.done() and _failed(receiving)):
                     failing = False
                     logger.warning("The channel layer receives again")
-                    on_restored(0)
+                    on_restored((0,))
                 await asyncio.wait([receiving])
                 if receiving.cancelled():  # which would end this task, were it awaited
                     raise ConnectionAbortedError("the layer cancelled its own receive")
@@ -133,7 +133,7 @@ class ForeignNodeBus:
                 if not failing:
                     logger.warning("The channel layer fails to receive: %r", error)
                     failing = True
-                    on_lost(0)
+                    on_lost((0,))
                 await asyncio.sleep(RETRY_DELAY)  # one that fails at once would keep the loop busy
                 continue
             finally:

@@ -34,10 +34,11 @@ from channels.exceptions import ChannelFull, MessageTooLarge
 from channels_redis.serializers import registry
 from channels_redis.utils import decode_hosts
 
-from realtime.engine.redis.group_message import GroupMessage, Message
+from realtime.engine.redis.group_message import GroupMessage, Message, Serializer
 from realtime.engine.redis.loop_bus import LoopBus
 from realtime.engine.redis.partitions import Partitions
 from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.redis.servers import ShardServers
 from realtime.redis.hosts import Host, Timeouts
 
 logger = logging.getLogger("realtime.engine")
@@ -94,7 +95,7 @@ class RedisChannelLayer:
             serializer_format, symmetric_encryption_keys=symmetric_encryption_keys
         )
         self.bus = RedisBus(
-            [Host(entry) for entry in decode_hosts(hosts)],
+            ShardServers([Host(entry) for entry in decode_hosts(hosts)]),
             prefix,
             serializer,
             Timeouts(connect_timeout, timeout),
@@ -306,6 +307,12 @@ class _Queue:
         since = self._loop.time() - self._expiry
         while self._messages and self._messages[0][0] < since:
             self._messages.popleft()
+
+
+def new_serializer() -> Serializer:
+    """Return what encodes messages where no options of a layer say otherwise."""
+    serializer: Serializer = registry.get_serializer("msgpack", symmetric_encryption_keys=None)
+    return serializer
 
 
 def _require_dict(message: object) -> None:

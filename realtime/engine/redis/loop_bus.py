@@ -7,16 +7,12 @@ group that has a mailbox here, is a Redis channel that this loop subscribes to.
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Collection
 from typing import Protocol
 
-from realtime.redis.connection import Connection
-from realtime.redis.hosts import Host, Timeouts
+from realtime.engine.redis.servers import OnShards, Servers
+from realtime.redis.hosts import Timeouts
 from realtime.redis.pubsub import PubSub
-
-OnShard = Callable[[int], None]
-"""Called with the index of a shard."""
 
 GIVEN_UP_LIFETIME = 60.0
 """Seconds for which a mailbox that was closed stays in its groups. A channel of a layer may be read
@@ -48,17 +44,11 @@ class _Membership:
 class LoopBus:
     """See the module. Belongs to the event loop on which it is made."""
 
-    def __init__(
-        self, hosts: Sequence[Host], timeouts: Timeouts, shard_of: Callable[[str], int]
-    ) -> None:
-        """
-        Args:
-            hosts: the shards.
-            shard_of: the index of the shard of a Redis channel.
-        """
-        self._hosts = hosts
+    def __init__(self, servers: Servers, timeouts: Timeouts) -> None:
+        """`servers`: the shards."""
+        self._servers = servers
         self._timeouts = timeouts
-        self._shard_of = shard_of
+        self._shard_of = servers.shard_of
         self.mailboxes: dict[str, Mailbox] = {}
         """Name → mailbox."""
         self._groups: dict[str, dict[str, _Membership]] = {}
@@ -67,38 +57,29 @@ class LoopBus:
         """Name of a mailbox → Redis channels of its groups."""
         self._given_up: dict[str, asyncio.TimerHandle] = {}
         """Name of a mailbox that was closed → the end of its memberships."""
-        self._watchers: dict[str, tuple[OnShard, OnShard]] = {}
+        self._watchers: dict[str, tuple[OnShards, OnShards]] = {}
         """Name of a mailbox → called when messages may be missed, and when no longer."""
         self._connect()
 
     def _connect(self) -> None:
-        self.connections = [Connection(host, self._timeouts) for host in self._hosts]
+        self._wires = self._servers.open(self._timeouts, self._deliver, self._lost, self._restored)
+        self.connections = self._wires.commands
         """To each shard, for commands."""
-        self.confirming = [Connection(host, self._timeouts) for host in self._hosts]
-        """To each shard, for messages that wait for replicas: other commands would wait, too."""
-        self._pubsub = [
-            PubSub(
-                host,
-                self._timeouts,
-                on_message=self._deliver,
-                on_lost=functools.partial(self._lost, index),
-                on_restored=functools.partial(self._restored, index),
-            )
-            for index, host in enumerate(self._hosts)
-        ]
+        self.confirming = self._wires.confirming
+        """To each shard, for messages that wait for replicas."""
 
     def _pubsub_of(self, channel: str) -> PubSub:
-        return self._pubsub[self._shard_of(channel)]
+        return self._wires.pubsub[self._shard_of(channel)]
 
     # mailboxes
 
     async def open_mailbox(
-        self, name: str, mailbox: Mailbox, watcher: tuple[OnShard, OnShard] | None = None
+        self, name: str, mailbox: Mailbox, watcher: tuple[OnShards, OnShards] | None = None
     ) -> None:
         """Receive messages in a mailbox.
 
         Args:
-            watcher: called with a shard when messages of its groups may be missed from now on,
+            watcher: called with shards when messages of their groups may be missed from now on,
                 and when all of them are received again.
 
         Raises:
@@ -191,16 +172,13 @@ class LoopBus:
     async def flush(self) -> None:
         """Close everything; what is used afterwards is opened anew."""
         self.mailboxes.clear()
-        pubsub, connections = self._pubsub, [*self.connections, *self.confirming]
+        wires = self._wires
         self._connect()
         # in the new ones: calls that wait to join fail when the old ones are closed
         for name in list(self._groups_of):
             self.leave_all(name)
         self._watchers.clear()
-        for subscriptions in pubsub:
-            await subscriptions.close()
-        for connection in connections:
-            await connection.close()
+        await wires.close()
 
     # called by pub/sub
 
@@ -214,10 +192,10 @@ class LoopBus:
             if mailbox is not None:
                 mailbox.put(data)
 
-    def _lost(self, shard: int) -> None:
+    def _lost(self, shards: Collection[int]) -> None:
         for on_lost, _ in self._watchers.values():
-            on_lost(shard)
+            on_lost(shards)
 
-    def _restored(self, shard: int) -> None:
+    def _restored(self, shards: Collection[int]) -> None:
         for _, on_restored in self._watchers.values():
-            on_restored(shard)
+            on_restored(shards)

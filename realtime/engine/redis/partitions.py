@@ -22,7 +22,9 @@ class Partitions:
     def __init__(self, count: int = 0) -> None:
         """`count`: 0 for none."""
         self.count = count
-        self._tags = [f"{{{tag}}}" for tag in even_tags(count)]
+        self.tags = [f"{{{tag}}}" for tag in even_tags(count)]
+        """The hash tags, braces included."""
+        self._numbers = {tag: number for number, tag in enumerate(self.tags)}
 
     def of(self, group: str) -> int:
         """Return the number of the partition of a group; 0 without partitions."""
@@ -30,8 +32,17 @@ class Partitions:
 
     def tag(self, group: str) -> str:
         """Return the hash tag of a group, braces included; empty without partitions."""
-        return self._tags[self.of(group)] if self.count else ""
+        return self.tags[self.of(group)] if self.count else ""
+
+    def named(self, name: str) -> int:
+        """Return the number of the partition whose hash tag is in a name.
+
+        Raises:
+            KeyError: it has no tag of these partitions.
+        """
+        begin = name.index("{")
+        return self._numbers[name[begin : name.index("}", begin) + 1]]
 
     def root(self, prefix: str, group: str) -> str:
         """Return what the names of all keys of a group begin with."""
-        return f"{prefix}:{self._tags[self.of(group)]}" if self.count else prefix
+        return f"{prefix}:{self.tags[self.of(group)]}" if self.count else prefix

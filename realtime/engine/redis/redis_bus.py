@@ -8,9 +8,9 @@ that belongs to it are on one shard.
 from __future__ import annotations
 
 import asyncio
-import binascii
 import copy
 import functools
+import threading
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
@@ -27,16 +27,13 @@ from realtime.engine.redis.group_message import (
 )
 from realtime.engine.redis.loop_bus import LoopBus
 from realtime.engine.redis.partitions import Partitions
-from realtime.engine.redis.scripts import APPEND, SEND_ONCE, Appended
+from realtime.engine.redis.scripts import Appended
+from realtime.engine.redis.servers import BlockingClient, Servers
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import StreamPosition
-from realtime.redis.blocking import BlockingRedis
 from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
-from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.hosts import Timeouts
 from realtime.redis.replicas import TooFewReplicas
-
-RING = 4096
-"""Points of the ring of shards: as in channels_redis, with which nodes may share groups."""
 
 MAX_BATCH_BYTES = 1024 * 1024
 """Bytes of messages that are sent together; far less than may wait for replies."""
@@ -52,7 +49,7 @@ class RedisBus:
 
     def __init__(
         self,
-        hosts: Sequence[Host],
+        servers: Servers,
         prefix: str,
         serializer: Serializer,
         timeouts: Timeouts = Timeouts(),  # noqa: B008 - a tuple
@@ -60,20 +57,21 @@ class RedisBus:
     ) -> None:
         """
         Args:
-            hosts: the shards; the same in the same order in every process.
+            servers: the shards; the same in every process.
             prefix: begins the name of every Redis channel.
             serializer: encodes messages, and what is kept in Redis.
             partitions: give the hash tags of groups and keys, if there are any.
         """
         self.partitions = partitions
-        self.hosts = hosts
+        self.servers = servers
         self.prefix = prefix
         self.timeouts = timeouts
         self.serialize: Callable[[Message], bytes] = serializer.serialize
         self.deserialize: Callable[[bytes], Message] = functools.partial(decode, serializer)
         self._confirmations = Confirmations()
+        self._opening = threading.Lock()
         self._loops: dict[asyncio.AbstractEventLoop, LoopBus] = {}
-        self._blocking: dict[int, BlockingRedis] = {}
+        self._blocking: Sequence[BlockingClient] = ()
 
     def with_timeouts(self, timeouts: Timeouts) -> RedisBus:
         """Return a bus to the same Redis, with other timeouts and connections of its own."""
@@ -81,7 +79,7 @@ class RedisBus:
         bus.timeouts = timeouts
         bus._confirmations = Confirmations()
         bus._loops = {}
-        bus._blocking = {}
+        bus._blocking = ()
         return bus
 
     def group_channel(self, group: str) -> str:
@@ -93,11 +91,8 @@ class RedisBus:
         return self.shard_of(self.group_channel(group))
 
     def shard_of(self, channel: str) -> int:
-        """Return the index of the shard of a Redis channel."""
-        if len(self.hosts) == 1:
-            return 0
-        point = binascii.crc32(channel.encode()) % RING
-        return int(point / (RING / len(self.hosts)))
+        """Return the index of the shard of a Redis channel, or of a key of the panel."""
+        return self.servers.shard_of(channel)
 
     def _request(self, message: GroupMessage) -> tuple[int, Append]:
         """Return the shard of a message, and the round trip that keeps and sends it."""
@@ -106,9 +101,9 @@ class RedisBus:
         data = self.serialize(content)
         if stream is None:
             if once is None:
-                return self.shard_of(channel), (b"PUBLISH", channel, data)
+                return self.shard_of(channel), (self.servers.publish, channel, data)
             lone = (data, channel if send else "", once.lifetime)
-            return self.shard_of(channel), ScriptCall(SEND_ONCE, (once.key,), lone)
+            return self.shard_of(channel), ScriptCall(self.servers.send_once, (once.key,), lone)
         arguments: tuple[Argument, ...] = (
             data,
             stream.size,
@@ -125,7 +120,7 @@ class RedisBus:
             keys, arguments = (*keys, once.key), (*arguments, once.lifetime)
         if stream.version is not None:
             arguments = (*arguments, *((0,) if once is None else ()), *stream.version)
-        return self.shard_of(channel), ScriptCall(APPEND, keys, arguments)
+        return self.shard_of(channel), ScriptCall(self.servers.append, keys, arguments)
 
     # on an event loop
 
@@ -172,7 +167,7 @@ class RedisBus:
         if not isinstance(request, ScriptCall):
             await connection.execute(*request)
             return SENT
-        if wait is None or request.script is SEND_ONCE:  # which keeps nothing
+        if wait is None or request.script is self.servers.send_once:  # which keeps nothing
             return _outcome(await connection.run(*request))
         with self._confirmations.counting(shard):
             return _outcome(await connection.run_confirmed(*request, wait))
@@ -203,7 +198,7 @@ class RedisBus:
         loop = asyncio.get_running_loop()
         bus = self._loops.get(loop)
         if bus is None:
-            bus = self._loops[loop] = LoopBus(self.hosts, self.timeouts, self.shard_of)
+            bus = self._loops[loop] = LoopBus(self.servers, self.timeouts)
             _before_close(loop, functools.partial(self._forget, loop))
         return bus
 
@@ -221,17 +216,29 @@ class RedisBus:
 
     def new_mailbox_name(self, kind: str = "specific.") -> str:
         """Return a name for a mailbox that no other has, in any process."""
-        return f"{self.prefix}{kind}{uuid.uuid4().hex}"
+        name = uuid.uuid4().hex
+        return f"{self.prefix}{kind}{self.partitions.tag(name)}{name}"
 
     # in threads without an event loop
 
-    def blocking(self, shard: int) -> BlockingRedis:
+    def blocking(self, shard: int) -> BlockingClient:
         """Return the client of all threads for a shard."""
-        client = self._blocking.get(shard)
-        if client is None:
-            client = BlockingRedis(self.hosts[shard], self.timeouts)
-            client = self._blocking.setdefault(shard, client)
-        return client
+        return self._clients()[shard]
+
+    def _clients(self) -> Sequence[BlockingClient]:
+        clients = self._blocking
+        if not clients:
+            with self._opening:
+                clients = self._blocking = self._blocking or self.servers.blocking(self.timeouts)
+        return clients
+
+    def examined(self) -> list[tuple[str, BlockingClient]]:
+        """Return each server of Redis once: where it is, and a client that reaches it.
+
+        Raises:
+            EngineUnavailable: no server of a cluster says which ones there are.
+        """
+        return self.servers.examined(self._clients())
 
     def publish_blocking(self, message: GroupMessage) -> Outcome:
         """Keep and send a message. As `publish`; makes no event loop."""
@@ -240,7 +247,7 @@ class RedisBus:
         if not isinstance(request, ScriptCall):
             client.execute(*request)
             return SENT
-        if message.wait is None or request.script is SEND_ONCE:  # which keeps nothing
+        if message.wait is None or request.script is self.servers.send_once:  # which keeps nothing
             return _outcome(client.run(*request))
         with self._confirmations.counting(shard):
             return _outcome(client.run_confirmed(*request, message.wait))
@@ -289,8 +296,9 @@ class RedisBus:
 
     def close_blocking(self) -> None:
         """Close the connections of threads; they are opened again when needed."""
-        while self._blocking:
-            self._blocking.popitem()[1].close()
+        clients, self._blocking = self._blocking, ()
+        for client in clients:
+            client.close()
 
 
 SENT = Outcome()

@@ -21,6 +21,12 @@ ReadReply: TypeAlias = tuple[int, bytes, list[Entry], bytes]
 Appended: TypeAlias = tuple[int, bytes, int]
 """Offset, epoch, and 1 where nothing was published."""
 
+
+def sharded(script: Script[Appended]) -> Script[Appended]:
+    """Return a script that sends by sharded pub/sub, as a Redis Cluster has it."""
+    return Script.of(script.name, script.text.replace("'PUBLISH'", "'SPUBLISH'"))
+
+
 APPEND: Script[Appended] = Script.load(_DIRECTORY / "append.lua")
 SEND_ONCE: Script[Appended] = Script.load(_DIRECTORY / "send_once.lua")
 READ: Script[ReadReply] = Script.load(_DIRECTORY / "read.lua")

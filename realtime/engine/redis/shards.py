@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -43,11 +43,11 @@ class Shards:
         self._bus = bus
         self._redis = bus.redis
 
-    def affected_by(self, shard: int) -> Affects:
-        """Return a function that returns whether a channel belongs to a shard."""
-        if len(self._redis.hosts) == 1:
+    def affected_by(self, shards: Collection[int]) -> Affects:
+        """Return a function that returns whether a channel belongs to one of these shards."""
+        if self._redis.servers.count == 1:
             return lambda channel: True
-        return lambda channel: self.shard(channel) == shard
+        return lambda channel: self.shard(channel) in shards
 
     async def run(
         self,
@@ -76,8 +76,9 @@ class Shards:
         return await self._bus.execute(self.shard(channel), *command)
 
     async def round_trip(self) -> float:
-        """Return the seconds that a round trip to the slowest shard takes."""
-        return max([await self._round_trip(shard) for shard in range(len(self._redis.hosts))])
+        """Return the seconds that a round trip to the slowest server takes."""
+        shards = self._redis.servers.representatives()
+        return max([await self._round_trip(shard) for shard in shards])
 
     async def _round_trip(self, shard: int) -> float:
         times = []

@@ -1,4 +1,4 @@
-"""One service on every arrangement of Redis: password, TLS, Sentinel, shards.
+"""One service on every arrangement of Redis: password, TLS, Sentinel, shards, a cluster.
 
 Design, section 4.5; the options `redis_*`.
 """
@@ -16,8 +16,9 @@ from tests.live.clusters import SERVICE, Cluster, OwnRedis, channels, groups, no
 from tests.live.configurations import FORCED, Connect
 from tests.protocol_client import ProtocolClient
 from tests.redis.conftest import TlsProxy
+from tests.redis_cluster import RedisCluster
 from tests.redis_sentinel import Sentinel
-from tests.redis_server import RedisServer
+from tests.redis_server import RedisServer, has_sharded_pubsub
 from tests.server import Server, wait_until
 
 OwnSentinel = Callable[..., Sentinel]
@@ -181,6 +182,31 @@ async def test_service_goes_on_after_a_failover_and_its_clients_stay(
             pass
         assert push["data"] == {"data": "after it"}
     await check_everything(connect, servers, [f"recover:after{unique}"], f"after{unique}")
+
+
+# a cluster
+
+
+@pytest.mark.skipif(not has_sharded_pubsub(), reason="a cluster needs Redis 7")
+async def test_channels_are_spread_over_a_redis_cluster_and_everything_works(
+    cluster: Cluster, redis_cluster: RedisCluster, connect: Connect, unique: str
+) -> None:
+    options = {"redis_url": "", "redis_cluster_addrs": redis_cluster.addresses}
+    servers = cluster(2, redis_cluster.servers[0], **SERVICE | options)
+    names = [f"recover:{unique}-{number}" for number in range(12)]
+
+    await check_everything(connect, servers, names, unique)
+
+    holders = [
+        [
+            number
+            for number, server in enumerate(redis_cluster.servers)
+            if any(key.endswith(f":{name}") for key in server.keys())  # noqa: SIM118
+        ]
+        for name in names
+    ]
+    assert all(len(holder) == 1 for holder in holders), "what belongs together is on one server"
+    assert len({number for [number] in holders}) == len(redis_cluster.servers)
 
 
 # shards

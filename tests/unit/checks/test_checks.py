@@ -98,7 +98,7 @@ RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": Tr
             "realtime.W030",
             id="no boundary",
         ),
-        pytest.param({"redis_cluster_addrs": ["h:1"]}, "realtime.W001", id="not used"),
+        pytest.param({"redis_streams": True}, "realtime.W001", id="not used"),
         pytest.param({"publish": True}, "realtime.W003", id="publish at the top level"),
         pytest.param(
             {"namespaces": [{"name": "chat", "publish": True}]},

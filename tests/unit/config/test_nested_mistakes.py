@@ -20,7 +20,6 @@ from tests.unit.config.nested_files import CLIENT, namespace, rules, tree
         tree("channel.proxy.sub_refresh.endpoint", "http://a"),
         tree("broker.enabled", True),
         tree("engine.redis.user", "someone"),
-        tree("engine.redis.cluster_address", ["a:6379"]),
         tree("engine.redis.sentinel_user", "someone"),
         tree("engine.redis.sentinel_tls.enabled", True),
         tree("http_server.internal_port", 9000),

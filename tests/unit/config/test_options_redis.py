@@ -27,6 +27,7 @@ DEFAULTS: Mapping[str, object] = {
     "redis_sentinel_password": "",
     "redis_prefix": "",
     "redis_partitions": 0,
+    "redis_cluster_addrs": "",
     "redis_history_meta_ttl": 30 * 24 * 3600,
     "redis_wait_replicas": 0,
     "redis_wait_timeout": 0.5,
@@ -44,6 +45,15 @@ def shards(**options: object) -> list[dict[str, object]]:
     return hosts(load(options))
 
 
+def test_addresses_of_a_cluster_have_the_credentials_of_all() -> None:
+    found = shards(redis_cluster_addrs="a:1,redis://:other@b:2", redis_password="p", redis_tls=True)
+
+    assert found == [
+        {"address": "rediss://a:1", "password": "p"},
+        {"address": "rediss://:other@b:2", "password": "p"},
+    ]
+
+
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_option_has_its_documented_default(name: str) -> None:
     assert getattr(load({}), name) == DEFAULTS[name]
@@ -57,7 +67,6 @@ def test_every_option_of_redis_is_listed_here() -> None:
     "name",
     [
         "redis_streams",
-        "redis_cluster_addrs",
         "redis_write_timeout",
         "redis_idle_timeout",
         "redis_pubsub_num_workers",

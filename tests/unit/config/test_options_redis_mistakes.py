@@ -61,6 +61,42 @@ def test_partitions_that_cannot_work_are_a_mistake(options: dict[str, object]) -
 
 
 @pytest.mark.parametrize(
+    "addresses",
+    [
+        "10.0.0.1:6379",
+        "a:1,b:2, [::1]:3",
+        "redis://:p@h:6379",
+        "rediss://u:p@h:6379/0?ssl_ca_certs=/ca.pem,h2:6379",
+    ],
+)
+def test_addresses_of_a_cluster_are_no_mistake(addresses: str) -> None:
+    assert rules(redis_cluster_addrs=addresses) == []
+    assert rules(redis_cluster_addrs=addresses.split(",")) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, id="another Redis"),
+        pytest.param({"redis_url": "", "redis_sentinels": "h:1", "redis_master_name": "m"}, id="s"),
+        pytest.param({"redis_url": "", "redis_cluster_addrs": "h"}, id="no port"),
+        pytest.param({"redis_url": "", "redis_cluster_addrs": "h:1,"}, id="no address"),
+        pytest.param({"redis_url": "", "redis_cluster_addrs": "unix:///s"}, id="socket"),
+        pytest.param({"redis_url": "", "redis_cluster_addrs": "redis://h:1/2"}, id="database"),
+        pytest.param({"redis_url": "", "redis_db": 1}, id="number of a database"),
+    ],
+)
+def test_cluster_that_cannot_work_is_a_mistake(options: dict[str, object]) -> None:
+    named = {"redis_cluster_addrs": "h:1", "redis_url": "redis://h"}
+
+    assert rules(named | options) == ["redis_cluster"]
+
+
+def test_tag_in_the_prefix_of_a_cluster_is_a_mistake() -> None:
+    assert rules(redis_cluster_addrs="h:1", redis_prefix="a{b}") == ["redis_partitions"]
+
+
+@pytest.mark.parametrize(
     "url",
     [
         pytest.param("redis://h:6379/15", id="host, port, database"),

@@ -1,0 +1,200 @@
+"""BlockingCluster: commands of threads to a Redis Cluster.
+
+Each server has a `BlockingRedis`, whose promise holds here, too: a connection of which a reply was
+not read is never used again. A thread waits for its replies, so its commands keep their order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from realtime.errors import EngineUnavailable
+from realtime.redis.blocking import BlockingRedis
+from realtime.redis.cluster import MAX_RETRY_DELAY, QUICK_TURNS, RETRY_DELAY
+from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
+from realtime.redis.hosts import Timeouts
+from realtime.redis.redirects import Place, Redirected
+from realtime.redis.replicas import TooFewReplicas, shortage
+from realtime.redis.slot_map import QUESTION, SlotMap
+
+R = TypeVar("R")
+
+
+class BlockingCluster:
+    """For any number of threads; opens connections when they are needed."""
+
+    def __init__(self, slots: SlotMap, timeouts: Timeouts) -> None:
+        self.map = slots
+        self.timeouts = timeouts
+        self._clients: dict[Place, BlockingRedis] = {}
+
+    def client(self, place: Place) -> BlockingRedis:
+        """Return the client of a server."""
+        client = self._clients.get(place)
+        if client is None:
+            client = BlockingRedis(self.map.at(place), self.timeouts)
+            client = self._clients.setdefault(place, client)
+        return client
+
+    def load(self) -> None:
+        """Ask for the map of slots.
+
+        Raises:
+            EngineUnavailable: no server answered.
+        """
+        errors: list[EngineUnavailable] = []
+        for place in (*self.map.primaries(), *self.map.others()):
+            try:
+                self.map.take(place, self.client(place).execute(*QUESTION))
+            except EngineUnavailable as error:
+                errors.append(error)
+            else:
+                return
+        raise self.map.away(errors)
+
+    def doubt(self) -> None:
+        """Ask for the map after a failure, unless that was done a moment ago. Raises nothing."""
+        if self.map.may_ask():
+            with contextlib.suppress(EngineUnavailable):  # the caller has a failure to report
+                self.load()
+
+    def close(self) -> None:
+        """Close the connections, also those that are in use."""
+        while self._clients:
+            self._clients.popitem()[1].close()
+
+
+class BlockingRoute:
+    """The way to the server of one slot: has the methods of `BlockingRedis`."""
+
+    def __init__(self, cluster: BlockingCluster, slot: int) -> None:
+        self._cluster = cluster
+        self._slot = slot
+
+    def execute(self, *args: Argument) -> Reply:
+        """As `BlockingRedis.execute`."""
+        return self._call(lambda client: client.execute(*args), args)
+
+    def run(self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]) -> R:
+        """As `BlockingRedis.run`."""
+        result: R = self._call(
+            lambda client: client.run(script, keys, arguments), script.by_text(keys, arguments)
+        )
+        return result
+
+    def run_confirmed(
+        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument], wait: Wait
+    ) -> R:
+        """As `BlockingRedis.run_confirmed`."""
+        result: R = self._call(
+            lambda client: client.run_confirmed(script, keys, arguments, wait),
+            script.by_text(keys, arguments),
+            wait,
+        )
+        return result
+
+    def run_many(
+        self, requests: Iterable[Request], wait: Wait | None = None
+    ) -> list[Reply | EngineUnavailable]:
+        """As `BlockingRedis.run_many`; what is redirected is sent again, in its order."""
+        made = list(requests)
+        results: list[Reply | EngineUnavailable]
+        try:
+            results = self._client().run_many(made, wait)
+        except EngineUnavailable:
+            self._cluster.doubt()
+            raise
+        for index, request in enumerate(made):
+            redirected = results[index]
+            if isinstance(redirected, Redirected):
+                try:
+                    results[index] = self._again(request, wait, redirected)
+                except EngineUnavailable as error:
+                    results[index] = error
+        return results
+
+    def _again(self, request: Request, wait: Wait | None, redirected: Redirected) -> Reply:
+        """Make a request again that was redirected."""
+        if not isinstance(request, ScriptCall):
+            return self._call(lambda client: client.execute(*request), request, None, redirected)
+        text = request.script.by_text(request.keys, request.arguments)
+        if wait is None:
+            return self._call(lambda client: client.run(*request), text, None, redirected)
+        return self._call(
+            lambda client: client.run_confirmed(*request, wait), text, wait, redirected
+        )
+
+    def _client(self) -> BlockingRedis:
+        cluster = self._cluster
+        if self._slot not in cluster.map.places:
+            cluster.load()
+        return cluster.client(cluster.map.places[self._slot])
+
+    def _call(
+        self,
+        send: Callable[[BlockingRedis], Reply],
+        command: Command,
+        wait: Wait | None = None,
+        redirected: Redirected | None = None,
+    ) -> Reply:
+        """Send, and again where a server says so, until there is a reply.
+
+        Args:
+            send: sends to a server.
+            command: the same, for a server to which the slot is moving.
+            wait: for replicas, after `command`.
+            redirected: what a server has answered already.
+
+        Raises:
+            EngineUnavailable: as `BlockingRedis.execute`; or the slot is moving for too long.
+        """
+        deadline = time.monotonic() + self._cluster.timeouts.answer
+        delay, turns = RETRY_DELAY, 0
+        while True:
+            try:
+                if redirected is not None:
+                    error, redirected = redirected, None
+                    raise error
+                return send(self._client())
+            except Redirected as error:
+                asked = self._heed(error)
+                turns += 1
+                if time.monotonic() > deadline:
+                    raise
+                if asked is None and (error.code == "TRYAGAIN" or turns > QUICK_TURNS):
+                    time.sleep(delay)
+                    delay = min(2 * delay, MAX_RETRY_DELAY)
+            except EngineUnavailable as error:
+                if not isinstance(error, TooFewReplicas):
+                    self._cluster.doubt()
+                raise
+            if asked is not None:
+                try:
+                    return self._ask(asked, command, wait)
+                except Redirected as error:
+                    redirected = error if error.code == "MOVED" else None
+                    time.sleep(delay)
+                    delay = min(2 * delay, MAX_RETRY_DELAY)
+
+    def _heed(self, error: Redirected) -> Place | None:
+        """Note where a slot is; return the server to ask for this command alone, or None."""
+        if error.code == "MOVED" and error.place is not None:
+            self._cluster.map.moved(self._slot, error.place)
+        return error.place if error.code == "ASK" else None
+
+    def _ask(self, place: Place, command: Command, wait: Wait | None) -> Reply:
+        client = self._cluster.client(place)
+        reply = client.execute_asking(*command)
+        if wait is not None:
+            # on another connection, so this waits for more than the command: all that was written
+            confirmed = client.execute(*wait.command())
+            if (error := shortage(wait, self._cluster.map.at(place), confirmed)) is not None:
+                raise error
+        return reply
+
+    def close(self) -> None:
+        """Close the connections to all servers; they are opened again when needed."""
+        self._cluster.close()

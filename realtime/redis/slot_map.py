@@ -1,0 +1,117 @@
+"""SlotMap: which server of a cluster has which slot, as far as this process knows.
+
+Any server may be asked, and may be behind the others for a moment. A redirect corrects what the map
+says of one slot; a failure of any kind is a reason to ask again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from realtime.errors import EngineUnavailable
+from realtime.redis.commands import Command, Reply
+from realtime.redis.hosts import Host, place_of
+from realtime.redis.redirects import Place
+
+QUESTION: Command = (b"CLUSTER", b"SLOTS")
+
+REFRESH_PAUSE = 1.0
+"""Seconds between two questions that failures are the reason for."""
+
+NO_CLUSTER = "cluster support disabled"
+
+
+class SlotMap:
+    """See the module. Shared by all event loops and threads of a process."""
+
+    def __init__(self, hosts: Sequence[Host], slots: Sequence[int]) -> None:
+        """
+        Args:
+            hosts: servers to ask first; their credentials and TLS options are those of all.
+            slots: those that are used.
+        """
+        self.slots = tuple(slots)
+        self.places: dict[int, Place] = {}
+        """Slot → its server. Empty before the first answer, and then complete."""
+        self._stale: set[int] = set()
+        self._hosts = hosts
+        self._others: tuple[Place, ...] = ()
+        """Replicas, which may have become primaries."""
+        self._asked_at = float("-inf")
+
+    @property
+    def host(self) -> Host:
+        """The first server of the options: its label names the cluster."""
+        return self._hosts[0]
+
+    def at(self, place: Place) -> Host:
+        """Return the server at a place."""
+        return next((host for host in self._hosts if host.place == place), self._hosts[0].at(place))
+
+    def primaries(self) -> list[Place]:
+        """Return the servers that have slots which are used."""
+        return list(dict.fromkeys(self.places.values()))
+
+    def others(self) -> list[Place]:
+        """Return the servers to be asked if no primary answers."""
+        known = self.primaries()
+        places = [*self._others, *(host.place for host in self._hosts)]
+        return [place for place in dict.fromkeys(places) if place not in known]
+
+    def may_ask(self) -> bool:
+        """Return whether it is time to ask because of a failure, and note that this happens."""
+        now = time.monotonic()
+        if now < self._asked_at + REFRESH_PAUSE:
+            return False
+        self._asked_at = now
+        return True
+
+    def moved(self, slot: int, place: Place) -> None:
+        """Note that a slot belongs to another server now."""
+        self.places = {**self.places, slot: place}
+        self._stale.discard(slot)
+
+    def forget(self, slot: int) -> None:
+        """Note that a slot left its server, for one that is not known yet."""
+        self._stale.add(slot)
+
+    def knows(self, slot: int) -> bool:
+        """Return whether the server of a slot is known, and no server has denied it since."""
+        return slot in self.places and slot not in self._stale
+
+    def take(self, asked: Place, reply: Reply) -> None:
+        """Take over the answer of a server.
+
+        Raises:
+            EngineUnavailable: it is no answer, or says nothing of a slot that is used.
+        """
+        try:
+            ranges = list(_ranges(self.at(asked), reply))
+        except (ValueError, TypeError, IndexError):
+            raise self.at(asked).unavailable("its answer to CLUSTER SLOTS is none") from None
+        places: dict[int, Place] = {}
+        others: list[Place] = []
+        for first, last, primary, replicas in ranges:
+            places |= {slot: primary for slot in self.slots if first <= slot <= last}
+            others += replicas
+        if missing := len(set(self.slots)) - len(places):
+            raise self.at(asked).unavailable(f"CLUSTERDOWN {missing} slots have no server")
+        self.places = places
+        self._stale.clear()
+        self._others = tuple(dict.fromkeys(others))
+
+    def away(self, errors: Sequence[EngineUnavailable]) -> EngineUnavailable:
+        """Return the exception for a cluster of which no server answered."""
+        text = "; ".join(str(error) for error in errors)
+        if NO_CLUSTER in text:
+            text += " (redis_cluster_addrs names a Redis that is no cluster: use redis_url)"
+        return EngineUnavailable(f"no server of the Redis Cluster answered: {text}")
+
+
+def _ranges(asked: Host, reply: Reply) -> Iterator[tuple[int, int, Place, list[Place]]]:
+    """Yield first and last slot, the primary and its replicas."""
+    for first, last, *servers in reply:
+        named = [place_of(server[0], server[1], asked) for server in servers]
+        if named[0] is not None:
+            yield int(first), int(last), named[0], [place for place in named[1:] if place]

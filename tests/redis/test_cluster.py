@@ -1,0 +1,220 @@
+"""Commands to a Redis Cluster whose slots move: from an event loop, and from a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from realtime.errors import EngineUnavailable
+from realtime.redis.blocking_cluster import BlockingCluster, BlockingRoute
+from realtime.redis.cluster import Cluster, Route
+from realtime.redis.commands import Script, ScriptCall, Wait
+from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.slot_map import SlotMap
+from realtime.redis.slots import slot_of
+from tests.redis_cluster import RedisCluster, run
+from tests.redis_server import RedisServer, has_sharded_pubsub
+from tests.unit.parts import eventually
+
+pytestmark = pytest.mark.skipif(not has_sharded_pubsub(), reason="a cluster needs Redis 7")
+
+LOOP, THREAD = "event loop", "thread"
+APPEND_BOTH: Script[int] = Script.of(
+    "both", "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('RPUSH', KEYS[2], ARGV[1])"
+)
+
+
+@pytest.fixture(scope="module")
+def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
+    """A cluster whose slots move. A test has a slot of its own, see `unique`."""
+    cluster = RedisCluster(tmp_path_factory.mktemp("cluster")).start()
+    yield cluster
+    cluster.kill()
+
+
+class Way:
+    """A route to the slot of a test, with the same methods in both kinds of processes."""
+
+    def __init__(self, route: Route | BlockingRoute, tag: str) -> None:
+        self.route = route
+        self.slot = slot_of(tag)
+
+    async def __call__(self, name: str, *args: Any) -> Any:
+        """Call a method of the route."""
+        method = getattr(self.route, name)
+        if isinstance(self.route, Route):
+            return await method(*args)
+        return await asyncio.to_thread(method, *args)
+
+
+Open = Callable[..., Way]
+
+
+@pytest.fixture(params=[LOOP, THREAD])
+async def open_way(
+    request: pytest.FixtureRequest, moving: RedisCluster, unique: str
+) -> AsyncIterator[Open]:
+    """Open a way to the slot of the test; the first server knows the others."""
+    opened: list[Cluster | BlockingCluster] = []
+
+    def start(server: RedisServer | None = None, timeouts: Timeouts = Timeouts()) -> Way:  # noqa: B008
+        host = Host({"address": (server or moving.servers[0]).url})
+        slots = SlotMap([host], [slot_of(unique)])
+        if request.param == LOOP:
+            cluster = Cluster(slots, timeouts)
+            opened.append(cluster)
+            return Way(cluster.routes[0], unique)
+        blocking = BlockingCluster(slots, timeouts)
+        opened.append(blocking)
+        return Way(BlockingRoute(blocking, slots.slots[0]), unique)
+
+    yield start
+    for each in opened:
+        closing: Awaitable[None] | None = each.close()
+        if inspect.isawaitable(closing):
+            await closing
+
+
+def other_than(moving: RedisCluster, server: RedisServer) -> RedisServer:
+    return next(each for each in moving.servers if each is not server)
+
+
+async def test_commands_go_to_the_server_of_the_slot_wherever_it_moves(
+    moving: RedisCluster, open_way: Open, unique: str
+) -> None:
+    way = open_way()
+    for number in range(4):
+        await way("execute", "RPUSH", f"{{{unique}}}", number)
+        target = other_than(moving, moving.owner(way.slot))
+        await asyncio.to_thread(moving.move, way.slot, target)
+
+    assert await way("execute", "LRANGE", f"{{{unique}}}", 0, -1) == [b"0", b"1", b"2", b"3"]
+    assert await way("run", APPEND_BOTH, [f"{{{unique}}}", f"{{{unique}}}2"], ["x"]) == 1
+
+
+async def test_keys_that_have_moved_are_found_while_the_slot_is_moving(
+    moving: RedisCluster, open_way: Open, unique: str
+) -> None:
+    way = open_way()
+    key = f"{{{unique}}}"
+    source = moving.owner(way.slot)
+    target = other_than(moving, source)
+    await way("execute", "RPUSH", key, "before")
+    moving.begin_move(way.slot, target)
+    await asyncio.to_thread(moving.move_keys, way.slot, source, target)
+
+    await way("execute", "RPUSH", key, "meanwhile")
+    await way("run", APPEND_BOTH, [key, key], ["by script"])
+    if isinstance(way.route, BlockingRoute):
+        batch = [("RPUSH", key, "batch"), ScriptCall(APPEND_BOTH, [key, key], ["script"])]
+        assert await way("run_many", batch) == [5, 7]
+    moving.end_move(way.slot, target)
+
+    entries = await way("execute", "LRANGE", key, 0, 3)
+    assert entries == [b"before", b"meanwhile", b"by script", b"by script"]
+
+
+async def test_a_call_for_keys_on_both_servers_waits_until_the_slot_has_moved(
+    moving: RedisCluster, open_way: Open, unique: str
+) -> None:
+    way = open_way()
+    keys = [f"{{{unique}}}{number}" for number in range(2)]
+    source = moving.owner(way.slot)
+    target = other_than(moving, source)
+    for key in keys:
+        await way("execute", "RPUSH", key, "before")
+    moving.begin_move(way.slot, target)
+    run(source, "MIGRATE", "127.0.0.1", target.port, keys[0], 0, 5000)
+
+    run(source, "CONFIG", "RESETSTAT")
+    call = asyncio.create_task(way("run", APPEND_BOTH, keys, ["after"]))
+    await eventually(lambda: b"errorstat_TRYAGAIN" in run(source, "INFO", "errorstats"))
+    assert not call.done()
+    await asyncio.to_thread(moving.move_keys, way.slot, source, target)
+    moving.end_move(way.slot, target)
+
+    assert await call == 2
+
+
+async def test_a_call_gives_up_when_the_slot_moves_for_too_long(
+    moving: RedisCluster, open_way: Open, unique: str
+) -> None:
+    way = open_way(timeouts=Timeouts(1, 0.2))
+    keys = [f"{{{unique}}}{number}" for number in range(2)]
+    source = moving.owner(way.slot)
+    target = other_than(moving, source)
+    for key in keys:
+        await way("execute", "RPUSH", key, "before")
+    moving.begin_move(way.slot, target)
+    run(source, "MIGRATE", "127.0.0.1", target.port, keys[0], 0, 5000)
+
+    with pytest.raises(EngineUnavailable, match="TRYAGAIN"):
+        await way("run", APPEND_BOTH, keys, ["never"])
+
+    await asyncio.to_thread(moving.move_keys, way.slot, source, target)
+    moving.end_move(way.slot, target)
+    assert await way("execute", "LLEN", keys[0]) == 1
+
+
+async def test_replicas_are_waited_for_at_the_server_of_the_slot(
+    moving: RedisCluster, open_way: Open, unique: str
+) -> None:
+    way = open_way()
+    keys = [f"{{{unique}}}"] * 2
+    await asyncio.to_thread(moving.move, way.slot, other_than(moving, moving.owner(way.slot)))
+
+    assert await way("run_confirmed", APPEND_BOTH, keys, ["x"], Wait(0, 100)) == 2
+    with pytest.raises(EngineUnavailable, match="0 of 1 replicas"):
+        await way("run_confirmed", APPEND_BOTH, keys, ["x"], Wait(1, 1))
+
+
+async def test_calls_of_one_loop_keep_their_order_while_the_slot_moves(
+    moving: RedisCluster, unique: str
+) -> None:
+    cluster = Cluster(
+        SlotMap([Host({"address": moving.servers[0].url})], [slot_of(unique)]), Timeouts()
+    )
+    [route] = cluster.routes
+    key = f"{{{unique}}}"
+    slot = slot_of(unique)
+    calls: list[asyncio.Task[Any]] = []
+
+    def move() -> None:
+        for _ in range(3):
+            moving.move(slot, other_than(moving, moving.owner(slot)))
+
+    moves = asyncio.create_task(asyncio.to_thread(move))
+    while not moves.done():
+        calls += [
+            asyncio.create_task(route.execute("RPUSH", key, len(calls) + n)) for n in range(20)
+        ]
+        await asyncio.sleep(0.001)
+    await asyncio.gather(moves, *calls)
+
+    kept = await route.execute("LRANGE", key, 0, -1)
+    await cluster.close()
+    assert [int(entry) for entry in kept] == list(range(len(calls)))
+
+
+async def test_a_server_that_is_no_cluster_is_named_as_the_reason(
+    redis_server: RedisServer, open_way: Open
+) -> None:
+    way = open_way(redis_server)
+
+    with pytest.raises(EngineUnavailable, match="redis_cluster_addrs names a Redis that is no"):
+        await way("execute", "PING")
+
+
+async def test_closed_cluster_refuses_calls(moving: RedisCluster, unique: str) -> None:
+    cluster = Cluster(
+        SlotMap([Host({"address": moving.servers[0].url})], [slot_of(unique)]), Timeouts()
+    )
+    await cluster.routes[0].execute("PING")
+    await cluster.close()
+
+    with pytest.raises(EngineUnavailable, match="closed here"):
+        await cluster.routes[0].execute("PING")
