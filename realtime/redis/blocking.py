@@ -18,18 +18,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import redis
-from redis.backoff import NoBackoff
-from redis.connection import (
-    AbstractConnection,
-    BlockingConnectionPool,
-    Connection,
-    ConnectionInterface,
-    SSLConnection,
-    UnixDomainSocketConnection,
-)
+from redis.connection import AbstractConnection
 from redis.exceptions import (
     AskError,
     BusyLoadingError,
@@ -39,12 +31,12 @@ from redis.exceptions import (
     ReadOnlyError,
     TryAgainError,
 )
-from redis.retry import Retry
 
 from realtime.errors import EngineUnavailable
 from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
-from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
+from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.link import MASTER_CHECK_INTERVAL, NoScript, master_is_elsewhere
+from realtime.redis.pool import CANNOT_OPEN, Pool, connection_of, find_master
 from realtime.redis.redirects import Redirected
 from realtime.redis.replicas import shortage
 
@@ -65,9 +57,6 @@ _REDIRECTS: dict[type[Exception], str] = {
     TryAgainError: "TRYAGAIN",
 }
 """What redis-py makes of `redirects.CODES`."""
-
-CANNOT_OPEN = (redis.RedisError, OSError, ValueError, TypeError)
-"""What opening a connection raises. The last two: a host name or a TLS file is not valid."""
 
 R = TypeVar("R")
 
@@ -90,9 +79,9 @@ class BlockingRedis:
         self._check_at = 0.0
         """Monotonic seconds from which they are asked again."""
 
-    def _new_pool(self) -> _Pool:
-        kind, options = _connection(self._host, self._timeouts)
-        return _Pool(
+    def _new_pool(self) -> Pool:
+        kind, options = connection_of(self._host, self._timeouts)
+        return Pool(
             connection_class=kind,
             max_connections=self._max_connections,
             timeout=self._timeouts.connect,
@@ -217,7 +206,7 @@ class BlockingRedis:
             self._replace(pool)
             raise
 
-    def _exchange_over(self, pool: _Pool, commands: Sequence[Command]) -> list[Reply]:
+    def _exchange_over(self, pool: Pool, commands: Sequence[Command]) -> list[Reply]:
         try:
             connection = pool.get_connection()
         except redis.RedisError as error:
@@ -248,7 +237,7 @@ class BlockingRedis:
         began = time.monotonic()
         self._check_at = began + MASTER_CHECK_INTERVAL  # other threads do not wait
         try:
-            master = _find_master(self._host, self._timeouts.connect)
+            master = find_master(self._host, self._timeouts.connect)
         except redis.ConnectionError:
             self._check_at = time.monotonic() + MASTER_RECHECK_DELAY
             return
@@ -260,7 +249,7 @@ class BlockingRedis:
             self._replace(self._pool)
         self._master = master
 
-    def _replace(self, pool: _Pool) -> None:
+    def _replace(self, pool: Pool) -> None:
         """Let later commands open connections anew: with Sentinel, to the master of that moment.
 
         Threads that use the pool go on with it until they have their replies.
@@ -295,94 +284,6 @@ class BlockingRedis:
         if isinstance(error, _ELSEWHERE) or master_is_elsewhere(str(error)):
             self._replace(self._pool)
         return unavailable
-
-
-class _Pool(BlockingConnectionPool):
-    """redis-py's pool; keeps no connection of which anything is left to read."""
-
-    def release(self, connection: ConnectionInterface) -> None:
-        """Close a connection and free its place.
-
-        The pool itself calls this when it could not open one: it may be half open.
-        """
-        connection.disconnect()
-        super().release(connection)
-
-    def keep(self, connection: ConnectionInterface) -> None:
-        """Take back a connection whose replies were all read."""
-        super().release(connection)
-
-
-class _ToMaster(Connection):
-    """Connects to the place that the Sentinels name at that moment."""
-
-    _connected = False
-
-    def __init__(self, *, sentinel_host: Host, connect_timeout: float, **options: Any) -> None:
-        super().__init__(**options)
-        self._sentinel_host = sentinel_host
-        self._connect_timeout = connect_timeout
-
-    def connect(self) -> None:
-        if not self._connected:
-            self.host, self.port = _find_master(self._sentinel_host, self._connect_timeout)
-        super().connect()
-        self._connected = True
-
-    def disconnect(self, *args: Any, **options: Any) -> None:
-        self._connected = False
-        super().disconnect(*args, **options)
-
-
-class _ToMasterOverTls(_ToMaster, SSLConnection):
-    pass
-
-
-def _connection(host: Host, timeouts: Timeouts) -> tuple[type[AbstractConnection], dict[str, Any]]:
-    """Return the class of a host's connections and the arguments to make one."""
-    options: dict[str, Any] = {
-        "db": host.db,
-        "username": host.username or None,
-        "password": host.password or None,
-        "protocol": 2,
-        "socket_connect_timeout": timeouts.connect,
-        "socket_timeout": timeouts.answer,
-        "retry": Retry(NoBackoff(), 0),
-    }
-    if host.path is not None:
-        return UnixDomainSocketConnection, options | {"path": host.path}
-    options |= {"socket_keepalive": True} | (host.tls or {})
-    if host.sentinels:
-        options |= {"sentinel_host": host, "connect_timeout": timeouts.connect}
-        return (_ToMaster if host.tls is None else _ToMasterOverTls), options
-    options["host"], options["port"] = host.place
-    return (Connection if host.tls is None else SSLConnection), options
-
-
-def _find_master(host: Host, timeout: float) -> tuple[str, int]:
-    """As `link._find_master`; a connection to a Sentinel serves one question.
-
-    Raises:
-        redis.ConnectionError: no Sentinel answered in time, or none knows the master.
-    """
-    share = host.sentinel_timeout(timeout)
-    reasons = []
-    for sentinel in host.sentinels:
-        kind, options = _connection(sentinel, Timeouts(share, share))
-        connection = kind(**options)
-        try:
-            connection.connect()
-            connection.send_command(*host.master_query(), check_health=False)
-            reply = connection.read_response()
-        except CANNOT_OPEN as error:
-            reasons.append(str(sentinel.unavailable(error)))
-            continue
-        finally:
-            connection.disconnect()
-        if (place := master_place(reply)) is not None:
-            return place
-        reasons.append(str(sentinel.unavailable(NAME_UNKNOWN)))
-    raise redis.ConnectionError(f"no master found; {'; '.join(reasons)}")
 
 
 def _read(connection: AbstractConnection) -> Reply:

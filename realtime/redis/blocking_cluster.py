@@ -101,13 +101,25 @@ class BlockingRoute:
     ) -> list[Reply | EngineUnavailable]:
         """As `BlockingRedis.run_many`; what is redirected is sent again, in its order."""
         made = list(requests)
-        results: list[Reply | EngineUnavailable]
+        return self._each(made, wait, lambda client: client.run_many(made, wait))
+
+    def read_many(self, calls: Sequence[ScriptCall[R]]) -> list[R | EngineUnavailable]:
+        """As `BlockingRedis.read_many`."""
+        return self._each(calls, None, lambda client: client.read_many(calls))
+
+    def _each(
+        self,
+        requests: Sequence[Request],
+        wait: Wait | None,
+        send: Callable[[BlockingRedis], list[Reply | EngineUnavailable]],
+    ) -> list[Reply | EngineUnavailable]:
+        """Send requests together, and those again that were redirected."""
         try:
-            results = self._client().run_many(made, wait)
+            results = send(self._client())
         except EngineUnavailable:
             self._cluster.doubt()
             raise
-        for index, request in enumerate(made):
+        for index, request in enumerate(requests):
             redirected = results[index]
             if isinstance(redirected, Redirected):
                 try:

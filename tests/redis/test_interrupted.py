@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from realtime.errors import EngineUnavailable
-from realtime.redis import blocking
+from realtime.redis import blocking, pool
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.hosts import Host, Timeouts
 from tests.redis.interruption import WITH_REDIS_PY, Line, TimeLimitReached, interrupt, lines_of
@@ -158,7 +158,7 @@ async def test_blocking_call_may_be_interrupted_at_any_line(
     assert lines > 50
 
 
-POOLING = (blocking.__file__, str(queue.__file__))
+POOLING = (blocking.__file__, pool.__file__, str(queue.__file__))
 """Files in which a place of the pool changes hands. In redis-py, lines are enough."""
 
 

@@ -146,7 +146,7 @@ async def test_sentinels_that_answer_slowly_are_asked_less_often(
         now += took
         return server.place
 
-    monkeypatch.setattr(blocking_module, "_find_master", find)
+    monkeypatch.setattr(blocking_module, "find_master", find)
     monkeypatch.setattr(blocking_module, "time", SimpleNamespace(monotonic=lambda: now))
     blocking = open_blocking({"sentinels": [server.place], "master_name": "m"})
     began = now
