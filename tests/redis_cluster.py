@@ -146,7 +146,8 @@ class RedisCluster:
 
     def end_move(self, slot: int, target: RedisServer) -> None:
         """Tell all primaries that the slot belongs to another server now."""
-        for server in (target, *self.primaries()):
+        others = [server for server in self.primaries() if server is not target]
+        for server in (target, *others):
             run(server, "CLUSTER", "SETSLOT", slot, "NODE", self.id_of(target))
 
     def kill(self) -> None:

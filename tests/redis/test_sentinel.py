@@ -13,6 +13,7 @@ import pytest
 
 from realtime.errors import EngineUnavailable
 from realtime.redis import blocking as blocking_module
+from realtime.redis import pool
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
@@ -146,7 +147,8 @@ async def test_sentinels_that_answer_slowly_are_asked_less_often(
         now += took
         return server.place
 
-    monkeypatch.setattr(blocking_module, "find_master", find)
+    for module in (blocking_module, pool):
+        monkeypatch.setattr(module, "find_master", find)
     monkeypatch.setattr(blocking_module, "time", SimpleNamespace(monotonic=lambda: now))
     blocking = open_blocking({"sentinels": [server.place], "master_name": "m"})
     began = now
