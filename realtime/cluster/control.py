@@ -14,6 +14,7 @@ import msgspec
 
 from realtime import payload
 from realtime.config.channel_options import Overrides
+from realtime.engine.nodes import NO_LIST, ListVersion
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, StreamPosition, UserID
 
@@ -140,6 +141,8 @@ class BlockUser(msgspec.Struct, frozen=True, tag="block", tag_field="do"):
     until: float
     """Unix seconds."""
     origin: str = ""
+    version: ListVersion = NO_LIST
+    """Of the list that has this change, or a later one; NO_LIST where there is none."""
 
 
 class UnblockUser(msgspec.Struct, frozen=True, tag="unblock", tag_field="do"):
@@ -147,6 +150,8 @@ class UnblockUser(msgspec.Struct, frozen=True, tag="unblock", tag_field="do"):
 
     user: UserID
     origin: str = ""
+    version: ListVersion = NO_LIST
+    """As that of `BlockUser`."""
 
 
 ControlMessage: TypeAlias = (

@@ -302,6 +302,9 @@ class Member:
 
     async def _send_blocks(self, message: BlockUser | UnblockUser) -> None:
         try:
+            if self.cluster is not None:
+                version = await self.cluster.blocks.version()
+                message = msgspec.structs.replace(message, version=version)
             await self._send_control(message)
         except NoReply:
             raise

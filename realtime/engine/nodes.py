@@ -52,11 +52,24 @@ MAX_BLOCKED = 10_000
 """Users that may be blocked at once: each node has all of them in memory, 3 MB."""
 
 
+class ListVersion(NamedTuple):
+    """The version of a list that Redis may lose, as a whole or its last changes."""
+
+    made: int
+    """When the list was made, Unix microseconds. Another one is another list: Redis has lost the
+    one before."""
+    changed: int
+    """Grows with each change of this list. One that is lower: Redis has lost the last changes."""
+
+
+NO_LIST = ListVersion(0, 0)
+"""Nothing was ever changed, or Redis has lost its data."""
+
+
 class BlockList(NamedTuple):
     """The blocked users, read at one moment."""
 
-    version: str
-    """Another one after each change; "" where nothing was ever changed, or Redis lost its data."""
+    version: ListVersion
     ends: Mapping[UserID, float]
     """User → when the block ends, Unix seconds."""
 
@@ -79,7 +92,7 @@ class Blocks(Protocol):
         """Return the users who are blocked now."""
         ...
 
-    async def version(self) -> str:
+    async def version(self) -> ListVersion:
         """Return the version that `read` would return."""
         ...
 

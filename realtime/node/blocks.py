@@ -8,8 +8,12 @@ waits for Redis, and a user stays blocked while Redis is away.
     control message: a change ───────────────────┘ at once here, and the list is read again soon
 
 A control message may be lost, late, or older than the list. Reading the list makes up for all of
-these. What control messages change while it is read counts on top of it. If Redis has lost the
-list, nodes write back what they know.
+these. What control messages change while it is read counts on top of it.
+
+Redis may lose the list, or its last changes: it comes back empty, with an old dump, or as a replica
+that had not got them. The version tells: it is that of another list, or lower than the newest one
+that the node knows. Then nodes write back what they know and the list lacks. A user who was
+unblocked at that time may be blocked again: better that than to let in a user who is blocked.
 
 Without a cluster the copy is the list.
 """
@@ -21,7 +25,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from realtime.engine.nodes import MAX_BLOCKED, Cluster
+from realtime.engine.nodes import MAX_BLOCKED, NO_LIST, BlockList, Cluster, ListVersion
 from realtime.errors import DisconnectForced, EngineUnavailable, LimitExceeded
 from realtime.metrics import Outage
 from realtime.node.hub import Hub
@@ -52,8 +56,10 @@ class Blocks:
         self._timer = timers.timer(lambda: spawn(self.check()))
         self._ends: dict[UserID, float] = {}
         """User → when the block ends, Unix seconds."""
-        self._version: str | None = None
+        self._version: ListVersion | None = None
         """Of the list that was read; None if control messages have changed the copy since."""
+        self._newest = NO_LIST
+        """The newest version of which the node has read or heard."""
         self._is_checking = False
         self._changed: dict[UserID, float | None] | None = None
         """What control messages change while the list is read, None for an end; otherwise None."""
@@ -81,18 +87,19 @@ class Blocks:
 
     # changes
 
-    def add(self, user: UserID, end: float) -> None:
-        """Block a user, and close the user's connections."""
+    def add(self, user: UserID, end: float, version: ListVersion = NO_LIST) -> None:
+        """Block a user, and close the user's connections. `version`: of the list with it."""
         if end > time.time():
-            self._change(user, end)
+            self._change(user, end, version)
             self._close(user)
 
-    def remove(self, user: UserID) -> None:
-        """Unblock a user."""
-        self._change(user, None)
+    def remove(self, user: UserID, version: ListVersion = NO_LIST) -> None:
+        """Unblock a user. `version`: of the list without the block."""
+        self._change(user, None, version)
 
-    def _change(self, user: UserID, end: float | None) -> None:
+    def _change(self, user: UserID, end: float | None, version: ListVersion) -> None:
         self._version = None
+        self._newest = max(self._newest, version)
         if self._changed is not None:
             self._changed[user] = end
         if end is None:
@@ -139,19 +146,31 @@ class Blocks:
         assert self._shared is not None
         self._changed = {}
         try:
-            version, ends = await self._shared.read()
-            if not version and (own := self.current()):
-                await self._shared.add(own)
-                return  # the next look finds what the nodes have written
+            listed = await self._shared.read()
+            if lost := self._lost(listed):
+                logger.warning("Redis lost blocked users, and gets them back: %d", len(lost))
+                await self._shared.add(lost)
+                listed = await self._shared.read()
             changed = self._changed
         finally:
             self._changed = None
-        new = {**ends, **{user: end for user, end in changed.items() if end is not None}}
+        new = {**listed.ends, **{user: end for user, end in changed.items() if end is not None}}
         for user, end in changed.items():
             if end is None:
                 new.pop(user, None)
-        added = new.keys() - self._ends.keys()
         self._ends = new
-        self._version = None if changed else version
-        for user in added:
+        self._version = None
+        if not changed:
+            self._version = self._newest = listed.version
+        # also those who were blocked before: a block that was over may have let them in
+        for user in self.current():
             self._close(user)
+
+    def _lost(self, listed: BlockList) -> dict[UserID, float]:
+        """Return the blocks that Redis had, and the list that was read has not."""
+        if not self._newest.made or (
+            listed.version.made == self._newest.made and listed.version >= self._newest
+        ):
+            return {}
+        own = self.current()
+        return {user: own[user] for user in own.keys() - listed.ends.keys()}

@@ -126,10 +126,10 @@ class ControlHandler:
         | UnblockUser,
     ) -> None:
         match message:
-            case BlockUser(user=user, until=until):
-                self._blocks.add(user, until)
-            case UnblockUser(user=user):
-                self._blocks.remove(user)
+            case BlockUser(user=user, until=until, version=version):
+                self._blocks.add(user, until, version)
+            case UnblockUser(user=user, version=version):
+                self._blocks.remove(user, version)
             case DisconnectUser(user=user, keep=""):
                 self._identifying.add(message)
                 for client in self._hub.connections(user):

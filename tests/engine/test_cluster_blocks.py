@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from realtime.engine.nodes import MAX_BLOCKED
+from realtime.engine.nodes import MAX_BLOCKED, NO_LIST
 from tests.engine.bench import Bench
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import Pair
@@ -30,8 +30,8 @@ def later(seconds: float = 1000.0) -> float:
 
 
 async def test_nobody_is_blocked_at_first(clustered: Bench) -> None:
-    assert await clustered.cluster.blocks.read() == ("", {})
-    assert await clustered.cluster.blocks.version() == ""
+    assert await clustered.cluster.blocks.read() == (NO_LIST, {})
+    assert await clustered.cluster.blocks.version() == NO_LIST
 
 
 async def test_blocked_users_are_listed_with_their_ends(clustered: Bench) -> None:
@@ -42,7 +42,7 @@ async def test_blocked_users_are_listed_with_their_ends(clustered: Bench) -> Non
 
     version, listed = await blocks.read()
     assert listed == ends
-    assert version == await blocks.version() != ""
+    assert version == await blocks.version() != NO_LIST
 
 
 async def test_last_end_counts_also_if_it_is_sooner(clustered: Bench) -> None:
@@ -153,3 +153,19 @@ async def test_entry_of_another_kind_hides_no_other(
     for _ in range(2):
         assert (await bench.cluster.blocks.read()).ends.keys() == {"17"}
     assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+async def test_version_grows_with_each_change_of_one_list(
+    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench
+) -> None:
+    """Also on a server whose clock is behind that of the one before."""
+    bench = await open_redis(servers=[server := own_redis()], prefix="p")
+    blocks, ahead = bench.cluster.blocks, time.time_ns() // 1000 + 10**12
+    with server.client() as client:
+        client.set("p:blocked.version", f"5:{ahead}")
+
+    await blocks.add({"17": later()})
+    added = await blocks.version()
+    await blocks.remove("17")
+
+    assert (added, await blocks.version()) == ((5, ahead + 1), (5, ahead + 2))

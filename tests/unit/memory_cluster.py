@@ -13,9 +13,11 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.memory import MemoryBroker
 from realtime.engine.nodes import (
     MAX_BLOCKED,
+    NO_LIST,
     NODES_REMEMBERED,
     BlockList,
     Debt,
+    ListVersion,
     NodeInfo,
     NodeStatus,
     SurveyID,
@@ -52,7 +54,7 @@ class ClusterState:
         self.surveys: dict[str, tuple[list[bytes], float]] = {}
         """Survey → answers, and until when they are taken."""
         self.blocked: dict[UserID, float] = {}
-        self.blocks_version = 0
+        self.blocks_version = NO_LIST
         self.debts: dict[tuple[str, UserID], float] = {}
 
 
@@ -75,7 +77,8 @@ class MemoryBlocks:
 
     def _change(self, ends: dict[UserID, float]) -> None:
         self._state.blocked = ends
-        self._state.blocks_version += 1
+        made, changed = self._state.blocks_version
+        self._state.blocks_version = ListVersion(made or time.time_ns(), changed + 1)
 
     def _current(self) -> dict[UserID, float]:
         now = time.time()
@@ -84,8 +87,8 @@ class MemoryBlocks:
     async def read(self) -> BlockList:
         return BlockList(await self.version(), self._current())
 
-    async def version(self) -> str:
-        return str(self._state.blocks_version or "")
+    async def version(self) -> ListVersion:
+        return self._state.blocks_version
 
 
 class MemoryCluster:

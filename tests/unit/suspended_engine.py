@@ -11,7 +11,7 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.memory import MemoryPresence
-from realtime.engine.nodes import BlockList, Debt, NodeInfo
+from realtime.engine.nodes import BlockList, Debt, ListVersion, NodeInfo
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable
@@ -209,7 +209,7 @@ class SuspendedBlocks(MemoryBlocks):
     async def read(self) -> BlockList:
         return await self.gate.through("blocks.read", super().read)
 
-    async def version(self) -> str:
+    async def version(self) -> ListVersion:
         return await self.gate.through("blocks.version", super().version)
 
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 
 from realtime.channel_rules import CONTROL
-from realtime.engine.nodes import MAX_BLOCKED, BlockList
+from realtime.engine.nodes import MAX_BLOCKED, NO_LIST, BlockList, ListVersion
 from realtime.engine.redis import records
 from realtime.engine.redis.scripts import BLOCK, BLOCKED, UNBLOCK
 from realtime.engine.redis.shards import MAX_ENTRIES_PER_STEP, Shards, decoding
@@ -59,13 +59,19 @@ class RedisBlocks:
                 strange,
             )
             self._is_strange = True
-        with decoding("a version"):
-            return BlockList(version.decode(), ends)
+        return BlockList(_version(version), ends)
 
-    async def version(self) -> str:
-        version = await self._shards.command(CONTROL, b"GET", self._keys[2])
-        with decoding("a version"):
-            return "" if version is None else version.decode()
+    async def version(self) -> ListVersion:
+        return _version(await self._shards.command(CONTROL, b"GET", self._keys[2]) or b"")
+
+
+def _version(value: bytes) -> ListVersion:
+    """Return the version that block.lua wrote, NO_LIST of an empty one."""
+    if not value:
+        return NO_LIST
+    with decoding("a version"):
+        made, changed = value.decode().split(":")
+        return ListVersion(int(made), int(changed))
 
 
 def _digest(user: UserID) -> str:

@@ -24,7 +24,7 @@ class Keys:
     | `P:channels:<node ID>` | set: the channel list of a node | as long as the node |
     | `P:owner:<name>` | string: the ID of the node that claimed a name | while it is renewed |
     | `P:blocked`, `P:blocked.expiry` | as presence: digest of a user → user and end | the same |
-    | `P:blocked.version` | string: another one after each change of these | forever |
+    | `P:blocked.version` | string: when it was made and changed; grows with each change | forever |
     | `P:debts` | sorted set: rate and digest of a user → ms, see `Debt` | until all are over |
     | `P:panel:<name>` | string: a count or mark of the panel | 10 minutes or a session |
     | `P:answers:<survey ID>` | list: the answers of nodes | two seconds |

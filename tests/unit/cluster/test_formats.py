@@ -24,6 +24,7 @@ from realtime.cluster.survey import (
     ConnectionsAnswer,
     SubscribersAnswer,
 )
+from realtime.engine.nodes import ListVersion
 from realtime.protocol.messages import StreamPosition
 from tests.unit.parts import data
 
@@ -41,10 +42,13 @@ CONTROL = [
         '{"do":"end_logins","user":"17","login":"digest","code":3005,"origin":"N1"}',
     ),
     (
-        BlockUser("17", 1700000000.5, "N1"),
-        '{"do":"block","user":"17","until":1700000000.5,"origin":"N1"}',
+        BlockUser("17", 1700000000.5, "N1", ListVersion(5, 7)),
+        '{"do":"block","user":"17","until":1700000000.5,"origin":"N1","version":[5,7]}',
     ),
-    (UnblockUser("17", "N1"), '{"do":"unblock","user":"17","origin":"N1"}'),
+    (
+        UnblockUser("17", "N1", ListVersion(5, 7)),
+        '{"do":"unblock","user":"17","origin":"N1","version":[5,7]}',
+    ),
     (
         SubscribeSome(
             user="17",

@@ -11,6 +11,7 @@ import pytest
 from realtime.cluster.control import BlockUser, UnblockUser
 from realtime.cluster.member import Member
 from realtime.config.reader import load
+from realtime.engine.nodes import NO_LIST
 from realtime.errors import EngineUnavailable, LimitExceeded, NoReply
 from realtime.node import blocks
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
@@ -242,7 +243,7 @@ async def test_list_that_redis_lost_comes_back(
     shared: Node, engine: ClusterEngine, clock: Clock
 ) -> None:
     await shared.block_user("17", end := later())
-    engine.cluster.state.blocked, engine.cluster.state.blocks_version = {}, 0
+    engine.cluster.state.blocked, engine.cluster.state.blocks_version = {}, NO_LIST
 
     await clock.advance(blocks.INTERVAL)
     await shared.idle()
@@ -273,3 +274,55 @@ async def test_user_is_blocked_here_where_others_cannot_be_told(
 
     assert client.close_codes == [FORCED]
     assert (await engine.cluster.blocks.read()).ends.keys() == {"17"}
+
+
+async def test_who_came_in_when_a_block_was_over_is_closed_by_the_next_one(
+    shared: Node, engine: ClusterEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await shared.block_user("17", end := later())
+    monkeypatch.setattr(time, "time", lambda: end)
+    client = add(shared)
+
+    await engine.cluster.blocks.add({"17": later()})  # the message is lost
+    await clock.advance(blocks.INTERVAL)
+
+    await eventually(lambda: client.close_codes == [FORCED])
+
+
+async def test_list_that_redis_lost_comes_back_beside_what_was_blocked_since(
+    shared: Node, engine: ClusterEngine, clock: Clock
+) -> None:
+    await shared.block_user("17", end := later())
+    await clock.advance(blocks.INTERVAL)
+    await shared.idle()
+    engine.cluster.state.blocked, engine.cluster.state.blocks_version = {}, NO_LIST
+    await engine.cluster.blocks.add({"18": end})
+
+    await clock.advance(blocks.INTERVAL)
+    await shared.idle()
+
+    assert await shared.blocked() == {"17": end, "18": end}
+    assert [shared.blocks.has(user) for user in ("17", "18")] == [True, True]
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["of which it has heard", "that it has read"])
+async def test_last_block_that_redis_lost_comes_back(
+    shared: Node, engine: ClusterEngine, clock: Clock, *, reads: bool
+) -> None:
+    """A replica is promoted that had not got it."""
+    member, state = Member(load(TOKENS), engine), engine.cluster.state
+    await member.block_user("17", end := later())
+    replica = state.blocked, state.blocks_version
+    await clock.advance(blocks.INTERVAL)
+    await shared.idle()
+    await member.block_user("18", end)
+    if reads:
+        await clock.advance(blocks.INTERVAL)
+        await shared.idle()
+    state.blocked, state.blocks_version = replica
+
+    await clock.advance(blocks.INTERVAL)
+    await shared.idle()
+
+    assert await shared.blocked() == {"17": end, "18": end}
+    assert shared.blocks.has("18")

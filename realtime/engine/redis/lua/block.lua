@@ -5,7 +5,8 @@
 --
 -- KEYS[1]  entries, hash: ID to value
 -- KEYS[2]  expiry, sorted set: ID scored by its end in ms
--- KEYS[3]  version of the list
+-- KEYS[3]  version of the list: when it was made and when it was changed, in us. A change has a
+--          higher number than the one before, also where the clock of another server is behind.
 -- ARGV[1]  how many users may be blocked
 -- ARGV[2], ARGV[3], ARGV[4]  ID, value and end in ms, and so on
 -- returns  how many of them are blocked
@@ -32,7 +33,11 @@ for i = 2, #ARGV, 3 do
   end
 end
 if blocked > 0 then
-  redis.call('SET', KEYS[3], string.format('%.0f', time[1] * 1000000 + time[2]))
+  local now_us = time[1] * 1000000 + time[2]
+  local made, changed = string.match(redis.call('GET', KEYS[3]) or '', '^(%d+):(%d+)$')
+  made = made or string.format('%.0f', now_us)
+  changed = string.format('%.0f', math.max(now_us, tonumber(changed or 0) + 1))
+  redis.call('SET', KEYS[3], made .. ':' .. changed)
   local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
   for i = 1, 2 do
     redis.call('PEXPIREAT', KEYS[i], string.format('%.0f', last[2]))
