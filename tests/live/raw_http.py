@@ -87,6 +87,15 @@ class Exchange:
         del self._body[:size]
         return part
 
+    async def part(self) -> bytes:
+        """The next part of the body, as large as it comes; b"" at its end."""
+        async with asyncio.timeout(TIMEOUT):
+            if not self._body:
+                await self._fill()
+        part = bytes(self._body)
+        self._body.clear()
+        return part
+
     async def is_over(self) -> bool:
         """Wait for more of the body, or for its end; whether it is the end."""
         async with asyncio.timeout(TIMEOUT):
