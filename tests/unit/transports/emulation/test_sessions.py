@@ -29,6 +29,8 @@ from tests.unit.transports.emulation.parts import (
     subscribe_command,
 )
 
+TOO_MANY_REQUESTS = r'c[3008,"{\"reason\":\"too many requests\",\"reconnect\":true}"]'
+
 # one node
 
 
@@ -110,6 +112,23 @@ async def test_request_whose_client_goes_while_it_waits_is_cancelled(clock: Cloc
         await request.leave()
 
         engine.go_on("subscribe")
+
+
+@pytest.mark.parametrize(("transport", "body"), [("xhr_send", b"[]"), ("jsonp_send", b"d=%5B%5D")])
+async def test_request_without_frames_counts_as_a_command(
+    clock: Clock, transport: str, body: bytes
+) -> None:
+    async with open_node(clock, client_command_rates="* 1/s burst 10") as node:
+        application = SockJS(None)
+        visitor = Visitor(application, "s")
+        await visitor.poll(node)
+        assert await visitor.say(node, CONNECT) == 204
+        await visitor.poll(node)
+
+        for _ in range(100):
+            await Request(application, node, "s", transport, body).end()
+
+        assert await visitor.poll(node) == TOO_MANY_REQUESTS
 
 
 def test_nodes_whose_event_loop_is_closed_are_forgotten() -> None:
