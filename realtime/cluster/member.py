@@ -155,7 +155,12 @@ class Member:
         Returns:
             If its idempotency key was used, the position of the publication that used it.
         """
-        position = await self.broker.publish(*self._outgoing(new, options))
+        if new.skip_history:
+            options = NOT_KEPT
+        publication = self._publication(new.data, options, None, new.tags)
+        position = await self.broker.publish(
+            new.channel, publication, options, new.once, new.version
+        )
         self.counters.published_by_server += 1
         return position
 

@@ -48,7 +48,7 @@ class Rows:
         database = using or _database()
         created = now()
         at = at_once() if due is None else max(stored(due), at_once())
-        rows = [row_of(new, at, created) for new in publications]
+        rows = [row_of(new, at, created) for new, _ in publications]
         Pending.objects.using(database).bulk_create(rows)
         if due is None or stored(due) <= created:
             self._wake_ups.after_commit(database)

@@ -38,6 +38,8 @@ def versioned(
     publications: list[NewPublication], number: int | None, epoch: str
 ) -> list[NewPublication]:
     """Give publications a version, if there is one."""
+    if number is None and epoch == "":
+        return publications
     epoch = site_text("version_epoch", epoch)
     if number is None:
         if epoch:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from realtime.config.options import ChannelOptions
+from realtime.cluster.member import NewPublication
 from realtime.engine.once import ONCE_LIFETIME
 from realtime.payload import site_text
 from realtime.protocol.messages import StreamPosition
@@ -261,11 +261,15 @@ async def abroadcast(
 
 
 def _send(
-    publications: Publications, on_commit: bool, fail_silently: bool, async_name: str, wish: Wish
+    publications: Sequence[NewPublication],
+    on_commit: bool,
+    fail_silently: bool,
+    async_name: str,
+    wish: Wish,
 ) -> list[Position | None]:
-    options = transactions.check(publications, serving.config())
+    checked = transactions.check(publications, serving.config())
     refuse_on_loop(async_name)
-    kept, others = _divide(publications, options, wish, on_commit)
+    kept, others = _divide(checked, wish, on_commit)
     if kept:
         rows_of(serving.row_writer).add(kept, wish.due(), wish.using)
     if not others:
@@ -274,40 +278,32 @@ def _send(
         publisher = serving.after_commit if on_commit else serving.publisher
     else:
         publisher = AfterCommit(_forgiving) if on_commit else _forgiving()
-    return _in_order(publications, others, publisher.send(others))
+    return _in_order(checked, others, publisher.send(others))
 
 
 async def _asend(
-    publications: Publications, fail_silently: bool, wish: Wish
+    publications: Sequence[NewPublication], fail_silently: bool, wish: Wish
 ) -> list[Position | None]:
-    options = transactions.check(publications, serving.config())
-    kept, others = _divide(publications, options, wish, True)
+    checked = transactions.check(publications, serving.config())
+    kept, others = _divide(checked, wish, True)
     if kept:
         await rows_of(serving.row_writer).aadd(kept, wish.due(), wish.using)
     if not others:
         return [None] * len(kept)
     publisher = _forgiving() if fail_silently else serving.publisher
-    return _in_order(publications, others, await publisher.asend(others))
+    return _in_order(checked, others, await publisher.asend(others))
 
 
 def _divide(
-    publications: Publications, options: Sequence[ChannelOptions], wish: Wish, on_commit: bool
+    publications: Publications, wish: Wish, on_commit: bool
 ) -> tuple[Publications, Publications]:
-    """Return the publications that are kept in rows, and the others.
-
-    Args:
-        options: of their channels.
-    """
+    """Return the publications that are kept in rows, and the others."""
     wish.check(on_commit)
-    kept = [
-        new
-        for new, each in zip(publications, options, strict=True)
-        if wish.chooses(each, on_commit)
-    ]
+    kept = [each for each in publications if wish.chooses(each[1], on_commit)]
     if not kept:
-        return [], publications
+        return kept, publications
     kept_ones = set(map(id, kept))
-    return kept, [new for new in publications if id(new) not in kept_ones]
+    return kept, [each for each in publications if id(each) not in kept_ones]
 
 
 def _in_order(
@@ -317,7 +313,7 @@ def _in_order(
     if sent is publications:
         return [to_position(position) for position in positions]
     found = dict(zip(map(id, sent), positions, strict=True))
-    return [to_position(found.get(id(new))) for new in publications]
+    return [to_position(found.get(id(each))) for each in publications]
 
 
 def _forgiving() -> Publisher:

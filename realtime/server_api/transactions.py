@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from django.db import connections, transaction
 
 from realtime.cluster.member import Member, NewPublication
-from realtime.config.options import ChannelOptions, Config
+from realtime.config.options import Config
 from realtime.errors import BadRequest, EngineUnavailable, NotServing
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api import operations
@@ -19,7 +19,7 @@ logger = logging.getLogger("realtime.api")
 
 T = TypeVar("T")
 
-Publications = Sequence[NewPublication]
+Publications = Sequence[operations.Checked]
 
 Positions = Sequence[StreamPosition | None]
 """The position of each publication: None without history, and where it is not known yet."""
@@ -60,11 +60,11 @@ class Direct:
         self._members = members
 
     def send(self, publications: Publications) -> Positions:
-        return self._members.call(lambda member: operations.publish_many(member, publications))
+        return self._members.call(lambda member: operations.publish_checked(member, publications))
 
     async def asend(self, publications: Publications) -> Positions:
         return await self._members.acall(
-            lambda member: operations.publish_many(member, publications)
+            lambda member: operations.publish_checked(member, publications)
         )
 
 
@@ -128,11 +128,11 @@ class AfterCommit:
         return await self._publisher().asend(publications)
 
 
-def check(publications: Publications, config: Config) -> list[ChannelOptions]:
+def check(publications: Sequence[NewPublication], config: Config) -> Publications:
     """Check publications before they are sent, or wait for a commit.
 
     Returns:
-        The options of their channels.
+        The publications, each with the options of its channel.
 
     Raises:
         BadRequest: there are none, or a name of a channel is not one.
@@ -141,7 +141,7 @@ def check(publications: Publications, config: Config) -> list[ChannelOptions]:
     """
     if not publications:
         raise BadRequest
-    return [operations.check_new(new, config) for new in publications]
+    return [(new, operations.check_new(new, config)) for new in publications]
 
 
 # Django's transactions

@@ -109,7 +109,7 @@ class Outbox(Sequence[Published]):
         """Add publications. `due`: when, if they are scheduled."""
         if self._hooks is not None:
             self._hooks.run()  # these were published earlier
-        for new in publications:
+        for new, _ in publications:
             published = Published(new.channel, payload.value(new.data.json))
             published.at = due
             self._published.append(published)

@@ -16,10 +16,12 @@ from realtime.errors import EngineUnavailable, Error, NoReply
 from realtime.server_api.errors import EngineAway, OutcomeUnknown
 from realtime.server_api.operations.activity import activity
 from realtime.server_api.operations.publishing import (
+    Checked,
     broadcast,
     check_new,
     history_remove,
     publish,
+    publish_checked,
     publish_many,
 )
 from realtime.server_api.operations.queries import (
@@ -49,6 +51,7 @@ from realtime.server_api.operations.users import (
 
 __all__ = [
     "MAX_BLOCK_SECONDS",
+    "Checked",
     "ListedChannels",
     "activity",
     "api_error",
@@ -68,6 +71,7 @@ __all__ = [
     "presence",
     "presence_stats",
     "publish",
+    "publish_checked",
     "publish_many",
     "refresh",
     "round_trip",

@@ -11,6 +11,9 @@ from realtime.errors import BadRequest, EngineUnavailable, Error, NoReply, NotAv
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, StreamPosition
 
+Checked = tuple[NewPublication, ChannelOptions]
+"""A publication that `check_new` has let through, and the options of its channel."""
+
 
 async def publish(member: Member, new: NewPublication) -> StreamPosition | None:
     """Publish into a channel.
@@ -61,17 +64,27 @@ async def publish_many(
     """
     if not publications:
         raise BadRequest
-    if len(publications) == 1:
-        return [await publish(member, publications[0])]
-    ready: list[tuple[NewPublication, ChannelOptions]] = []
+    checked: list[Checked] = []
     refused: Error | None = None
     for new in publications:
         try:
-            ready.append((new, check_new(new, member.config)))
+            checked.append((new, check_new(new, member.config)))
         except Error as error:
             refused = error
             break
-    results = await member.publish_many(ready)
+    positions = await publish_checked(member, checked) if checked else []
+    if refused is not None:
+        raise refused
+    return positions
+
+
+async def publish_checked(
+    member: Member, publications: Sequence[Checked]
+) -> list[StreamPosition | None]:
+    """Publish into several channels what `check_new` has let through; see `publish_many`."""
+    if len(publications) == 1:
+        return [await member.publish_new(*publications[0])]
+    results = await member.publish_many(publications)
     positions: list[StreamPosition | None] = []
     failures: list[EngineUnavailable] = []
     for result in results:
@@ -84,8 +97,6 @@ async def publish_many(
         if not unknown and len(failures) < len(results):
             raise NoReply(str(failures[0])) from failures[0]
         raise (unknown or failures)[0]
-    if refused is not None:
-        raise refused
     return positions
 
 

@@ -29,7 +29,7 @@ class RecordingPublisher:
         self.sent: Sent = []
 
     def send(self, publications: Publications) -> Positions:
-        self.sent.extend((new.channel, new.data.json) for new in publications)
+        self.sent.extend((new.channel, new.data.json) for new, _ in publications)
         return without_positions(publications)
 
     async def asend(self, publications: Publications) -> Positions:
