@@ -50,13 +50,7 @@ from realtime.engine.base import Outgoing, Published, Store
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
-from realtime.errors import (
-    Disconnect,
-    DisconnectForced,
-    EngineUnavailable,
-    LimitExceeded,
-    NoReply,
-)
+from realtime.errors import Disconnect, DisconnectForced, EngineUnavailable, LimitExceeded, NoReply
 from realtime.metrics import Counters, Outage
 from realtime.payload import Payload
 from realtime.protocol.messages import (
@@ -73,7 +67,6 @@ logger = logging.getLogger("realtime.node")
 
 CONTROL_OPTIONS = ChannelOptions(history_size=10_000, history_lifetime=600, history_recover=True)
 """Control messages are kept, so that a node that was cut off catches up."""
-
 
 NOTHING = Payload(b"null", b"null")
 

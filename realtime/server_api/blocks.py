@@ -15,7 +15,7 @@ from realtime.server_api import operations
 from realtime.serving import serving
 
 
-def block(user: Any, seconds: float) -> None:
+def block(user: Any, seconds: float) -> list[str]:
     """Close all connections of a user, and refuse new ones for some seconds.
 
     A block of the same user takes the place of the one before.
@@ -24,6 +24,9 @@ def block(user: Any, seconds: float) -> None:
         user: a Django user, or a user ID as a string, an integer or a UUID.
         seconds: more than 0, ten years at most.
 
+    Returns:
+        The names of the nodes that are silent, see `nodes`: they do it when they are back.
+
     Raises:
         BadRequest: code 107, the user is anonymous, or the ID has more than 255 characters.
         LimitExceeded: code 106, 10 000 users are blocked.
@@ -31,16 +34,16 @@ def block(user: Any, seconds: float) -> None:
         ValueError: `seconds` is not between 0 and ten years.
     """
     name, until = user_id(user), _until(seconds)
-    serving.call(lambda member: operations.block(member, name, until), async_name="ablock")
+    return serving.call(lambda member: operations.block(member, name, until), async_name="ablock")
 
 
-async def ablock(user: Any, seconds: float) -> None:
+async def ablock(user: Any, seconds: float) -> list[str]:
     """Close all connections of a user, and refuse new ones for some seconds.
 
     Async version of `block`.
     """
     name, until = user_id(user), _until(seconds)
-    await serving.acall(lambda member: operations.block(member, name, until))
+    return await serving.acall(lambda member: operations.block(member, name, until))
 
 
 def _until(seconds: float) -> float:
@@ -52,24 +55,27 @@ def _until(seconds: float) -> float:
     return time.time() + seconds
 
 
-def unblock(user: Any) -> None:
+def unblock(user: Any) -> list[str]:
     """Let a user connect again. A user who is not blocked is ignored.
 
     Args:
         user: as in `block`.
+
+    Returns:
+        The names of the nodes that are silent, see `nodes`: they do it when they are back.
 
     Raises:
         BadRequest: code 107, the user is anonymous.
         TypeError: `user` is neither a user nor an ID.
     """
     name = user_id(user)
-    serving.call(lambda member: operations.unblock(member, name), async_name="aunblock")
+    return serving.call(lambda member: operations.unblock(member, name), async_name="aunblock")
 
 
-async def aunblock(user: Any) -> None:
+async def aunblock(user: Any) -> list[str]:
     """Let a user connect again. Async version of `unblock`."""
     name = user_id(user)
-    await serving.acall(lambda member: operations.unblock(member, name))
+    return await serving.acall(lambda member: operations.unblock(member, name))
 
 
 def blocked() -> dict[str, datetime]:

@@ -216,13 +216,11 @@ async def _refresh(member: Member, params: params_v2.Refresh) -> bytes:
 
 
 async def _block_user(member: Member, params: params_v2.BlockUser) -> bytes:
-    await operations.block(member, params.user or "", float(params.expire_at or 0))
-    return _EMPTY
+    return sent(await operations.block(member, params.user or "", float(params.expire_at or 0)))
 
 
 async def _unblock_user(member: Member, params: params_v2.UnblockUser) -> bytes:
-    await operations.unblock(member, params.user or "")
-    return _EMPTY
+    return sent(await operations.unblock(member, params.user or ""))
 
 
 async def _blocked_users(member: Member, _: params_v2.BlockedUsers) -> bytes:

@@ -177,13 +177,16 @@ async def refresh(
     await member.refresh_user(user, expires_at, info, client=client, session=session)
 
 
-async def block(member: Member, user: UserID, until: float) -> None:
+async def block(member: Member, user: UserID, until: float) -> list[str]:
     """Close a user's connections, and refuse new ones.
 
     Args:
         member: the member of the service that this process is.
         user: the user ID.
         until: when that ends, Unix seconds.
+
+    Returns:
+        The names of the nodes that are silent: they do it when they are back.
 
     Raises:
         BadRequest: there is no user, its ID is too long, or `until` is past or too far away.
@@ -194,10 +197,14 @@ async def block(member: Member, user: UserID, until: float) -> None:
     if not 0 < until - time.time() <= MAX_BLOCK_SECONDS + 1:  # callers round up
         raise BadRequest
     await member.block_user(user, until)
+    return await _silent(member)
 
 
-async def unblock(member: Member, user: UserID) -> None:
+async def unblock(member: Member, user: UserID) -> list[str]:
     """Let a user connect again.
+
+    Returns:
+        The names of the nodes that are silent: they do it when they are back.
 
     Raises:
         BadRequest: there is no user.
@@ -205,6 +212,7 @@ async def unblock(member: Member, user: UserID) -> None:
     if not user:
         raise BadRequest
     await member.unblock_user(user)
+    return await _silent(member)
 
 
 async def blocked(member: Member) -> dict[UserID, float]:

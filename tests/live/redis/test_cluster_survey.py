@@ -269,6 +269,7 @@ async def test_frozen_node_is_missing_in_every_answer_until_it_goes_on(
     clients = [await connect(server, user=unique) for server in (one, frozen)]
     for client in clients:
         await client.result("subscribe", {"channel": unique})
+    to_block = await connect(frozen, user=f"{unique}b")
     name = name_of(frozen)
 
     os.kill(frozen.pid, signal.SIGSTOP)
@@ -281,9 +282,10 @@ async def test_frozen_node_is_missing_in_every_answer_until_it_goes_on(
         v2 = [
             result(one, "channels"),
             result(one, "unsubscribe", user="nobody", channel=unique),
+            result(one, "unblock_user", user="nobody"),
         ]
         command = run_here({}, "disconnect", "nobody", "--url", one.address)
-        done = ask(one, "disconnect", unique)
+        done = ask(one, "disconnect", unique), ask(one, "block", f"{unique}b", 1000)
     finally:
         os.kill(frozen.pid, signal.SIGCONT)
 
@@ -297,10 +299,11 @@ async def test_frozen_node_is_missing_in_every_answer_until_it_goes_on(
     assert v2 == [
         {"channels": {unique: {"num_clients": 1}}, "missing": [name]},
         {"missing": [name]},
+        {"missing": [name]},
     ]
     assert f"Silent: {name}." in command.stderr
-    assert done["result"] == [name]
-    assert [await client.closed() for client in clients] == [FORCED, FORCED]
+    assert [each["result"] for each in done] == [[name], [name]]
+    assert [await client.closed() for client in (*clients, to_block)] == [FORCED] * 3
 
 
 @pytest.mark.parametrize("place", ["sync-view", "async-view"])

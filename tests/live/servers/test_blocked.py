@@ -12,7 +12,9 @@ import pytest
 from tests.conftest import connection_token
 from tests.live.api_methods import BAD_REQUEST, call, result
 from tests.live.configurations import FORCED, NAMESPACES, Connect, Options, Serve
+from tests.live.sockjs.client import Session
 from tests.live.streaming.client import ask, connect_command, frame_of
+from tests.live.streaming.receivers import UNI_WEBSOCKET, receiving
 from tests.protocol_client import open_client
 from tests.server import Server
 
@@ -71,9 +73,16 @@ async def test_every_other_way_is_closed(serve: Serve, unique: str) -> None:
             await ask(server, "POST", "/connection/uni_sse", first),
         ]
         events = await ask(server, "GET", address)
+        async with receiving(server, UNI_WEBSOCKET, "message", first.decode()) as receiver:
+            receiver_end = await receiver.ending()
+        session = await Session(server).open()
+        await session.command("connect", token=token)
+        sockjs = await session.poll()
 
     assert [b"3503" in answer.body for answer in streams] == [True] * len(streams)
     assert (events.status, json.loads(events.body)["error"]["code"]) == (403, 3503)
+    assert receiver_end == (3503, "force disconnect")
+    assert sockjs == "c" + json.dumps(list(FORCED), separators=(",", ":"))
 
 
 @pytest.mark.parametrize(

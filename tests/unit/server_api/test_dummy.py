@@ -34,8 +34,8 @@ READS: dict[str, tuple[Callable[[], object], object]] = {
     "broadcast": (lambda: realtime.broadcast(["a", "b"], 1), [None] * 2),
     "disconnect": (lambda: realtime.disconnect(17), []),
     "unsubscribe": (lambda: realtime.unsubscribe(17), []),
-    "block": (lambda: realtime.block(17, 60), None),
-    "unblock": (lambda: realtime.unblock(17), None),
+    "block": (lambda: realtime.block(17, 60), []),
+    "unblock": (lambda: realtime.unblock(17), []),
     "blocked": (realtime.blocked, {}),
     "presence": (lambda: realtime.presence("news"), {}),
     "presence_stats": (
