@@ -26,6 +26,7 @@ ROOMS = (
     "realtime.apps",
     "realtime.management",
     "realtime.console",
+    "realtime.bench",
     "realtime.checks",
     "realtime.testing",
     "realtime.templatetags",

@@ -6,6 +6,7 @@ configuration  checkconfig, genconfig
 calls          the methods of the server API, in this process, through Redis or over HTTP
 api_document   openapi
 pending        pending: rows of durable publications
+bench          bench: how fast a running service is; see realtime.bench
 top            top: the busiest nodes, channels and namespaces
 tail           tail: publications, or the frames of a user
 admin_log      entries in the admin's log
@@ -17,7 +18,17 @@ websocket      a WebSocket connection to a running service
 
 from collections.abc import Mapping
 
-from realtime.console import api_document, calls, configuration, doctor, pending, tail, tokens, top
+from realtime.console import (
+    api_document,
+    bench,
+    calls,
+    configuration,
+    doctor,
+    pending,
+    tail,
+    tokens,
+    top,
+)
 from realtime.console.base import SubCommand
 
 SUB_COMMANDS: Mapping[str, SubCommand] = {
@@ -29,6 +40,7 @@ SUB_COMMANDS: Mapping[str, SubCommand] = {
         *api_document.SUB_COMMANDS,
         *pending.SUB_COMMANDS,
         *top.SUB_COMMANDS,
+        *bench.SUB_COMMANDS,
         *tail.SUB_COMMANDS,
         *doctor.SUB_COMMANDS,
     )

@@ -90,7 +90,7 @@ def _call(options: Options, method: str, params: dict[str, object], *, newer: bo
     encoded = msgspec.json.encode(params)
     if options["url"]:
         remote = Remote(options["url"], options["timeout"])
-        return _call_remote(remote, method, encoded, newer=newer)
+        return call_remote(remote, method, encoded, newer=newer)
     try:
         if newer:
             return serving.call(lambda member: methods_v2.run(member, method, encoded))
@@ -105,7 +105,13 @@ class _Reply(Struct):
     error: Failure | None = None
 
 
-def _call_remote(remote: Remote, method: str, params: bytes, *, newer: bool) -> bytes:
+def call_remote(remote: Remote, method: str, params: bytes, *, newer: bool) -> bytes:
+    """As `_call`, over HTTP; `params` is JSON.
+
+    Raises:
+        Error: the service refuses the call.
+        CommandError: the service cannot be reached, or gives no usable answer.
+    """
     config = sources.current()
     if not config.api_key and not config.api_insecure:
         raise CommandError("The server API is closed: set api_key here and in the service.")

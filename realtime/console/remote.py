@@ -70,19 +70,20 @@ class Remote:
             port = parts.port
             httpx.URL(url)
         except (ValueError, httpx.InvalidURL):
-            raise CommandError("--url is not a URL.") from None
+            raise CommandError("The address is not a URL.") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise CommandError(
-                "--url must be the address of the site, such as https://example.org."
+                "The URL must be the address of the site, such as https://example.org."
             )
         if "@" in parts.netloc or parts.query or parts.fragment:
-            raise CommandError("--url must have no user, no password, no query and no fragment.")
+            raise CommandError("The URL must have no user, no password, no query and no fragment.")
         self.secure = parts.scheme == "https"
         self.origin = f"{parts.scheme}://{parts.netloc.lower()}"
         """What browsers send as Origin from pages of this site."""
         self.timeout = timeout
         self._host, self._port = parts.hostname, port or (443 if self.secure else 80)
         self._path = parts.path.rstrip("/")
+        self._kept: httpx.HTTPTransport | None = None
 
     def __str__(self) -> str:
         return self.origin + self._path
@@ -127,14 +128,13 @@ class Remote:
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> Response:
-        """Send a request on a new connection; redirects are not followed.
+        """Send a request, on a new connection outside of `kept_open`; redirects are not followed.
 
         Raises:
             Unreachable: there is no answer within the timeout, or it is not one of HTTP.
         """
         began = time.monotonic()
-        verify = self._tls if self.secure else False
-        with self.reached(), httpx.HTTPTransport(verify=verify, trust_env=False) as transport:
+        with self.reached(), self._transport() as transport:
             request = httpx.Request(
                 method,
                 self.url(path),
@@ -149,6 +149,27 @@ class Remote:
                 response.close()
         seconds = time.monotonic() - began
         return Response(response.status_code, response.headers, content, seconds)
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Send the requests of the `with` block on one connection, as long as the service does."""
+        with self._new_transport() as self._kept:
+            try:
+                yield
+            finally:
+                self._kept = None
+
+    @contextmanager
+    def _transport(self) -> Iterator[httpx.HTTPTransport]:
+        if self._kept is not None:
+            yield self._kept
+        else:
+            with self._new_transport() as transport:
+                yield transport
+
+    def _new_transport(self) -> httpx.HTTPTransport:
+        verify = self._tls if self.secure else False
+        return httpx.HTTPTransport(verify=verify, trust_env=False)
 
     def _read(self, response: httpx.Response) -> bytes:
         content = bytearray()

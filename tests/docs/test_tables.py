@@ -9,8 +9,10 @@ import pytest
 
 from docs import tables
 from realtime import checks
+from realtime.bench import reference
 from realtime.checks.options import OPTION_ERRORS
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
+from realtime.console import bench
 
 STALE = "before\n<!-- generated: commands -->\n| old |\n<!-- end of generated -->\nafter\n"
 
@@ -58,3 +60,18 @@ def test_check_names_stale_pages_and_writes_nothing(
     assert tables.main([]) == 0
     assert page.read_text() != STALE
     assert tables.main(["--check"]) == 0
+
+
+def test_reference_of_bench_is_that_of_the_page() -> None:
+    page = (tables.DOCS / "performance.md").read_text()
+
+    def row(heading: str) -> list[float]:
+        section = page.partition(f"\n## {heading}")[2]
+        [_, line, *_] = re.split(r"^\| ours, daphne \| (.*) \|$", section, flags=re.MULTILINE)
+        return [float(cell.replace(",", "")) for cell in line.split(" | ")]
+
+    assert row("Connections")[0] == reference.CONNECTIONS_PER_SECOND
+    rate, p50, p99 = row("Latency: 1000 subscribers")
+    assert (p50, p99) == pytest.approx((reference.P50 * 1000, reference.P99 * 1000))
+    assert bench.DEFAULT_CONNECTIONS == 1000
+    assert rate == bench.DEFAULT_RATE
