@@ -13,7 +13,8 @@ CONSTRAINTS = $(VENV)/constraints.txt
 	requirements docs dist sbom matrix clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
-	@$(BIN)/python manage.py migrate --verbosity 0
+	@# `serve` checks, too: hints are printed once
+	@$(BIN)/python manage.py migrate --verbosity 0 --skip-checks
 	@DJANGO_DEMO=$${DJANGO_DEMO-true} $(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/.installed-dev tests/js/node_modules packages/javascript/node_modules  ## Run every test.

@@ -10,6 +10,7 @@ import functools
 import json
 import re
 import secrets
+import shlex
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -21,11 +22,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from realtime import tokens
+from realtime.config import sources
 from realtime.pages import page_config
 
 CHANNEL = "demo:lobby"
 TOKEN_TTL = 3600
 """Seconds; the page fetches a new token in time."""
+
+KEY = "YOUR_API_KEY"
+"""Stands for the API key in the line that the page shows: visitors must not know the key."""
 
 COOKIE = "realtime_demo_guest"
 """The number of the guest. No session: each visitor would leave a row in the database."""
@@ -56,7 +61,7 @@ def root(request: HttpRequest) -> HttpResponse:
 def page(request: HttpRequest) -> HttpResponse:
     """Render the page. `{% realtime_config %}` writes what it needs to connect."""
     guest = guest_of(request)
-    command = {"method": "publish", "params": {"channel": CHANNEL, "data": {"text": "Hello"}}}
+    key = "" if sources.current().api_insecure else KEY
     response = render(
         request,
         "messaging_project/demo.html",
@@ -64,8 +69,8 @@ def page(request: HttpRequest) -> HttpResponse:
             "channel": CHANNEL,
             "user": name_of(guest),
             "token": issue_token(guest),
-            "command": json.dumps(command),
-            "api": request.build_absolute_uri(reverse("realtime_api:commands")),
+            "key": key,
+            "line": publish_line(request.build_absolute_uri(reverse("realtime_api:commands")), key),
         },
     )
     response["Content-Security-Policy"] = content_security_policy(page_config.endpoint(request))
@@ -101,6 +106,19 @@ def name_of(guest: str) -> str:
 def issue_token(guest: str) -> str:
     """Make a connection token of an anonymous user, with the name of the guest."""
     return tokens.connection_token("", ttl=TOKEN_TTL, info={"name": name_of(guest)})
+
+
+def publish_line(url: str, key: str) -> str:
+    """Return a command for a terminal that publishes into the channel of the page.
+
+    Args:
+        url: of the server API.
+        key: of the server API; "" if it needs none.
+    """
+    params = {"channel": CHANNEL, "data": {"text": "Hello from the terminal"}}
+    authorization = ["-H", f"Authorization: apikey {key}"] if key else []
+    command = json.dumps({"method": "publish", "params": params})
+    return shlex.join(["curl", *authorization, "-d", command, url])
 
 
 def content_security_policy(socket: str) -> str:

@@ -8,6 +8,7 @@ Django's own settings.
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -134,10 +135,18 @@ CACHES: dict[str, dict[str, object]] = {
 # Error pages and error e-mails hide the secrets of the service.
 DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.config.error_reports.SecretsFilter"
 
+
+def is_news(record: logging.LogRecord) -> bool:
+    """Return whether a line of daphne is more than its progress until it listens."""
+    return record.levelno > logging.INFO or record.getMessage().startswith("Listening on")
+
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "filters": {"news": {"()": "django.utils.log.CallbackFilter", "callback": is_news}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "loggers": {name: {"filters": ["news"]} for name in ("daphne.cli", "daphne.server")},
     "root": {"handlers": ["console"], "level": "INFO"},
 }

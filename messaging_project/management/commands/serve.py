@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import secrets
 import shlex
@@ -17,7 +16,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 from django.urls import reverse
 
-from messaging_project.demo import CHANNEL
+from messaging_project.demo import publish_line
 from realtime import tokens
 from realtime.config import sources
 
@@ -47,7 +46,8 @@ class Command(BaseCommand):
         self.stdout.write(describe(base))
         if password is not None:
             self.stdout.write(f"Sign in to the admin as {OPERATOR}, password {password}")
-            self.stdout.write("(shown this once; change it with: manage.py changepassword)\n\n")
+            change = manage_command("changepassword", OPERATOR)
+            self.stdout.write(f"(shown this once; change it with: {change})\n\n")
         self.stdout.write(token_lines())
         self.stdout.write(publish_lines(base))
         self.stdout.write("Ctrl-C stops the server.")
@@ -102,9 +102,21 @@ def create_operator() -> str | None:
         users.create_superuser(OPERATOR, password=password)
     except DatabaseError as error:
         raise CommandError(
-            f"The database is not ready ({error}). Run this first: manage.py migrate"
+            f"The database is not ready ({error}). Run this first: {manage_command('migrate')}"
         ) from error
     return password
+
+
+def manage_command(*words: str) -> str:
+    """Return a management command as it works from the present directory, with this Python."""
+    return shlex.join([_shortest(sys.executable), _shortest(sys.argv[0]), *words])
+
+
+def _shortest(path: str) -> str:
+    """Return a path relative to the present directory if it is below, else absolute."""
+    absolute = os.path.abspath(path)
+    relative = os.path.relpath(absolute)
+    return absolute if relative.startswith(os.pardir) else relative
 
 
 def describe(base: str) -> str:
@@ -134,15 +146,9 @@ def publish_lines(base: str) -> str:
     config = sources.current()
     if not config.api_key and not config.api_insecure:
         return "The HTTP API is closed: set api_key to use it.\n"
-    command = {
-        "method": "publish",
-        "params": {"channel": CHANNEL, "data": {"text": "Hello from the terminal"}},
-    }
-    words = ["curl", "-H", "Content-Type: application/json"]
-    if not config.api_insecure:
-        words += ["-H", f"Authorization: apikey {config.api_key}"]
-    words += ["-d", json.dumps(command), base + reverse("realtime_api:commands")]
-    return f"Publish from another terminal:\n  {shlex.join(words)}\n\n"
+    key = "" if config.api_insecure else config.api_key
+    line = publish_line(base + reverse("realtime_api:commands"), key)
+    return f"Publish from another terminal:\n  {line}\n\n"
 
 
 def run_daphne(host: str, port: int) -> None:

@@ -6,11 +6,14 @@ const CUT_DELAY = 8_000; // milliseconds to publish something elsewhere
 const LONGEST_LOG = 200;
 
 const log = byId("log");
+const entries = byId("entries");
 const { endpoint, token, refreshEndpoint, channel, user } = JSON.parse(
   byId("realtime-config").textContent,
 );
 
 const present = new Map(); // connection ID → client info
+const repeated = new Map(); // text → its line and how often it came since the connection was lost
+let epoch; // of the history that this page has seen
 let countdown;
 let cutTimer;
 
@@ -31,6 +34,7 @@ subscription.on("error", (error) => {
 byId("publish-form").addEventListener("submit", publish);
 byId("cut-button").addEventListener("click", cutOrReturn);
 byId("history-button").addEventListener("click", showHistory);
+byId("copy-button").addEventListener("click", copyLine);
 byId("history-close").addEventListener("click", () => byId("history-dialog").close());
 client.connect();
 
@@ -54,19 +58,25 @@ function showState({ state, reason, delay }) {
   button.textContent = name === "connected" ? "Cut the connection" : "Connect now";
   count(name === "waiting" ? waiting : 0);
   if (name !== "connected") showPresence([]);
+  if (state === "connected") repeated.clear();
   if (state === "disconnected") note(`${text}.`);
 }
 
 async function subscribed({ isResubscribe, recovered, publications }) {
+  const isNewHistory = epoch !== undefined && epoch !== subscription.position?.epoch;
+  epoch = subscription.position?.epoch;
   if (isResubscribe) {
     const missed = publications.length;
     const text = recovered
       ? `Recovered: ${missed} missed ${missed === 1 ? "message" : "messages"}`
-      : "Not recovered: history no longer holds everything that was missed";
+      : isNewHistory
+        ? "Not recovered: the server has begun a new history, and what the old one had is lost"
+        : "Not recovered: history no longer holds everything that was missed";
     byId("recovery").textContent = recovered ? `recovered, ${missed} missed` : "not recovered";
     note(`Reconnected. ${text}.`);
   }
   showPosition();
+  if (!isResubscribe) await showKept(subscription.position?.offset ?? Infinity);
   try {
     showPresence(Object.values(await subscription.presence()));
   } catch (error) {
@@ -138,7 +148,34 @@ async function getToken() {
   return (await response.json()).token;
 }
 
+async function copyLine() {
+  const button = byId("copy-button");
+  try {
+    await navigator.clipboard.writeText(byId("line").textContent);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 1_500);
+  } catch {
+    // without TLS there is no clipboard, and a browser may refuse: the line is selected to be copied
+    getSelection().selectAllChildren(byId("line"));
+  }
+}
+
 // what is shown
+
+/* What the channel kept before this page came, up to the offset from which the page is live. */
+async function showKept(offset) {
+  try {
+    const kept = (await subscription.history()).filter((each) => !(each.offset > offset));
+    if (kept.length > 0) {
+      const end = element("li", "live", "Live from here");
+      entries.prepend(...kept.slice(-LONGEST_LOG / 2).map((each) => publicationItem(each)), end);
+      log.scrollTop = log.scrollHeight;
+    }
+  } catch (error) {
+    note(`History: ${error.message}.`);
+  }
+  log.ariaLive = "polite";
+}
 
 function showPublication(publication, badge) {
   append(publicationItem(publication, { badge, time: new Date() }));
@@ -148,23 +185,35 @@ function publicationItem({ data, info, offset }, { badge, time } = {}) {
   const item = element("li", "publication");
   if (info && nameOf(info) === user) item.classList.add("own");
   const head = element("div", "meta");
-  head.append(element("span", "who", info ? nameOf(info) : "Server"));
+  head.append(element("bdi", "who", info ? nameOf(info) : "Server"));
   if (time) head.append(element("time", "", time.toLocaleTimeString()));
   if (offset) head.append(element("span", "offset", `#${offset}`));
   if (badge) head.append(element("span", "badge", badge));
-  const text = typeof data?.text === "string" ? data.text : JSON.stringify(data);
-  item.append(head, element("p", "text", text));
+  const isText = typeof data?.text === "string";
+  const text = element("p", isText ? "text" : "text json", isText ? data.text : JSON.stringify(data));
+  text.dir = isText ? "auto" : "ltr";
+  item.append(head, text);
   return item;
 }
 
+/* While the connection is lost, a line that comes again is counted, and not repeated. */
 function note(text) {
-  append(element("li", "note", text));
+  const known = repeated.get(text);
+  if (known) {
+    known.count += 1;
+    known.line.textContent = `${text} (${known.count} times)`;
+    return;
+  }
+  const line = element("li", "note", text);
+  line.dir = "auto";
+  if (client.state !== "connected") repeated.set(text, { line, count: 1 });
+  append(line);
 }
 
 function append(item) {
   const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-  log.append(item);
-  while (log.children.length > LONGEST_LOG) log.firstElementChild.remove();
+  entries.append(item);
+  while (entries.children.length > LONGEST_LOG) entries.firstElementChild.remove();
   if (atEnd) log.scrollTop = log.scrollHeight;
 }
 
@@ -177,7 +226,10 @@ function showPresence(infos) {
   byId("presence-count").textContent = String(sorted.length);
   byId("presence").replaceChildren(
     ...sorted.map((info) => {
-      const item = element("li", "", nameOf(info));
+      const item = element("li", "");
+      const name = element("span", "", nameOf(info));
+      name.dir = "auto";
+      item.append(name);
       item.dataset.client = info.client;
       if (info.client === client.id) item.append(element("span", "badge", "this page"));
       return item;
@@ -187,7 +239,8 @@ function showPresence(infos) {
 
 function showPosition() {
   const { position } = subscription;
-  byId("position").textContent = position ? `${position.offset} in epoch ${position.epoch}` : "–";
+  byId("position").textContent = position ? `up to #${position.offset}` : "–";
+  byId("position").title = position ? `of the history with the epoch ${position.epoch}` : "";
 }
 
 function count(delay) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import os
 import signal
 import socket
@@ -19,6 +20,7 @@ from tests.conftest import require
 from tests.ports import free_port
 from tests.protocol_client import open_client
 from tests.ready_site import ReadySite, manage
+from tests.server import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,34 @@ async def test_printed_curl_line_reaches_a_client_with_the_printed_token(site: R
             pass  # the client's own join
         assert push["channel"] == "demo:lobby"
         assert push["data"]["data"] == {"text": "Hello from the terminal"}
+
+
+def test_readme_and_page_show_the_printed_line(site: ReadySite) -> None:
+    line = site.find(r"^Publish from another terminal:\n  (curl .+)$")
+    line = line.replace(site.secret("api_key"), "YOUR_API_KEY")
+
+    assert line in html.unescape(httpx.get(site.address + "/demo").text)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert line.replace(str(site.port), "8000") in readme
+
+
+def test_printed_command_changes_the_password(site: ReadySite) -> None:
+    command = site.find(r"^\(shown this once; change it with: (.+)\)$")
+
+    finished = subprocess.run(
+        ["bash", "-c", f"{command} --help"], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+
+    assert "username" in finished.stdout, finished.stderr
+    assert command.endswith("changepassword operator")
+
+
+def test_server_prints_only_that_it_listens(site: ReadySite) -> None:
+    after = site.log.partition("Ctrl-C stops the server.\n")[2]
+
+    assert [line.partition("INFO ")[2][:23] for line in after.splitlines()[:1]] == [
+        "daphne.server: Listenin"
+    ]
 
 
 @pytest.mark.parametrize("name", ["Demo page", "Admin"])
