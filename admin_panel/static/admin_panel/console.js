@@ -36,18 +36,21 @@ function showErrors(errors) {
     const row = form.querySelector(`.field-${name}`);
     const field = form.elements[name];
     row.classList.toggle("errors", name in errors);
-    row.querySelector(".errorlist")?.remove();
+    row.querySelector("[role=alert]")?.remove();
+    row.querySelector(".errorlist")?.remove(); // of a page that came with it
     field.removeAttribute("aria-invalid");
     field.setAttribute("aria-describedby", help);
     if (name in errors) {
       const problems = document.createElement("ul");
       problems.id = `${field.id}_error`; // as in Django
       problems.className = "errorlist";
-      problems.setAttribute("role", "alert");
+      const alert = document.createElement("div"); // a list with this role is none
+      alert.setAttribute("role", "alert");
+      alert.append(problems);
       field.setAttribute("aria-invalid", "true");
       field.setAttribute("aria-describedby", `${problems.id} ${help}`);
       problems.append(Object.assign(document.createElement("li"), { textContent: errors[name] }));
-      row.prepend(problems);
+      row.prepend(alert);
     }
   }
   const [first] = Object.keys(errors);
