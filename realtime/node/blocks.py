@@ -167,10 +167,10 @@ class Blocks:
             self._close(user)
 
     def _lost(self, listed: BlockList) -> dict[UserID, float]:
-        """Return the blocks that Redis had, and the list that was read has not."""
+        """Return the blocks that Redis had, and the list that was read has not, or not as long."""
         if not self._newest.made or (
             listed.version.made == self._newest.made and listed.version >= self._newest
         ):
             return {}
-        own = self.current()
-        return {user: own[user] for user in own.keys() - listed.ends.keys()}
+        own, ends = self.current().items(), listed.ends
+        return {user: end for user, end in own if end > ends.get(user, 0.0)}

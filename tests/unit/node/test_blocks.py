@@ -326,3 +326,21 @@ async def test_last_block_that_redis_lost_comes_back(
 
     assert await shared.blocked() == {"17": end, "18": end}
     assert shared.blocks.has("18")
+
+
+async def test_longer_end_that_redis_lost_comes_back(
+    shared: Node, engine: ClusterEngine, clock: Clock
+) -> None:
+    member, state = Member(load(TOKENS), engine), engine.cluster.state
+    for user, end in (("17", sooner := later()), ("18", longer := later(2000))):
+        await member.block_user(user, end)
+    replica = state.blocked, state.blocks_version
+    await member.block_user("17", longer)
+    await member.block_user("18", sooner)
+    state.blocked, state.blocks_version = replica
+
+    await clock.advance(blocks.INTERVAL)
+    await shared.idle()
+
+    # the longer end counts: no user comes in too soon
+    assert await shared.blocked() == {"17": longer, "18": longer}
