@@ -25,6 +25,7 @@ def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Serv
         ({"Authorization": f"apikey {API_KEY}"}, "", 200),
         ({}, f"?api_key={API_KEY}", 200),
         ({"X-API-Key": "wrong"}, f"?api_key={API_KEY}", 200),
+        ({"Authorization": "apikey wrong"}, f"?api_key={API_KEY}", 200),
         ({"X-API-Key": "wrong", "Authorization": f"apikey {API_KEY}"}, "", 401),
         ({"X-API-Key": "", "Authorization": f"apikey {API_KEY}"}, "", 401),
         ({"X-API-Key": "wrong"}, "", 401),

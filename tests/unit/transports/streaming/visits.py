@@ -21,14 +21,15 @@ class Visit:
         path: str,
         query: str = "",
         body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Args: `body`: sent by POST; None: the request is a GET."""
+        """Args: `body`: sent by POST; None: the request is a GET. `headers`: lower-case names."""
         scope: dict[str, Any] = {
             "type": "http",
             "method": "GET" if body is None else "POST",
             "path": path,
             "query_string": query.encode(),
-            "headers": [],
+            "headers": [(n.encode(), v.encode()) for n, v in (headers or {}).items()],
         }
         self.sent: list[Mapping[str, Any]] = []
         self.may_send = asyncio.Event()

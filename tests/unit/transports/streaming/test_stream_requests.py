@@ -1,0 +1,213 @@
+"""Requests of streams: which format they choose, what is answered first, which pages may read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from realtime.node.hooks import Caller, Identity, NoHooks
+from realtime.protocol.protobuf_frames import frame_message
+from realtime.protocol.v2 import client_pb2
+from realtime.transports.streaming.application import Streaming
+from tests.unit.parts import Clock, eventually
+from tests.unit.transports.emulation.parts import open_node
+from tests.unit.transports.streaming.visits import Visit
+
+HTTP_STREAM, SSE, EMULATION = "/connection/http_stream", "/connection/sse", "/emulation"
+OPTIONS: dict[str, Any] = {
+    "client_insecure": True,
+    "events": True,
+    "http_stream": True,
+    "sse": True,
+    "uni_http_stream": True,
+    "uni_sse": True,
+}
+PAGE = "https://example.org"
+BINARY = "application/octet-stream"
+CONNECT = b'{"id":1,"connect":{}}'
+RPC = b'{"id":2,"rpc":{}}'
+
+NOT_BINARY = ["", "text/plain", "application/json", f"{BINARY}; charset=utf-8", BINARY.title()]
+"""Content types of JSON: all but the one of Protobuf, written exactly so."""
+
+
+def content_type(name: str) -> dict[str, str]:
+    return {"content-type": name} if name else {}
+
+
+@pytest.mark.parametrize("name", NOT_BINARY)
+async def test_stream_is_json_unless_the_content_type_is_exactly_that_of_protobuf(
+    clock: Clock, name: str
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        query = "format=protobuf"
+        stream = Visit(Streaming(), node, HTTP_STREAM, query, CONNECT, content_type(name))
+        await stream.until('{"id":1,"connect":{"client":"')
+
+        assert stream.headers[b"content-type"] == b"text/plain; charset=utf-8"
+        stream.leave()
+        await stream.serving
+
+
+async def test_events_are_json_whatever_the_content_type(clock: Clock) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        stream = Visit(Streaming(), node, SSE, "", CONNECT, content_type(BINARY))
+        await stream.until('data: {"id":1,"connect":{"client":"')
+
+        stream.leave()
+        await stream.serving
+
+
+@pytest.mark.parametrize("name", NOT_BINARY)
+async def test_emulation_is_json_unless_the_content_type_is_exactly_that_of_protobuf(
+    clock: Clock, name: str
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        streaming = Streaming()
+        stream = Visit(streaming, node, HTTP_STREAM, "", CONNECT)
+        await stream.until("\n")
+        connected = json.loads(stream.text)["connect"]
+        request = {"node": node.uid, "session": connected["session"], "data": RPC.decode()}
+
+        beside = Visit(
+            streaming, node, EMULATION, "", json.dumps(request).encode(), content_type(name)
+        )
+        await beside.serving
+        await stream.until('{"id":2,"error":{"code":108,')
+
+        assert (beside.status, beside.text) == (204, "")
+        stream.leave()
+        await stream.serving
+
+
+async def test_protobuf_stream_has_pings_and_its_end_in_protobuf(clock: Clock) -> None:
+    connect = frame_message(client_pb2.Command(id=1, connect=b"").SerializeToString())
+    async with open_node(clock, **OPTIONS, ping_interval=25, pong_timeout=8) as node:
+        stream = Visit(Streaming(), node, HTTP_STREAM, "", connect, content_type(BINARY))
+        await eventually(lambda: len(stream.chunks) == 1)
+        for _ in range(50 * 4):  # of seconds: a ping comes, and then no pong
+            await clock.advance(0.25)
+        await stream.serving
+
+    connected, ping, end = stream.chunks
+    assert reply_in(connected).connect.ping == 25
+    assert ping == b"\x00"
+    told = reply_in(end).push.disconnect
+    assert (told.code, told.reason) == (3012, "no pong")
+    assert not stream.sent[-1].get("more_body", False)
+
+
+def reply_in(chunk: bytes) -> client_pb2.Reply:
+    """The one message of a chunk, behind its length."""
+    size = 1 if chunk[0] < 0x80 else 2
+    reply = client_pb2.Reply.FromString(chunk[size:])
+    assert frame_message(chunk[size:]) == chunk
+    return reply
+
+
+class Waiting(NoHooks):
+    """A site that does not answer who a client is."""
+
+    async def connect(
+        self, caller: Caller, data: bytes, name: str, version: str
+    ) -> Identity | None:
+        await asyncio.Event().wait()
+        return None
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (HTTP_STREAM, CONNECT),
+        (SSE, CONNECT),
+        ("/connection/uni_http_stream", b"{}"),
+        ("/connection/uni_sse", b"{}"),
+    ],
+)
+async def test_head_is_sent_before_connect_is_worked_on(
+    clock: Clock, path: str, body: bytes
+) -> None:
+    async with open_node(clock, **OPTIONS | {"client_insecure": False}) as node:
+        node.hooks = Waiting()
+        stream = Visit(Streaming(), node, path, "", body)
+        await eventually(lambda: len(stream.sent) == 2)  # servers keep a head until there is a body
+
+        assert stream.status == 200
+        assert stream.text == ("\r\n" if path.endswith("sse") else "")
+        stream.leave()
+        await stream.serving
+
+
+@pytest.mark.parametrize("path", [HTTP_STREAM, SSE, EMULATION])
+@pytest.mark.parametrize(("more", "is_too_large"), [(0, False), (1, True)])
+async def test_body_has_a_largest_size(
+    clock: Clock, path: str, more: int, is_too_large: bool
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        request = Visit(Streaming(), node, path, "", b"[" * (65536 + more))
+        await request.serving
+
+        assert (request.status == 413) is is_too_large
+
+
+REQUESTS: Mapping[str, tuple[str, bytes | None]] = {
+    HTTP_STREAM: ("", b"[]"),
+    SSE: (f"cf_connect={quote('[]')}", None),
+    f"{SSE} by POST": ("", b"[]"),
+    f"{SSE}, refused": ("", None),
+    EMULATION: ("", b"{}"),
+    f"{EMULATION}, refused": ("", b"[]"),
+    "/connection/uni_http_stream": ("", b'{"token":"x.y.z"}'),
+    "/connection/uni_http_stream, refused": ("", b""),
+    "/connection/uni_sse": ("cf_connect=%7B%22token%22%3A%22x.y.z%22%7D", None),
+    "/connection/uni_sse, refused": ("", b"[]"),
+    "/connection/events": ("channel=a&token=x.y.z", None),
+    "/connection/events, refused": ("", None),
+}
+"""Path → query and body of a request that the service ends."""
+
+
+@pytest.mark.parametrize(("name", "request_"), REQUESTS.items(), ids=REQUESTS)
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, {}),
+        (
+            {"origin": PAGE},
+            {b"access-control-allow-origin": PAGE, b"access-control-allow-credentials": "true"},
+        ),
+        (
+            {"origin": PAGE, "access-control-request-headers": "x-one, x-two"},
+            {
+                b"access-control-allow-origin": PAGE,
+                b"access-control-allow-credentials": "true",
+                b"access-control-allow-headers": "x-one, x-two",
+            },
+        ),
+    ],
+    ids=["no page", "a page", "a page with headers"],
+)
+async def test_allowed_page_may_read_each_response(
+    clock: Clock,
+    name: str,
+    request_: tuple[str, bytes | None],
+    headers: dict[str, str],
+    expected: dict[bytes, str],
+) -> None:
+    query, body = request_
+    options = {**OPTIONS, "client_insecure": False, "allowed_origins": [PAGE]}
+    async with open_node(clock, **options) as node:
+        path = name.partition(",")[0].partition(" ")[0]
+        answer = Visit(Streaming(), node, path, query, body, headers)
+        await eventually(lambda: bool(answer.sent))
+        answer.leave()
+        await answer.serving
+
+    assert expected == {
+        key: value.decode() for key, value in answer.headers.items() if b"access-control" in key
+    }
