@@ -30,12 +30,14 @@ class Figures:
         counters: Counters,
         timers: Timers,
         subscriptions: Callable[[], int],
+        is_draining: Callable[[], bool],
         loop_lag: LoopLag,
     ) -> None:
         """
         Args:
             identity: ID, name and version of the node.
             subscriptions: returns the number of subscriptions of its clients.
+            is_draining: returns whether it closes its clients, because it ends.
             loop_lag: measures that of the node.
         """
         self._identity = identity
@@ -43,6 +45,7 @@ class Figures:
         self._counters = counters
         self._timers = timers
         self._subscriptions = subscriptions
+        self._is_draining = is_draining
         self._loop_lag = loop_lag
         self._started_at = timers.now()
 
@@ -66,12 +69,8 @@ class Figures:
             loop_lag=round(self._loop_lag.sustained, 4),
         )
 
-    def now(self, *, draining: bool) -> NodeFigures:
-        """Return all of its figures.
-
-        Args:
-            draining: whether it closes its clients, because it ends.
-        """
+    def now(self) -> NodeFigures:
+        """Return all of its figures."""
         status = self.status()
         return NodeFigures(
             node=status.uid,
@@ -84,7 +83,7 @@ class Figures:
             subscriptions=status.num_subs,
             published=status.messages_published,
             delivered=status.messages_delivered,
-            draining=draining,
+            draining=self._is_draining(),
             loop_lag=self._loop_lag.seconds,
             cpu_seconds=time.process_time(),
             memory=_memory(),

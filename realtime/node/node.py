@@ -128,6 +128,7 @@ class Node(Member):
             self.counters,
             self.timers,
             lambda: self.subscriptions.count,
+            lambda: self.is_draining,
             self.loop_lag,
         )
         self.describe = figures.describe
@@ -151,8 +152,7 @@ class Node(Member):
         )
         self.watching = Watching()
         self.mirrors = Mirrors(self.hub, self.watching, self.timers)
-        now = lambda: figures.now(draining=self.is_draining)  # noqa: E731
-        activity = Activity(self.hub, self.watching, self.counters, self.timers, now)
+        activity = Activity(self.hub, self.watching, self.counters, self.timers, figures.now)
         self._survey_answers = SurveyAnswers(self.hub, activity, self.mirrors, identity[:2])
         self._peers: Peers | None = None
         if self.cluster is not None:
