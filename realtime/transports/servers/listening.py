@@ -95,7 +95,8 @@ def name_of(listener: socket.socket) -> str:
     address = listener.getsockname()
     if listener.family == socket.AF_UNIX:
         return f"Unix socket {address}"
-    return f"TCP address {address[0]}:{address[1]}"
+    host, port = address[:2]
+    return f"TCP address [{host}]:{port}" if ":" in host else f"TCP address {host}:{port}"
 
 
 def _listen(listener: socket.socket) -> socket.socket:

@@ -118,3 +118,8 @@ def test_port_in_use_is_said() -> None:
 def test_address_that_does_not_exist_is_said(host: str, port: int) -> None:
     with pytest.raises(CannotListen, match=f"port {port} of {host}"):
         listen_on_port(host, port)
+
+
+def test_address_of_ipv6_is_in_brackets() -> None:
+    with socket.socket(socket.AF_INET6) as listener:
+        assert name_of(listener) == "TCP address [::]:0"
