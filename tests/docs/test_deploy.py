@@ -209,6 +209,7 @@ def test_manifests_name_each_other() -> None:
     assert DEPLOYMENT["selector"]["matchLabels"] == labels
     assert MANIFESTS["Service"]["spec"]["selector"] == labels
     assert MANIFESTS["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
+    assert MANIFESTS["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == labels
     assert MANIFESTS["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]["kind"] == "Deployment"
     assert service_port["targetPort"] == port["name"]
     assert path["backend"]["service"]["port"]["name"] == service_port["name"]
@@ -238,6 +239,41 @@ def test_pod_has_no_rights_that_it_does_not_need() -> None:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         }
+
+
+def test_pods_take_connections_of_the_proxy_and_of_prometheus_alone() -> None:
+    policy = MANIFESTS["NetworkPolicy"]["spec"]
+    [rule] = policy["ingress"]
+    namespaces = [each["namespaceSelector"]["matchLabels"] for each in rule["from"]]
+
+    assert policy["policyTypes"] == ["Ingress"]
+    assert namespaces == [
+        {"kubernetes.io/metadata.name": name} for name in ("ingress-nginx", "monitoring")
+    ]
+    assert rule["ports"] == [{"port": CONTAINER["ports"][0]["name"]}]
+
+
+@pytest.mark.parametrize("name", COMPOSE["services"])
+def test_service_of_compose_has_no_rights_that_it_does_not_need(name: str) -> None:
+    service = COMPOSE["services"][name]
+
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    # it listens on port 80, and its master starts workers of another user
+    needed = {"CHOWN", "NET_BIND_SERVICE", "SETGID", "SETUID"} if name == "nginx" else set()
+    assert {*service.get("cap_add", [])} == needed
+    assert service.get("privileged") is None
+
+
+@pytest.mark.parametrize("name", ["migrate", "site"])
+def test_containers_of_compose_write_where_the_pod_does(name: str) -> None:
+    service = COMPOSE["services"][name]
+    volumes = [volume.partition(":")[2] for volume in service["volumes"]]
+
+    assert {*volumes, *service["tmpfs"]} == {
+        mount["mountPath"] for mount in CONTAINER["volumeMounts"]
+    }
 
 
 def test_pod_begins_with_the_tables_of_its_database() -> None:
