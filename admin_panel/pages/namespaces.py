@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import Field
 from typing import Any, NamedTuple
@@ -37,6 +38,16 @@ GROUPS: Mapping[str, str | Promise] = {
     "allowed_origins": gettext_lazy("Transports and process"),
 }
 """First option of a group, in the order of `Config` → title of the group."""
+
+
+ADDRESSES = ("redis_url", "redis_cluster_addrs")
+"""Secret options of which the addresses are shown, because only a password in them is a secret."""
+
+_ADDRESS = re.compile(
+    r"rediss?://(?:…@)?(?:\w[\w.-]*|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?(?:/[0-9]*)?(?:\?…)?"
+    r"|\w[\w.-]*:[0-9]{1,5}"
+)
+"""An address without its password. What looks otherwise may hold one, and is not shown."""
 
 
 class Value(NamedTuple):
@@ -131,6 +142,8 @@ def value_of(option: Field[Any], value: object, origin: str | Promise = "") -> V
 
 
 def _text(option: Field[Any], value: object) -> tuple[str, bool]:
+    if option.name in ADDRESSES and (addresses := _addresses(str(value))):
+        return addresses, True
     if not option.repr:
         return (_("set, not shown") if value else _("not set")), False
     match value:
@@ -147,6 +160,12 @@ def _text(option: Field[Any], value: object) -> tuple[str, bool]:
         case str():
             return _without_password(value), True
     return str(value), True
+
+
+def _addresses(text: str) -> str:
+    """Return addresses without their passwords; "" if it is not certain that none is left."""
+    shown = [_without_password(address.strip()) for address in text.split(",")]
+    return ", ".join(shown) if all(map(_ADDRESS.fullmatch, shown)) else ""
 
 
 def _without_password(text: str) -> str:

@@ -94,14 +94,17 @@ def test_source_of_each_value_is_told(
     assert found["hook_workers"] == ["8", "default"]
 
 
-SECRETS = [name for name, option in CONFIG_FIELDS.items() if not option.repr]
+ADDRESSES = ("redis_url", "redis_cluster_addrs")
+SECRETS = [
+    name for name, option in CONFIG_FIELDS.items() if not option.repr and name not in ADDRESSES
+]
 
 
 def test_no_secret_is_shown(admin_client: Client, settings: Settings) -> None:
     values = {name: f"the-secret-of-{name}-that-nobody-may-see" for name in SECRETS}
-    values["redis_url"] = "redis://:the-secret-of-redis@localhost:1"
     settings.REALTIME = {
         **values,
+        "redis_url": "redis://:the-secret-of-redis@localhost:1",
         "engine": "memory",
         "proxy_rpc_endpoint": "https://me:the-secret-of-me@app.example/rpc?key=the-secret-of-app",
     }
@@ -109,10 +112,38 @@ def test_no_secret_is_shown(admin_client: Client, settings: Settings) -> None:
     html = page(admin_client)
 
     assert "the-secret-of" not in html
+    assert rows(html)["redis_url"][0] == "redis://…@localhost:1"
     assert {name: rows(html)[name][0] for name in SECRETS} == dict.fromkeys(
         SECRETS, "set, not shown"
     )
     assert rows(html)["proxy_rpc_endpoint"][0] == "https://…@app.example/rpc?…"
+
+
+@pytest.mark.parametrize("option", ADDRESSES)
+def test_addresses_are_shown_without_their_passwords(option: str) -> None:
+    urls = "redis://:the-secret@localhost:1/3,rediss://redis.example?password=the-secret"
+
+    value = value_of(CONFIG_FIELDS[option], urls)
+
+    assert value.text == "redis://…@localhost:1/3, rediss://redis.example?…"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:1,2@localhost",
+        "redis://user:12,3@localhost",
+        "redis://localhost#the-secret",
+        "redis://localhost/the-secret",
+        "redis://[the-secret",
+        "unix:///run/redis?password=the-secret",
+        "the-secret@localhost",
+    ],
+)
+def test_address_that_may_hold_a_password_is_not_shown(url: str) -> None:
+    value = value_of(CONFIG_FIELDS["redis_url"], url)
+
+    assert value.text == "set, not shown"
 
 
 def test_secret_that_is_missing_is_said_to_be_so(admin_client: Client, settings: Settings) -> None:
@@ -192,7 +223,7 @@ def test_twenty_namespaces_are_columns_of_one_table(
 
     assert "20 namespaces" in html
     assert rows(html)["presence"] == ["off"] * 21
-    assert 'tabindex="0" role="region"' in html, "it cannot be scrolled with the keyboard"
+    assert 'tabindex="0" role="group"' in html, "it cannot be scrolled with the keyboard"
 
 
 VALUES: list[tuple[str, Any, str, bool]] = [
