@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from realtime.cluster.control import ServerSubscription
@@ -11,7 +13,7 @@ from tests.unit.clients.second_parts import SecondConnection
 from tests.unit.node.node_parts import Connection
 from tests.unit.parts import eventually, turns
 
-LIMIT, LIMIT_EXCEEDED = 3, 106
+LIMIT, LIMIT_EXCEEDED, ALREADY_SUBSCRIBED = 3, 106, 105
 
 pytestmark = pytest.mark.parametrize("options", [{"user_channel_limit": LIMIT}], indirect=True)
 
@@ -85,3 +87,30 @@ async def test_site_may_subscribe_a_user_beyond_the_limit(second_node: Node) -> 
     await turns()
 
     assert "ours:a" in one.client.session.subscriptions
+
+
+async def test_refused_and_repeated_subscribes_take_no_room(second_node: Node) -> None:
+    one = await connected(second_node, "17")
+
+    refused = await subscribe(one, *["unknown:a", "$plain:a"] * LIMIT)
+    subscribed = await subscribe(one, "plain:a", "plain:a", "plain:b", "plain:a", "plain:c")
+
+    assert 0 not in refused
+    assert [code for code in subscribed if code != ALREADY_SUBSCRIBED] == [0] * LIMIT
+    assert await subscribe(one, "plain:d") == [LIMIT_EXCEEDED]
+
+
+async def test_subscribes_that_come_at_once_share_the_limit(second_node: Node) -> None:
+    connections = [await connected(second_node, "17") for _ in range(4)]
+
+    await asyncio.gather(
+        *(
+            connection.say(2, 1, channel=f"plain:{number}")
+            for number in range(LIMIT)
+            for connection in connections
+        )
+    )
+    await turns()
+
+    made = [len(connection.client.session.subscriptions) for connection in connections]
+    assert sum(made) == LIMIT
