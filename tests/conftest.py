@@ -252,8 +252,11 @@ def lone_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 
 @pytest.fixture(scope="session")
 def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
-    """A Redis Cluster of three servers, shared as `redis_server`. Needs Redis 7 or newer."""
-    cluster = RedisCluster(tmp_path_factory.mktemp("cluster")).start()
+    """A Redis Cluster of three servers with a password, shared as `redis_server`.
+
+    Needs Redis 7 or newer.
+    """
+    cluster = RedisCluster(tmp_path_factory.mktemp("cluster"), password="word").start()
     yield cluster
     cluster.kill()
 

@@ -18,6 +18,7 @@ from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.servers import BlockingClient
 from realtime.errors import EngineUnavailable
+from realtime.redis.redirects import Redirected
 from realtime.serving import serving
 
 MIN_VERSION = (6, 2)
@@ -103,13 +104,20 @@ def layout(config: Config, bus: RedisBus, shard: Shard) -> Finding:
     prefix = sources.redis_prefix(config)
     others = [other for other in (0, DEFAULT_PARTITIONS) if other != count]
     for other in others:
-        if shard.run("EXISTS", Keys(prefix, Partitions(other)).nodes[0]):
+        if _exists(shard, Keys(prefix, Partitions(other)).nodes[0]):
             return fail(
                 f"keys are {_described(count)}, and there are nodes for which they are"
                 f" {_described(other)}",
                 "Give all processes the same redis_partitions; these are two services now.",
             )
     return ok(f"keys are {_described(count)}")
+
+
+def _exists(shard: Shard, key: str) -> bool:
+    try:
+        return bool(shard.run("EXISTS", key))
+    except Redirected:  # another server of the cluster has the slot of the key
+        return False
 
 
 def _described(count: int) -> str:

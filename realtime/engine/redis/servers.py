@@ -214,11 +214,13 @@ class ClusterServers:
         return [self.map.at(place).label for place in places]
 
     def examined(self, clients: Sequence[BlockingClient]) -> list[tuple[str, BlockingClient]]:
+        route = clients[0]
+        assert isinstance(route, BlockingRoute)
         if not self.map.places:
-            clients[0].execute(b"PING")
+            route.cluster.load()
         return [
-            (self.map.at(self.map.places[self.map.slots[index]]).label, clients[index])
-            for index in self.representatives()
+            (self.map.at(place).label, route.cluster.client(place))
+            for place in self.map.primaries()
         ]
 
     def representatives(self) -> list[int]:

@@ -28,7 +28,13 @@ NAMES = [f"channel{number}" for number in range(30)]
 def config(redis_cluster: RedisCluster, unique: str) -> Config:
     last = redis_cluster.servers[-1]
     dead = f"127.0.0.1:{refusing_port()}"
-    return load({"redis_cluster_addrs": f"{dead},127.0.0.1:{last.port}", "redis_prefix": unique})
+    return load(
+        {
+            "redis_cluster_addrs": f"{dead},127.0.0.1:{last.port}",
+            "redis_password": last.password,
+            "redis_prefix": unique,
+        }
+    )
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import pytest
 
 from tests.live.console.command import Findings, examine, examine_alone, front_proxy, statuses
 from tests.ports import refusing_port
-from tests.redis_server import RedisServer
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer, has_sharded_pubsub
 from tests.server import Server, wait_until
 
 pytestmark = pytest.mark.django_db  # the doctor counts pending rows
@@ -186,6 +187,45 @@ def test_shard_that_is_away_fails_and_the_others_are_looked_at(
     assert statuses(shards["plain"], "", "role") == ["ok", "ok"]
     assert shards["away"][""]["status"] == "fail"
     assert list(shards["away"]) == [""]
+
+
+# a cluster
+
+
+@pytest.mark.skipif(not has_sharded_pubsub(), reason="a cluster needs Redis 7")
+def test_every_server_of_a_cluster_is_looked_at(redis_cluster: RedisCluster) -> None:
+    for server in redis_cluster.servers:
+        server.reset_command_calls()
+
+    found = examine(
+        {
+            "redis_cluster_addrs": redis_cluster.addresses,
+            "redis_password": redis_cluster.servers[0].password,
+        }
+    )
+
+    for number in (1, 2, 3):
+        name = f"redis {number}"
+        assert statuses(found, name, f"{name} layout", f"{name} role") == ["ok"] * 3
+    asked = [server.command_calls().get("time", 0) for server in redis_cluster.servers]
+    assert asked == [1, 1, 1], "the clock of each"
+
+
+@pytest.mark.skipif(not has_sharded_pubsub(), reason="a cluster needs Redis 7")
+def test_server_of_a_cluster_that_is_away_fails_and_the_others_are_looked_at(
+    tmp_path: Path,
+) -> None:
+    cluster = RedisCluster(tmp_path).start()
+    try:
+        first = cluster.owner(0)
+        first.kill()
+        found = examine({"redis_cluster_addrs": cluster.addresses})
+    finally:
+        cluster.kill()
+
+    names = [name for name in ("redis 1", "redis 2", "redis 3") if found[name]["status"] == "fail"]
+    assert len(names) == 1
+    assert str(first.port) in found[names[0]]["found"]
 
 
 # processes

@@ -191,7 +191,11 @@ async def test_service_goes_on_after_a_failover_and_its_clients_stay(
 async def test_channels_are_spread_over_a_redis_cluster_and_everything_works(
     cluster: Cluster, redis_cluster: RedisCluster, connect: Connect, unique: str
 ) -> None:
-    options = {"redis_url": "", "redis_cluster_addrs": redis_cluster.addresses}
+    options = {
+        "redis_url": "",
+        "redis_cluster_addrs": redis_cluster.addresses,
+        "redis_password": redis_cluster.servers[0].password,
+    }
     servers = cluster(2, redis_cluster.servers[0], **SERVICE | options)
     names = [f"recover:{unique}-{number}" for number in range(12)]
 
