@@ -27,13 +27,13 @@ class RedisCluster:
             replicas: of each primary.
             options: of every server, such as `password`.
         """
-        arguments = (
+        self.arguments = (
             *("--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT)),
             *("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"),
             *options.pop("arguments", ()),
         )
         self.servers = [
-            RedisServer(directory / str(number), arguments=arguments, **options)
+            RedisServer(directory / str(number), arguments=self.arguments, **options)
             for number in range(primaries * (1 + replicas))
         ]
         self._primaries = primaries

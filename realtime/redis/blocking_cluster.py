@@ -39,27 +39,44 @@ class BlockingCluster:
             client = self._clients.setdefault(place, client)
         return client
 
-    def load(self) -> None:
+    def load(self, last: Place | None = None) -> None:
         """Ask for the map of slots.
+
+        Args:
+            last: the server to ask only if no other one answers.
 
         Raises:
             EngineUnavailable: no server answered.
         """
         errors: list[EngineUnavailable] = []
-        for place in (*self.map.primaries(), *self.map.others()):
+        places = [*self.map.primaries(), *self.map.others()]
+        for place in sorted(places, key=lambda place: place == last):
             try:
-                self.map.take(place, self.client(place).execute(*QUESTION))
+                self.map.take(place, self._ask(place))
             except EngineUnavailable as error:
                 errors.append(error)
             else:
                 return
         raise self.map.away(errors)
 
-    def doubt(self) -> None:
-        """Ask for the map after a failure, unless that was done a moment ago. Raises nothing."""
+    def _ask(self, place: Place) -> Reply:
+        """Ask one server, for no longer than a connection may take: the caller has waited."""
+        connect = self.timeouts.connect
+        client = BlockingRedis(self.map.at(place), Timeouts(connect, connect), 1)
+        try:
+            return client.execute(*QUESTION)
+        finally:
+            client.close()
+
+    def doubt(self, failed: Place | None) -> None:
+        """Ask for the map, unless that was done a moment ago. Raises nothing.
+
+        Args:
+            failed: the server that gave the reason.
+        """
         if self.map.may_ask():
             with contextlib.suppress(EngineUnavailable):  # the caller has a failure to report
-                self.load()
+                self.load(failed)
 
     def close(self) -> None:
         """Close the connections, also those that are in use."""
@@ -71,7 +88,7 @@ class BlockingRoute:
     """The way to the server of one slot: has the methods of `BlockingRedis`."""
 
     def __init__(self, cluster: BlockingCluster, slot: int) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._slot = slot
 
     def execute(self, *args: Argument) -> Reply:
@@ -114,10 +131,11 @@ class BlockingRoute:
         send: Callable[[BlockingRedis], list[Reply | EngineUnavailable]],
     ) -> list[Reply | EngineUnavailable]:
         """Send requests together, and those again that were redirected."""
+        place = self._place()
         try:
-            results = send(self._client())
+            results = send(self.cluster.client(place))
         except EngineUnavailable:
-            self._cluster.doubt()
+            self.cluster.doubt(place)
             raise
         for index, request in enumerate(requests):
             redirected = results[index]
@@ -139,11 +157,11 @@ class BlockingRoute:
             lambda client: client.run_confirmed(*request, wait), text, wait, redirected
         )
 
-    def _client(self) -> BlockingRedis:
-        cluster = self._cluster
+    def _place(self) -> Place:
+        cluster = self.cluster
         if self._slot not in cluster.map.places:
             cluster.load()
-        return cluster.client(cluster.map.places[self._slot])
+        return cluster.map.places[self._slot]
 
     def _call(
         self,
@@ -163,14 +181,15 @@ class BlockingRoute:
         Raises:
             EngineUnavailable: as `BlockingRedis.execute`; or the slot is moving for too long.
         """
-        deadline = time.monotonic() + self._cluster.timeouts.answer
+        deadline = time.monotonic() + self.cluster.timeouts.answer
         delay, turns = RETRY_DELAY, 0
         while True:
+            place = self._place()
             try:
                 if redirected is not None:
                     error, redirected = redirected, None
                     raise error
-                return send(self._client())
+                return send(self.cluster.client(place))
             except Redirected as error:
                 asked = self._heed(error)
                 turns += 1
@@ -181,7 +200,7 @@ class BlockingRoute:
                     delay = min(2 * delay, MAX_RETRY_DELAY)
             except EngineUnavailable as error:
                 if not isinstance(error, TooFewReplicas):
-                    self._cluster.doubt()
+                    self.cluster.doubt(place)
                 raise
             if asked is not None:
                 try:
@@ -194,19 +213,19 @@ class BlockingRoute:
     def _heed(self, error: Redirected) -> Place | None:
         """Note where a slot is; return the server to ask for this command alone, or None."""
         if error.code == "MOVED" and error.place is not None:
-            self._cluster.map.moved(self._slot, error.place)
+            self.cluster.map.moved(self._slot, error.place)
         return error.place if error.code == "ASK" else None
 
     def _ask(self, place: Place, command: Command, wait: Wait | None) -> Reply:
-        client = self._cluster.client(place)
+        client = self.cluster.client(place)
         reply = client.execute_asking(*command)
         if wait is not None:
             # on another connection, so this waits for more than the command: all that was written
             confirmed = client.execute(*wait.command())
-            if (error := shortage(wait, self._cluster.map.at(place), confirmed)) is not None:
+            if (error := shortage(wait, self.cluster.map.at(place), confirmed)) is not None:
                 raise error
         return reply
 
     def close(self) -> None:
         """Close the connections to all servers; they are opened again when needed."""
-        self._cluster.close()
+        self.cluster.close()

@@ -103,18 +103,23 @@ class Cluster:
         self.map.may_ask()
         errors: list[EngineUnavailable] = []
         for places in (self.map.primaries(), self.map.others()):
-            asking = [asyncio.create_task(self._ask(place, errors)) for place in places]
-            try:
-                for answer in asyncio.as_completed(asking):
-                    if await answer:
-                        self._close_unused()
-                        return
-            finally:
-                for task in asking:
-                    task.cancel()
-                if asking:
-                    await asyncio.wait(asking)
+            if await self._first_answer(places, errors):
+                self._close_unused()
+                return
         raise self.map.away(errors)
+
+    async def _first_answer(self, places: list[Place], errors: list[EngineUnavailable]) -> bool:
+        asking = [asyncio.create_task(self._ask(place, errors)) for place in places]
+        try:
+            for answer in asyncio.as_completed(asking):
+                if await answer:
+                    return True
+        finally:
+            for task in asking:
+                task.cancel()
+            if asking:
+                await asyncio.wait(asking)
+        return False
 
     async def _ask(self, place: Place, errors: list[EngineUnavailable]) -> bool:
         """Ask one server, and return whether its answer is the map now."""
@@ -135,10 +140,16 @@ class Cluster:
         return False
 
     def _close_unused(self) -> None:
-        """Close connections to servers without slots: replicas, and names of other servers."""
+        """Close connections to servers without slots: replicas, and names of other servers.
+
+        Those of which a reply is awaited stay until the next time: a slot may be moving there, and
+        the server that was asked may be behind.
+        """
         used = self.map.primaries()
         for servers in (self._commands, self._confirming):
-            for place in [place for place in servers if place not in used]:
+            for place, connection in list(servers.items()):
+                if place in used or not connection.is_idle:
+                    continue
                 task = asyncio.ensure_future(servers.pop(place).close())
                 _closing.add(task)
                 task.add_done_callback(_closing.discard)

@@ -161,6 +161,12 @@ class Connection:
 
         return send_both
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no caller waits for a link or a reply."""
+        link = self._link
+        return self._attempt is None and (link is None or link.newest_pending() is None)
+
     async def close(self) -> None:
         """Fail the callers that wait, and close; bounded in time. Later calls fail, too."""
         self._closed = True

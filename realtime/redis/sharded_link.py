@@ -56,6 +56,8 @@ class ShardedLink(PubSubLink):
                     self.slots.forget(slot)
                 self._part_lost([name], "a slot moved to another server")
                 return
+        if error is not None and self._is_left_over(error):
+            return
         names = self._expected[0].names
         if error is not None and names and error.startswith(OF_A_SLOT):
             expected = self._expected.popleft()
@@ -69,6 +71,21 @@ class ShardedLink(PubSubLink):
         if error is not None and error.startswith("ERR unknown command"):
             error = f"{error.partition(',')[0]} {TOO_OLD}"
         super()._on_reply(reply, error)
+
+    def _is_left_over(self, error: str) -> bool:
+        """Return whether an error is the second reply to an SUNSUBSCRIBE.
+
+        When a slot moves, the server first says that a name is gone, which looks like the reply to
+        an SUNSUBSCRIBE that is under way, and then refuses that one.
+        """
+        if not error.startswith(OF_A_SLOT):
+            return False
+        if not self._expected:
+            return True
+        code, _, rest = error.partition(" ")
+        expected = self._expected[0]
+        name = expected.names[0] if expected.names else expected.unsubscribed
+        return code == "MOVED" and rest.partition(" ")[0] != str(slot_of(name))
 
     def _part_lost(self, names: Sequence[str], reason: str) -> None:
         part = self.parts.get(slot_of(names[0]))

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from realtime.errors import EngineUnavailable
+from realtime.errors import EngineUnavailable, NoReply
 from realtime.redis.blocking_cluster import BlockingCluster, BlockingRoute
 from realtime.redis.cluster import Cluster, Route
 from realtime.redis.commands import Script, ScriptCall, Wait
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.slot_map import SlotMap
 from realtime.redis.slots import slot_of
-from tests.redis_cluster import RedisCluster, run
+from tests.redis_cluster import RedisCluster, nodes, run
 from tests.redis_server import RedisServer, has_sharded_pubsub
 from tests.unit.parts import eventually
 
@@ -172,6 +173,32 @@ async def test_replicas_are_waited_for_at_the_server_of_the_slot(
         await way("run_confirmed", APPEND_BOTH, keys, ["x"], Wait(1, 1))
 
 
+def test_thread_does_not_wait_for_the_server_that_failed_to_say_where_its_slot_is(
+    moving: RedisCluster, unique: str
+) -> None:
+    slots = SlotMap([Host({"address": each.url}) for each in moving.servers], [slot_of(unique)])
+    cluster = BlockingCluster(slots, Timeouts(1, 0.2))
+    route = BlockingRoute(cluster, slots.slots[0])
+    route.execute("PING")
+    frozen = moving.owner(slots.slots[0])
+    connections = connections_to(frozen)
+
+    frozen.freeze()
+    with pytest.raises(NoReply):
+        route.execute("RPUSH", f"{{{unique}}}", "x")
+    frozen.resume()
+
+    assert connections_to(frozen) == connections + 1, "and that is the one of this question"
+    cluster.close()
+    moving.until_owned(slots.slots[0])
+
+
+def connections_to(server: RedisServer) -> int:
+    """Return how many connections of clients the server has had."""
+    with server.client() as client:
+        return int(client.info("stats")["total_connections_received"])
+
+
 async def test_calls_of_one_loop_keep_their_order_while_the_slot_moves(
     moving: RedisCluster, unique: str
 ) -> None:
@@ -198,6 +225,34 @@ async def test_calls_of_one_loop_keep_their_order_while_the_slot_moves(
     kept = await route.execute("LRANGE", key, 0, -1)
     await cluster.close()
     assert [int(entry) for entry in kept] == list(range(len(calls)))
+
+
+async def test_reply_is_awaited_from_a_server_that_the_new_map_does_not_name(
+    moving: RedisCluster, tmp_path: Path, unique: str
+) -> None:
+    """The first slot of a new server is moving to it."""
+    new = RedisServer(tmp_path, arguments=moving.arguments).start()
+    run(new, "CLUSTER", "MEET", "127.0.0.1", moving.servers[0].port)
+    source = moving.owner(slot_of(unique))
+    await eventually(lambda: moving.id_of(new) in str(nodes(source)))
+    await eventually(lambda: b"cluster_state:ok" in run(new, "CLUSTER", "INFO"))
+    cluster = Cluster(SlotMap([Host({"address": source.url})], [slot_of(unique)]), Timeouts())
+    [route] = cluster.routes
+    moving.begin_move(slot_of(unique), new)
+    assert await route.execute("RPUSH", f"{{{unique}}}", 1) == 1
+
+    run(new, "CLIENT", "PAUSE", 60_000, "WRITE")
+    call = asyncio.create_task(route.execute("RPUSH", f"{{{unique}}}", 2))
+    await eventually(lambda: b"blocked_clients:1" in run(new, "INFO", "clients"))
+    await cluster.load()
+    run(new, "CLIENT", "UNPAUSE")
+
+    assert await call == 2
+    await cluster.close()
+    for server in moving.servers:
+        run(server, "CLUSTER", "SETSLOT", slot_of(unique), "STABLE")
+        run(server, "CLUSTER", "FORGET", moving.id_of(new))
+    new.kill()
 
 
 async def test_a_server_that_is_no_cluster_is_named_as_the_reason(

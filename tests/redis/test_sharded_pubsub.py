@@ -152,6 +152,29 @@ async def test_there_are_two_connections_to_each_server(
 
 
 @needs_redis_7
+async def test_name_that_is_unsubscribed_while_its_slot_moves_disturbs_no_other_slot(
+    moving: RedisCluster, ear: Ear, unique: str
+) -> None:
+    """The server says that the name is gone, and refuses to unsubscribe from it, too."""
+    source = moving.servers[1]
+    first, second, third = [
+        name for name in names(unique) if moving.owner(slot_of(name)) is source
+    ][:3]
+    await ear.subscribe(first)
+    await ear.subscribe(second)
+
+    moving.move(slot_of(first), moving.servers[2])  # the loop stands: it hears of that below
+    ear.pubsub.parts[PARTITIONS.named(first)].unsubscribe(first)
+    await ear.subscribe(third)
+
+    await ear.hears(second, "after")
+    await ear.hears(third, "after")
+    assert {PARTITIONS.named(second), PARTITIONS.named(third)}.isdisjoint(
+        set[int]().union(*ear.lost)
+    )
+
+
+@needs_redis_7
 async def test_unsubscribed_name_is_silent_and_the_others_are_not(ear: Ear, unique: str) -> None:
     one, other = f"{unique}{PARTITIONS.tags[9]}1", f"{unique}{PARTITIONS.tags[9]}2"
     await ear.subscribe(one)
