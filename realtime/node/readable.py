@@ -1,14 +1,15 @@
 """Frames as text for operators: JSON, without secrets, bounded in size.
 
-What cannot be read is not shown at all, because a secret may be in it.
+What cannot be read is not shown at all, because a secret may be in it. Text in payloads is read,
+too: JSON in a string loses its secrets, and what looks like a JWT is one.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from google.protobuf.message import DecodeError, Message
@@ -25,11 +26,16 @@ MAX_LENGTH = 4096
 SECRET = "***"
 """In place of a secret."""
 _SECRETS = re.compile(
-    "token|passw|passphrase|secret|authori[sz]ation|cookie|session|credential|api.?key|jwt|csrf",
+    "token|passw|passphrase|pwd|secret|authori[sz]ation|cookie|session|credential|jwt|csrf"
+    "|(api|access|private).?key|bearer|signature",
     re.IGNORECASE,
 )
 """Names of secrets: of fields of the protocol, and of what a site sends."""
-_PAYLOADS = frozenset(("data", "b64data", "info", "b64info", "conn_info", "chan_info"))
+_JWT = re.compile(r"(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w-]*")
+"""A JSON Web Token in a text. It begins where a word begins, so a search takes linear time."""
+_ENCODED = frozenset(("b64data", "b64info"))
+"""Fields whose text is base64: bytes that are not JSON."""
+_PAYLOADS = frozenset(("data", "info", "conn_info", "chan_info", "tags")) | _ENCODED
 """Fields that hold what a site sends."""
 
 _REQUESTS: Mapping[str, type[Message]] = {
@@ -85,12 +91,25 @@ def _hidden(value: Any, masked: bool) -> Any:
         return {name: _hidden_field(name, each, masked) for name, each in value.items()}
     if isinstance(value, list):
         return [_hidden(each, masked) for each in value]
+    if isinstance(value, str):
+        return _hidden_text(value, masked)
     return value
+
+
+def _hidden_text(text: str, masked: bool) -> str:
+    if text.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError):  # else it is a text that only looks like JSON
+            return _text(_hidden(json.loads(text), masked))
+    return _JWT.sub(SECRET, text)
 
 
 def _hidden_field(name: str, value: Any, masked: bool) -> Any:
     if _SECRETS.search(name) and value not in ("", None):
         return SECRET
+    if name == "headers" and isinstance(value, dict):  # each may be one: a site chose their names
+        return dict.fromkeys(value, SECRET)
+    if name in _ENCODED and isinstance(value, str):
+        return f"({len(value)} characters of base64)"
     if masked and name in _PAYLOADS:
         return size_of(_text(value).encode())
     return _hidden(value, masked)
@@ -157,4 +176,4 @@ def _value(value: Any, is_payload: bool) -> Any:
     try:
         return json.loads(value)
     except ValueError:
-        return base64.b64encode(value).decode()
+        return size_of(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -39,6 +40,12 @@ def show(frame: bytes, *, masked: bool = False) -> str:
         {"rpc": {"data": [{"user": {"PASSWORD": SECRET, "newPassword2": SECRET}}]}},
         {"data": {"api_key": SECRET, "apiKey": SECRET, "access-token": {"value": SECRET}}},
         {"data": {"client_secret": [SECRET], "csrfmiddlewaretoken": SECRET, "jwt": SECRET}},
+        {"data": {"pwd": SECRET, "accessKey": SECRET, "private_key": SECRET, "bearer": SECRET}},
+        {"connect": {"headers": {"X-Of-The-Site": SECRET}}},
+        {"data": json.dumps({"token": SECRET})},
+        {"data": [" " + json.dumps({"in": json.dumps([{"password": SECRET}])})]},
+        {"data": f"go to /?login=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.{SECRET}#top"},
+        {"data": f"eyJhbGciOiJkaXIifQ.eyJzdWIiOiIxIn0.{SECRET}"},
     ],
 )
 def test_secrets_are_not_shown(value: object) -> None:
@@ -48,18 +55,44 @@ def test_secrets_are_not_shown(value: object) -> None:
     assert "***" in shown
 
 
+@pytest.mark.parametrize("text", ["{hello", "[1, 2", "eyJ.eyJ.", "the author"])
+def test_text_without_secrets_stays_as_it_is(text: str) -> None:
+    assert json.loads(show(json.dumps({"data": text}).encode())) == {"data": text}
+
+
+def test_bytes_that_are_no_json_are_not_shown() -> None:
+    encoded = base64.b64encode(b'{"token":"s3cr3t"} and more').decode()
+    push = client_pb2.Push(channel="chat")
+    push.pub.data = base64.b64decode(encoded)
+    frame = frame_message(client_pb2.Reply(push=push).SerializeToString())
+
+    as_json = show(json.dumps({"push": {"pub": {"b64data": encoded}}}).encode())
+    as_protobuf = readable(
+        Protobuf(2),  # type: ignore[arg-type]
+        frame,
+        from_client=False,
+        masked=False,
+    )
+
+    assert json.loads(as_json) == {
+        "push": {"pub": {"b64data": f"({len(encoded)} characters of base64)"}}
+    }
+    assert json.loads(as_protobuf) == {"push": {"channel": "chat", "pub": {"data": "(27 bytes)"}}}
+
+
 def test_payloads_are_not_shown_if_they_are_masked() -> None:
     values: list[dict[str, Any]] = [
         {"id": 1, "params": {"channel": "chat", "data": {"text": SECRET}}},
         {"result": {"channel": "chat", "data": {"data": SECRET, "info": {"user": SECRET}}}},
         {"push": {"channel": "chat", "join": {"info": {"conn_info": {"name": SECRET}}}}},
+        {"push": {"channel": "chat", "pub": {"tags": {"name": SECRET}}}},
     ]
     frame = "\n".join(map(json.dumps, values)).encode()
 
     shown = show(frame, masked=True)
 
     assert SECRET not in shown
-    assert shown.count("chat") == 3
+    assert shown.count("chat") == 4
     assert '{"id":1,"params":{"channel":"chat","data":"(17 bytes)"}}' in shown
 
 
@@ -115,7 +148,7 @@ def test_protobuf_of_the_second_generation_is_shown_as_json() -> None:
         "id": 7,
         "connect": {"token": "***", "data": {"a": 1}, "subs": {"chat": {"recover": True}}},
     }
-    assert json.loads(received) == {"push": {"channel": "chat", "pub": {"data": "/w=="}}}
+    assert json.loads(received) == {"push": {"channel": "chat", "pub": {"data": "(1 bytes)"}}}
 
 
 @pytest.mark.parametrize("generation", [1, 2])
