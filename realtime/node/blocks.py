@@ -88,10 +88,17 @@ class Blocks:
     # changes
 
     def add(self, user: UserID, end: float, version: ListVersion = NO_LIST) -> None:
-        """Block a user, and close the user's connections. `version`: of the list with it."""
+        """Block a user, and close the user's connections, also if the block is over.
+
+        Args:
+            user: who is blocked.
+            end: Unix seconds.
+            version: of the list with this block.
+        """
         if end > time.time():
             self._change(user, end, version)
-            self._close(user)
+        # a node that was frozen, or whose clock is ahead, may hear of it too late
+        self._close(user)
 
     def remove(self, user: UserID, version: ListVersion = NO_LIST) -> None:
         """Unblock a user. `version`: of the list without the block."""

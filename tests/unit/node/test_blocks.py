@@ -344,3 +344,13 @@ async def test_longer_end_that_redis_lost_comes_back(
 
     # the longer end counts: no user comes in too soon
     assert await shared.blocked() == {"17": longer, "18": longer}
+
+
+async def test_message_that_comes_when_the_block_is_over_closes_connections(shared: Node) -> None:
+    """The node was frozen, or its clock is ahead."""
+    client = add(shared)
+
+    shared._control.on_message(BlockUser("17", later(-1), "another"))
+
+    assert client.close_codes == [FORCED]
+    assert await connect(shared) == []
