@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live.clusters import Cluster, frozen, name_of
+from tests.live.clusters import Cluster, frozen, name_of, nodes
 from tests.live.configurations import NAMESPACES, Connect
 from tests.live.console.command import run, run_here
-from tests.live.console.going_on import GoingOn
+from tests.live.console.going_on import GoingOn, Terminal
 from tests.redis_server import RedisServer
-from tests.server import Server
+from tests.server import Server, wait_until
 
 OPTIONS: dict[str, Any] = {"namespaces": NAMESPACES, "redis_prefix": "top"}
 ONCE = ("top", "--once", "--interval", "0.5", "--limit", "100")
@@ -22,7 +23,10 @@ ONCE = ("top", "--once", "--interval", "0.5", "--limit", "100")
 
 @pytest.fixture(scope="module")
 def servers(shared_cluster: Cluster) -> list[Server]:
-    return shared_cluster(**OPTIONS)
+    started: list[Server] = shared_cluster(**OPTIONS)
+    # a node that has just started is listed a moment later
+    wait_until(lambda: len(nodes(started[0])) == 2)
+    return started
 
 
 @pytest.fixture
@@ -98,6 +102,47 @@ def test_it_ends_when_its_pipe_is_closed(
         command.close_output()
 
         assert command.ended() == (0, "")
+
+
+def test_it_goes_on_while_redis_is_away(
+    own_redis: Callable[..., RedisServer], own_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    redis = own_redis()
+    options = {**OPTIONS, "redis_url": redis.url, "redis_read_timeout": 1}
+    server = own_server(**options)
+
+    with GoingOn(tmp_path, options, "top", "--interval", "0.5", "--json") as command:
+
+        def next_with(field: str) -> Any:
+            while field not in (look := json.loads(command.line())):
+                pass
+            return look[field]
+
+        next_with("nodes")
+        redis.stop()
+        assert next_with("error")["message"].startswith("Redis is not available: ")
+        redis.start()
+        while name_of(server) not in {node["name"] for node in next_with("nodes")}:
+            pass
+        command.signal(signal.SIGINT)
+
+        assert command.ended() == (0, "")
+
+
+def test_terminal_shows_one_look_in_place_of_the_other(
+    servers: list[Server], options: dict[str, Any], tmp_path: Path
+) -> None:
+    with Terminal(tmp_path, options, "top", "--interval", "0.5", columns=60, lines=6) as command:
+        first, second = command.screen(), command.screen()
+        command.signal(signal.SIGINT)
+
+        assert command.ended() == (0, "")
+
+    for screen in (first, second):
+        assert screen[0].startswith("2 nodes, ")
+        assert len(screen) == 5, "the last line is free, so that nothing scrolls"
+        assert max(map(len, screen)) <= 60
+        assert not any("\x1b" in line for line in screen)
 
 
 def test_without_redis_it_says_why_it_cannot_look(tmp_path: Path) -> None:
