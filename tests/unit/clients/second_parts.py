@@ -53,6 +53,15 @@ OPTIONS: dict[str, Any] = {
             "force_recovery": True,
             "force_recovery_mode": "cache",
         },
+        {
+            "name": "autotags",
+            "allow_tags_filter": True,
+            "history_size": 5,
+            "history_lifetime": 300,
+            "force_recovery": True,
+            "force_recovery_mode": "cache",
+            "auto_cache_recover": True,
+        },
         {"name": "ours", "server_side": True},
         {"name": "open", "publish": True, "anonymous": True},
         {

@@ -160,6 +160,26 @@ async def test_cache_recovers_the_newest_that_matches(
     assert (result.get("recovered", False), offsets(result)) == (recovered, found)
 
 
+@pytest.mark.parametrize(
+    ("tf", "found", "later"), [(RED, [3], [7]), (BLUE, [4], [6]), (None, [5], [6, 7])]
+)
+async def test_cache_recovers_the_newest_that_matches_unasked(
+    connect: Connect,
+    second_node: Node,
+    tf: dict[str, Any] | None,
+    found: list[int],
+    later: list[int],
+) -> None:
+    await tagged(second_node, "autotags:a", "red", "blue", "red", "blue", "")
+    connection = await connect()
+
+    result = await connection.call("subscribe", channel="autotags:a", tf=tf)
+    await tagged(second_node, "autotags:a", "blue", "red")
+
+    assert (result["was_recovering"], result["recovered"], offsets(result)) == (True, True, found)
+    assert [push["pub"]["offset"] for push in connection.pushed if "pub" in push] == later
+
+
 async def test_publications_kept_back_pass_the_filter_too(
     connect: Connect, second_node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
