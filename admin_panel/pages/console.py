@@ -6,7 +6,8 @@
     command ──► that only reads: request and response below the form
       └───────► that changes something: the same after a redirect, so that a reload does nothing
 
-With JavaScript the response arrives as JSON, and the page keeps the last commands.
+With JavaScript the page asks before a command that changes something. The response arrives as JSON,
+and the page keeps the last commands.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 from django import forms
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, HttpResponseNotAllowed, JsonResponse
+from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -241,7 +243,13 @@ def _page(
     request: PageRequest, form: ConsoleForm, *, status: int = 200, **context: Any
 ) -> HttpResponse:
     methods = [method for method in METHODS if method.may(request.operator)]
-    return request.render("console.html", status=status, form=form, methods=methods, **context)
+    try:
+        api = reverse("realtime_api:commands")
+    except NoReverseMatch:
+        api = ""  # the site has no server API
+    return request.render(
+        "console.html", status=status, form=form, methods=methods, api=api, **context
+    )
 
 
 # over a redirect

@@ -146,12 +146,10 @@ METHODS: tuple[Method, ...] = (
             lambda params: [getattr(params, "channel", None)],
         ),
     ),
-    Method(
-        "rpc",
-        _("Fails here: only clients can call it."),
-        '{"method": "name", "params": {}}',
-    ),
 )
-"""The methods in the order of the menu: those that only read first."""
+"""The methods in the order of the menu: those that only read first.
+
+Not rpc: only clients call it.
+"""
 
 BY_NAME = {method.name: method for method in METHODS}

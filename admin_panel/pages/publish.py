@@ -23,6 +23,7 @@ from django.http import (
     HttpResponseRedirect,
     JsonResponse,
 )
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -74,6 +75,7 @@ def reach(request: PageRequest) -> HttpResponse:
         {
             "html": request.fragment("_publish_reach.html", **context),
             "confirm": reach is not None and not reach.refused and reach.needs_confirmation,
+            "deed": "" if reach is None else _deed(reach),
         }
     )
 
@@ -146,6 +148,15 @@ def _refuse(form: PublishForm, targets: list[Target]) -> None:
         form.add_error("channel", text % {"count": more})
 
 
+def _deed(reach: Reach) -> str:
+    """Return the text of the button that publishes: to how many, if all nodes have answered."""
+    if reach.missing:
+        return _("Yes, publish")
+    number = reach.subscribers
+    text = ngettext("Publish to %(shown)s subscriber", "Publish to %(shown)s subscribers", number)
+    return text % {"shown": number_format(number, force_grouping=True)}
+
+
 def _ask(request: PageRequest, reach: Reach) -> HttpResponse:
     return request.render(
         "publish_confirm.html",
@@ -155,6 +166,7 @@ def _ask(request: PageRequest, reach: Reach) -> HttpResponse:
         extras=[(name, request.http.POST.get(name, "")) for name in EXTRAS],
         draft=_draft(request.http),
         reach=reach,
+        deed=_deed(reach),
         asked=True,
     )
 

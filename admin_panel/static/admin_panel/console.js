@@ -1,5 +1,6 @@
 /* The console: runs commands without leaving the page, and keeps the last ones in this tab. */
 
+import { copyFrom } from "./clipboard.js";
 import { Commands } from "./commands.js";
 import { timeOf } from "./times.js";
 
@@ -11,7 +12,11 @@ const answer = document.getElementById("answer");
 const state = document.getElementById("console-state");
 const section = document.getElementById("history");
 const list = section.querySelector("ol");
+const dialog = document.getElementById("ask");
 const commands = new Commands(sessionStorage, `realtime-console:${form.dataset.history}`);
+
+/* Characters of a request that the page shows. */
+const LONGEST_REQUEST = 20000;
 
 /* Field, and what is said about it. */
 const HELP = { method: "console-meaning", params: "console-keys" };
@@ -57,6 +62,39 @@ function showErrors(errors) {
   if (first) form.elements[first]?.focus();
 }
 
+/* What changes something is asked about; what reads runs at once. */
+function ask() {
+  if (button.disabled || dialog.open) return;
+  const [option] = method.selectedOptions;
+  if (!("asks" in option.dataset)) {
+    run();
+    return;
+  }
+  const title = document.getElementById("ask-title");
+  title.textContent = title.dataset.text.replace("%s", option.value);
+  document.getElementById("ask-meaning").textContent = option.dataset.meaning;
+  document.getElementById("ask-params").textContent = params.value;
+  dialog.returnValue = "";
+  dialog.showModal();
+  dialog.querySelector("[data-action=cancel]").focus();
+}
+
+/* The key stays out of the page: the line has a word in its place. */
+function offerCurl() {
+  const copy = document.getElementById("copy-curl");
+  if (copy === null || form.dataset.api === "") return;
+  const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const shown = document.getElementById("request").textContent;
+  const request = shown.replace(/\n */g, " "); // a line break in JSON is never part of a string
+  const url = new URL(form.dataset.api, location.href);
+  const key = "Authorization: apikey YOUR_API_KEY";
+  const line = `curl -H ${quoted(key)} -d ${quoted(request)} ${quoted(url.href)}`;
+  copy.hidden = shown.length >= LONGEST_REQUEST; // only its beginning is here
+  copy.addEventListener("click", () => {
+    copyFrom(copy, line, { ...copy.dataset, state });
+  });
+}
+
 async function run() {
   if (button.disabled) return;
   const command = { method: method.value, params: params.value };
@@ -84,9 +122,13 @@ async function run() {
   }
   state.textContent = "";
   showErrors(reply.errors ?? {});
-  if (reply.errors) return;
+  if (reply.errors) {
+    answer.replaceChildren(); // it would look like the answer to what was refused
+    return;
+  }
   // rendered and escaped by the server, with the template for pages without JavaScript
   answer.innerHTML = reply.html;
+  offerCurl();
   if (!("ok" in reply)) {
     state.textContent = answer.querySelector("h2").textContent;
   } else {
@@ -131,13 +173,19 @@ function entry(command) {
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  run();
+  ask();
 });
 form.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
-    run();
+    ask();
   }
+});
+dialog.querySelector("[data-action=cancel]").addEventListener("click", () => dialog.close());
+dialog.querySelector("[data-action=run]").addEventListener("click", () => dialog.close("yes"));
+dialog.addEventListener("close", () => {
+  params.focus();
+  if (dialog.returnValue === "yes") run();
 });
 method.addEventListener("change", chooseMethod);
 document.getElementById("history-clear").addEventListener("click", () => {
@@ -148,4 +196,5 @@ document.getElementById("history-clear").addEventListener("click", () => {
 document.getElementById("console-keys").hidden = false;
 if (!params.hasAttribute("aria-describedby")) params.setAttribute("aria-describedby", HELP.params);
 describe();
+offerCurl();
 showHistory();

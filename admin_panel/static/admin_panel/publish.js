@@ -40,6 +40,7 @@ async function showReach() {
     const answer = await response.json();
     section.innerHTML = answer.html; // rendered and escaped by the server, like the page itself
     reveal();
+    showWhetherItGoes();
     say(section.querySelector(".panel-reach-sum, .panel-notice h2, .errorlist")?.textContent ?? "");
     return answer;
   } catch {
@@ -55,6 +56,13 @@ async function showReach() {
 function say(text) {
   const said = text.replace(/\s+/g, " ").replaceAll(" ,", ",").trim();
   if (byId("reach-said").textContent !== said) byId("reach-said").textContent = said;
+}
+
+/** Greys the button while nothing would be sent. It still works, and says what is wrong. */
+function showWhetherItGoes() {
+  const isWrong = !editor.isEmpty && !editor.isValid;
+  const isRefused = section.querySelector(".panel-reach-refused, .errorlist") !== null;
+  form.querySelector("[type=submit]").ariaDisabled = isWrong || isRefused ? "true" : null;
 }
 
 function reveal() {
@@ -171,6 +179,7 @@ const saveLater = later(save);
 let isChanged = false;
 form.addEventListener("input", (event) => {
   if (event.target === adding) return;
+  showWhetherItGoes();
   isChanged = true;
   saveLater();
 });
@@ -220,6 +229,8 @@ form.addEventListener("submit", async (event) => {
   }
   const shown = dialog.querySelector(".panel-reach");
   shown.innerHTML = answer.html;
+  byId("confirm-data").textContent = editor.text;
+  dialog.querySelector("[data-action=publish]").textContent = answer.deed;
   dialog.returnValue = "";
   dialog.showModal();
   dialog.querySelector("[data-action=cancel]").focus();

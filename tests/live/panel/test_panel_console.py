@@ -103,7 +103,6 @@ ANSWERS = [
     ("presence", '{"channel": "no:x"}', {"error": {"code": 102, "message": "namespace not found"}}),
     ("presence", "[]", {"error": {"code": 107, "message": "bad request"}}),
     ("presence", "", {"error": {"code": 107, "message": "bad request"}}),
-    ("rpc", '{"method": "x"}', {"error": {"code": 104, "message": "method not found"}}),
     ("publish", '{"channel": "x"}', {"error": {"code": 107, "message": "bad request"}}),
     ("disconnect", '{"user": ""}', {"error": {"code": 107, "message": "bad request"}}),
 ]

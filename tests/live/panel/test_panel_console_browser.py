@@ -41,6 +41,10 @@ def visit(browser: Chrome, staffed_site: ReadySite) -> Visit:
     return visit
 
 
+CHANGES = {"publish", "broadcast", "unsubscribe", "disconnect", "history_remove"}
+"""Methods about which the page asks."""
+
+
 def type_command(browser: Chrome, method: str, params: str) -> None:
     Select(browser.find_element(By.NAME, "method")).select_by_value(method)
     field = browser.find_element(By.NAME, "params")
@@ -52,6 +56,8 @@ def run(browser: Chrome, method: str, params: str) -> None:
     """Run a command with the keyboard, and wait until it is the first of the last commands."""
     type_command(browser, method, params)
     browser.find_element(By.NAME, "params").send_keys(Keys.CONTROL, Keys.ENTER)
+    if method in CHANGES:
+        browser.find_element(By.CSS_SELECTOR, "#ask [data-action=run]").click()
     wait_for(browser, lambda: history(browser)[:1] == [(method, params)], f"{method} in the list")
 
 
@@ -105,6 +111,23 @@ def test_last_commands_are_kept_in_the_tab_and_fill_the_form(browser: Chrome, vi
     assert browser.find_elements(By.ID, "response") == [], "it was run"
 
 
+async def test_command_that_was_not_confirmed_is_not_run(
+    browser: Chrome, visit: Visit, staffed_site: ReadySite, unique: str
+) -> None:
+    visit("console")
+    async with open_client(staffed_site.socket, token=token_for(staffed_site, unique)) as client:
+        type_command(browser, "disconnect", f'{{"user": "{unique}"}}')
+        browser.find_element(By.NAME, "params").send_keys(Keys.CONTROL, Keys.ENTER)
+        question = browser.find_element(By.ID, "ask")
+        assert unique in question.text
+        browser.switch_to.active_element.send_keys(Keys.ENTER)  # on Cancel
+
+        run(browser, "info", "{}")
+
+        assert await client.result("ping") == {}
+    assert history(browser) == [("info", "{}")]
+
+
 def test_last_commands_can_be_forgotten(browser: Chrome, visit: Visit) -> None:
     visit("console")
     run(browser, "info", "{}")
@@ -134,6 +157,7 @@ def test_params_that_are_no_json_are_refused_where_they_were_typed(
     browser: Chrome, visit: Visit
 ) -> None:
     visit("console")
+    run(browser, "info", "{}")
     type_command(browser, "presence", '{"channel": }')
 
     browser.find_element(By.CSS_SELECTOR, "#console-form [type=submit]").click()
@@ -143,12 +167,13 @@ def test_params_that_are_no_json_are_refused_where_they_were_typed(
 
     wait_for(browser, refused, "the refusal")
     assert focused(browser) == "id_params"
-    assert history(browser) == []
+    assert browser.find_elements(By.ID, "response") == [], "the answer to another command"
+    assert history(browser) == [("info", "{}")]
     field = browser.find_element(By.NAME, "params")
     assert field.get_attribute("aria-invalid") == "true"
     described = str(field.get_attribute("aria-describedby")).split()
     assert "line 1, column 13" in browser.find_element(By.ID, described[0]).text
-    run(browser, "info", "{}")
+    run(browser, "channels", "{}")
     assert field.get_attribute("aria-invalid") is None
     assert "line 1" not in browser.find_element(By.CLASS_NAME, "field-params").text
 
