@@ -13,7 +13,7 @@ import asyncio
 import heapq
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fnmatch import translate
 
 from realtime.cluster.survey import (
@@ -41,8 +41,29 @@ MAX_COUNTED = 100_000
 """Channels that are counted in one span; further ones are not."""
 
 
-NONE = (0.0, 0.0)
-"""The rates of a channel without a publication."""
+class _Rates:
+    """The rates of channels at one moment, without a copy of what was counted."""
+
+    def __init__(self, seconds: float, *spans: Mapping[ChannelName, list[int]]) -> None:
+        """
+        Args:
+            seconds: for how long publications were counted; 0: not at all.
+            spans: channel → publications, and the bytes of their data.
+        """
+        self.seconds = seconds
+        self._spans = spans
+
+    def of(self, channel: ChannelName) -> tuple[float, float]:
+        """Return the publications of a channel in a second, and the bytes of their data."""
+        number = size = 0
+        if self.seconds <= 0:
+            return 0.0, 0.0
+        for span in self._spans:
+            if (counted := span.get(channel)) is not None:
+                number += counted[0]
+                size += counted[1]
+        return number / self.seconds, size / self.seconds
+
 
 RANKS: dict[Order, Callable[[ChannelActivity], tuple[float, ...]]] = {
     "publications": lambda each: (each.publications, each.subscribers),
@@ -81,7 +102,7 @@ class Activity:
 
     async def answer(self, question: AskActivity) -> ActivityAnswer:
         """Say how busy the node is, and count from now on."""
-        seconds, rates = self._rates()
+        rates = self._rates()
         limit = min(max(question.limit, 0), MAX_BUSY_CHANNELS)
 
         rank, matches = RANKS[question.order], re.compile(translate(question.pattern), re.I).match
@@ -100,14 +121,14 @@ class Activity:
                     continue
                 if question.pattern and not matches(feed.channel):
                     continue
-                found.append(ChannelActivity(feed.channel, size, *rates.get(feed.channel, NONE)))
+                found.append(ChannelActivity(feed.channel, size, *rates.of(feed.channel)))
             channels = heapq.nlargest(limit, channels + found, key=rank)
             await asyncio.sleep(0)
         delivered = self._counters.delivered_in()
         busiest = sorted(delivered, key=lambda name: (-subscribers[name], name))[:MAX_BUSY_CHANNELS]
         return ActivityAnswer(
             self._figures(),
-            seconds,
+            rates.seconds,
             channels,
             [
                 NamespaceActivity(name, numbers[name], subscribers[name], delivered[name])
@@ -115,29 +136,20 @@ class Activity:
             ],
         )
 
-    def _rates(self) -> tuple[float, dict[ChannelName, tuple[float, float]]]:
-        """Return for how long publications were counted, and publications and bytes in a second."""
+    def _rates(self) -> _Rates:
+        """Return the rates of now, and end the span if it is long enough."""
         now = self._timers.now()
         self._lease.set(now + LEASE)
         if not self._is_counting:
             self._is_counting = True
             self._began = now
             self._watching.add(self._on_publication)
-            return 0.0, {}
-        seconds = now - self._began + self._seconds_before
-        counts = {channel: (counted[0], counted[1]) for channel, counted in self._before.items()}
-        for channel, (number, size) in self._counts.items():
-            known = counts.get(channel, (0, 0))
-            counts[channel] = (known[0] + number, known[1] + size)
+            return _Rates(0.0)
+        rates = _Rates(now - self._began + self._seconds_before, self._before, self._counts)
         if now - self._began >= SPAN:
             self._before, self._seconds_before = self._counts, now - self._began
             self._counts, self._began = {}, now
-        if seconds <= 0:
-            return 0.0, {}
-        return seconds, {
-            channel: (number / seconds, size / seconds)
-            for channel, (number, size) in counts.items()
-        }
+        return rates
 
     def _on_publication(
         self, channel: ChannelName, publication: Publication, position: StreamPosition | None

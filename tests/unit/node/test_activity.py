@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 
 from realtime.cluster.survey import (
@@ -142,6 +144,30 @@ async def test_count_of_channels_that_come_and_go_is_bounded(node: Node, clock: 
         watching.on_publication(str(number), Publication(data("1")), None)
 
     assert len(activity._counts) == MAX_COUNTED
+
+
+class Counts(dict[str, list[int]]):
+    """Counts of so many channels that going through all of them would hold up the event loop."""
+
+    def items(self) -> NoReturn:
+        raise AssertionError("went through all channels that were counted")
+
+    __iter__ = keys = values = copy = items
+
+
+async def test_answer_does_not_go_through_all_counts_in_one_turn(node: Node, clock: Clock) -> None:
+    await subscribe(node, RecordingClient(), PLAIN, "a")
+    figures = (await ask(node)).figures
+    activity = Activity(node.hub, Watching(), node.counters, node.timers, lambda: figures)
+    question = AskActivity(1)
+    await activity.answer(question)
+    seen = []
+    for number in (4, 2):
+        activity._counts = Counts(a=[number, 10])
+        await clock.advance(1)
+        seen.append((await activity.answer(question)).channels[0].publications)
+
+    assert seen == [4, 3]
 
 
 async def test_answer_has_the_figures_of_the_node_and_its_namespaces(
