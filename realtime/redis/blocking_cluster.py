@@ -57,7 +57,8 @@ class BlockingCluster:
                 errors.append(error)
             else:
                 return
-        raise self.map.away(errors)
+        if not self.map.take_incomplete(errors):
+            raise self.map.away(errors)
 
     def _ask(self, place: Place) -> Reply:
         """Ask one server, for no longer than a connection may take: the caller has waited."""
@@ -158,10 +159,12 @@ class BlockingRoute:
         )
 
     def _place(self) -> Place:
-        cluster = self.cluster
-        if self._slot not in cluster.map.places:
-            cluster.load()
-        return cluster.map.places[self._slot]
+        slots = self.cluster.map
+        if self._slot not in slots.places and (not slots.places or slots.may_ask()):
+            self.cluster.load()
+        if self._slot not in slots.places:
+            raise slots.unserved(self._slot)
+        return slots.places[self._slot]
 
     def _call(
         self,

@@ -106,7 +106,10 @@ class Cluster:
             if await self._first_answer(places, errors):
                 self._close_unused()
                 return
-        raise self.map.away(errors)
+        before = self.map.places
+        if not self.map.take_incomplete(errors):
+            raise self.map.away(errors)
+        self._note_change(before)
 
     async def _first_answer(self, places: list[Place], errors: list[EngineUnavailable]) -> bool:
         asking = [asyncio.create_task(self._ask(place, errors)) for place in places]
@@ -128,9 +131,7 @@ class Cluster:
                 reply = await self.connection(self._commands, place).execute(*QUESTION)
             before = self.map.places
             self.map.take(place, reply)
-            if self.map.places != before:
-                self.changed.set_result(None)
-                self.changed = asyncio.get_running_loop().create_future()
+            self._note_change(before)
         except TimeoutError:
             errors.append(self.map.at(place).unavailable("no answer in time"))
         except EngineUnavailable as error:
@@ -138,6 +139,11 @@ class Cluster:
         else:
             return True
         return False
+
+    def _note_change(self, before: dict[int, Place]) -> None:
+        if self.map.places != before:
+            self.changed.set_result(None)
+            self.changed = asyncio.get_running_loop().create_future()
 
     def _close_unused(self) -> None:
         """Close connections to servers without slots: replicas, and names of other servers.
@@ -283,8 +289,7 @@ class Route:
                 while self._refused and self._in_flight:
                     self._idle = asyncio.get_running_loop().create_future()
                     await self._idle
-                if self._slot not in self._cluster.map.places:
-                    await self._cluster.load()
+                await self._find_server()
                 delay = self._delay if self._refused else 0.0
                 if delay:
                     await asyncio.sleep(delay)
@@ -300,6 +305,15 @@ class Route:
             self._refuse(error)
         finally:
             self._turning = self._idle = None
+
+    async def _find_server(self) -> None:
+        slots = self._cluster.map
+        if self._slot in slots.places:
+            return
+        if not slots.places or slots.may_ask():
+            await self._cluster.load()
+        if self._slot not in slots.places:
+            raise slots.unserved(self._slot)
 
     def _refuse(self, error: EngineUnavailable) -> None:
         for call in (*self._refused, *self._waiting):

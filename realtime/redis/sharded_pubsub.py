@@ -76,7 +76,9 @@ class ShardedPubSub:
         cluster = self.cluster
         if not cluster.map.knows(slot):
             await cluster.load()
-        place = cluster.map.places[slot]
+        place = cluster.map.places.get(slot)
+        if place is None:
+            raise cluster.map.unserved(slot)
         opening = self._links.get(place)
         if opening is not None and opening.done() and not _is_good(opening):
             opening = None

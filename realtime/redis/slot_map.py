@@ -22,6 +22,14 @@ REFRESH_PAUSE = 1.0
 NO_CLUSTER = "cluster support disabled"
 
 
+class Incomplete(EngineUnavailable):
+    """A server says that slots which are used have no server."""
+
+    places: dict[int, Place]
+    """Where the other slots are."""
+    others: list[Place]
+
+
 class SlotMap:
     """See the module. Shared by all event loops and threads of a process."""
 
@@ -33,7 +41,7 @@ class SlotMap:
         """
         self.slots = tuple(slots)
         self.places: dict[int, Place] = {}
-        """Slot → its server. Empty before the first answer, and then complete."""
+        """Slot → its server. Empty before the first answer; lacks slots without a server."""
         self._stale: set[int] = set()
         self._hosts = hosts
         self._others: tuple[Place, ...] = ()
@@ -84,7 +92,8 @@ class SlotMap:
         """Take over the answer of a server.
 
         Raises:
-            EngineUnavailable: it is no answer, or says nothing of a slot that is used.
+            EngineUnavailable: it is no answer.
+            Incomplete: it says nothing of a slot that is used. Another server may know more.
         """
         try:
             ranges = list(_ranges(self.at(asked), reply))
@@ -96,10 +105,36 @@ class SlotMap:
             places |= {slot: primary for slot in self.slots if first <= slot <= last}
             others += replicas
         if missing := len(set(self.slots)) - len(places):
-            raise self.at(asked).unavailable(f"CLUSTERDOWN {missing} slots have no server")
+            text = f"CLUSTERDOWN {missing} slots have no server"
+            incomplete = Incomplete(str(self.at(asked).unavailable(text)))
+            incomplete.places, incomplete.others = places, others
+            raise incomplete
+        self._set(places, others)
+
+    def take_incomplete(self, errors: Sequence[EngineUnavailable]) -> bool:
+        """Take over what servers said of a part of the slots, where none said more.
+
+        Args:
+            errors: why there is no complete answer.
+
+        Returns:
+            Whether the server of any slot is known now.
+        """
+        answers = [error for error in errors if isinstance(error, Incomplete)]
+        fullest = max(answers, key=lambda answer: len(answer.places), default=None)
+        if fullest is None or not fullest.places:
+            return False
+        self._set({**self.places, **fullest.places}, fullest.others)
+        return True
+
+    def _set(self, places: dict[int, Place], others: Sequence[Place]) -> None:
         self.places = places
         self._stale.clear()
         self._others = tuple(dict.fromkeys(others))
+
+    def unserved(self, slot: int) -> EngineUnavailable:
+        """Return the exception for a slot that has no server."""
+        return self.host.unavailable(f"CLUSTERDOWN slot {slot} has no server")
 
     def away(self, errors: Sequence[EngineUnavailable]) -> EngineUnavailable:
         """Return the exception for a cluster of which no server answered."""

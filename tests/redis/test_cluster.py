@@ -255,6 +255,38 @@ async def test_reply_is_awaited_from_a_server_that_the_new_map_does_not_name(
     new.kill()
 
 
+async def test_slots_without_a_server_leave_the_others_alone(tmp_path: Path) -> None:
+    partly = RedisCluster(tmp_path, 1, arguments=("--cluster-require-full-coverage", "no"))
+    [server] = partly.start().servers
+    slots = [slot_of("served"), slot_of("unserved")]
+    run(server, "CLUSTER", "DELSLOTS", slots[1])
+    host = Host({"address": server.url})
+    cluster = Cluster(SlotMap([host], slots), Timeouts())
+    served, unserved = cluster.routes
+    blocking = BlockingCluster(SlotMap([host], slots), Timeouts())
+
+    def works(slot: int, name: str) -> bool:
+        try:
+            return bool(BlockingRoute(blocking, slot).execute("RPUSH", name, 1))
+        except EngineUnavailable:
+            return False
+
+    assert await served.execute("RPUSH", "served", 1) == 1
+    assert works(slots[0], "served")
+    with pytest.raises(EngineUnavailable, match="has no server"):
+        await unserved.execute("RPUSH", "unserved", 1)
+    assert not works(slots[1], "unserved")
+
+    run(server, "CLUSTER", "ADDSLOTS", slots[1])
+
+    await eventually(lambda: works(slots[1], "unserved"))
+    await cluster.load()
+    assert await unserved.execute("LLEN", "unserved") == 1
+    await cluster.close()
+    blocking.close()
+    partly.kill()
+
+
 async def test_a_server_that_is_no_cluster_is_named_as_the_reason(
     redis_server: RedisServer, open_way: Open
 ) -> None:

@@ -101,6 +101,11 @@ def layout(config: Config, bus: RedisBus, shard: Shard) -> Finding:
             f"{shard.label} is a Redis Cluster, and keys have no hash tags",
             "Set redis_partitions to 128, in all processes at once: see docs/redis.md.",
         )
+    if unserved := bus.servers.unserved():
+        return fail(
+            f"{unserved} of {count} partitions have no server in the cluster",
+            "Run redis-cli --cluster check, and give each slot to a server.",
+        )
     prefix = sources.redis_prefix(config)
     others = [other for other in (0, DEFAULT_PARTITIONS) if other != count]
     for other in others:

@@ -102,6 +102,10 @@ class Servers(Protocol):
         """Return one shard of each server that is known."""
         ...
 
+    def unserved(self) -> int:
+        """Return how many shards have no server, as far as is known."""
+        ...
+
 
 class ShardServers:
     """A fixed list of servers; the same in the same order in every process."""
@@ -140,6 +144,9 @@ class ShardServers:
 
     def representatives(self) -> list[int]:
         return list(range(self.count))
+
+    def unserved(self) -> int:
+        return 0
 
 
 class _ShardWires:
@@ -231,6 +238,10 @@ class ClusterServers:
             if slot in places
         }
         return sorted(first.values()) or [0]
+
+    def unserved(self) -> int:
+        places = self.map.places
+        return sum(slot not in places for slot in self.map.slots)
 
 
 class _ClusterWires:
