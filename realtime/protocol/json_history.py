@@ -1,4 +1,12 @@
-"""The request for history in JSON. Clients of both generations write it in the same way."""
+"""The request for history in JSON.
+
+Clients of the second generation write `limit`, `since` and `reverse` beside the channel. Those of
+the first may write them there, too, but Centrifugo 2 ignores them, and so does the service. The
+client of this package speaks the first generation, and writes them in `part`, which no other
+client sends.
+
+docs/protocol.md, 3.16 and 16.5.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +24,19 @@ UInt64 = Annotated[int, Meta(ge=0)]
 _NULL = Raw(b"null")
 
 
-class _HistoryRequest(Struct, forbid_unknown_fields=True, gc=False):
-    channel: str | None = None
+class _Part(Struct, forbid_unknown_fields=True, gc=False):
     limit: Int32 | None = None
     since: Raw = ABSENT
     reverse: bool | None = None
+
+
+class _PartOfChannel(_Part, forbid_unknown_fields=True, gc=False):
+    channel: str | None = None
+
+
+class _ChannelWithPart(Struct, forbid_unknown_fields=True, gc=False):
+    channel: str | None = None
+    part: Raw = ABSENT
 
 
 class _StreamPosition(Struct, forbid_unknown_fields=True, gc=False):
@@ -28,12 +44,24 @@ class _StreamPosition(Struct, forbid_unknown_fields=True, gc=False):
     epoch: str | None = None
 
 
-_decode_history = ObjectDecoder(_HistoryRequest)
+_decode_part = ObjectDecoder(_Part)
+_decode_part_of_channel = ObjectDecoder(_PartOfChannel)
+_decode_channel_with_part = ObjectDecoder(_ChannelWithPart)
 _decode_position = ObjectDecoder(_StreamPosition)
 
 
-def history_request(text: bytes, limit: int) -> HistoryRequest:
-    """Return the request that its params are.
+def history_request(text: bytes) -> HistoryRequest:
+    """Return the request that params of the second generation are; without a limit it is 0.
+
+    Raises:
+        Malformed: the params do not decode.
+    """
+    wire = _decode_part_of_channel(text)
+    return _request(wire.channel, wire, limit=0)
+
+
+def first_history_request(text: bytes, limit: int) -> HistoryRequest:
+    """Return the request that params of the first generation are.
 
     Args:
         text: the params.
@@ -42,13 +70,18 @@ def history_request(text: bytes, limit: int) -> HistoryRequest:
     Raises:
         Malformed: the params do not decode.
     """
-    wire = _decode_history(text)
+    wire = _decode_channel_with_part(text)
+    part = _decode_part(bytes(wire.part)) if is_given(wire.part) else _Part()
+    return _request(wire.channel, part, limit)
+
+
+def _request(channel: str | None, part: _Part, limit: int) -> HistoryRequest:
     since = None
-    if is_given(wire.since):
-        position = _decode_position(bytes(wire.since))
+    if is_given(part.since):
+        position = _decode_position(bytes(part.since))
         since = StreamPosition(checked_offset(position.offset), position.epoch or "")
     return HistoryRequest(
-        wire.channel, limit if wire.limit is None else wire.limit, since, bool(wire.reverse)
+        channel, limit if part.limit is None else part.limit, since, bool(part.reverse)
     )
 
 

@@ -17,7 +17,7 @@ from msgspec import Meta, Raw, Struct
 
 from realtime.errors import Disconnect, DisconnectBadRequest, Error
 from realtime.payload import escape
-from realtime.protocol.json_history import history_request
+from realtime.protocol.json_history import first_history_request
 from realtime.protocol.json_shapes import ClientInfoShape, client_info, quote, raw
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import (
@@ -175,7 +175,7 @@ _REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
     **{shape: ObjectDecoder(shape) for shape in Request.__args__ if shape not in _LOOK_DIFFERENT},
     ConnectRequest: _connect_request,
     SubscribeRequest: _subscribe_request,
-    HistoryRequest: partial(history_request, limit=ALL),
+    HistoryRequest: partial(first_history_request, limit=ALL),
 }
 """Request → decoder of its params."""
 

@@ -8,7 +8,6 @@ docs/protocol.md, 15.2 and 15.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
@@ -159,7 +158,7 @@ _REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
     **{shape: ObjectDecoder(shape) for shape in Request.__args__ if shape not in _LOOK_DIFFERENT},
     ConnectRequest: _connect_request,
     SubscribeRequest: _subscribe_request,
-    HistoryRequest: partial(history_request, limit=0),
+    HistoryRequest: history_request,
     EmptyRequest: _empty_request,
 }
 """Request → decoder."""

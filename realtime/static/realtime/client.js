@@ -650,7 +650,8 @@ export class Client extends ChannelEmitter {
    * @returns {Promise<Publication[]>}
    */
   async history(channel, { limit, since, reverse, ...options } = {}) {
-    const params = { channel: checked(channel), limit, since, reverse };
+    // other clients of this generation get all, whatever they ask for, so the part has a name of its own
+    const params = { channel: checked(channel), part: { limit, since, reverse } };
     const result = await this.#request(METHOD.history, params, options);
     return result.publications.map((/** @type {any} */ each) => toPublication(channel, each));
   }

@@ -95,7 +95,7 @@ async def test_query_after_unsubscribe_is_error_103(
     assert await client.error(method, {"channel": channel}) == PERMISSION_DENIED
 
 
-@pytest.mark.parametrize("method", ["presence", "presence_stats"])
+@pytest.mark.parametrize("method", METHODS)
 async def test_parameters_of_newer_clients_are_ignored(
     serve: Serve, connect: Connect, unique: str, method: str
 ) -> None:
@@ -174,7 +174,7 @@ async def test_presence_stats_count_clients_and_distinct_users(
 async def test_history_is_read_in_parts_in_json(
     serve: Serve, connect: Connect, unique: str
 ) -> None:
-    """Centrifugo 2 gives all: a client that names a part gets it here."""
+    """As the client of the package asks for them; Centrifugo 2 gives all."""
     server, channel = serve(**MAIN), f"recover:{unique}"
     client = await connect(server)
     position = await client.result("subscribe", {"channel": channel})
@@ -183,13 +183,13 @@ async def test_history_is_read_in_parts_in_json(
     since = {"offset": 1, "epoch": position["epoch"]}
 
     async def data(**part: Any) -> list[Any]:
-        result = await client.result("history", {"channel": channel, **part})
+        result = await client.result("history", {"channel": channel, "part": part})
         return [entry["data"] for entry in result["publications"]]
 
     assert await data(limit=2) == [1, 2]
     assert await data(limit=1, reverse=True) == [3]
     assert await data(since=since) == [2, 3]
-    lost = {"channel": channel, "since": since | {"epoch": "other"}}
+    lost = {"channel": channel, "part": {"since": since | {"epoch": "other"}}}
     assert await client.error("history", lost) == UNRECOVERABLE_POSITION
 
 
