@@ -30,7 +30,9 @@ const METHOD = {
   refresh: 10,
   sub_refresh: 11,
 };
-const PUSH = { publication: 0, join: 1, leave: 2, unsub: 3, message: 4, sub: 5 };
+const PUSH = { publication: 0, unsub: 3, message: 4, sub: 5 };
+/** @type {Record<number, "join" | "leave">} by the type of the push */
+const MEMBER_EVENTS = { 1: "join", 2: "leave" };
 
 /** Codes from 100 on come from the server, those from 1000 on from functions of the site. */
 export const ErrorCode = Object.freeze({
@@ -321,11 +323,12 @@ export function positionOf(response, channel) {
 
 /** @template {object} Events */
 class Emitter {
-  /** @type {Map<keyof Events, Map<(context: any) => void, boolean>>} true: called once */
+  /** @type {Map<keyof Events, Map<(context: any) => void, { once: boolean, off: () => void }>>} */
   #handlers = new Map();
 
   /**
-   * Call a function for every event of a name.
+   * Call a function for every event of a name. For a function that is called already, the newest
+   * call of `on` says when that ends.
    *
    * @template {keyof Events} Name
    * @param {Name} name
@@ -334,11 +337,14 @@ class Emitter {
    * @returns {() => void} stops it
    */
   on(name, handler, { signal, once = false } = {}) {
-    const off = () => this.off(name, handler);
+    const present = presentName(name);
+    const handlers = this.#handlers.get(present) ?? new Map();
+    const off = () => {
+      signal?.removeEventListener("abort", off);
+      if (handlers.get(handler)?.off === off) handlers.delete(handler);
+    };
     if (!signal?.aborted) {
-      const present = presentName(name);
-      const handlers = this.#handlers.get(present) ?? new Map();
-      this.#handlers.set(present, handlers.set(handler, once));
+      this.#handlers.set(present, handlers.set(handler, { once, off }));
       signal?.addEventListener("abort", off);
     }
     return off;
@@ -365,7 +371,12 @@ class Emitter {
    * @param {(context: Events[Name]) => void} handler
    */
   off(name, handler) {
-    this.#handlers.get(presentName(name))?.delete(handler);
+    this.#handlers.get(presentName(name))?.get(handler)?.off();
+  }
+
+  /** @internal */
+  _offAll() {
+    for (const handlers of this.#handlers.values()) for (const { off } of handlers.values()) off();
   }
 
   /**
@@ -375,8 +386,11 @@ class Emitter {
    * @param {Events[Name]} context
    */
   _emit(name, context) {
-    for (const [handler, once] of [...(this.#handlers.get(name) ?? [])]) {
-      if (once) this.off(name, handler);
+    const handlers = this.#handlers.get(name);
+    for (const [handler] of [...(handlers ?? [])]) {
+      const entry = handlers?.get(handler);
+      if (!entry) continue; // one before it has ended it
+      if (entry.once) entry.off();
       try {
         handler(context);
       } catch (error) {
@@ -398,7 +412,7 @@ class Emitter {
 class ChannelEmitter extends Emitter {
   /** @internal @param {number} type @param {string} channel @param {any} data */
   _member(type, channel, { info }) {
-    const name = type === PUSH.join ? "join" : type === PUSH.leave ? "leave" : null;
+    const name = MEMBER_EVENTS[type];
     if (name) this._emit(name, /** @type {any} */ ({ channel, info: camelCase(info) }));
   }
 
@@ -537,8 +551,8 @@ export class Client extends ChannelEmitter {
     if (this.#state !== "disconnected") return;
     for (const name of WAKE_EVENTS) globalThis.addEventListener?.(name, this.#wake);
     this._stayingAway = false;
+    this.#attempt(); // first: functions that hear of changes may connect or disconnect
     this.#changed(ASKED);
-    this.#attempt();
   }
 
   /** Close the connection, and do not reconnect until `connect()` is called. */
@@ -1567,6 +1581,7 @@ export class ChannelHandle extends Emitter {
 
   /** Stop all handlers; the last handle that is released ends the subscription. */
   release() {
+    this._offAll();
     this.subscription._release(this);
   }
 }
@@ -1667,9 +1682,7 @@ class Block {
         const isIncomplete = signal.aborted;
         if (signal.reason?.code === ErrorCode.UNSUBSCRIBED) continue;
         attempt.abort();
-        const message = cause instanceof Error ? cause.message : String(cause);
-        const error = { channel, temporary: true, cause };
-        this.#subscription._emit("error", new RealtimeError(ErrorCode.LOAD, message, error));
+        this.#subscription._emit("error", siteFailed(ErrorCode.LOAD, cause, channel));
         await new Promise((resolve) => setTimeout(resolve, this.#backOff.next()));
         if (isIncomplete) this.#held = [];
       }
@@ -2095,6 +2108,12 @@ function denied(channel) {
 
 /** @param {unknown} cause @param {string} [channel] */
 function tokenFailed(cause, channel) {
+  return siteFailed(ErrorCode.TOKEN, cause, channel);
+}
+
+/** A function of the application failed. It is called again.
+ * @param {number} code @param {unknown} cause @param {string} [channel] */
+function siteFailed(code, cause, channel) {
   const message = cause instanceof Error ? cause.message : String(cause);
-  return new RealtimeError(ErrorCode.TOKEN, message, { channel, temporary: true, cause });
+  return new RealtimeError(code, message, { channel, temporary: true, cause });
 }

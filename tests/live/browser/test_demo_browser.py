@@ -201,7 +201,7 @@ def test_cut_page_comes_back_by_itself(page: Page) -> None:
     page.until(lambda: page.state == "connected", "connected again")
 
     assert page.text("client") != client
-    assert page.text("recovery") == "recovered, 0 missed"
+    page.until(lambda: page.text("recovery") == "recovered, 0 missed", "the recovery")
 
 
 def test_page_says_when_history_no_longer_holds_what_it_missed(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import connection_token
 from tests.live.client_module.page import ClientPage
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -201,6 +202,80 @@ async def test_command_under_way_ends_with_its_signal(
 
 
 # history in parts
+
+
+async def test_handler_that_was_ended_by_one_before_it_is_not_called(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    await page.connected(server.socket)
+    script = """
+        window.got = [];
+        const room = client.subscribe(args[0]);
+        const parts = [client.channel(args[0]), client.channel(args[0])];
+        const ended = () => got.push("ended");
+        room.on("subscribed", () => {
+          room.off("subscribed", ended);
+          for (const part of parts) part.release();
+        });
+        room.on("subscribed", ended);
+        for (const part of parts) part.on("subscribed", ended);
+        room.on("subscribed", () => got.push("last"));
+        await room.ready();
+        return got;
+    """
+
+    assert await page.run(script, unique) == ["last"]
+
+
+async def test_signal_of_an_earlier_call_ends_no_later_one(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    await page.connected(server.socket)
+    script = """
+        window.got = [];
+        const earlier = new AbortController();
+        const room = client.subscribe(args[0]);
+        const push = () => got.push("subscribed");
+        room.on("subscribed", push, { signal: earlier.signal })();
+        room.on("subscribed", push);
+        earlier.abort();
+        await room.ready();
+        return got;
+    """
+
+    assert await page.run(script, unique) == ["subscribed"]
+
+
+@pytest.mark.parametrize(
+    ("call", "state"), [("connect", "connected"), ("disconnect", "disconnected")]
+)
+async def test_handler_may_connect_and_disconnect(
+    server: Server, page: ClientPage, unique: str, call: str, state: str
+) -> None:
+    """While the client connects: it opens one connection, or none."""
+    await page.make(server.socket, token=connection_token("17"))
+    script = """
+        const opened = [];
+        const { WebSocket } = window;
+        window.WebSocket = class extends WebSocket {
+          constructor(url) {
+            super(url);
+            opened.push(this);
+          }
+        };
+        const room = client.subscribe(args[0]);
+        client.connect();
+        client.disconnect();
+        opened.length = 0;
+        room.on("subscribing", () => client[args[1]]());
+        client.connect();
+        if (args[1] === "connect") await room.ready();
+        const { state } = client;
+        client.disconnect();
+        return [opened.length, state, opened.filter((each) => each.readyState < 2).length];
+    """
+
+    assert await page.run(script, unique, call) == [1, state, 0]
 
 
 async def test_history_is_read_in_parts(server: Server, page: ClientPage, unique: str) -> None:
