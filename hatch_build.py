@@ -7,7 +7,8 @@ whole address. Without the variable they become plain text, and there are no pro
 
 The client is minified if the tools for that are there (`npm ci --prefix packages/javascript`).
 Otherwise the package has the plain module, which works in the same way: `pip install` from a clone
-needs no Node. A source distribution has the minified one, too, for wheels that are built from it.
+needs no Node. A source distribution made with the tools has the minified one, too, for wheels that
+are built from it.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def build_client(root: Path, directory: Path) -> list[Path]:
         CalledProcessError: the tools are there, and fail.
     """
     if (root / "PKG-INFO").is_file():
-        shutil.copytree(root / CLIENT / "dist", directory, dirs_exist_ok=True)
+        if (brought := root / CLIENT / "dist").is_dir():
+            shutil.copytree(brought, directory, dirs_exist_ok=True)
     elif (root / CLIENT / "node_modules").is_dir() and (node := shutil.which("node")):
         subprocess.run([node, root / CLIENT / "build.mjs", directory], check=True)
     return sorted(directory.glob("client.*"))

@@ -12,6 +12,7 @@ from email import message_from_string
 from email.message import Message
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -120,9 +121,9 @@ def test_project_has_urls(wheel: Path) -> None:
     assert urls["Changelog"] == f"{REPOSITORY}/blob/HEAD/CHANGELOG.md"
 
 
-def test_readme_without_a_repository_has_no_links_to_its_files(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names in hatch_build.py, where hatchling is not installed."""
     for module, name in (
         ("hatchling.metadata.plugin.interface", "MetadataHookInterface"),
         ("hatchling.builders.hooks.plugin.interface", "BuildHookInterface"),
@@ -130,10 +131,28 @@ def test_readme_without_a_repository_has_no_links_to_its_files(
         interface = ModuleType(module)
         setattr(interface, name, object)
         monkeypatch.setitem(sys.modules, module, interface)
-    hook = runpy.run_path(str(ROOT / "hatch_build.py"))
+    return runpy.run_path(str(ROOT / "hatch_build.py"))
+
+
+def test_readme_without_a_repository_has_no_links_to_its_files(hook: dict[str, Any]) -> None:
     text = "[one](docs/a.md#b), [two\nlines](B.md), [other](https://example.org), [here](#here)"
 
     assert hook["readme"](text, "") == (
         "one, two\nlines, [other](https://example.org), [here](#here)"
     )
     assert hook["urls"]("") == {}
+
+
+def test_wheel_of_a_source_distribution_has_the_client_that_it_brought(
+    hook: dict[str, Any], tmp_path: Path
+) -> None:
+    """One that was made without Node brought none."""
+    unpacked, minified = tmp_path / "unpacked", tmp_path / "minified"
+    minified.mkdir()
+    (unpacked / "packages/javascript").mkdir(parents=True)
+    (unpacked / "PKG-INFO").touch()
+    assert hook["build_client"](unpacked, minified) == []
+
+    (unpacked / "packages/javascript/dist").mkdir()
+    (unpacked / "packages/javascript/dist/client.js").touch()
+    assert hook["build_client"](unpacked, minified) == [minified / "client.js"]
