@@ -53,6 +53,8 @@ class Cluster:
         self._loading: asyncio.Task[None] | None = None
         self.changed = asyncio.get_running_loop().create_future()
         """Done when the map of slots changes; then there is another one."""
+        self.on_loaded: Callable[[], None] = lambda: None
+        """Called when a server has answered."""
         self._closed = False
         self.routes = [Route(self, slot, self._commands) for slot in slots.slots]
         """The way to each slot, for commands."""
@@ -96,8 +98,9 @@ class Cluster:
 
     def _loaded(self, task: asyncio.Task[None]) -> None:
         self._loading = None
-        if not task.cancelled():
-            task.exception()  # retrieved; those who wait for it have it, too
+        # the exception is retrieved here; those who wait for it have it, too
+        if not task.cancelled() and task.exception() is None:
+            self.on_loaded()
 
     async def _load(self) -> None:
         self.map.may_ask()

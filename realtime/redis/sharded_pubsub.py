@@ -64,6 +64,7 @@ class ShardedPubSub:
         self._failures: set[str] = set()
         """Why there was no connection, since the last time that slots came back."""
         self._closed = False
+        cluster.on_loaded = self._leave_other_servers
         self.parts = [SlotPubSub(self, index) for index in range(len(cluster.map.slots))]
         """One for each slot."""
 
@@ -106,6 +107,14 @@ class ShardedPubSub:
     def _link_lost(self, link: Any) -> None:
         self.cluster.doubt()
         link.lose_parts(str(link.lost))
+
+    def _leave_other_servers(self) -> None:
+        """Leave servers that have lost slots: one that is frozen tells nothing of it."""
+        for place, opening in self._links.items():
+            if opening.done() and _is_good(opening):
+                for slot, part in list(opening.result().parts.items()):
+                    if self.cluster.map.places.get(slot, place) != place:
+                        part.abort("another server has the slot")
 
     # what slots say
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from realtime.errors import EngineUnavailable
 from realtime.redis.cluster import Cluster
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.sharded_pubsub import ShardedPubSub
-from realtime.redis.slot_map import SlotMap
+from realtime.redis.slot_map import QUESTION, SlotMap
 from realtime.redis.slots import slot_of
 from tests.redis_cluster import RedisCluster, run
 from tests.redis_server import RedisServer, has_sharded_pubsub
@@ -172,6 +173,34 @@ async def test_name_that_is_unsubscribed_while_its_slot_moves_disturbs_no_other_
     assert {PARTITIONS.named(second), PARTITIONS.named(third)}.isdisjoint(
         set[int]().union(*ear.lost)
     )
+
+
+@needs_redis_7
+async def test_frozen_server_is_left_when_another_one_has_its_slots(
+    tmp_path: Path, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = RedisCluster(tmp_path, replicas=1).start()
+    frozen, *others = cluster.servers
+    ear = Ear(others[0])
+    try:
+        name = next(name for name in names(unique) if cluster.owner(slot_of(name)) is frozen)
+        await ear.subscribe(name)
+        frozen.freeze()
+        await eventually(
+            lambda: all(
+                frozen.port not in [places[0][1] for _, _, *places in run(each, *QUESTION)]
+                for each in others
+            )
+        )
+
+        await ear.cluster.load()
+        await eventually(lambda: bool(ear.restored))
+
+        await ear.hears(name, "after")
+        assert "another server has the slot" in caplog.text
+    finally:
+        await ear.close()
+        cluster.kill()
 
 
 @needs_redis_7
