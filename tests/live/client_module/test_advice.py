@@ -124,7 +124,7 @@ async def test_connect_without_answer_is_tried_again(page: ClientPage) -> None:
 
         await page.connect()
 
-        assert server.connections == 2
+        assert server.connections >= 2  # more, where an answer takes longer than that
 
 
 async def test_command_without_answer_is_rejected_in_time(page: ClientPage) -> None:

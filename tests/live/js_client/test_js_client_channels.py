@@ -10,6 +10,7 @@ import pytest
 
 from tests.js_builds import over_every_transport, over_sockjs_alone, over_websocket
 from tests.js_client import NewClient
+from tests.live.api_methods import result
 from tests.server import API_KEY, Server
 from tests.tcp_proxy import TcpProxy
 
@@ -152,6 +153,20 @@ async def test_publication_of_the_server_api_has_no_client_info(
     context = await client.event("publish", unique)
     assert context["data"] == {"text": "hello"}
     assert "info" not in context
+
+
+async def test_tags_change_nothing_for_a_client_that_knows_none(
+    connect_js: NewClient, server: Server, unique: str
+) -> None:
+    """Those of the first generation have them in JSON."""
+    client = await connect_js()
+    await client.subscribe(unique)
+    server.publish(unique, 1)
+    plain = await client.event("publish", unique)
+
+    result(server, "publish", channel=unique, data=1, tags={"team": "red"})
+
+    assert await client.event("publish", unique) == plain
 
 
 async def test_publication_of_a_client_says_who_published_it(
