@@ -18,7 +18,6 @@ from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from django.core import checks
-from django.db import DatabaseError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -33,8 +32,7 @@ T = TypeVar("T")
 REMEMBERED = 1.0
 """Seconds for which a state counts."""
 CHECKS_REMEMBERED = 60.0
-PENDING_REMEMBERED = 5.0
-"""Seconds for which the results of the system checks count, and the numbers of pending rows."""
+"""Seconds for which the results of the system checks count."""
 SLOW_ROUND_TRIP = 0.05
 """Seconds of a round trip to Redis above which it is slow."""
 LONG_LAG = 0.5
@@ -148,7 +146,7 @@ class Watch:
         self._since: dict[str, tuple[datetime, bool]] = {}
         """Key of a problem, or a level → since when, and whether this process saw it begin."""
         self._checked = Remembered(CHECKS_REMEMBERED, check_levels)
-        self._pending = Remembered(PENDING_REMEMBERED, pending_problems)
+        self._pending = service.PendingNumbers()
 
     def look(self, *, failed: Unavailable | None = None) -> Look:
         """Return what is known, asking the service if that is older than `REMEMBERED`.
@@ -177,7 +175,7 @@ class Watch:
     def health(self, look: Look) -> Health:
         """Judge what is known of the service, and say since when it is so."""
         errors, warnings = self._checked.get()
-        problems = [*problems_of(look), *self._pending.get(), *check_problems(errors)]
+        problems = [*problems_of(look), *pending_problems(self._pending), *check_problems(errors)]
         problems.sort(key=lambda problem: problem.level is not Level.DOWN)
         level = problems[0].level if problems else Level.HEALTHY
         now = timezone.now()
@@ -252,13 +250,12 @@ def round_trip_problems(round_trip: float | None) -> list[Problem]:
     return [Problem("slow", Level.DEGRADED, text, "overview")]
 
 
-def pending_problems() -> list[Problem]:
+def pending_problems(numbers: service.PendingNumbers) -> list[Problem]:
     """Return the problems of durable publications, where the site has them."""
     if not service.keeps_pending():
         return []
-    try:
-        rows = service.pending().overview()
-    except DatabaseError:
+    rows = numbers.read()
+    if rows is None:
         text = _("Durable publications cannot be read.")
         return [Problem("pending", Level.DEGRADED, text, "pending")]
     problems = []

@@ -34,12 +34,13 @@ from realtime.config.redis_options import uses_redis
 from realtime.engine.nodes import NodeStatus
 from realtime.engine.versions import MAX_EPOCH_LENGTH
 from realtime.errors import EngineUnavailable, NotServing
+from realtime.monitoring.pending_rows import Counter
 from realtime.pages import page_config
 from realtime.protocol.json_stream import Malformed
 from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
 from realtime.redis.commands import Command
 from realtime.server_api import http, methods, operations, overview
-from realtime.server_api.durable import PendingRows
+from realtime.server_api.durable import Overview, PendingRows
 from realtime.server_api.functions import Channels
 from realtime.server_api.operations.activity import ServiceActivity
 from realtime.server_api.overview import Subscribers
@@ -236,6 +237,17 @@ def pending() -> PendingRows:
     """Return the rows of durable publications. Ask `keeps_pending` first."""
     assert serving.pending is not None
     return serving.pending
+
+
+class PendingNumbers:
+    """The numbers of pending rows, which the database is asked for in another thread."""
+
+    def __init__(self) -> None:
+        self._counter = Counter()
+
+    def read(self) -> Overview | None:
+        """Return the numbers; None if the database does not answer within `READ_TIMEOUT`."""
+        return self._counter.overview(pending(), READ_TIMEOUT)
 
 
 # acting

@@ -1,7 +1,7 @@
-"""Pending rows in the metrics: the database is asked when metrics are read, and not too often.
+"""Pending rows for metrics and the panel: the database is asked when they are read, not too often.
 
-A thread asks, one at a time. A request waits `TIMEOUT` seconds for its answer at most; a database
-that hangs keeps that one thread. Answers are used for `INTERVAL` seconds, or for ten times
+A thread asks, one at a time. A request of metrics waits `TIMEOUT` seconds for its answer at most; a
+database that hangs keeps that one thread. Answers are used for `INTERVAL` seconds, or for ten times
 as long as the database took, if that is more.
 """
 
@@ -11,7 +11,7 @@ import asyncio
 import logging
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 
 from django.db import connections
 
@@ -37,6 +37,8 @@ class Counter:
         self._lock = threading.Lock()
         self._answer: Future[Overview | None] | None = None
         """Of the last question; None: it failed."""
+        self._asked_at = 0.0
+        """Monotonic seconds of the last question."""
         self._ask_at = 0.0
         """Monotonic seconds of the next question."""
         self._outage = Outage()
@@ -57,13 +59,27 @@ class Counter:
         overview = answer.result() if answer.done() else None
         return {**_relayed(rows.counters), **({} if overview is None else _counted(overview))}
 
+    def overview(self, rows: PendingRows, patience: float) -> Overview | None:
+        """Return the numbers of the rows; None if the database did not answer.
+
+        Args:
+            patience: seconds for the database, from the question on: who comes later, waits less.
+        """
+        answer = self._ask(rows)
+        wait([answer], timeout=max(0.0, self._asked_at + patience - time.monotonic()))
+        return answer.result() if answer.done() else None
+
     def _ask(self, rows: PendingRows) -> Future[Overview | None]:
         with self._lock:
             answer = self._answer
             if answer is None or (answer.done() and time.monotonic() >= self._ask_at):
                 answer = self._answer = Future()
+                self._asked_at = time.monotonic()
                 thread = threading.Thread(
-                    target=self._count, args=(rows, answer), name="realtime-metrics", daemon=True
+                    target=self._count,
+                    args=(rows, answer),
+                    name="realtime-pending-rows",
+                    daemon=True,
                 )
                 thread.start()
             return answer

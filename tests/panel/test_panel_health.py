@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import translation
 
 from admin_panel import health, service
 from admin_panel.answering import Unavailable, answering
@@ -15,6 +16,7 @@ from realtime.errors import EngineUnavailable
 from realtime.server_api.durable import Overview
 from tests.panel.paths import page_path
 from tests.panel.urls import configure
+from tests.unit.monitoring.counted_rows import CountedRows
 
 FINE = NodeStatus("U1", "one", "1.0", 10, 5, 2, 60)
 SILENT = NodeStatus("U2", "two", "1.0", 10, 5, 2, 60, last_seen_seconds=30, alive=False)
@@ -122,6 +124,28 @@ def test_pending_rows_that_wait_or_are_parked_degrade_the_service(
     assert judged.level is Level.DEGRADED
     assert judged.worst is not None
     assert (judged.worst.text, judged.worst.page) == (text, "pending")
+
+
+def test_database_that_hangs_delays_the_line_once_and_is_told_in_the_language_of_the_page(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = CountedRows()
+    rows.answers.clear()
+    monkeypatch.setattr(service, "READ_TIMEOUT", 0.01)
+    monkeypatch.setattr(service, "keeps_pending", lambda: True)
+    monkeypatch.setattr(service, "pending", lambda: rows)
+    try:
+        english = judge(watch, FINE)
+        with translation.override("de"):
+            german = judge(watch, FINE)
+    finally:
+        rows.answers.set()
+
+    assert (english.level, german.level, rows.questions) == (Level.DEGRADED, Level.DEGRADED, 1)
+    assert english.worst is not None
+    assert german.worst is not None
+    assert english.worst.text == "Durable publications cannot be read."
+    assert german.worst.text != english.worst.text
 
 
 @pytest.fixture
