@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -51,6 +52,15 @@ def escape_for_terminal(text: str) -> str:
     """Escape the control characters in a text that may come from clients."""
     return "".join(
         character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )
+
+
+def escape_json_for_terminal(text: str) -> str:
+    """Escape in JSON text what JSON allows in strings and terminals obey; its value is the same."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else json.dumps(character)[1:-1] for character in text
     )
 
 

@@ -16,7 +16,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from realtime.auth.keys import InvalidKey
 from realtime.config.reader import InvalidOptions
 from realtime.console import SUB_COMMANDS, terminal
-from realtime.console.base import Answer, SubCommand, escape_for_terminal
+from realtime.console.base import (
+    Answer,
+    SubCommand,
+    escape_for_terminal,
+    escape_json_for_terminal,
+)
 from realtime.errors import EngineUnavailable, Error
 from realtime.payload import is_text
 
@@ -74,7 +79,7 @@ class Command(BaseCommand):
             raise CommandError(answer.failure)
 
     def _write_json(self, value: object) -> None:
-        self.stdout.write(msgspec.json.encode(value).decode())
+        self.stdout.write(escape_json_for_terminal(msgspec.json.encode(value).decode()))
 
 
 class _Failure(Exception):
