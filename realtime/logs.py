@@ -26,7 +26,7 @@ LOGGERS = tuple(
     f"realtime.{name}"
     for name in (
         *("admin_panel", "api", "asgi", "client", "daphne", "engine", "granian", "hooks", "logins"),
-        *("node", "outbox", "pages", "pending", "redis", "server_api", "supervisor"),
+        *("monitoring", "node", "outbox", "pages", "pending", "redis", "server_api", "supervisor"),
         "tokens",
     )
 )

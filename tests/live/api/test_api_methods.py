@@ -354,14 +354,15 @@ def test_rpc_is_not_configured(server: Server) -> None:
 # batch
 
 
-def test_batch_runs_commands_in_order(server: Server, unique: str) -> None:
+@pytest.mark.parametrize("parallel", [b"false", b"true", b"null"])
+def test_batch_runs_commands_in_order(server: Server, unique: str, parallel: bytes) -> None:
     channel = f"kept:{unique}"
-    body = b"""{"parallel": false, "commands": [
+    body = b"""{"parallel": %b, "commands": [
         {"publish": {"channel": "%b", "data": {"n": 1.0}}},
         {"nope": {}}, {}, null,
         {"publish": {"channel": "nope:a", "data": 1}},
         {"History": {"channel": "%b", "limit": 1}}
-    ]}""" % (channel.encode(), channel.encode())
+    ]}""" % (parallel, channel.encode(), channel.encode())
 
     answer = send(server, "batch", body)
 

@@ -90,6 +90,18 @@ async def test_events_need_no_request(serve: Callable[..., Server]) -> None:
         assert '"client":' in exchange
 
 
+@pytest.mark.parametrize("query", ["", "?", "?cf_connect=", "?other=1"])
+async def test_websocket_waits_for_the_request_that_its_query_lacks(
+    server: Server, query: str
+) -> None:
+    url = f"ws://127.0.0.1:{server.port}{UNI_WEBSOCKET}{query}"
+    async with connect(url, proxy=None) as socket:
+        await socket.send(json.dumps(token()))
+        message = await socket.recv()
+
+    assert "connect" in json.loads(message)
+
+
 async def test_first_of_two_requests_in_a_query_counts(server: Server) -> None:
     good, bad = (quote(json.dumps(request)) for request in (token(), {"token": "x.y.z"}))
 

@@ -313,7 +313,7 @@ async def test_nothing_is_left_of_requests_that_ended(nodes: Nodes, clock: Clock
     await clock.advance(SESSION_TIMEOUT)
     await eventually(lambda: not nodes.cluster.claims)
 
-    await eventually(lambda: asyncio.all_tasks() == tasks)
+    await eventually(lambda: asyncio.all_tasks() <= tasks)  # what a start begins may have ended
     assert not one._connections
     assert not other._connections
     for sessions in map(nodes.application._sessions.of, nodes.nodes):
