@@ -141,6 +141,10 @@ class Watch:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
         self._look = Look(None, None)
         self._until = 0.0
         self._since: dict[str, tuple[datetime, bool]] = {}
@@ -191,10 +195,6 @@ class Watch:
             since, is_sure = now - timedelta(seconds=problems[0].seconds), True
         as_of = look.seen.at if look.unavailable is not None and look.seen is not None else None
         return Health(level, since, is_sure, problems, warnings, as_of)
-
-    def forget(self) -> None:
-        """Begin anew."""
-        self.__init__()  # type: ignore[misc]
 
 
 # problems

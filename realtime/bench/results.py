@@ -27,7 +27,7 @@ class Received:
     """Number of deliveries by the logarithm of their latency."""
 
     def add(self, seconds: float) -> None:
-        """Count a delivery, which took so many seconds."""
+        """Count a delivery. `seconds`: from publish to arrival."""
         self.deliveries += 1
         self.latencies[math.ceil(math.log(max(seconds, _SHORTEST)) / _STEP)] += 1
 
@@ -75,7 +75,7 @@ class Sequence:
         self._missing: set[int] = set()
 
     def take(self, number: int, seconds: float) -> None:
-        """Count a publication, which took so many seconds."""
+        """Count a publication. `seconds`: from publish to arrival."""
         if number >= self._next:
             self._missing.update(range(self._next, number))
             self._next = number + 1

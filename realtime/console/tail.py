@@ -111,7 +111,7 @@ def _notes(poll: Poll, missing_before: list[str]) -> Iterator[Answer]:
             yield _note(f"No answer from {cut(name, NAME_LENGTH)}")
     if poll.refused:
         raise CommandError(
-            f"{count(len(poll.refused), 'node')} cannot copy for so many at a time: end another"
+            f"{count(len(poll.refused), 'node')} cannot copy for one more tail: end another"
             " tail, or wait ten seconds."
         )
 

@@ -27,7 +27,7 @@ TIMEOUT = 2.0
 INTERVAL = 5.0
 """Seconds."""
 SHARE = 10
-"""The database works on questions for one part in so many of the time."""
+"""The database works on questions for at most one tenth of the time."""
 
 
 class Counter:

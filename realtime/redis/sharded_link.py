@@ -131,6 +131,6 @@ class Part:
             on_lost(self)
 
     async def close(self, reason: str) -> None:
-        """As `abort`; whoever has the link closes it."""
+        """As `abort`. The link stays open; its owner closes it."""
         self._on_lost = None
         self.abort(reason)

@@ -1,7 +1,7 @@
 """ShardedPubSub: publish/subscribe with a Redis Cluster, over one connection for each server.
 
 Each slot that is used has a `PubSub` of its own, with its states and promises, on a part of the
-link to its server. What many slots lose or get back together, with a server, is told together.
+link to its server. When a server goes or comes back, one call reports all of its slots.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class ShardedPubSub:
     # what slots say
 
     def lost(self, index: int, reason: str) -> None:
-        """Note that a slot is lost. All that are lost in one turn of the loop are told together."""
+        """Note that a slot is lost. One call reports all that are lost in a turn of the loop."""
         self.cluster.doubt()
         self._back.discard(index)
         self._reasons[reason] = None

@@ -47,7 +47,7 @@ async def ablock(user: Any, seconds: float) -> list[str]:
 
 
 def _until(seconds: float) -> float:
-    """Return when a block of so many seconds ends, Unix seconds."""
+    """Return when a block that begins now ends, in Unix seconds. `seconds`: its length."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"seconds must be a number, not {type(seconds).__name__}")
     if not 0 < seconds <= operations.MAX_BLOCK_SECONDS:

@@ -147,7 +147,7 @@ class Attack:
         pieces = PROTOBUF_PIECES if form.is_binary else JSON_PIECES
         self._frames = damaged(seeds, pieces, count, self._chance)
         self._returned: list[bytes] = []
-        """Frames behind one that closed their connection: nobody has read them."""
+        """Frames behind one that closed their connection: the server did not read them."""
         self.ends: Counter[str] = Counter()
         self.faults: list[str] = []
 

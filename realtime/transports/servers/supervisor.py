@@ -67,15 +67,15 @@ class Worker:
         self._said = said
         self.started_at = time.monotonic()
         self.is_told = False
-        """Whether it was told to stop."""
+        """Whether the supervisor has asked it to stop."""
         self._end_most = 0.0
-        """Seconds that it needs at most to end, when it is told to."""
+        """Seconds that it has to end, once it is asked to stop."""
 
     async def starts(self) -> None:
         """Wait until it serves.
 
         Raises:
-            CannotStart: it does not. It is told to stop.
+            CannotStart: it does not, and was killed.
         """
         await asyncio.wait([self._said], timeout=START_MOST)
         if not self._said.done():
