@@ -103,7 +103,7 @@ static void shake_hands(int fd, char *request) {
   if (role[fd] == SUBSCRIBER) {
     position[fd] = count;
     subscribers[count++] = fd;
-    memcpy(reply + n, "\x81\x02{}", 4); /* the subscriber's first message */
+    memcpy(reply + n, "\x81\x02[]", 4); /* the subscriber's first message */
     n += 4;
   }
   send(fd, reply, n, MSG_NOSIGNAL);

@@ -6,7 +6,7 @@
  *        [--http PATH] [--header LINE]... [--in-flight N] [--other-greet TEXT]...
  *
  * --other-greet is sent by every second connection instead of --greet. A message {} is a ping of the
- * protocol, and answered with {}.
+ * protocol, and answered with {}: peers greet with [] therefore.
  * It is the publisher and all subscribers at once, so it works unchanged against every server.
  * --greet is sent after the handshake; a connection is ready after --ready messages. PID is the
  * server's: its CPU time and memory are reported. With --http connections are plain keep-alive.

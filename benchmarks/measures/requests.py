@@ -32,9 +32,10 @@ def run(run: Run, parts: frozenset[str]) -> None:
 
 def _connections(run: Run, stations: list[Station]) -> None:
     run.say("connections per second")
-    for station in stations:  # the first connections load what later ones need
+    # the first connections load what later ones need
+    stations = [station for station in stations if run.connected(station, TALKERS)]
+    for station in stations:
         with station.turn() as loader:
-            loader.connect(TALKERS)
             loader.close()
             station.settle()
     for _ in range(run.rounds):
@@ -51,9 +52,7 @@ def _connections(run: Run, stations: list[Station]) -> None:
 
 def _commands(run: Run, stations: list[Station]) -> None:
     run.say("commands per second")
-    for station in stations:
-        with station.turn() as loader:
-            loader.connect(TALKERS)
+    stations = [station for station in stations if run.connected(station, TALKERS)]
     for _ in range(run.rounds):
         for station in stations:
             text = PING if station.name in OURS else ECHO
@@ -67,9 +66,7 @@ def _commands(run: Run, stations: list[Station]) -> None:
 
 def _http(run: Run, stations: list[Station]) -> None:
     run.say("publications over HTTP")
-    for station in stations:
-        with station.turn() as loader:
-            loader.connect(API_CLIENTS)
+    stations = [station for station in stations if run.connected(station, API_CLIENTS)]
     for batch in (1, BATCH):
         for _ in range(run.rounds):
             for station in stations:

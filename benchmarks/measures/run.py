@@ -76,6 +76,16 @@ class Run:
         self.results.add(measure, station.name, sample)
         return sample
 
+    def connected(self, station: Station, number: int) -> bool:
+        """Open that many connections; False, with a note, if none became ready."""
+        with station.turn() as loader:
+            try:
+                loader.connect(number)
+            except LoadError as error:
+                self.results.note(f"{station.name}: left out, {error}")
+                return False
+        return True
+
     def _redis_seconds(self) -> float:
         return cpu_seconds(self.setup.redis.pid) if self.setup.redis else 0.0
 

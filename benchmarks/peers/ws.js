@@ -13,6 +13,6 @@ server.on("connection", (socket, request) => {
   } else {
     subscribers.add(socket);
     socket.on("close", () => subscribers.delete(socket));
-    socket.send("{}");
+    socket.send("[]");
   }
 });

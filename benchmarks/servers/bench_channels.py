@@ -65,7 +65,7 @@ class Subscriber(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def connect(self) -> None:
         await self.channel_layer.group_add(GROUP, self.channel_name)
         await self.accept()
-        await self.send(text_data="{}")
+        await self.send(text_data="[]")
 
     async def disconnect(self, code: int) -> None:
         await self.channel_layer.group_discard(GROUP, self.channel_name)
@@ -89,7 +89,7 @@ class Echo(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def connect(self) -> None:
         await self.accept()
-        await self.send(text_data="{}")
+        await self.send(text_data="[]")
 
     async def receive(self, text_data: str = "", bytes_data: bytes | None = None) -> None:
         await self.send(text_data=text_data)
