@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 REMEMBERED = 1.0
 """Seconds for which a state counts."""
+LOCK_TIMEOUT = 5.0
+"""Seconds for which a page waits while another one asks for the first time."""
 CHECKS_REMEMBERED = 60.0
 """Seconds for which the results of the system checks count."""
 SLOW_ROUND_TRIP = 0.05
@@ -120,20 +122,45 @@ class Health(NamedTuple):
 
 
 class Remembered(Generic[T]):
-    """A value that is asked for again after some seconds. Any thread may use it."""
+    """A value that is asked for again after some seconds, by one thread. Any thread may use it.
+
+    While one thread asks, others go on with the value before. If there is none, they wait.
+    """
 
     def __init__(self, seconds: float, ask: Callable[[], T]) -> None:
         self._seconds = seconds
         self._ask = ask
+        self._lock = threading.Lock()
+        """Held by the thread that asks."""
         self._known: tuple[float, T] | None = None
+        """Until when the value counts, and the value."""
+
+    @property
+    def last(self) -> T | None:
+        """The last value, however old; None before the first one."""
+        return None if self._known is None else self._known[1]
 
     def get(self) -> T:
-        """Return the value."""
-        now = time.monotonic()
+        """Return the value. Raises what asking raises; then the next call asks again."""
         known = self._known
-        if known is None or now >= known[0]:
-            known = self._known = (now + self._seconds, self._ask())
-        return known[1]
+        if known is not None and time.monotonic() < known[0]:
+            return known[1]
+        # not for ever: a process that was forked at a bad moment has a lock that stays locked
+        is_asking = self._lock.acquire(timeout=LOCK_TIMEOUT if known is None else 0)
+        try:
+            if not is_asking and known is not None:
+                return known[1]
+            if self._known is not known and self._known is not None:  # another thread has asked
+                return self._known[1]
+            return self.keep(self._ask())
+        finally:
+            if is_asking:
+                self._lock.release()
+
+    def keep(self, value: T) -> T:
+        """Take a value that is known without asking."""
+        self._known = (time.monotonic() + self._seconds, value)
+        return value
 
 
 class Watch:
@@ -145,8 +172,7 @@ class Watch:
 
     def forget(self) -> None:
         """Begin anew."""
-        self._look = Look(None, None)
-        self._until = 0.0
+        self._looks = Remembered(REMEMBERED, self._ask)
         self._since: dict[str, tuple[datetime, bool]] = {}
         """Key of a problem, or a level → since when, and whether this process saw it begin."""
         self._checked = Remembered(CHECKS_REMEMBERED, check_levels)
@@ -158,23 +184,21 @@ class Watch:
         Args:
             failed: why the service did not answer this page a moment ago.
         """
-        if failed is not None:
-            return self._keep(Look(self._look.seen, failed))
-        if time.monotonic() < self._until:
-            return self._look
-        try:
-            state = service.state()
-        except Unavailable as unavailable:
-            return self._keep(Look(self._look.seen, unavailable))
-        return self.saw(state)
+        return self._looks.get() if failed is None else self._looks.keep(self._failed(failed))
 
     def saw(self, state: ServiceState) -> Look:
         """Record a state that a page has just read."""
-        return self._keep(Look(Seen(timezone.now(), state), None))
+        return self._looks.keep(Look(Seen(timezone.now(), state), None))
 
-    def _keep(self, look: Look) -> Look:
-        self._look, self._until = look, time.monotonic() + REMEMBERED
-        return look
+    def _ask(self) -> Look:
+        try:
+            return Look(Seen(timezone.now(), service.state()), None)
+        except Unavailable as unavailable:
+            return self._failed(unavailable)
+
+    def _failed(self, unavailable: Unavailable) -> Look:
+        last = self._looks.last
+        return Look(None if last is None else last.seen, unavailable)
 
     def health(self, look: Look) -> Health:
         """Judge what is known of the service, and say since when it is so."""

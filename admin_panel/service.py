@@ -19,7 +19,7 @@ from django.http import HttpRequest
 
 import realtime
 from realtime.channel_rules import check_channel
-from realtime.checks import TAG
+from realtime.checks import run_apart
 from realtime.cluster.member import Member
 from realtime.cluster.survey import (
     MAX_BUSY_CHANNELS,
@@ -390,4 +390,4 @@ def endpoint(request: HttpRequest) -> str:
 
 def check_messages() -> list[checks.CheckMessage]:
     """Run the system checks of the service and return those of their messages to be shown."""
-    return [message for message in checks.run_checks(tags=[TAG]) if not message.is_silenced()]
+    return [message for message in run_apart(logger) if not message.is_silenced()]

@@ -15,12 +15,14 @@ says what each of its ids reports: the table in docs/options.md is made from it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.apps import AppConfig
 from django.core import checks
 from django.core.checks import CheckMessage
+from django.core.checks.registry import registry
 
 from realtime.checks import access, engine, hooks, options, panel, pending, server, tokens
 from realtime.config import sources
@@ -98,3 +100,28 @@ def run(app_configs: Sequence[AppConfig] | None = None, **_: Any) -> list[CheckM
     # what is wrong has no value, so the others would report what follows from that
     to_run = OF_SOURCES if report.problems else CHECKS
     return [message for check in to_run for message in check(report)]
+
+
+def run_apart(logger: logging.Logger) -> list[CheckMessage]:
+    """Return every message of the checks with our tag, also where some of them raise.
+
+    A check that raises is an error of its own, and hides no other one.
+
+    Args:
+        logger: gets the traceback.
+    """
+    messages: list[CheckMessage] = []
+    for check in registry.get_checks():
+        if TAG in check.tags:
+            try:
+                messages += check(app_configs=None, databases=None)
+            except Exception as error:  # of the site: its routes are loaded, for example
+                logger.exception("A system check could not be made")
+                # the text of the error may hold what only the log may
+                messages.append(
+                    checks.Error(
+                        f"A system check could not be made: it raised {type(error).__name__}.",
+                        hint="The log of the process that shows this has the traceback.",
+                    )
+                )
+    return messages

@@ -120,7 +120,7 @@ def _note(text: str, left_out: int = 0) -> Answer:
     value: dict[str, object] = {"note": text}
     if left_out:
         value["left_out"] = left_out
-    return Answer(f"-- {text}", value)
+    return Answer(f"-- {escape_for_terminal(text)}", value)
 
 
 _SIGNS: dict[CopyKind, str] = {

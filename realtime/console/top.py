@@ -11,7 +11,15 @@ from django.core.management.base import CommandError, CommandParser
 from msgspec import Struct
 
 from realtime.cluster.survey import MAX_BUSY_CHANNELS, NodeFigures, Order
-from realtime.console.base import Answer, Options, SubCommand, count, cut, table
+from realtime.console.base import (
+    Answer,
+    Options,
+    SubCommand,
+    count,
+    cut,
+    escape_for_terminal,
+    table,
+)
 from realtime.console.terminal import pause
 from realtime.errors import EngineUnavailable, NotServing
 from realtime.server_api import operations
@@ -156,7 +164,8 @@ def _run(options: Options) -> Iterator[Answer]:
             if options["once"]:
                 raise
             message = f"Redis is not available: {error}"
-            yield Answer(message, {"error": {"message": message}}, redraws=True)
+            value = {"error": {"message": message}}
+            yield Answer(escape_for_terminal(message), value, redraws=True)
         else:
             look = compare(activity, before)
             yield Answer(_show(look), _value(look), redraws=not options["once"])

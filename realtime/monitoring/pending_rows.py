@@ -91,7 +91,7 @@ class Counter:
             overview = rows.overview()
         except Exception as error:  # of every database
             if self._outage.begins():
-                logger.warning("Pending rows could not be counted for metrics: %s", error)
+                logger.warning("Pending rows could not be counted: %s", error)
         finally:
             connections.close_all()
             now = time.monotonic()

@@ -29,8 +29,9 @@ from realtime.serving import serving
 DEFAULT_SECONDS = 300.0
 MAX_SECONDS = 3600.0
 """How long a mirror lasts."""
-MAX_PATTERN = 1000
-"""Characters of a pattern of channels."""
+MAX_PATTERN = 300
+"""Characters of a pattern of channels, more than a name may have. Each node compiles it, in its
+event loop."""
 MAX_REMEMBERED = 10_000
 """Positions and channels that are remembered, to show a publication once."""
 REPORTER_LEASE = 5.0

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.core import checks
+from django.core.checks.registry import registry
 from django.test import Client
 from django.utils import translation
 
 from admin_panel import health, service
 from admin_panel.answering import Unavailable, answering
 from admin_panel.health import Level, Watch
+from realtime.checks import TAG
 from realtime.engine.nodes import NodeStatus
 from realtime.errors import EngineUnavailable
 from realtime.server_api.durable import Overview
@@ -146,6 +151,63 @@ def test_database_that_hangs_delays_the_line_once_and_is_told_in_the_language_of
     assert german.worst is not None
     assert english.worst.text == "Durable publications cannot be read."
     assert german.worst.text != english.worst.text
+
+
+def test_one_page_looks_while_others_go_on_with_what_is_known(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, answers = threading.Event(), threading.Event()
+    looks = []
+
+    def state() -> service.ServiceState:
+        looks.append(1)
+        begun.set()
+        assert answers.wait(10)
+        return service.ServiceState([FINE], 0.001)
+
+    monkeypatch.setattr(service, "state", state)
+    with ThreadPoolExecutor() as pages:
+        first = pages.submit(watch.look)
+        assert begun.wait(10)
+        others = [pages.submit(watch.look) for _ in range(2)]
+        answers.set()
+        seen = {id(page.result(10)) for page in (first, *others)}
+        watch._looks._seconds = 0
+        known = watch._looks.keep(first.result())  # which is too old now
+        begun.clear()
+        answers.clear()
+        again = pages.submit(watch.look)
+        assert begun.wait(10)
+        meanwhile = watch.look()
+        answers.set()
+
+        assert again.result(10) is not known
+    assert (len(seen), len(looks)) == (1, 2)
+    assert meanwhile is known
+
+
+def test_check_that_raises_is_a_finding_and_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    @checks.register(TAG)
+    def fails(**_: Any) -> list[checks.CheckMessage]:
+        raise ValueError("a secret")
+
+    @checks.register(TAG)
+    def warns(**_: Any) -> list[checks.CheckMessage]:
+        return [checks.Warning("another one")]
+
+    try:
+        messages = [message.msg for message in service.check_messages()]
+        judged = judge(Watch(), FINE)
+    finally:
+        registry.registered_checks -= {fails, warns}
+
+    assert "A system check could not be made: it raised ValueError." in messages
+    assert "another one" in messages
+    assert "a secret" not in "".join(messages)
+    assert "a secret" in caplog.text
+    assert "checks" in [problem.key for problem in judged.problems]
 
 
 @pytest.fixture

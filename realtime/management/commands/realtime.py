@@ -110,7 +110,8 @@ def _run(command: SubCommand, options: dict[str, Any]) -> Generator[Answer]:
         text = f"The service answers {error.code}: {escape_for_terminal(error.message)}."
         raise _Failure(text, {"code": error.code, "message": error.message}) from error
     except EngineUnavailable as error:
-        raise _Failure(f"Redis is not available: {error}") from error
+        text = f"Redis is not available: {error}"
+        raise _Failure(escape_for_terminal(text), {"message": text}) from error
     except (InvalidOptions, InvalidKey) as error:
         reason = str(error).removesuffix(".")
         text = f"The configuration is not valid: {reason}. See: manage.py realtime checkconfig"

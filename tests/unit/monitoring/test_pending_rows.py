@@ -71,4 +71,4 @@ async def test_failure_is_one_line_of_the_log_and_leaves_the_rows_out(
         counter._ask_at = 0.0
         assert ROWS not in await counter.read(rows)
 
-    assert caplog.messages == ["Pending rows could not be counted for metrics: gone"]
+    assert caplog.messages == ["Pending rows could not be counted: gone"]
