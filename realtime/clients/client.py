@@ -325,6 +325,7 @@ class Client:
         if self._closing:
             return
         self._closing = True
+        self.node.user_limits.closing(self)
         self._timer.cancel()
         if self._slot is not None:
             self.node.pings.remove(self, self._slot)

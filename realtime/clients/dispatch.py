@@ -33,8 +33,8 @@ from realtime.errors import (
     PermissionDenied,
     TooManyRequests,
 )
-from realtime.node.command_rates import CommandRates, Spent
-from realtime.node.user_rates import UserDebts, UserRates
+from realtime.node.command_rates import Spent
+from realtime.node.user_rates import UserDebts
 from realtime.protocol.messages import Command, Method
 
 logger = logging.getLogger("realtime.client")
@@ -141,11 +141,7 @@ class Dispatcher:
 
     async def _skip(self) -> None:
         """Count what needs no answer as a command; raises Disconnect."""
-        node = self.client.node
-        if node.command_rates is not None:
-            self._is_within(node.command_rates, None)
-        if node.user_rates is not None:
-            self._is_within_user(node.user_rates, None)
+        self._is_within(None)
         self._in_turn += 1
         if self._in_turn >= COMMANDS_PER_TURN:
             await self._give_turn()
@@ -158,12 +154,7 @@ class Dispatcher:
     async def _handle(self, command: Command) -> None:
         client = self.client
         client.session.check(command)
-        rates = client.node.command_rates
-        if rates is not None and not self._is_within(rates, command.method):
-            client.reply_error(command, TooManyRequests())
-            return
-        users = client.node.user_rates
-        if users is not None and not self._is_within_user(users, command.method):
+        if not self._is_within(command.method):
             client.reply_error(command, TooManyRequests())
             return
         if command.method in _PACED:
@@ -183,22 +174,33 @@ class Dispatcher:
         if rest is not None:
             await self._pipeline(command, rest)
 
-    def _is_within(self, rates: CommandRates, method: Method | None) -> bool:
-        """Count a command. Return whether the client may send it now; raises Disconnect."""
-        if self._spent is None:
-            self._spent = Spent()
-        return rates.allows(self._spent, method, self.client.node.timers.now())
+    def _is_within(self, method: Method | None) -> bool:
+        """Count a command by the rates of the client, and by those of its user if it has one.
 
-    def _is_within_user(self, rates: UserRates, method: Method | None) -> bool:
-        """As `_is_within`, for the rates of the user, if the client has one."""
-        client = self.client
-        if self._debts is None:
-            if not client.session.user:
+        Returns:
+            Whether the client may send it now.
+
+        Raises:
+            DisconnectTooManyRequests: it goes on although its commands are refused.
+        """
+        node = self.client.node
+        of_client, of_user = node.command_rates, node.user_limits.rates
+        if of_client is None and of_user is None:
+            return True
+        spent = self._spent
+        if spent is None:
+            spent = self._spent = Spent()
+        now = node.timers.now()
+        if of_client is not None and not of_client.allows(spent, method, now):
+            return False
+        if of_user is None:
+            return True
+        debts = self._debts
+        if debts is None:
+            if not (user := self.client.session.user):
                 return True
-            self._debts = rates.of(client.session.user)
-        if self._spent is None:
-            self._spent = Spent()
-        return rates.allows(self._debts, self._spent, method, client.node.timers.now())
+            debts = self._debts = of_user.of(user)
+        return of_user.allows(debts, spent, method, now)
 
     async def _run(
         self,

@@ -126,5 +126,6 @@ async def _leave_safely(client: Client, channel: ChannelName) -> None:
 def left(client: Client, channel: ChannelName) -> None:
     """Forget a subscription, once."""
     if client.session.subscriptions.pop(channel, None) is not None:
+        client.node.user_limits.count_channels(client)
         client.emit("unsubscribed", channel=channel)
     subscribing.freed(client, channel)

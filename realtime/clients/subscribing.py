@@ -18,7 +18,6 @@ docs/protocol.md, 3.8 to 3.11.
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -47,7 +46,6 @@ from realtime.protocol.messages import (
     StreamPosition,
     SubscribeRequest,
     SubscribeResult,
-    UserID,
 )
 from realtime.streams import recovery
 from realtime.streams.recovery import Recovered
@@ -112,6 +110,7 @@ class Subscribing:
 
     async def __aenter__(self) -> Subscribing:
         self._client.session.pending[self._channel] = self._pending
+        self._client.node.user_limits.count_channels(self._client)
         return self
 
     async def __aexit__(
@@ -122,6 +121,7 @@ class Subscribing:
     ) -> None:
         if self._client.session.pending.get(self._channel) is self._pending:
             del self._client.session.pending[self._channel]
+            self._client.node.user_limits.count_channels(self._client)
         if self._held:
             await self._undo()
         freed(self._client, self._channel)
@@ -301,14 +301,6 @@ def freed(client: Client, channel: ChannelName) -> None:
     wanted = client.session.wanted.pop(channel, None)
     if wanted is not None:
         client.node.spawn(client.subscribe(wanted))
-
-
-def room_of(user: UserID, node: Node) -> float:
-    """Return how many more subscriptions a user may have at this node, over all connections."""
-    limit = node.config.user_channel_limit
-    if limit <= 0 or not user:
-        return math.inf
-    return limit - sum(client.num_channels for client in node.hub.connections(user))
 
 
 def overridden(options: ChannelOptions, overrides: Overrides | None) -> ChannelOptions:

@@ -45,6 +45,11 @@ class LimitOptions:
         convert=as_rates,
     )
 
+    user_connection_limit: int = option(
+        0,
+        "Connections of one user at all processes together; later ones are closed, at the same"
+        " process at once, at others after about 15 s; 0: no limit.",
+    )
     user_channel_limit: int = option(
         0,
         "Subscriptions of one user at one process, over all connections; a subscribe beyond is"

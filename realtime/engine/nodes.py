@@ -109,6 +109,17 @@ class Debt(NamedTuple):
     """How many seconds of debt a user may have over all nodes."""
 
 
+class Places(NamedTuple):
+    """The connections of users that have a place within a limit for all nodes."""
+
+    users: int
+    """Users with places at the node that asks."""
+    here: list[int]
+    """Places at this node, of the users about whom it asks."""
+    elsewhere: list[int]
+    """Their places at the other nodes that are alive."""
+
+
 class Cluster(Protocol):
     """The nodes of a service, and what they know of each other."""
 
@@ -181,6 +192,29 @@ class Cluster(Protocol):
 
         Returns:
             The seconds until each is over.
+        """
+        ...
+
+    async def place_connections(
+        self,
+        node: str,
+        counts: Mapping[UserID, int],
+        limit: int,
+        lifetime: float,
+        *,
+        clears: bool = False,
+    ) -> Places:
+        """Give connections of users at a node a place, as far as other nodes leave room.
+
+        A node keeps the places that it has, as long as it has the connections.
+
+        Args:
+            node: the ID of the node.
+            counts: user → connections at this node.
+            limit: the places of a user.
+            lifetime: seconds for which the node keeps the places of all of its users. They end
+                with the node, too: when it withdraws, and when its heartbeats are overdue.
+            clears: whether the node gives up all of its places before.
         """
         ...
 

@@ -51,7 +51,7 @@ from realtime.node.pings import Pings
 from realtime.node.single_connection import SingleConnection
 from realtime.node.subscriptions import Subscriptions
 from realtime.node.survey_answers import SurveyAnswers
-from realtime.node.user_rates import user_rates
+from realtime.node.user_limits import UserLimits
 from realtime.node.watching import Watching
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition, UserID
 from realtime.protocol.negotiation import Codecs
@@ -119,7 +119,9 @@ class Node(Member):
         self.codecs = Codecs(config.v3_use_offset)
         rates = config.rates_of_clients
         self.command_rates = CommandRates(rates) if rates else None
-        self.user_rates = user_rates(config, self.cluster, self.timers, self.spawn, self.outage)
+        self.user_limits = UserLimits(
+            self.uid, config, self.hub, self.cluster, self.timers, self.spawn, self.outage
+        )
         self.loop_lag = LoopLag(self.timers, config.overload_lag)
         identity = (self.uid, config.name or logs.default_node_name(), version)
         figures = Figures(
@@ -198,6 +200,7 @@ class Node(Member):
             if self._peers is not None:
                 await self._peers.start()
             self.blocks.start()
+            self.user_limits.start()
             self.loop_lag.start()
             undo.pop_all()
 
@@ -377,6 +380,8 @@ class Node(Member):
     def on_resumed(self, affects: Affects) -> None:
         logger.debug("The engine is back")
         self.outage.over()
+        if affects(CONTROL):
+            self.user_limits.on_resumed()
         if self._peers is not None:
             self.spawn(self._peers.heartbeat())
             self.spawn(self.blocks.check())

@@ -20,6 +20,7 @@ from realtime.engine.nodes import (
     ListVersion,
     NodeInfo,
     NodeStatus,
+    Places,
     SurveyID,
 )
 from realtime.payload import Payload
@@ -56,6 +57,8 @@ class ClusterState:
         self.blocked: dict[UserID, float] = {}
         self.blocks_version = NO_LIST
         self.debts: dict[tuple[str, UserID], float] = {}
+        self.places: dict[str, dict[UserID, int]] = {}
+        """Node → its places."""
 
 
 class MemoryBlocks:
@@ -108,6 +111,7 @@ class MemoryCluster:
 
     async def withdraw(self, node: NodeInfo) -> None:
         self.state.heartbeats.pop(node.uid, None)
+        self.state.places.pop(node.uid, None)
 
     async def nodes(self) -> list[NodeInfo]:
         now = self._timers.now()
@@ -170,6 +174,31 @@ class MemoryCluster:
                 max(known.get(name, 0.0), now - elapsed) + debt.seconds, now + debt.most
             )
         return [max(0.0, known[debt.rate, debt.user] - now) for debt in debts]
+
+    async def place_connections(
+        self,
+        node: str,
+        counts: Mapping[UserID, int],
+        limit: int,
+        lifetime: float,
+        *,
+        clears: bool = False,
+    ) -> Places:
+        alive = {each.uid for each in await self.nodes()}
+        if clears:
+            self.state.places.pop(node, None)
+        mine = self.state.places.setdefault(node, {})
+        others = [
+            places for uid, places in self.state.places.items() if uid != node and uid in alive
+        ]
+        here, elsewhere = [], []
+        for user, count in counts.items():
+            elsewhere.append(sum(places.get(user, 0) for places in others))
+            room = max(0, limit - elsewhere[-1])
+            if places := min(count, max(mine.pop(user, 0), room)):
+                mine[user] = places
+            here.append(places)
+        return Places(len(mine), here, elsewhere)
 
     async def round_trip(self) -> float:
         return 0.0

@@ -11,7 +11,7 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.memory import MemoryPresence
-from realtime.engine.nodes import BlockList, Debt, ListVersion, NodeInfo
+from realtime.engine.nodes import BlockList, Debt, ListVersion, NodeInfo, Places
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable
@@ -34,7 +34,15 @@ BROKER_METHODS = (
     "renew_epoch",
 )
 PRESENCE_METHODS = ("presence.add", "presence.remove", "presence.get")
-CLUSTER_METHODS = ("announce", "withdraw", "nodes", "claim", "owner", "add_debts")
+CLUSTER_METHODS = (
+    "announce",
+    "withdraw",
+    "nodes",
+    "claim",
+    "owner",
+    "add_debts",
+    "place_connections",
+)
 BLOCKS_METHODS = ("blocks.add", "blocks.remove", "blocks.read", "blocks.version")
 METHODS = (*BROKER_METHODS, *PRESENCE_METHODS, *CLUSTER_METHODS, *BLOCKS_METHODS)
 """What a test can hold."""
@@ -240,6 +248,20 @@ class SuspendedCluster(MemoryCluster):
 
     async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
         return await self.gate.through("add_debts", super().add_debts, debts, elapsed)
+
+    async def place_connections(
+        self,
+        node: str,
+        counts: Mapping[str, int],
+        limit: int,
+        lifetime: float,
+        *,
+        clears: bool = False,
+    ) -> Places:
+        call = super().place_connections
+        return await self.gate.through(
+            "place_connections", call, node, counts, limit, lifetime, clears=clears
+        )
 
     async def round_trip(self) -> float:
         return await self.gate.through("round_trip", super().round_trip)

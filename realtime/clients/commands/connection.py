@@ -18,14 +18,13 @@ from realtime.auth.claims import ExpiredToken, InvalidToken, ObserverToken
 from realtime.clients import server_side
 from realtime.clients.client import Client
 from realtime.clients.session import Subscription
-from realtime.clients.subscribing import Subscribing, grant, overridden, room_of, ttl_of, whole_ttl
+from realtime.clients.subscribing import Subscribing, grant, overridden, ttl_of, whole_ttl
 from realtime.cluster.control import DisconnectUser
 from realtime.config.options import Config
 from realtime.errors import (
     BadRequest,
     DisconnectBadRequest,
     DisconnectChannelLimit,
-    DisconnectConnectionLimit,
     DisconnectExpired,
     DisconnectForced,
     DisconnectInvalidToken,
@@ -191,7 +190,7 @@ def server_side_subscriptions(
         client.log_refused("server-side subscription", error)
         raise
     if rules.subscribes_as_asked and identity.visible:
-        room = room_of(identity.user, client.node)
+        room = client.node.user_limits.room(identity.user)
         for name in _asked(client, identity.user, request):
             if name not in subscriptions and len(subscriptions) < room:
                 subscriptions[name] = _subscription(name, identity, config)
@@ -242,25 +241,14 @@ def _since(request: ConnectRequest, name: ChannelName) -> StreamPosition | None:
     return None if sub is None else sub.since
 
 
-def _check_limit(user: UserID, node: Node) -> None:
-    """Check that a user may have one more connection at this node.
-
-    Raises:
-        DisconnectConnectionLimit: it has `client_user_connection_limit` connections.
-    """
-    limit = node.config.client_user_connection_limit
-    if limit > 0 and user and len(node.hub.connections(user)) >= limit:
-        raise DisconnectConnectionLimit
-
-
 def open_session(client: Client, identity: Identity) -> None:
     """Begin the session of a client that was identified.
 
     Raises:
-        DisconnectConnectionLimit: its user has too many connections at this node.
+        DisconnectConnectionLimit: its user has too many connections.
         Expired: its identity is out of date already.
     """
-    _check_limit(identity.user, client.node)
+    client.node.user_limits.check_connection(identity.user)
     expires_at = identity.expires_at
     if expires_at is not None and expires_at <= time.time():
         raise Expired
@@ -276,6 +264,7 @@ def open_session(client: Client, identity: Identity) -> None:
     client.session.meta = identity.meta
     if identity.visible:
         client.node.hub.add(client)
+        client.node.user_limits.opened(client)
         client.node.mirrors.opened(client)
     client.emit("connected")
     client.set_timer()

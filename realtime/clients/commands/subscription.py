@@ -15,7 +15,7 @@ from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
 from realtime.clients import leaving
 from realtime.clients.client import Client
 from realtime.clients.session import Subscription
-from realtime.clients.subscribing import Subscribing, grant, overridden, room_of, ttl_of
+from realtime.clients.subscribing import Subscribing, grant, overridden, ttl_of
 from realtime.config.options import ChannelOptions
 from realtime.errors import (
     BadRequest,
@@ -103,7 +103,7 @@ def check(
     channel_rules.check_characters(channel)
     channel_rules.check_length(channel, config, rules.too_long)
     client.session.check_subscribe(channel)
-    if room_of(client.user, client.node) <= 0:
+    if client.node.user_limits.room(client.user) <= 0:
         raise LimitExceeded
     options = channel_rules.options_of(channel, config)
     channel_rules.check_pattern(channel, options, config)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, QUESTIONS
 from realtime.engine.base import Receiver, Streams
-from realtime.engine.nodes import NODES_REMEMBERED, Debt, NodeInfo, NodeStatus, SurveyID
+from realtime.engine.nodes import NODES_REMEMBERED, Debt, NodeInfo, NodeStatus, Places, SurveyID
 from realtime.engine.redis import records
 from realtime.engine.redis.blocks import RedisBlocks
 from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP, ChannelList
@@ -22,11 +22,12 @@ from realtime.engine.redis.scripts import (
     LIST_CHANNELS,
     NODES_SEEN,
     OPEN_SURVEY,
+    PLACE_CONNECTIONS,
     REMOVE_PRESENCE,
 )
 from realtime.engine.redis.shards import Shards, decoding
 from realtime.payload import Payload
-from realtime.protocol.messages import ChannelName, Publication
+from realtime.protocol.messages import ChannelName, Publication, UserID
 from realtime.redis.commands import Argument
 
 logger = logging.getLogger("realtime.engine")
@@ -68,7 +69,8 @@ class RedisCluster:
             await self._channel_list.finish()
         for keys in (self._keys.nodes, self._keys.seen):
             await self._shards.run(CONTROL, REMOVE_PRESENCE, keys, (node.uid,))
-        await self._shards.command(CONTROL, b"DEL", self._keys.channels(node.uid))
+        sets = (self._keys.channels(node.uid), self._keys.connections(node.uid))
+        await self._shards.command(CONTROL, b"DEL", *sets)
 
     async def nodes(self) -> list[NodeInfo]:
         entries = await self._shards.packed_entries(CONTROL, self._keys.nodes)
@@ -149,22 +151,43 @@ class RedisCluster:
         with decoding("an owner"):
             return None if reply is None else reply.decode()
 
-    # rates
+    # limits of users
 
     async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
         arguments: list[Argument] = [f"{elapsed * 1000:.3f}"]
         for debt in debts:
-            user = hashlib.blake2b(debt.user.encode(), digest_size=16).hexdigest()
             arguments += (
-                f"{debt.rate}:{user}",
+                f"{debt.rate}:{_digest(debt.user)}",
                 f"{debt.seconds * 1000:.3f}",
                 f"{debt.most * 1000:.0f}",
             )
         left = await self._shards.run(CONTROL, ADD_DEBTS, (self._keys.debts,), arguments)
         return [milliseconds / 1000 for milliseconds in left]
 
+    async def place_connections(
+        self,
+        node: str,
+        counts: Mapping[UserID, int],
+        limit: int,
+        lifetime: float,
+        *,
+        clears: bool = False,
+    ) -> Places:
+        arguments: list[Argument] = [node, self._keys.connections(), limit, int(lifetime * 1000)]
+        arguments.append(int(clears))
+        for user, count in counts.items():
+            arguments += (_digest(user), count)
+        keys = (self._keys.connections(node), self._keys.nodes[1])
+        reply = await self._shards.run(CONTROL, PLACE_CONNECTIONS, keys, arguments)
+        return Places(reply[0], reply[1::2], reply[2::2])
+
     async def round_trip(self) -> float:
         return await self._shards.round_trip()
+
+
+def _digest(user: UserID) -> str:
+    """Return a short name of a user, whose ID may be long."""
+    return hashlib.blake2b(user.encode(), digest_size=16).hexdigest()
 
 
 class RedisChannelSet:

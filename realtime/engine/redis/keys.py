@@ -26,6 +26,7 @@ class Keys:
     | `P:blocked`, `P:blocked.expiry` | as presence: digest of a user → user and end | the same |
     | `P:blocked.version` | string: when it was made and changed; grows with each change | forever |
     | `P:debts` | sorted set: rate and digest of a user → ms, see `Debt` | until all are over |
+    | `P:connections:<node ID>` | hash: digest of a user → number, see `Places` | as the node |
     | `P:panel:<name>` | string: a count or mark of the panel | 10 minutes or a session |
     | `P:answers:<survey ID>` | list: the answers of nodes | two seconds |
 
@@ -76,6 +77,10 @@ class Keys:
     def channels(self, node: str = "") -> str:
         """Return the key of a channel list; without a node, the prefix of all of them."""
         return f"{self._service}:channels:{node}"
+
+    def connections(self, node: str = "") -> str:
+        """Return the key of a node's places; without a node, the prefix of all of them."""
+        return f"{self._service}:connections:{node}"
 
     def owner(self, name: str) -> str:
         """Return the key of the claim on a name."""

@@ -187,7 +187,7 @@ async def test_node_goes_on_by_its_own_counts_while_redis_is_away(
 async def test_users_are_forgotten_when_they_are_gone_and_owe_nothing(
     nodes: list[Node], clock: Clock
 ) -> None:
-    rates = nodes[0].user_rates
+    rates = nodes[0].user_limits.rates
     assert rates is not None
     for number in range(20):
         connection = await connect(nodes[0], str(number))
