@@ -1,23 +1,22 @@
 """BlockingRedis: commands of threads that have no event loop.
 
 For WSGI workers, task queues and shells: no event loop and no thread is made for a command.
-Connections and their pool are redis-py's. The pool replaces connections that Redis closed while
-they were idle, and those that a forked process inherited.
-
-    pool ── get ──► borrowed ── every reply was read ──► keep ──► pool
-                       └────── anything else ──► close, its place is free again
+Connections are redis-py's, `pool` keeps them.
 
 A signal handler may raise an exception between any two lines: for the time limit of a task, or to
 shut down. So a connection is kept only after the last reply was read, and closed otherwise: the
 reply that it still owes would be taken for that of the next command. And the pool is
-replaced: where the exception came between pool and borrower, a place of the pool is lost.
+replaced: where the exception came between pool and borrower, a place of the pool is lost. A forked
+process gets a pool of its own, too.
 """
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import redis
@@ -81,12 +80,7 @@ class BlockingRedis:
 
     def _new_pool(self) -> Pool:
         kind, options = connection_of(self._host, self._timeouts)
-        return Pool(
-            connection_class=kind,
-            max_connections=self._max_connections,
-            timeout=self._timeouts.connect,
-            **options,
-        )
+        return Pool(partial(kind, **options), self._max_connections, self._timeouts.connect)
 
     def execute(self, *args: Argument) -> Reply:
         """Send a command and return its reply.
@@ -186,8 +180,10 @@ class BlockingRedis:
         return results
 
     def close(self) -> None:
-        """Close the connections, also those that are in use."""
-        self._pool.disconnect()
+        """Close the connections, also those that are in use; they are opened again when needed."""
+        pool = self._pool
+        self._replace(pool)
+        pool.close()
 
     def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
         """Send commands together and read a reply for each; errors of Redis are replies.
@@ -197,6 +193,9 @@ class BlockingRedis:
         if self._host.sentinels and time.monotonic() >= self._check_at:
             self._check_master()
         pool = self._pool
+        if pool.pid != os.getpid():
+            self._replace(pool)
+            pool = self._pool
         try:
             return self._exchange_over(pool, commands)
         except EngineUnavailable:
@@ -208,7 +207,7 @@ class BlockingRedis:
 
     def _exchange_over(self, pool: Pool, commands: Sequence[Command]) -> list[Reply]:
         try:
-            connection = pool.get_connection()
+            connection = pool.get()
         except redis.RedisError as error:
             raise self._unavailable(error) from None
         except CANNOT_OPEN as error:
@@ -225,7 +224,7 @@ class BlockingRedis:
             self._replace(pool)
             raise self._host.no_reply(error) from None
         finally:
-            (pool.keep if settled else pool.release)(connection)
+            (pool.keep if settled else pool.drop)(connection)
         return replies
 
     def _check_master(self) -> None:

@@ -1,17 +1,18 @@
-"""The pool of `BlockingRedis`, and the connections in it: redis-py's, with a few lines more."""
+"""The pool of `BlockingRedis`; the connections in it are redis-py's, with a few lines more."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
 from redis.connection import (
     AbstractConnection,
-    BlockingConnectionPool,
     Connection,
-    ConnectionInterface,
     SSLConnection,
     UnixDomainSocketConnection,
 )
@@ -23,20 +24,97 @@ CANNOT_OPEN = (redis.RedisError, OSError, ValueError, TypeError)
 """What opening a connection raises. The last two: a host name or a TLS file is not valid."""
 
 
-class Pool(BlockingConnectionPool):
-    """redis-py's pool; keeps no connection of which anything is left to read."""
+class Pool:
+    """Connections of one process to one Redis, for its threads: the last one kept is the next used.
 
-    def release(self, connection: ConnectionInterface) -> None:
-        """Close a connection and free its place.
+        idle ── get ──► in use ── keep: every reply was read ──► idle
+                          └── drop: anything else ──► closed, and its place is free
 
-        The pool itself calls this when it could not open one: it may be half open.
+    - A connection in use has one of the places; idle ones have none. A new connection is made only
+      where none is idle, so there are never more connections than places.
+    - An idle connection owes no reply: `get` closes it if there is anything to read, which may be
+      the end of the connection.
+    - Each change is one step of a list, a set or a SimpleQueue, which no signal divides. There is
+      no lock that an interrupted thread could hold. An exception between two steps closes the
+      connection and loses its place at most, so after one the owner makes a new pool.
+    """
+
+    def __init__(
+        self, make: Callable[[], AbstractConnection], max_connections: int, timeout: float
+    ) -> None:
         """
-        connection.disconnect()
-        super().release(connection)
+        Args:
+            make: returns a connection that is not open.
+            max_connections: places.
+            timeout: seconds to wait for a place.
+        """
+        self.pid = os.getpid()
+        """The process. In a forked one the connections belong to its parent: it needs a pool."""
+        self._make = make
+        self._timeout = timeout
+        self._idle: list[AbstractConnection] = []
+        self._all: set[AbstractConnection] = set()
+        self._places: SimpleQueue[None] = SimpleQueue()
+        for _ in range(max_connections):
+            self._places.put(None)
 
-    def keep(self, connection: ConnectionInterface) -> None:
+    def get(self) -> AbstractConnection:
+        """Return a connection that is open and owes no reply; `keep` or `drop` it.
+
+        Raises:
+            redis.RedisError, OSError, ValueError, TypeError: it could not be opened, or no place
+                was free in time.
+        """
+        try:
+            self._places.get(True, self._timeout)
+        except Empty:
+            raise redis.ConnectionError("No connection available.") from None
+        connection = None
+        try:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self._make()
+                self._all.add(connection)
+                self._open(connection)
+            else:
+                if not _is_ready(connection):
+                    connection.disconnect()
+                    self._open(connection)
+        except BaseException:
+            self.drop(connection)
+            raise
+        return connection
+
+    def _open(self, connection: AbstractConnection) -> None:
+        connection.connect()
+        if connection.can_read():
+            raise redis.ConnectionError("Connection not ready")
+
+    def keep(self, connection: AbstractConnection) -> None:
         """Take back a connection whose replies were all read."""
-        super().release(connection)
+        self._idle.append(connection)  # first, or another thread would open one more
+        self._places.put(None)
+
+    def drop(self, connection: AbstractConnection | None) -> None:
+        """Close a connection, if it was made, and free its place."""
+        if connection is not None:
+            self._all.discard(connection)
+            connection.disconnect()
+        self._places.put(None)
+
+    def close(self) -> None:
+        """Close all connections, also those that are in use. The pool is not used any more."""
+        for connection in list(self._all):
+            connection.disconnect()
+
+
+def _is_ready(connection: AbstractConnection) -> bool:
+    """Return whether an idle connection is still open, and has nothing to read."""
+    try:
+        return not connection.can_read()
+    except (redis.RedisError, OSError):
+        return False
 
 
 class _ToMaster(Connection):
