@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import NamedTuple
 
 import msgspec
 
@@ -74,7 +73,7 @@ NOT_KEPT = ChannelOptions()
 """The options of a publication that skips history."""
 
 
-class NewPublication(NamedTuple):
+class NewPublication(msgspec.Struct, frozen=True, gc=False):
     """A publication of the site or of the HTTP API, checked but not published."""
 
     channel: ChannelName

@@ -177,7 +177,11 @@ class MemoryBroker:
         version: Version | None = None,
     ) -> StreamPosition | None:
         if once is None:
-            return self._publish(channel, publication, options, version)[0]
+            if options.keeps_history:
+                return self._publish(channel, publication, options, version)[0]
+            if self.receiver is not None and channel in self._subscribed:
+                self.receiver.on_publication(channel, publication, None)
+            return None
         digest = once.digest(channel)
         if digest in self._once_keys:
             return self._once_keys[digest]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from realtime import payload
 from realtime.cluster.member import NewPublication
 from realtime.engine.once import Once
@@ -54,4 +56,4 @@ def publication_of(row: Pending) -> NewPublication:
     check_length(row.length)
     data = payload.check(row.data.encode())
     new = extras.with_extras(NewPublication(row.channel, data), row.extras)
-    return new if new.once else new._replace(once=Once(row.key.hex, ONCE_LIFETIME))
+    return new if new.once else replace(new, once=Once(row.key.hex, ONCE_LIFETIME))

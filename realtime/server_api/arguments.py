@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from realtime.channel_rules import name, names
 from realtime.cluster.member import NewPublication
 from realtime.engine.once import MAX_ONCE_LIFETIME, Once
@@ -49,7 +51,7 @@ def versioned(
         raise ValueError(f"a version is 1 to {UINT64_MAX}, not {number}")
     if len(epoch) > MAX_EPOCH_LENGTH:
         raise ValueError(f"version_epoch has at most {MAX_EPOCH_LENGTH} characters")
-    return [new._replace(version=Version(int(number), epoch)) for new in publications]
+    return [replace(new, version=Version(int(number), epoch)) for new in publications]
 
 
 def tags_of(tags: Mapping[str, str] | None) -> dict[str, str] | None:
@@ -62,6 +64,32 @@ def tags_of(tags: Mapping[str, str] | None) -> dict[str, str] | None:
         site_text("a text in tags", key): site_text("a text in tags", value)
         for key, value in tags.items()
     }
+
+
+def single(
+    channel: str,
+    data: object,
+    once: str | None,
+    once_lifetime: int,
+    tags: Mapping[str, str] | None,
+    skip_history: bool,
+    version: int | None,
+    version_epoch: str,
+) -> list[NewPublication]:
+    """Return one publication; errors as those of the other functions.
+
+    Nearly all have none of what is optional, so nothing is called for it.
+    """
+    new = NewPublication(
+        name(channel),
+        to_payload(data),
+        None if tags is None else tags_of(tags),
+        None if once is None else once_of(once, once_lifetime),
+        skip_history,
+    )
+    if version is None and version_epoch == "":
+        return [new]
+    return versioned([new], version, version_epoch)
 
 
 def encoded(
@@ -81,7 +109,7 @@ def encoded(
 def numbered(publications: list[NewPublication]) -> list[NewPublication]:
     """Give each publication an idempotency key of its own: one channel may get several."""
     return [
-        new if new.once is None else new._replace(once=new.once._replace(number=index))
+        new if new.once is None else replace(new, once=new.once._replace(number=index))
         for index, new in enumerate(publications)
     ]
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
+import msgspec
 from django.core.exceptions import ImproperlyConfigured
 
 from realtime.config.options import ChannelOptions
@@ -138,7 +139,7 @@ class PendingRows(RowWriter, Protocol):
         ...
 
 
-class Wish(NamedTuple):
+class Wish(msgspec.Struct, frozen=True, gc=False):
     """What a caller of `publish` asks for.
 
     durable: None: as the channel option `durable` says.

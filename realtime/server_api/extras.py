@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from msgspec.structs import replace
+
 from realtime.cluster.member import NewPublication
 from realtime.server_api.arguments import once_of, tags_of, versioned, whole
 
@@ -44,13 +46,13 @@ def with_extras(new: NewPublication, text: str) -> NewPublication:
     skip_history = extras.get("skip_history", False)
     if not isinstance(skip_history, bool):
         raise TypeError("skip_history must be true or false")
-    new = new._replace(tags=tags_of(extras.get("tags")), skip_history=skip_history)
+    new = replace(new, tags=tags_of(extras.get("tags")), skip_history=skip_history)
     if "once" in extras:
         key, lifetime, number = _items("once", extras["once"], 3)
         once = once_of(key, whole("once_lifetime", lifetime))
         if once is not None and number is not None:
             once = once._replace(number=whole("a number", number))
-        new = new._replace(once=once)
+        new = replace(new, once=once)
     if "version" in extras:
         number, epoch = _items("version", extras["version"], 2)
         [new] = versioned([new], whole("version", number), epoch)

@@ -14,7 +14,15 @@ from realtime.engine.once import ONCE_LIFETIME
 from realtime.payload import site_text
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api import transactions
-from realtime.server_api.arguments import encoded, numbered, once_of, to_each, versioned, whole
+from realtime.server_api.arguments import (
+    encoded,
+    numbered,
+    once_of,
+    single,
+    to_each,
+    versioned,
+    whole,
+)
 from realtime.server_api.durable import Wish, rows_of
 from realtime.server_api.transactions import (
     AfterCommit,
@@ -104,8 +112,7 @@ def publish(
             than 31 days; or the version is not one; or other arguments contradict each other.
         ImproperlyConfigured: a durable publication, and the app is not installed.
     """
-    new = encoded([(channel, data)], once_of(once, once_lifetime), tags, skip_history)
-    new = versioned(new, version, version_epoch)
+    new = single(channel, data, once, once_lifetime, tags, skip_history, version, version_epoch)
     return _send(new, on_commit, fail_silently, "apublish", Wish(durable, at, using))[0]
 
 
@@ -129,8 +136,7 @@ async def apublish(
     It publishes at once: Django's transactions belong to threads. The row of a durable publication
     is written in the thread of `sync_to_async`, in the transaction that is under way there.
     """
-    new = encoded([(channel, data)], once_of(once, once_lifetime), tags, skip_history)
-    new = versioned(new, version, version_epoch)
+    new = single(channel, data, once, once_lifetime, tags, skip_history, version, version_epoch)
     return (await _asend(new, fail_silently, Wish(durable, at, using)))[0]
 
 
@@ -298,6 +304,12 @@ def _divide(
     publications: Publications, wish: Wish, on_commit: bool
 ) -> tuple[Publications, Publications]:
     """Return the publications that are kept in rows, and the others."""
+    if wish.durable is None and wish.at is None:
+        for _, options in publications if on_commit else ():
+            if options.durable:
+                break
+        else:
+            return (), publications
     wish.check(on_commit)
     kept = [each for each in publications if wish.chooses(each[1], on_commit)]
     if not kept:

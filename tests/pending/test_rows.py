@@ -110,8 +110,10 @@ def test_row_keeps_all_of_a_publication() -> None:
     # what a publication has is kept: a new field needs a place in the row
     default = NewPublication("a", payload.from_object(1))
     assert {
-        name for name in NewPublication._fields if getattr(new, name) != getattr(default, name)
-    } == set(NewPublication._fields)
+        name
+        for name in NewPublication.__struct_fields__
+        if getattr(new, name) != getattr(default, name)
+    } == set(NewPublication.__struct_fields__)
 
 
 def test_key_of_the_row_makes_a_repetition_nothing() -> None:
