@@ -28,7 +28,8 @@ _REST_OF_HEAD = (
 _GET = re.compile(rb"GET" + _REST_OF_HEAD, re.ASCII)
 _POST = re.compile(rb"POST" + _REST_OF_HEAD, re.ASCII)
 
-_AUTHORITY = rb"[-\w.]+(?::(?:\d{1,4}|[1-5]\d{4}))?"
+_PORT = rb"\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]"
+_AUTHORITY = rb"[-\w.]+(?::(?:" + _PORT + rb"))?"
 
 _REQUIRED = {
     b"host": re.compile(_AUTHORITY, re.ASCII),

@@ -56,6 +56,7 @@ def test_handshake_of_a_browser_is_plain() -> None:
         (b"/connection/websocket", b"/connection%2fwebsocket"),
         (b"format=protobuf", b"a#b"),
         (b"Host: example.org:8000\r\n", b""),
+        (b"example.org:8000", b"example.org:65536"),
         (b"example.org:8000", b"example.org:99999"),
         (b"example.org:8000", b"example.org:x"),
         (b"keep-alive, Upgrade", b"close"),
@@ -93,6 +94,14 @@ def test_any_other_handshake_is_left_to_the_server(what: bytes, instead: bytes) 
     assert what in HEAD
 
     assert plain_handshake(HEAD.replace(what, instead, 1)) is None
+
+
+@pytest.mark.parametrize("port", [80, 9999, 59999, 60000, 64999, 65499, 65529, 65535])
+def test_handshake_of_every_port_is_plain(port: int) -> None:
+    place = b"example.org:%d" % port
+    origin = HEAD.replace(b"Origin: https://example.org", b"Origin: https://" + place)
+
+    assert plain_handshake(origin.replace(b"example.org:8000", place, 1)) is not None
 
 
 PIECES = st.sampled_from(
