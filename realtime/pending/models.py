@@ -19,6 +19,11 @@ from django.utils import timezone
 
 SHARDS = 16
 
+FIRST = datetime(1, 1, 3, tzinfo=UTC)
+LAST = datetime(9999, 12, 29, tzinfo=UTC)
+"""The calendar of rows: in no time zone its ends are beyond that of Python. Databases keep times
+outside of it, and times without an end; see `reading.park_strays`."""
+
 
 def shard_of(channel: str) -> int:
     """Return the shard of a channel. It must be the same in every version and process."""
@@ -29,12 +34,11 @@ def stored(moment: datetime) -> datetime:
     """Return a moment as this site stores it: without a time zone where USE_TZ is off.
 
     Raises:
-        ValueError: the calendar ends before it, in the time zone of the site.
+        ValueError: it is after the `LAST`.
     """
-    try:
-        return moment if settings.USE_TZ else timezone.make_naive(moment)
-    except OverflowError:
-        raise ValueError("at is beyond the calendar") from None
+    if moment > LAST:
+        raise ValueError("at is beyond the calendar")
+    return moment if settings.USE_TZ else timezone.make_naive(moment)
 
 
 def now() -> datetime:

@@ -7,22 +7,32 @@ waiting: it may hold times that Python does not have, or more data than a proces
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
 
 from django.db import connections
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Length, Substr
 
-from realtime.pending.models import SHARDS, Pending, Relay, in_channels, now, stored
+from realtime.pending.models import (
+    FIRST,
+    LAST,
+    SHARDS,
+    Pending,
+    Relay,
+    in_channels,
+    now,
+    shard_of,
+    stored,
+)
 from realtime.pending.publications import MAX_LENGTH
 from realtime.pending.shards import held_channels
 
 LOOK_AHEAD = timedelta(seconds=1)
 """Rows that are due later do not matter before the next look."""
-FIRST = datetime(1, 1, 3, tzinfo=UTC)
-"""Databases keep times before it, and times without an end. No relay reads such rows."""
+MAX_STRAYS = 500
+"""Rows that are parked together."""
 
 SHORT = 8192
 """Characters of data, and of extras, that are read together with the row."""
@@ -40,6 +50,31 @@ def next_due(database: str) -> dict[int, datetime]:
         Relay.objects.using(database).bulk_create(missing, ignore_conflicts=True)
         return next_due(database)
     return {shard: first for shard, first in shards.items() if first is not None}
+
+
+def park_strays(database: str) -> int:
+    """Park rows that no relay would read: their shard or their time was changed by hand.
+
+    They get the shard of their channel, so that they are published when an operator retries them.
+
+    Returns:
+        The number of rows. Others are left for the next call when there are many.
+    """
+    rows = Pending.objects.using(database)
+    known = Q(shard__in=range(SHARDS))  # so that the index finds the times
+    strays = (
+        (Q(shard__lt=0) | Q(shard__gte=SHARDS), f"the shard was not 0 to {SHARDS - 1}"),
+        (known & Q(due__lt=stored(FIRST)), "it was due before the calendar begins"),
+        (known & Q(due__gt=stored(LAST)), "it was due after the calendar ends"),
+    )
+    parked = 0
+    for condition, reason in strays:
+        found = rows.filter(condition, due__isnull=False)
+        for pk, channel in found.values_list("pk", "channel")[:MAX_STRAYS]:
+            parked += found.filter(pk=pk).update(
+                due=None, shard=shard_of(channel), error=f"Changed by hand: {reason}"
+            )
+    return parked
 
 
 def _due_until(database: str, moment: datetime) -> QuerySet[Pending]:

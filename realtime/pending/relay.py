@@ -11,6 +11,7 @@ Invariants:
 - Rows of a channel go out in the order of their ids. One relay at a time works on a channel.
 - Where the engine is away, rows stay as they are. Only a refusal counts as an attempt.
 - Shards take turns, so a busy one keeps none of the others waiting.
+- Rows that were changed by hand so that no relay would read them are parked, once a minute.
 - After a refusal the channel waits for the next attempt; after MAX_ATTEMPTS the row is parked, and
   the rows behind it go on without it. Other channels never wait.
 """
@@ -48,6 +49,8 @@ LOOK_INTERVAL = 0.8
 """Seconds between looks without a ring: after a lost wake-up, or the death of another relay."""
 BUSY_PAUSE = 0.1
 """Seconds until the next look at a shard on which another relay works."""
+STRAYS_INTERVAL = 60.0
+"""Seconds between looks for rows that no relay would read."""
 RETRY_PAUSE = 0.5
 """Seconds until the next attempt while the engine, or a database, is away."""
 REFUSED_PAUSES = (1.0, 5.0)
@@ -91,6 +94,8 @@ class RelayThread(threading.Thread):
         """Shard of a database → monotonic seconds until which it is left alone."""
         self._looked: dict[tuple[str, int], float] = {}
         """The same → monotonic seconds of the last attempt to take it."""
+        self._strays_at: dict[str, float] = {}
+        """Database → monotonic seconds from which it is looked through for strays."""
 
     def ring(self) -> None:
         """Look now. From any thread."""
@@ -124,6 +129,9 @@ class RelayThread(threading.Thread):
             self._tables.open(database)
             if not factory.is_shared(self._serving.config()):
                 self._tables.listen(database)
+            if time.monotonic() >= self._strays_at.get(database, 0.0):
+                self._strays_at[database] = time.monotonic() + STRAYS_INTERVAL
+                self._park_strays(database)
             return self._relay(database)
         except Exception as error:  # of every database, and of every engine
             self._counters.failures += 1
@@ -133,6 +141,11 @@ class RelayThread(threading.Thread):
                 self._tables.close(database)
             self._not_before[database] = time.monotonic() + RETRY_PAUSE
             return RETRY_PAUSE
+
+    def _park_strays(self, database: str) -> None:
+        if count := reading.park_strays(database):
+            self._counters.parked += count
+            logger.error("Parked %d pending publications that were changed by hand", count)
 
     def _relay(self, database: str) -> float:
         due, moment = reading.next_due(database), now()

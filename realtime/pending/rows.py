@@ -15,6 +15,7 @@ from django.db.models.functions import Substr
 
 from realtime.channel_rules import PENDING
 from realtime.errors import EngineUnavailable
+from realtime.metrics import Outage
 from realtime.node.node import Node
 from realtime.pending.models import Pending, at_once, in_channels, now, stored
 from realtime.pending.publications import row_of
@@ -29,6 +30,8 @@ logger = logging.getLogger("realtime.pending")
 
 STOP_TIMEOUT = 1.0
 """Seconds."""
+SUBSCRIBE_INTERVAL = 5.0
+"""Seconds between attempts to subscribe to wake-ups."""
 
 
 class Rows:
@@ -66,11 +69,19 @@ class Rows:
             self._relay = RelayThread(self._serving, self.counters)
             self._relay.start()
         self._nodes.add(node)
+        node.on_wake_up = self._ring
+        await self._subscribe(node, Outage())
+
+    async def _subscribe(self, node: Node, outage: Outage) -> None:
+        """Subscribe a node to wake-ups, now or as soon as its engine lets it."""
         try:
-            node.on_wake_up = self._ring
             await node.broker.subscribe(PENDING)
         except EngineUnavailable as error:
-            logger.warning("Relays are not woken by other processes: %s", error)
+            if outage.begins():
+                logger.warning("Relays are not woken by other processes yet: %s", error)
+            # of the node, so that the attempts end with it
+            timer = node.timers.timer(lambda: node.spawn(self._subscribe(node, outage)))
+            timer.set(node.timers.now() + SUBSCRIBE_INTERVAL)
 
     def begin_stop(self, node: Node) -> None:
         self._nodes.discard(node)

@@ -16,7 +16,7 @@ from django.db.models.signals import post_delete, post_save, pre_delete
 import realtime
 from realtime.pending import publications, reading, shards
 from realtime.pending import relay as module
-from realtime.pending.models import SHARDS, Pending, Relay, now, shard_of
+from realtime.pending.models import LAST, SHARDS, Pending, Relay, now, shard_of
 from realtime.pending.relay import MAX_ATTEMPTS, RelayThread
 from realtime.serving import serving
 from tests.pending.relaying import Relaying, data
@@ -152,26 +152,69 @@ def test_row_that_was_due_long_ago_is_published_and_counted(relay: Relaying, due
     assert data("orders:bad") == [1]
 
 
-@pytest.mark.parametrize(
-    "due", ["9999-12-31 23:59:59.999999", "99999-01-01", "infinity", "soon"], ids=str
-)
-def test_row_of_no_time_keeps_others_waiting_for_nothing(relay: Relaying, due: str) -> None:
-    bad_row()
+def change_by_hand(column: str, value: int | str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE realtime_pending SET due = %s WHERE channel = 'orders:bad'", [due])
+        change = f"UPDATE realtime_pending SET {column} = %s WHERE channel = 'orders:bad'"
+        cursor.execute(change, [value])
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "error"),
+    [
+        ("due", "9999-12-31 23:59:59.999999", "after the calendar ends"),
+        ("due", "99999-01-01", "after the calendar ends"),
+        ("due", "infinity", "after the calendar ends"),
+        ("due", "soon", "after the calendar ends"),
+        ("due", "-infinity", "before the calendar begins"),
+        ("due", "0001-01-01", "before the calendar begins"),
+        ("shard", -1, "not 0 to 15"),
+        ("shard", SHARDS, "not 0 to 15"),
+        ("shard", 32767, "not 0 to 15"),
+    ],
+)
+def test_row_that_no_relay_would_read_is_parked_and_can_be_retried(
+    relay: Relaying, column: str, value: int | str, error: str
+) -> None:
+    row = bad_row()
+    change_by_hand(column, value)
 
     relay.look()
 
     assert data(NEIGHBOUR) == [2]
-    assert Pending.objects.count() == 1
-    assert relay.counters.failures == 0
+    assert (relay.counters.failures, relay.counters.parked) == (0, 1)
+    assert serving.pending is not None
+    [parked] = serving.pending.parked(10)
+    assert (parked.key, error in parked.error) == (row.key.hex, True)
+    serving.pending.retry([parked.key])
+    relay.look()
+    assert data("orders:bad") == [1]
 
 
-def test_times_of_the_calendars_end_can_be_scheduled_or_are_refused(settings: Any) -> None:
-    realtime.publish("orders:1", 1, at=datetime.max.replace(tzinfo=UTC))
-    settings.USE_TZ, settings.TIME_ZONE = False, "Pacific/Kiritimati"
+def test_rows_are_looked_through_again_for_such_ones(
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relay.look()
+    bad_row()
+    change_by_hand("shard", SHARDS)
+    relay.look()
+    assert relay.counters.parked == 0
+    monkeypatch.setattr(module, "STRAYS_INTERVAL", 0.0)
+    relay.thread._strays_at.clear()
+
+    relay.look()
+
+    assert relay.counters.parked == 1
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
+def test_times_of_the_calendars_end_can_be_scheduled_or_are_refused(
+    settings: Any, use_tz: bool, zone: str
+) -> None:
+    settings.USE_TZ, settings.TIME_ZONE = use_tz, zone
+    realtime.publish("orders:1", 1, at=LAST)
     with pytest.raises(ValueError, match="calendar"):
-        realtime.publish("orders:1", 1, at=datetime.max.replace(tzinfo=UTC))
+        realtime.publish("orders:1", 1, at=LAST + timedelta(microseconds=1))
 
 
 @contextmanager
