@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -57,6 +57,7 @@ _REDIRECTS: dict[type[Exception], str] = {
 }
 """What redis-py makes of `redirects.CODES`."""
 
+K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 
@@ -283,6 +284,32 @@ class BlockingRedis:
         if isinstance(error, _ELSEWHERE) or master_is_elsewhere(str(error)):
             self._replace(self._pool)
         return unavailable
+
+
+def in_groups(
+    keys: Sequence[K], send: Callable[[K, Sequence[int]], list[R | EngineUnavailable]]
+) -> list[R | EngineUnavailable]:
+    """Send requests group by group.
+
+    Args:
+        keys: the group of each request, such as its server.
+        send: called with each group and the indexes of its requests; returns their results. What
+            it raises is the result of each.
+
+    Returns:
+        The results of all requests.
+    """
+    groups: dict[K, list[int]] = {}
+    for index, key in enumerate(keys):
+        groups.setdefault(key, []).append(index)
+    results: dict[int, R | EngineUnavailable] = {}
+    for key, group in groups.items():
+        try:
+            replies = send(key, group)
+        except EngineUnavailable as error:
+            replies = [error] * len(group)
+        results.update(zip(group, replies, strict=True))
+    return [results[index] for index in range(len(keys))]
 
 
 def _read(connection: AbstractConnection) -> Reply:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.blocking import BlockingRedis
+from realtime.redis.blocking import BlockingRedis, in_groups
 from realtime.redis.cluster import MAX_RETRY_DELAY, QUICK_TURNS, RETRY_DELAY
 from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
 from realtime.redis.hosts import Timeouts
@@ -21,6 +21,15 @@ from realtime.redis.replicas import TooFewReplicas, shortage
 from realtime.redis.slot_map import QUESTION, SlotMap
 
 R = TypeVar("R")
+
+
+class Routed(NamedTuple):
+    """A request on its way."""
+
+    route: BlockingRoute
+    request: Request
+    wait: Wait | None = None
+    """For replicas, after it."""
 
 
 class BlockingCluster:
@@ -59,6 +68,74 @@ class BlockingCluster:
                 return
         if not self.map.take_incomplete(errors):
             raise self.map.away(errors)
+
+    def run_many(self, requests: Sequence[Routed]) -> list[Reply | EngineUnavailable]:
+        """Make requests in one round trip to each server. Those to one slot keep their order.
+
+        Returns:
+            The reply to each, or an exception; see `BlockingRedis.run_many`.
+        """
+
+        def send(place: Place | EngineUnavailable, group: Sequence[int]) -> list[Reply]:
+            some = [requests[index] for index in group]
+            wait = max((each.wait for each in some if each.wait), default=None)
+            return self.send(place, some, lambda client, them: client.run_many(them, wait))
+
+        return in_groups(self._places([each.route for each in requests]), send)
+
+    def read_many(self, calls: Sequence[Routed]) -> list[Reply | EngineUnavailable]:
+        """Run scripts that only read, in one round trip to each server; see `run_many`."""
+
+        def send(place: Place | EngineUnavailable, group: Sequence[int]) -> list[Reply]:
+            return self.send(place, [calls[index] for index in group], BlockingRedis.read_many)
+
+        return in_groups(self._places([each.route for each in calls]), send)
+
+    def _places(self, routes: Sequence[BlockingRoute]) -> list[Place | EngineUnavailable]:
+        """Return the server of each route, or why there is none."""
+        places: dict[BlockingRoute, Place | EngineUnavailable] = {}
+        away: EngineUnavailable | None = None
+        for route in dict.fromkeys(routes):
+            if away is not None and not self.map.places:  # each question would take its time
+                places[route] = away
+                continue
+            try:
+                places[route] = route.place()
+            except EngineUnavailable as error:
+                places[route] = away = error
+        return [places[route] for route in routes]
+
+    def send(
+        self,
+        place: Place | EngineUnavailable,
+        group: Sequence[Routed],
+        send: Callable[[BlockingRedis, Sequence[Any]], list[Reply | EngineUnavailable]],
+    ) -> list[Reply | EngineUnavailable]:
+        """Send requests together to a server, and those again that were redirected.
+
+        Args:
+            place: the server; or the exception to raise, because there is none.
+            group: the requests.
+            send: sends them to the client of a server.
+
+        Raises:
+            EngineUnavailable: the server is away.
+        """
+        if isinstance(place, EngineUnavailable):
+            raise place
+        try:
+            results = send(self.client(place), [each.request for each in group])
+        except EngineUnavailable:
+            self.doubt(place)
+            raise
+        for index, each in enumerate(group):
+            redirected = results[index]
+            if isinstance(redirected, Redirected):
+                try:
+                    results[index] = each.route.again(each.request, each.wait, redirected)
+                except EngineUnavailable as error:
+                    results[index] = error
+        return results
 
     def _ask(self, place: Place) -> Reply:
         """Ask one server, for no longer than a connection may take: the caller has waited."""
@@ -118,37 +195,13 @@ class BlockingRoute:
         self, requests: Iterable[Request], wait: Wait | None = None
     ) -> list[Reply | EngineUnavailable]:
         """As `BlockingRedis.run_many`; what is redirected is sent again, in its order."""
-        made = list(requests)
-        return self._each(made, wait, lambda client: client.run_many(made, wait))
+        group = [Routed(self, request, wait) for request in requests]
+        return self.cluster.send(
+            self.place(), group, lambda client, some: client.run_many(some, wait)
+        )
 
-    def read_many(self, calls: Sequence[ScriptCall[R]]) -> list[R | EngineUnavailable]:
-        """As `BlockingRedis.read_many`."""
-        return self._each(calls, None, lambda client: client.read_many(calls))
-
-    def _each(
-        self,
-        requests: Sequence[Request],
-        wait: Wait | None,
-        send: Callable[[BlockingRedis], list[Reply | EngineUnavailable]],
-    ) -> list[Reply | EngineUnavailable]:
-        """Send requests together, and those again that were redirected."""
-        place = self._place()
-        try:
-            results = send(self.cluster.client(place))
-        except EngineUnavailable:
-            self.cluster.doubt(place)
-            raise
-        for index, request in enumerate(requests):
-            redirected = results[index]
-            if isinstance(redirected, Redirected):
-                try:
-                    results[index] = self._again(request, wait, redirected)
-                except EngineUnavailable as error:
-                    results[index] = error
-        return results
-
-    def _again(self, request: Request, wait: Wait | None, redirected: Redirected) -> Reply:
-        """Make a request again that was redirected."""
+    def again(self, request: Request, wait: Wait | None, redirected: Redirected) -> Reply:
+        """Make a request again that was redirected. Errors as `BlockingRedis.execute`."""
         if not isinstance(request, ScriptCall):
             return self._call(lambda client: client.execute(*request), request, None, redirected)
         text = request.script.by_text(request.keys, request.arguments)
@@ -158,7 +211,12 @@ class BlockingRoute:
             lambda client: client.run_confirmed(*request, wait), text, wait, redirected
         )
 
-    def _place(self) -> Place:
+    def place(self) -> Place:
+        """Return the server of the slot, as the map says.
+
+        Raises:
+            EngineUnavailable: the cluster is away, or the slot has no server.
+        """
         slots = self.cluster.map
         if self._slot not in slots.places and (not slots.places or slots.may_ask()):
             self.cluster.load()
@@ -187,7 +245,7 @@ class BlockingRoute:
         deadline = time.monotonic() + self.cluster.timeouts.answer
         delay, turns = RETRY_DELAY, 0
         while True:
-            place = self._place()
+            place = self.place()
             try:
                 if redirected is not None:
                     error, redirected = redirected, None

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Collection
 from typing import Protocol
 
-from realtime.engine.redis.servers import OnShards, Servers
+from realtime.engine.redis.servers import Handlers, OnShards, Servers
 from realtime.redis.hosts import Timeouts
 from realtime.redis.pubsub import PubSub
 
@@ -62,7 +62,8 @@ class LoopBus:
         self._connect()
 
     def _connect(self) -> None:
-        self._wires = self._servers.open(self._timeouts, self._deliver, self._lost, self._restored)
+        handlers = Handlers(self._deliver, self._lost, self._restored)
+        self._wires = self._servers.open(self._timeouts, handlers)
         self.connections = self._wires.commands
         """To each shard, for commands."""
         self.confirming = self._wires.confirming

@@ -12,7 +12,7 @@ import copy
 import functools
 import threading
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from realtime.engine.base import Published
@@ -28,10 +28,10 @@ from realtime.engine.redis.group_message import (
 from realtime.engine.redis.loop_bus import LoopBus
 from realtime.engine.redis.partitions import Partitions
 from realtime.engine.redis.scripts import Appended
-from realtime.engine.redis.servers import BlockingClient, Servers
+from realtime.engine.redis.servers import BlockingClient, Servers, ShardRequest
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import StreamPosition
-from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
+from realtime.redis.commands import Argument, Command, Reply, Script, ScriptCall, Wait
 from realtime.redis.hosts import Timeouts
 from realtime.redis.replicas import TooFewReplicas
 
@@ -254,35 +254,29 @@ class RedisBus:
 
     def publish_many_blocking(self, messages: Sequence[GroupMessage]) -> list[Published]:
         """Keep and send several messages in their order. As `publish_many`."""
-        requests = [self._request(message) for message in messages]
-        results: list[Published] = [None] * len(requests)
-        for shard, indexes in _by_shard(requests):
-            waits = [messages[index].wait for index in indexes if messages[index].stream]
-            wait = waits[0] if waits else None
-            replies: Sequence[Reply]
-            try:
-                replies = self.blocking(shard).run_many(
-                    [requests[index][1] for index in indexes], wait
-                )
-            except EngineUnavailable as error:
-                replies = [error] * len(indexes)
-            for index, reply in zip(indexes, replies, strict=True):
-                if messages[index].stream is not None:
-                    results[index] = self._result(shard, reply, wait)
-                elif isinstance(reply, EngineUnavailable) and type(reply) is not TooFewReplicas:
-                    results[index] = reply
+        requests: list[ShardRequest] = []
+        for message in messages:
+            shard, request = self._request(message)
+            requests.append(ShardRequest(shard, request, message.wait if message.stream else None))
+        results: list[Published] = []
+        replies = self.servers.run_many(self._clients(), requests)
+        for message, (shard, _, wait), reply in zip(messages, requests, replies, strict=True):
+            if message.stream is not None:
+                results.append(self._result(shard, reply, wait))
+            elif isinstance(reply, EngineUnavailable) and type(reply) is not TooFewReplicas:
+                results.append(reply)
+            else:
+                results.append(None)
         return results
 
     def read_many_blocking(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
         """Run scripts that only read on their shards. As `read_many`."""
-        results: dict[int, R] = {}
-        for shard, indexes in _by_shard(calls):
-            replies = self.blocking(shard).read_many([calls[index][1] for index in indexes])
-            for index, reply in zip(indexes, replies, strict=True):
-                if isinstance(reply, EngineUnavailable):
-                    raise reply
-                results[index] = reply
-        return [results[index] for index in range(len(calls))]
+        results: list[R] = []
+        for reply in self.servers.read_many(self._clients(), calls):
+            if isinstance(reply, EngineUnavailable):
+                raise reply
+            results.append(reply)
+        return results
 
     def _result(self, shard: int, reply: Reply, wait: Wait | None) -> Published:
         """Return what became of a message that was to be kept."""
@@ -308,12 +302,6 @@ def _outcome(reply: Appended) -> Outcome:
     offset, epoch, dropped = reply
     position = StreamPosition(int(offset), epoch.decode()) if offset else None
     return Outcome(position, dropped == 1)
-
-
-def _by_shard(requests: Sequence[tuple[int, Request]]) -> Iterator[tuple[int, list[int]]]:
-    """Yield each shard with the indexes of its requests."""
-    for shard in sorted({shard for shard, _ in requests}):
-        yield shard, [index for index, request in enumerate(requests) if request[0] == shard]
 
 
 def _size(request: Append) -> int:

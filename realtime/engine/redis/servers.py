@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import binascii
 import functools
-from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from realtime.engine.redis.partitions import Partitions
 from realtime.engine.redis.scripts import APPEND, SEND_ONCE, Appended, sharded
-from realtime.redis.blocking import BlockingRedis
-from realtime.redis.blocking_cluster import BlockingCluster, BlockingRoute
+from realtime.errors import EngineUnavailable
+from realtime.redis.blocking import BlockingRedis, in_groups
+from realtime.redis.blocking_cluster import BlockingCluster, BlockingRoute, Routed
 from realtime.redis.cluster import Cluster, Route
-from realtime.redis.commands import Script
+from realtime.redis.commands import Reply, Request, Script, ScriptCall, Wait
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.pubsub import PubSub
@@ -29,32 +30,43 @@ from realtime.redis.slots import slot_of
 RING = 4096
 """Points of the ring of shards: as in channels_redis, with which nodes may share groups."""
 
+R = TypeVar("R")
 OnShards = Callable[[Collection[int]], None]
 """Called with the indexes of shards."""
 BlockingClient = BlockingRedis | BlockingRoute
 
 
-class Wires(Protocol):
-    """The connections of one event loop."""
+class Handlers(NamedTuple):
+    """What is called while an event loop receives."""
 
-    @property
-    def commands(self) -> Sequence[Connection | Route]:
-        """To each shard, for commands."""
-        ...
+    on_message: Callable[[str, bytes], None]
+    """With each message: its Redis channel and its bytes."""
+    on_lost: OnShards
+    """Messages of these shards may be missed from now on."""
+    on_restored: OnShards
+    """All of them are received again."""
 
-    @property
-    def confirming(self) -> Sequence[Connection | Route]:
-        """To each shard, for messages that wait for replicas: other commands would wait, too."""
-        ...
 
-    @property
-    def pubsub(self) -> Sequence[PubSub]:
-        """Of each shard."""
-        ...
+class Wires(NamedTuple):
+    """The connections of one event loop. They open when they are needed."""
 
-    async def close(self) -> None:
-        """Close all of them; bounded in time."""
-        ...
+    commands: Sequence[Connection | Route]
+    """To each shard, for commands."""
+    confirming: Sequence[Connection | Route]
+    """To each shard, for messages that wait for replicas: other commands would wait, too."""
+    pubsub: Sequence[PubSub]
+    """Of each shard."""
+    close: Callable[[], Awaitable[None]]
+    """Close all of them; bounded in time."""
+
+
+class ShardRequest(NamedTuple):
+    """A request to a shard."""
+
+    shard: int
+    request: Request
+    wait: Wait | None = None
+    """For replicas, after it."""
 
 
 class Servers(Protocol):
@@ -72,18 +84,32 @@ class Servers(Protocol):
         """Return the index of the shard of a Redis channel, or of a key of the panel."""
         ...
 
-    def open(
-        self,
-        timeouts: Timeouts,
-        on_message: Callable[[str, bytes], None],
-        on_lost: OnShards,
-        on_restored: OnShards,
-    ) -> Wires:
-        """Return connections of the running event loop, which open when they are needed."""
+    def open(self, timeouts: Timeouts, handlers: Handlers) -> Wires:
+        """Return connections of the running event loop."""
         ...
 
     def blocking(self, timeouts: Timeouts) -> Sequence[BlockingClient]:
         """Return the clients of threads for each shard."""
+        ...
+
+    def run_many(
+        self, clients: Sequence[BlockingClient], requests: Sequence[ShardRequest]
+    ) -> list[Reply | EngineUnavailable]:
+        """Make requests from a thread, in one round trip to each server.
+
+        Args:
+            clients: of this thread, from `blocking`.
+            requests: those to one shard keep their order.
+
+        Returns:
+            The reply to each request, or why there is none; see `BlockingRedis.run_many`.
+        """
+        ...
+
+    def read_many(
+        self, clients: Sequence[BlockingClient], calls: Sequence[tuple[int, ScriptCall[R]]]
+    ) -> list[R | EngineUnavailable]:
+        """Run scripts that only read, each on its shard. As `run_many`."""
         ...
 
     def labels(self) -> list[str]:
@@ -124,17 +150,50 @@ class ShardServers:
         point = binascii.crc32(channel.encode()) % RING
         return int(point / (RING / self.count))
 
-    def open(
-        self,
-        timeouts: Timeouts,
-        on_message: Callable[[str, bytes], None],
-        on_lost: OnShards,
-        on_restored: OnShards,
-    ) -> Wires:
-        return _ShardWires(self.hosts, timeouts, on_message, on_lost, on_restored)
+    def open(self, timeouts: Timeouts, handlers: Handlers) -> Wires:
+        commands = [Connection(host, timeouts) for host in self.hosts]
+        confirming = [Connection(host, timeouts) for host in self.hosts]
+        pubsub = [
+            PubSub(
+                host,
+                timeouts,
+                on_message=handlers.on_message,
+                on_lost=functools.partial(handlers.on_lost, (index,)),
+                on_restored=functools.partial(handlers.on_restored, (index,)),
+            )
+            for index, host in enumerate(self.hosts)
+        ]
+
+        async def close() -> None:
+            for subscriptions in pubsub:
+                await subscriptions.close()
+            for connection in (*commands, *confirming):
+                await connection.close()
+
+        return Wires(commands, confirming, pubsub, close)
 
     def blocking(self, timeouts: Timeouts) -> Sequence[BlockingClient]:
         return [BlockingRedis(host, timeouts) for host in self.hosts]
+
+    def run_many(
+        self, clients: Sequence[BlockingClient], requests: Sequence[ShardRequest]
+    ) -> list[Reply | EngineUnavailable]:
+        def send(shard: int, group: Sequence[int]) -> list[Reply | EngineUnavailable]:
+            waits = [wait for index in group if (wait := requests[index].wait)]
+            some = [requests[index].request for index in group]
+            return clients[shard].run_many(some, max(waits, default=None))
+
+        return in_groups([each.shard for each in requests], send)
+
+    def read_many(
+        self, clients: Sequence[BlockingClient], calls: Sequence[tuple[int, ScriptCall[R]]]
+    ) -> list[R | EngineUnavailable]:
+        def send(shard: int, group: Sequence[int]) -> list[R | EngineUnavailable]:
+            client = clients[shard]
+            assert isinstance(client, BlockingRedis)
+            return client.read_many([calls[index][1] for index in group])
+
+        return in_groups([shard for shard, _ in calls], send)
 
     def labels(self) -> list[str]:
         return [host.label for host in self.hosts]
@@ -147,35 +206,6 @@ class ShardServers:
 
     def unserved(self) -> int:
         return 0
-
-
-class _ShardWires:
-    def __init__(
-        self,
-        hosts: Sequence[Host],
-        timeouts: Timeouts,
-        on_message: Callable[[str, bytes], None],
-        on_lost: OnShards,
-        on_restored: OnShards,
-    ) -> None:
-        self.commands = [Connection(host, timeouts) for host in hosts]
-        self.confirming = [Connection(host, timeouts) for host in hosts]
-        self.pubsub = [
-            PubSub(
-                host,
-                timeouts,
-                on_message=on_message,
-                on_lost=functools.partial(on_lost, (index,)),
-                on_restored=functools.partial(on_restored, (index,)),
-            )
-            for index, host in enumerate(hosts)
-        ]
-
-    async def close(self) -> None:
-        for subscriptions in self.pubsub:
-            await subscriptions.close()
-        for connection in (*self.commands, *self.confirming):
-            await connection.close()
 
 
 class ClusterServers:
@@ -198,31 +228,40 @@ class ClusterServers:
     def shard_of(self, channel: str) -> int:
         return self._partitions.named(channel)
 
-    def open(
-        self,
-        timeouts: Timeouts,
-        on_message: Callable[[str, bytes], None],
-        on_lost: OnShards,
-        on_restored: OnShards,
-    ) -> Wires:
-        return _ClusterWires(
-            Cluster(self.map, timeouts),
-            on_message=on_message,
-            on_lost=on_lost,
-            on_restored=on_restored,
-        )
+    def open(self, timeouts: Timeouts, handlers: Handlers) -> Wires:
+        cluster = Cluster(self.map, timeouts)
+        pubsub = ShardedPubSub(cluster, **handlers._asdict())
+
+        async def close() -> None:
+            await pubsub.close()
+            await cluster.close()
+
+        return Wires(cluster.routes, cluster.confirming, pubsub.parts, close)
 
     def blocking(self, timeouts: Timeouts) -> Sequence[BlockingClient]:
         cluster = BlockingCluster(self.map, timeouts)
         return [BlockingRoute(cluster, slot) for slot in self.map.slots]
+
+    def run_many(
+        self, clients: Sequence[BlockingClient], requests: Sequence[ShardRequest]
+    ) -> list[Reply | EngineUnavailable]:
+        routed = [
+            Routed(_route(clients[shard]), request, wait) for shard, request, wait in requests
+        ]
+        return _route(clients[0]).cluster.run_many(routed)
+
+    def read_many(
+        self, clients: Sequence[BlockingClient], calls: Sequence[tuple[int, ScriptCall[R]]]
+    ) -> list[R | EngineUnavailable]:
+        routed = [Routed(_route(clients[shard]), call) for shard, call in calls]
+        return _route(clients[0]).cluster.read_many(routed)
 
     def labels(self) -> list[str]:
         places = self.map.primaries() or self.map.others()
         return [self.map.at(place).label for place in places]
 
     def examined(self, clients: Sequence[BlockingClient]) -> list[tuple[str, BlockingClient]]:
-        route = clients[0]
-        assert isinstance(route, BlockingRoute)
+        route = _route(clients[0])
         if not self.map.places:
             route.cluster.load()
         return [
@@ -244,23 +283,6 @@ class ClusterServers:
         return sum(slot not in places for slot in self.map.slots)
 
 
-class _ClusterWires:
-    def __init__(
-        self,
-        cluster: Cluster,
-        *,
-        on_message: Callable[[str, bytes], None],
-        on_lost: OnShards,
-        on_restored: OnShards,
-    ) -> None:
-        self._cluster = cluster
-        self._pubsub = ShardedPubSub(
-            cluster, on_message=on_message, on_lost=on_lost, on_restored=on_restored
-        )
-        self.commands = cluster.routes
-        self.confirming = cluster.confirming
-        self.pubsub = self._pubsub.parts
-
-    async def close(self) -> None:
-        await self._pubsub.close()
-        await self._cluster.close()
+def _route(client: BlockingClient) -> BlockingRoute:
+    assert isinstance(client, BlockingRoute)
+    return client

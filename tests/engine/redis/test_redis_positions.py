@@ -1,18 +1,26 @@
-"""Positions of many channels: one round trip for each shard, counted by Redis itself."""
+"""Many channels from a thread: one round trip for each server, counted by Redis itself."""
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
+import pytest
+
+from realtime.engine.base import Outgoing
+from realtime.engine.redis.broker import RedisStreams
 from realtime.engine.redis.bus import RedisBlockingBus
 from realtime.engine.redis.engine import RedisStore
-from realtime.protocol.messages import StreamPosition
+from realtime.protocol.messages import Publication, StreamPosition
+from tests.engine.bench import KEPT
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import SHARDS, RedisBench
-from tests.redis_server import RedisServer
+from tests.engine.redis_bench import CLUSTER, SHARDS, RedisBench
+from tests.redis_server import RedisServer, has_sharded_pubsub
+from tests.unit.parts import data
+
+T = TypeVar("T")
 
 CHANNELS = 3
 """On each shard. Commands of more than 6 KiB are sent in parts, which Redis may read one by one."""
@@ -40,16 +48,24 @@ def counted(servers: list[RedisServer], look: Callable[[], object]) -> list[int]
     ]
 
 
+def streams(bench: RedisBench) -> RedisStreams:
+    """The streams as a thread without an event loop reaches them."""
+    return RedisStore(RedisBlockingBus(bench.layer.bus), bench.prefix).broker
+
+
+def result_of(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns that never suspends."""
+    try:
+        work.send(None)
+    except StopIteration as result:
+        value: T = result.value
+        return value
+    raise AssertionError("it waits")
+
+
 def blocking(bench: RedisBench, channels: list[str]) -> list[StreamPosition]:
     """Ask as a thread without an event loop does."""
-    store = RedisStore(RedisBlockingBus(bench.layer.bus), bench.prefix)
-    asking = store.broker.positions(channels, int(time.time() * 1000))
-    try:
-        asking.send(None)
-    except StopIteration as result:
-        positions: list[StreamPosition] = result.value
-        return positions
-    raise AssertionError("it waits")
+    return result_of(streams(bench).positions(channels, int(time.time() * 1000)))
 
 
 async def test_positions_of_many_channels_are_one_round_trip_for_each_shard(
@@ -73,3 +89,27 @@ async def test_positions_of_many_channels_are_one_round_trip_for_each_shard(
 
     assert [position.offset for position in found] == [1] * 2 * CHANNELS
     assert trips == [1, 1]
+
+
+@pytest.mark.skipif(not has_sharded_pubsub(), reason="a cluster needs Redis 7")
+async def test_partitions_of_a_cluster_share_the_round_trips_to_their_servers(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    bench = await open_redis(CLUSTER)
+    channels = [f"{unique}-{number}" for number in range(30)]
+    shards = {bench.engine.shards.shard(channel) for channel in channels}
+    assert len(shards) > 2 * len(bench.servers)
+    sent = [Outgoing(channel, Publication(data("1")), KEPT) for channel in channels]
+    for server in bench.servers:
+        server.reset_command_calls()
+
+    positions = result_of(streams(bench).publish_many(sent))
+
+    assert [position.offset for position in positions] == [1] * len(channels)  # type: ignore[union-attr]
+    # the first of a batch brings the text of the script along
+    assert [server.command_calls()["eval"] for server in bench.servers] == [1, 1, 1]
+    assert blocking(bench, channels) == positions
+    found: list[StreamPosition] = []
+    trips = counted(list(bench.servers), lambda: found.extend(blocking(bench, channels)))
+    assert found == positions
+    assert trips == [1, 1, 1]
