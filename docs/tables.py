@@ -45,6 +45,7 @@ TYPES = {
     "int": "integer",
     "float": "number",
     "str": "string",
+    "bool | str": "boolean or string",
     "list": "list of strings",
 }
 

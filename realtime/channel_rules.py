@@ -385,6 +385,6 @@ def receives_joins(options: ChannelOptions, user: str, asked: bool) -> bool:
 
     The arguments are those of `is_recoverable`.
     """
-    return options.join_leave and (
+    return bool(options.join_leave) and (
         options.force_push_join_leave or (asked and may_read_presence(options, user, True))
     )

@@ -9,7 +9,8 @@ wait for slow receivers, further ones are dropped, and the log says so. Each nod
 of its own clients; `sender` is None.
 
 For one client `connected` comes first and `disconnected` last, and every `subscribed` is followed
-by an `unsubscribed`. A node that is killed sends none of them.
+by an `unsubscribed`. A node that is killed sends none of them; other nodes send what that means
+for channels and users.
 """
 
 from __future__ import annotations
@@ -43,5 +44,13 @@ channel_occupied = ClientSignal()
 """A channel got its first subscriber, over all nodes; sent by the node of it. `channel`."""
 
 channel_vacated = ClientSignal()
-"""A channel lost its last subscriber, over all nodes; sent by the node of it. `channel`. Not sent
-for the channels of a node that was killed."""
+"""A channel lost its last subscriber, over all nodes; sent by the node of it. `channel`, and
+`certain`: False if that node died, or is cut off. Then another node sends it, within 15 seconds."""
+
+user_online = ClientSignal()
+"""A user has the first connection, over all nodes. `user`: user ID. With the app `realtime.online`
+only."""
+
+user_offline = ClientSignal()
+"""A user has lost the last connection, over all nodes. `user`; `certain` as for
+`channel_vacated`. With the app `realtime.online` only."""

@@ -39,6 +39,7 @@ PURE = (
     "realtime.engine.base",
     "realtime.engine.nodes",
     "realtime.engine.epochs",
+    "realtime.engine.lists",
     "realtime.engine.once",
     "realtime.engine.versions",
     "realtime.engine.redis.group_message",

@@ -49,6 +49,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "metrics_addresses": "realtime.E045",
     "metrics_package": "realtime.E046",
     "rate": "realtime.E048",
+    "leave_delay": "realtime.E050",
     "redis_partitions": "realtime.E053",
     "redis_cluster": "realtime.E054",
 }
@@ -89,6 +90,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E045: `metrics_addresses` has something other than an address or a network.
     E046: metrics are on, and the package prometheus-client is not installed.
     E048: a limit is not a rate, such as `10/s`, or names a command that does not exist.
+    E050: `leave_delay` without `join_leave` "user", or of more than 300 seconds.
     E053: `redis_partitions` has no use here, or does not fit the prefix.
     E054: `redis_cluster_addrs` is wrong, or another option names a Redis, too.
     """

@@ -13,10 +13,13 @@ from typing import TypeAlias
 import msgspec
 
 from realtime import payload
-from realtime.config.channel_options import Overrides
+from realtime.config.channel_options import ChannelOptions, Overrides
 from realtime.engine.nodes import NO_LIST, ListVersion
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, StreamPosition, UserID
+
+CONTROL_OPTIONS = ChannelOptions(history_size=10_000, history_lifetime=600, history_recover=True)
+"""Control messages are kept, so that a node that was cut off catches up."""
 
 
 class Unsubscribe(msgspec.Struct, frozen=True, tag="unsubscribe", tag_field="do"):

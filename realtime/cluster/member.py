@@ -18,6 +18,7 @@ from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, PENDING
 from realtime.cluster import control
 from realtime.cluster.collecting import collect
 from realtime.cluster.control import (
+    CONTROL_OPTIONS,
     BlockUser,
     ControlMessage,
     DisconnectSome,
@@ -64,9 +65,6 @@ from realtime.tracing import Spans
 
 logger = logging.getLogger("realtime.node")
 
-CONTROL_OPTIONS = ChannelOptions(history_size=10_000, history_lifetime=600, history_recover=True)
-"""Control messages are kept, so that a node that was cut off catches up."""
-
 NOTHING = Payload(b"null", b"null")
 
 NOT_KEPT = ChannelOptions()
@@ -102,6 +100,7 @@ class Member:
         self.broker = store.broker
         self.presence = store.presence
         self.cluster = store.cluster
+        self.lists = store.lists
         self.uid = str(uuid.uuid4())
         self.counters = Counters()
         self.outage = Outage()

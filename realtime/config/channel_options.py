@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 from realtime.config.channel_rights import resolve
 from realtime.config.fields import option, seconds
 
+PER_USER = "user"
+"""The value of `join_leave` for one join and one leave per user."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelOptions:
@@ -29,8 +32,16 @@ class ChannelOptions:
     anonymous: bool = option(False, "Clients without a user ID may subscribe.")
     presence: bool = option(False, "Keep the clients that are subscribed now.")
     presence_disable_for_client: bool = option(False, "Only the server API may read presence.")
-    join_leave: bool = option(
-        False, "Tell subscribers when another client subscribes or unsubscribes."
+    join_leave: bool | str = option(
+        False,
+        "Tell subscribers when another client subscribes or unsubscribes; user: when a user comes"
+        " with the first of some clients, or goes with the last.",
+        choices=(PER_USER,),
+    )
+    leave_delay: float = seconds(
+        0.0,
+        "With join_leave user: seconds for which a user may be away without a leave and a join;"
+        " at most 300.",
     )
     history_size: int = option(0, "Publications kept per channel; 0: none.")
     history_lifetime: int = seconds(0, "Seconds for which publications are kept; 0: none.")
@@ -165,4 +176,6 @@ class Overrides(NamedTuple):
 @lru_cache(maxsize=1024)
 def _overridden(options: ChannelOptions, overrides: Overrides) -> ChannelOptions:
     changes = {name: value for name, value in overrides._asdict().items() if value is not None}
+    if overrides.join_leave and options.join_leave:
+        del changes["join_leave"]  # on, in whichever way the channel has it
     return replace(options, **changes)

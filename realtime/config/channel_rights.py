@@ -64,7 +64,7 @@ def resolve(given: Mapping[str, Any]) -> dict[str, bool]:
         **_options("presence", presence),
         **_options("history", history),
         "force_recovery": recover,
-        "force_push_join_leave": _or(given["force_push_join_leave"], given["join_leave"]),
+        "force_push_join_leave": _or(given["force_push_join_leave"], bool(given["join_leave"])),
         # and back
         "server_side": given["server_side"] and not subscribe,
         "anonymous": anonymous,

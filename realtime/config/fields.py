@@ -16,6 +16,7 @@ KIND_WORDS = {
     "int": "an integer",
     "float": "a number",
     "str": "a string",
+    "bool | str": "true, false or a word",
     "list": "a list of strings",
 }
 """The kinds of option values, in words."""
@@ -41,7 +42,8 @@ def option(
         meaning: a sentence for the documentation and for hints.
         secret: keep the value out of the config's repr.
         least: for a number, its least value.
-        choices: for a string, the only values that it may have; empty: any.
+        choices: for a string, the only values that it may have; empty: any. An option that is a
+            switch or a string may also be true or false.
         convert: turns other spellings of a value into the usual one, before its type is
             checked; returns everything else as it is.
     """
@@ -55,7 +57,7 @@ def seconds(default: float | None, meaning: str, *, least: float = 0) -> Any:
 
 
 def kind_of(field_of_option: Field[Any]) -> str:
-    """Return the kind of an option's value: "bool", "int", "float", "str" or "list"."""
+    """Return the kind of an option's value: a key of `KIND_WORDS`."""
     annotation = str(field_of_option.type)
     return annotation if annotation in KIND_WORDS else "list"
 

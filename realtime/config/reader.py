@@ -98,7 +98,7 @@ def from_strings(strings: Mapping[str, str]) -> dict[str, object]:
 
 def _from_string(kind: str, text: str) -> object:
     match kind:
-        case "bool":
+        case "bool" | "bool | str":
             return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
         case "int":
             return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
@@ -124,7 +124,7 @@ def _read_value(
         # the value itself stays out of the message: it may be a secret
         must_be = f"{KIND_WORDS[kind]}, not {type(value).__name__}"
         problems.append(Problem("type", f"Option {label!r} must be {must_be}.", meaning))
-    elif kind in ("str", "list") and not all(map(is_text, _strings(value))):
+    elif kind in ("str", "bool | str", "list") and not all(map(is_text, _strings(value))):
         problems.append(Problem("type", f"Option {label!r} must be text in UTF-8.", meaning))
     elif bound := _broken_bound(option, value):
         problems.append(Problem("range", f"Option {label!r} must be {bound}.", meaning))
@@ -135,13 +135,13 @@ def _read_value(
 def _is_of_kind(kind: str, value: object) -> bool:
     match value:
         case bool():
-            return kind == "bool"
+            return kind in ("bool", "bool | str")
         case int():
             return kind in ("int", "float")
         case float():
             return kind == "float" and math.isfinite(value)
         case str():
-            return kind == "str"
+            return kind in ("str", "bool | str")
         case list() | tuple():
             return kind == "list" and all(isinstance(item, str) for item in value)
         case _:
@@ -149,14 +149,16 @@ def _is_of_kind(kind: str, value: object) -> bool:
 
 
 def _strings(value: Any) -> Sequence[str]:
-    return [value] if isinstance(value, str) else value
+    return value if isinstance(value, list | tuple) else [value] if isinstance(value, str) else []
 
 
 def _broken_bound(option: Field[Any], value: object) -> str | None:
     """Return the bound that a number breaks, or the choices that a string is none of, in words."""
+    if isinstance(value, bool):
+        return None
     if choices := option.metadata["choices"]:
         return None if value in choices else f"one of {', '.join(filter(None, choices))}"
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not isinstance(value, int | float):
         return None
     least: float = option.metadata["least"]
     if value < least:

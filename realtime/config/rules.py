@@ -12,6 +12,7 @@ from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from realtime.config import limit_options, name_patterns, origins, redis_options
+from realtime.config.channel_options import PER_USER
 from realtime.config.expressions import compiled
 from realtime.config.options import ChannelOptions, Config, Problem
 
@@ -25,6 +26,8 @@ _PATHS = (
     "metrics_handler_prefix",
     "health_handler_prefix",
 )
+
+MAX_LEAVE_DELAY = 300
 
 
 def check(config: Config) -> Iterator[Problem]:
@@ -54,6 +57,18 @@ def check_channel(where: str, options: ChannelOptions) -> Iterator[Problem]:
             "recover_without_history",
             f"history_recover of {where} needs history_size and history_lifetime.",
             "Set both to more than 0, or turn history_recover off.",
+        )
+    if options.leave_delay and options.join_leave != PER_USER:
+        yield Problem(
+            "leave_delay",
+            f'leave_delay of {where} needs join_leave "user".',
+            'Set join_leave to "user", or leave_delay to 0.',
+        )
+    elif options.leave_delay > MAX_LEAVE_DELAY:
+        yield Problem(
+            "leave_delay",
+            f"leave_delay of {where} must be at most {MAX_LEAVE_DELAY} seconds.",
+            "It is the time that a reload of a page takes: some seconds.",
         )
     yield from _check_name_pattern(where, options.channel_regex)
 

@@ -1,10 +1,11 @@
 """The contract of an engine: where streams and presence live, and how nodes reach each other.
 
-An engine has three parts. Each is small enough to be implemented alone:
+An engine has four parts. Each is small enough to be implemented alone:
 
     Broker     channels: publish, keep streams, deliver to the nodes that subscribed
     Presence   the clients in each channel
     Cluster    the nodes, see `nodes`; None where the service is one process
+    Lists      channels and users at each node, see `lists`
 
 A node takes an `Engine`: all of it, with delivery to a `Receiver`. A process that serves no
 clients takes a `Store`: the same parts without delivery. Its coroutines may block instead of
@@ -25,6 +26,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.lists import Kind, Lists, NodeLists
 from realtime.engine.nodes import Cluster
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
@@ -83,12 +85,12 @@ class Receiver(Protocol):
         """Deliver a leave. The client may be at any node."""
         ...
 
-    def on_occupied(self, channel: ChannelName) -> None:
-        """This node got the first subscriber of a channel, counting all nodes."""
+    def on_first(self, kind: Kind, name: str) -> None:
+        """This node lists a name that no other node lists, such as an occupied channel."""
         ...
 
-    def on_vacated(self, channel: ChannelName) -> None:
-        """This node lost the last subscriber of a channel, counting all nodes."""
+    def on_last(self, kind: Kind, name: str) -> None:
+        """This node lists a name no longer, and no other one does: such as a vacated channel."""
         ...
 
     def on_interrupted(self, affects: Affects) -> None:
@@ -286,12 +288,20 @@ class Store(Protocol):
         """None: the service has one process."""
         ...
 
+    @property
+    def lists(self) -> Lists:
+        """What there is at the nodes; where there is no cluster, at this one."""
+        ...
+
 
 class Engine(Store, Protocol):
     """The parts of an engine, for a node. All methods belong to the node's event loop."""
 
     @property
     def broker(self) -> Broker: ...
+
+    @property
+    def lists(self) -> NodeLists: ...
 
     async def start(self, receiver: Receiver) -> None:
         """Begin to deliver to a receiver. When it fails, the engine is stopped."""

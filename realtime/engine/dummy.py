@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Outgoing, Published
+from realtime.engine.lists import NoLists
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.protocol.messages import (
@@ -94,3 +95,4 @@ class DummyStore:
         self.broker = DummyStreams()
         self.presence = DummyPresence()
         self.cluster = None
+        self.lists = NoLists()

@@ -25,6 +25,8 @@ import msgspec
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Outgoing, Published, Receiver
 from realtime.engine.epochs import new_epoch
+from realtime.engine.lists import Kind
+from realtime.engine.memory_lists import MemoryLists
 from realtime.engine.once import Once
 from realtime.engine.once_keys import OnceKeys
 from realtime.engine.versions import Version
@@ -51,12 +53,13 @@ class MemoryEngine:
         """`meta_lifetime`: seconds the position of an unused channel is kept; 0: forever."""
         self.broker = MemoryBroker(timers, meta_lifetime)
         self.presence = MemoryPresence(timers)
+        self.lists = MemoryLists()
 
     async def start(self, receiver: Receiver) -> None:
-        self.broker.receiver = receiver
+        self.broker.receiver = self.lists.receiver = receiver
 
     async def stop(self) -> None:
-        self.broker.receiver = None
+        self.broker.receiver = self.lists.receiver = None
 
 
 class _Stream:
@@ -159,11 +162,11 @@ class MemoryBroker:
         self._subscribed[channel] = self._epoch
         self._idle.pop(channel, None)
         if is_first and self.receiver is not None:
-            self.receiver.on_occupied(channel)
+            self.receiver.on_first(Kind.CHANNELS, channel)
 
     async def unsubscribe(self, channel: ChannelName) -> None:
         if self._subscribed.pop(channel, None) is not None and self.receiver is not None:
-            self.receiver.on_vacated(channel)
+            self.receiver.on_last(Kind.CHANNELS, channel)
         if (stream := self._streams.get(channel)) is not None:
             self._touch(channel, stream)
             self._note_idle(channel, stream)

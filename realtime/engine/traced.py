@@ -25,6 +25,7 @@ from realtime.engine.base import (
     Store,
     Streams,
 )
+from realtime.engine.lists import Lists, NodeLists
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.nodes import Cluster
 from realtime.engine.once import Once
@@ -49,6 +50,10 @@ class TracedStore:
     def cluster(self) -> Cluster | None:
         return self._store.cluster
 
+    @property
+    def lists(self) -> Lists:
+        return self._store.lists
+
 
 class TracedEngine:
     """An engine whose publications and deliveries have spans. See `engine.base.Engine`."""
@@ -66,6 +71,10 @@ class TracedEngine:
     @property
     def cluster(self) -> Cluster | None:
         return self._engine.cluster
+
+    @property
+    def lists(self) -> NodeLists:
+        return self._engine.lists
 
     async def start(self, receiver: Receiver) -> None:
         traced = _TracedReceiver(receiver, self._spans, self._config)

@@ -30,6 +30,8 @@ SIGNALS: Mapping[str, Signal] = {
     "unsubscribed": signals.unsubscribed,
     "channel_occupied": signals.channel_occupied,
     "channel_vacated": signals.channel_vacated,
+    "user_online": signals.user_online,
+    "user_offline": signals.user_offline,
 }
 
 

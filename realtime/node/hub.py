@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.lists import Kind, NodeLists, is_listable
 from realtime.metrics import Deliveries
 from realtime.node.feed import Feed
 from realtime.node.subscriber import Subscriber
-from realtime.protocol.messages import ChannelName, ClientID, UserID
+from realtime.protocol.messages import ChannelName, ClientID, ClientInfo, UserID
 
 
 class Hub:
@@ -76,3 +77,40 @@ class Hub:
             return None
         del self.feeds[channel]
         return feed
+
+    def on_join(self, channel: ChannelName, info: ClientInfo) -> None:
+        """Deliver a join to the subscribers of a channel."""
+        feed = self.feeds.get(channel)
+        if feed is not None:
+            feed.broadcast(lambda codec: codec.join(channel, info))
+
+    def on_leave(self, channel: ChannelName, info: ClientInfo) -> None:
+        """Deliver a leave to the subscribers of a channel."""
+        feed = self.feeds.get(channel)
+        if feed is not None:
+            feed.broadcast(lambda codec: codec.leave(channel, info))
+
+
+class ListingHub(Hub):
+    """A hub whose users are listed for all nodes. The site's app `realtime.online` needs that."""
+
+    def __init__(self, deliveries: Callable[[ChannelName], Deliveries], lists: NodeLists) -> None:
+        super().__init__(deliveries)
+        self._lists = lists
+
+    def add(self, client: Subscriber) -> None:
+        """Add a connected client."""
+        super().add(client)
+        if is_listable(client.user):
+            self._lists.add(Kind.USERS, client.user)
+
+    def remove(self, client: Subscriber) -> None:
+        """Remove a client; unknown ones are ignored."""
+        super().remove(client)
+        if client.user not in self.users:
+            self._lists.discard(Kind.USERS, client.user)
+
+
+def make_hub(deliveries: Callable[[ChannelName], Deliveries], lists: NodeLists | None) -> Hub:
+    """Return a hub. `lists`: list its users there; None: they are not listed."""
+    return Hub(deliveries) if lists is None else ListingHub(deliveries, lists)

@@ -24,13 +24,10 @@ from realtime.cluster.peers import Peers
 from realtime.cluster.survey import Answer, Question
 from realtime.config.options import Config
 from realtime.engine.base import Affects, Broker, Engine
+from realtime.engine.lists import NodeLists
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.nodes import NodeInfo, NodeStatus
-from realtime.errors import (
-    DisconnectShutdown,
-    EngineUnavailable,
-    NoReply,
-)
+from realtime.errors import DisconnectShutdown, EngineUnavailable, NoReply
 from realtime.node import maintenance
 from realtime.node.activity import Activity
 from realtime.node.admission import Admission
@@ -41,11 +38,12 @@ from realtime.node.control import ControlHandler
 from realtime.node.drain import CLOSE_INTERVAL, Connection, Drain
 from realtime.node.figures import Figures
 from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
-from realtime.node.hub import Hub
+from realtime.node.hub import make_hub
 from realtime.node.identifying import Identifying
 from realtime.node.loop_lag import LoopLag
 from realtime.node.maintenance import Maintenance
 from realtime.node.mirrors import Mirrors
+from realtime.node.occupancy import Occupancy
 from realtime.node.outbox import Flusher
 from realtime.node.pings import Pings
 from realtime.node.single_connection import SingleConnection
@@ -53,7 +51,7 @@ from realtime.node.subscriptions import Subscriptions
 from realtime.node.survey_answers import SurveyAnswers
 from realtime.node.user_limits import UserLimits
 from realtime.node.watching import Watching
-from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition, UserID
+from realtime.protocol.messages import ChannelName, Publication, StreamPosition, UserID
 from realtime.protocol.negotiation import Codecs
 from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
@@ -73,6 +71,7 @@ class Node(Member):
     """See the module. Belongs to the event loop on which it was made."""
 
     broker: Broker
+    lists: NodeLists
 
     def __init__(
         self,
@@ -83,6 +82,7 @@ class Node(Member):
         observer_keys: Sequence[bytes] = (),
         *,
         version: str = "",
+        lists_users: bool = False,
     ) -> None:
         """
         Args:
@@ -92,6 +92,7 @@ class Node(Member):
             events: signals to the site; None: there are none.
             observer_keys: verify tokens of observers; without keys there are no observers.
             version: of this package, as clients and other nodes see it.
+            lists_users: whether it is known, over all nodes, which users are online.
 
         Raises:
             InvalidKey: the options have a token key that cannot be used.
@@ -112,7 +113,12 @@ class Node(Member):
         self.hooks: Hooks = hooks or NoHooks()
         self.events: Events = events or NoEvents()
         self.pipelines_publishes = self.broker.pipelines_publishes
-        self.hub = Hub(lambda channel: self.counters.deliveries(namespace_of(channel, config)))
+        self.hub = make_hub(
+            lambda channel: self.counters.deliveries(namespace_of(channel, config)),
+            self._engine.lists if lists_users else None,
+        )
+        self.on_join = self.hub.on_join
+        self.on_leave = self.hub.on_leave
         self.flusher = Flusher(self.loop)
         self.pings = Pings(self.timers, config.ping_interval, config.pong_timeout)
         self.verifier = Verifier(config, observer_keys)
@@ -170,6 +176,11 @@ class Node(Member):
                 on_wake_up=lambda: self.on_wake_up(),
                 outage=self.outage,
             )
+        self._occupancy = Occupancy(
+            self.uid, self._engine, self.events, self.timers, self.spawn, self.outage
+        )
+        self.on_first = self._occupancy.on_first
+        self.on_last = self._occupancy.on_last
         self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn, self.outage)
         self.subscriptions = Subscriptions(
             config,
@@ -177,6 +188,7 @@ class Node(Member):
             self.presence,
             self.hub,
             self._maintenance,
+            self._occupancy.attendance,
             self.counters,
             self.outage,
         )
@@ -201,6 +213,7 @@ class Node(Member):
                 await self._peers.start()
             self.blocks.start()
             self.user_limits.start()
+            self._occupancy.start()
             self.loop_lag.start()
             undo.pop_all()
 
@@ -262,6 +275,7 @@ class Node(Member):
         """Withdraw from the cluster and stop the engine."""
         # a Redis that hangs must leave the engine the time to close its connections
         by = deadline - ENGINE_STOP_TIMEOUT / 2
+        self._occupancy.stop()
         if self._peers is not None and (error := await failure_of(self._peers.stop(), by)):
             logger.warning("The node could not withdraw: %s", error)
         draining = self.loop.create_task(self.events.close())  # channels were vacated until here
@@ -352,22 +366,6 @@ class Node(Member):
             feed.publish(publication)
         else:
             feed.receive(publication, position, self.timers.now())
-
-    def on_join(self, channel: ChannelName, info: ClientInfo) -> None:
-        feed = self.hub.feeds.get(channel)
-        if feed is not None:
-            feed.broadcast(lambda codec: codec.join(channel, info))
-
-    def on_leave(self, channel: ChannelName, info: ClientInfo) -> None:
-        feed = self.hub.feeds.get(channel)
-        if feed is not None:
-            feed.broadcast(lambda codec: codec.leave(channel, info))
-
-    def on_occupied(self, channel: ChannelName) -> None:
-        self.events.emit("channel_occupied", channel=channel)
-
-    def on_vacated(self, channel: ChannelName) -> None:
-        self.events.emit("channel_vacated", channel=channel)
 
     def on_interrupted(self, affects: Affects) -> None:
         self.counters.interruptions += 1

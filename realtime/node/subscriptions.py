@@ -18,10 +18,12 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable
 
+from realtime.config.channel_options import PER_USER
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Broker, Presence
 from realtime.errors import EngineUnavailable
 from realtime.metrics import Counters, Outage
+from realtime.node.attendance import Attendance, is_one
 from realtime.node.feed import Feed, State
 from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
@@ -49,12 +51,14 @@ class Subscriptions:
         presence: Presence,
         hub: Hub,
         maintenance: Maintenance,
+        attendance: Attendance,
         counters: Counters,
         outage: Outage,
     ) -> None:
         """
         Args:
             maintenance: maintains the feeds.
+            attendance: counts the users of channels.
             counters: count the streams that were lost.
             outage: of the engine, as this node has seen it.
         """
@@ -65,6 +69,7 @@ class Subscriptions:
         self._presence = presence
         self._hub = hub
         self._maintenance = maintenance
+        self._attendance = attendance
         self._counters = counters
         self._retries: dict[int, Retries] = defaultdict(Retries)
         """Shard → what its streams share: another shard that is away does not hold them up."""
@@ -230,6 +235,9 @@ class Subscriptions:
         """Publish a join, if the channel has join_leave. A failure is logged."""
         if not options.join_leave:
             return
+        if options.join_leave == PER_USER and is_one(info):
+            self._attendance.enter(channel, info)
+            return
         try:
             await self._broker.join(channel, info)
         except EngineUnavailable as error:  # the client has its reply
@@ -272,7 +280,10 @@ class Subscriptions:
             if recorded and options.presence and visible:
                 await self._presence.remove(channel, client.id)
             if leave is not None and options.join_leave and visible:
-                await self._broker.leave(channel, leave)
+                if options.join_leave == PER_USER and is_one(leave):
+                    self._attendance.exit(channel, leave, options.leave_delay)
+                else:
+                    await self._broker.leave(channel, leave)
         finally:
             self.count -= visible
             left = self._hub.remove_subscription(channel, client)

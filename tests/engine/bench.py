@@ -11,6 +11,7 @@ import msgspec
 
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Affects, Broker, Engine, Outgoing, Presence
+from realtime.engine.lists import Kind
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.nodes import Cluster, NodeInfo
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
@@ -39,8 +40,8 @@ class RecordingReceiver:
         self.leaves: dict[str, list[ClientInfo]] = defaultdict(list)
         self.events: list[tuple[str, str]] = []
         """Kind and channel of everything that was delivered, in order."""
-        self.occupied: list[str] = []
-        self.vacated: list[str] = []
+        self.firsts: dict[Kind, list[str]] = defaultdict(list)
+        self.lasts: dict[Kind, list[str]] = defaultdict(list)
         self.occupancy: list[tuple[str, str]] = []
         """"occupied" or "vacated", and the channel, in order."""
         self.interruptions: list[Affects] = []
@@ -60,13 +61,23 @@ class RecordingReceiver:
         self.leaves[channel].append(info)
         self.events.append(("leave", channel))
 
-    def on_occupied(self, channel: str) -> None:
-        self.occupied.append(channel)
-        self.occupancy.append(("occupied", channel))
+    def on_first(self, kind: Kind, name: str) -> None:
+        self.firsts[kind].append(name)
+        if kind is Kind.CHANNELS:
+            self.occupancy.append(("occupied", name))
 
-    def on_vacated(self, channel: str) -> None:
-        self.vacated.append(channel)
-        self.occupancy.append(("vacated", channel))
+    def on_last(self, kind: Kind, name: str) -> None:
+        self.lasts[kind].append(name)
+        if kind is Kind.CHANNELS:
+            self.occupancy.append(("vacated", name))
+
+    @property
+    def occupied(self) -> list[str]:
+        return self.firsts[Kind.CHANNELS]
+
+    @property
+    def vacated(self) -> list[str]:
+        return self.lasts[Kind.CHANNELS]
 
     def is_occupied(self, channel: str) -> bool:
         """Return whether the last report about a channel was "occupied"."""

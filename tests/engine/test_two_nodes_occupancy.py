@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 
+from realtime.engine.lists import Kind
 from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import Pair, RedisBench
@@ -119,7 +120,9 @@ async def test_occupied_and_vacated_are_balanced_however_nodes_come_and_go(
         assert times > 0
 
 
-async def test_node_that_died_does_not_count(pair: Pair, unique: str) -> None:
+async def test_channels_of_a_node_that_died_count_until_they_are_swept(
+    pair: Pair, unique: str
+) -> None:
     for bench in pair:
         await bench.broker.subscribe(f"{unique}-both")
     await pair.one.broker.subscribe(f"{unique}-one")
@@ -128,9 +131,12 @@ async def test_node_that_died_does_not_count(pair: Pair, unique: str) -> None:
 
     await pair.other.broker.subscribe(f"{unique}-one")
     await pair.other.broker.unsubscribe(f"{unique}-both")
+    await settled(pair.other, unique)
 
-    await eventually(lambda: pair.other.receiver.vacated == [f"{unique}-both"])
-    assert pair.other.receiver.occupied == [f"{unique}-one"]
+    assert f"{unique}-one" not in pair.other.receiver.occupied
+    assert pair.other.receiver.vacated == []
+    swept = await pair.other.engine.lists.sweep("attempt")
+    assert swept == (Kind.CHANNELS, [f"{unique}-both"])
 
 
 async def test_node_that_withdrew_does_not_count(pair: Pair, unique: str) -> None:
@@ -152,7 +158,7 @@ def lose(bench: RedisBench, key: str) -> None:
 
 async def test_lost_set_is_written_again_without_a_report(pair: Pair, unique: str) -> None:
     await pair.one.broker.subscribe(unique)
-    lose(pair.one, pair.one.keys.channels(NODE.uid))
+    lose(pair.one, pair.one.keys.list_of(Kind.CHANNELS, NODE.uid))
 
     await pair.one.cluster.announce(NODE, NODE_LIFETIME)
 
@@ -163,7 +169,7 @@ async def test_lost_set_is_written_again_without_a_report(pair: Pair, unique: st
 
 async def test_channel_left_while_redis_has_lost_it_is_vacated(pair: Pair, unique: str) -> None:
     await pair.one.broker.subscribe(unique)
-    lose(pair.one, pair.one.keys.channels(NODE.uid))
+    lose(pair.one, pair.one.keys.list_of(Kind.CHANNELS, NODE.uid))
 
     await pair.one.broker.unsubscribe(unique)
 

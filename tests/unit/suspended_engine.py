@@ -11,6 +11,7 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.memory import MemoryPresence
+from realtime.engine.memory_lists import MemoryLists
 from realtime.engine.nodes import BlockList, Debt, ListVersion, NodeInfo, Places
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
@@ -276,15 +277,16 @@ class SuspendedEngine(Gate):
         super().__init__()
         self.broker = self.make_broker(timers)
         self.presence = SuspendedPresence(timers, self)
+        self.lists = MemoryLists()
 
     def make_broker(self, timers: Timers) -> SuspendedBroker:
         return SuspendedBroker(timers, self)
 
     async def start(self, receiver: Receiver) -> None:
-        self.broker.receiver = receiver
+        self.broker.receiver = self.lists.receiver = receiver
 
     async def stop(self) -> None:
-        self.broker.receiver = None
+        self.broker.receiver = self.lists.receiver = None
 
     def lose_everything(self) -> None:
         """Come back empty."""

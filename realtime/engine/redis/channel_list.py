@@ -1,4 +1,4 @@
-"""The channel list of a node: a set in Redis, kept equal to the channels subscribed here.
+"""A list of a node: a set in Redis, kept equal to the channels subscribed here, or to the users.
 
 Nodes change it all the time, Redis may be away, and every change may be the first subscriber or
 the last one of a channel over all nodes. So changes are written in batches, one after the other,
@@ -15,6 +15,7 @@ Events
     failed          Redis did not take a part: it and what is left of the batch wait for `renew`
     doubt           Redis was away: it may have lost names, or got old ones back
     renew           a heartbeat: extend the life of the set, write what failed, check the set
+    begin_anew      another node took the names out of the set, and told of their ends
     finish, close   the node stops
 
 A name is in up to three sets:
@@ -96,7 +97,9 @@ class ChannelSet(Protocol):
 class ChannelList:
     """See the module. Belongs to an event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, pause: float = 0.0) -> None:
+        """`pause`: seconds until the first of some changes is written, to write more of them."""
+        self._pause = pause
         self._set: ChannelSet | None = None
         self._is_closed = False
         self._names: set[ChannelName] = set()
@@ -118,6 +121,12 @@ class ChannelList:
         self._is_failing = False
         """Whether the last batch failed."""
 
+    def __contains__(self, name: ChannelName) -> bool:
+        return name in self._names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
     def open(self, channel_set: ChannelSet) -> None:
         """Begin to write, what was noted so far included."""
         self._set = channel_set
@@ -138,6 +147,18 @@ class ChannelList:
     def doubt(self) -> None:
         """Have the next `renew` compare the names one by one: Redis was away."""
         self._is_doubtful = True
+
+    async def begin_anew(self) -> None:
+        """Report the names anew that another node took out of the set. `renew` writes them.
+
+        Nothing may be written meanwhile.
+
+        Raises:
+            EngineUnavailable: the set could not be read.
+        """
+        if self._set is not None:
+            self._reported &= await self._set.members()
+            self._failed |= self._names
 
     async def renew(self, lifetime: float) -> None:
         """Let the set live for `lifetime` more seconds, and write again what it lacks.
@@ -186,9 +207,13 @@ class ChannelList:
 
     async def finish(self) -> None:
         """Write the changes so far, then close."""
+        await self.idle()
+        await self.close()
+
+    async def idle(self) -> None:
+        """Wait until no change is being written."""
         if self._writer is not None:
             await asyncio.wait([self._writer])
-        await self.close()
 
     async def close(self) -> None:
         """Write nothing more, and complete the futures that callers wait for."""
@@ -229,6 +254,8 @@ class ChannelList:
     async def _write(self, channel_set: ChannelSet) -> None:
         """Write one batch after the other, until nothing is changed."""
         try:
+            if self._pause:
+                await asyncio.sleep(self._pause)
             while (batch := self._take_next_batch()) is not None:
                 names, self._changed = self._changed, set()
                 num_changes = self._num_changes

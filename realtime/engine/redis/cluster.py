@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, QUESTIONS
-from realtime.engine.base import Receiver, Streams
+from realtime.engine.base import Streams
+from realtime.engine.lists import Kind
 from realtime.engine.nodes import NODES_REMEMBERED, Debt, NodeInfo, NodeStatus, Places, SurveyID
 from realtime.engine.redis import records
 from realtime.engine.redis.blocks import RedisBlocks
-from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP, ChannelList
+from realtime.engine.redis.lists import RedisLists, RedisNodeLists
 from realtime.engine.redis.scripts import (
     ADD_DEBTS,
     CLAIM,
-    LIST_CHANNELS,
     NODES_SEEN,
     OPEN_SURVEY,
     PLACE_CONNECTIONS,
@@ -39,18 +39,16 @@ N = TypeVar("N", bound=NodeInfo)
 class RedisCluster:
     """See `engine.nodes.Cluster` for the contract."""
 
-    def __init__(
-        self, shards: Shards, streams: Streams, channel_list: ChannelList | None = None
-    ) -> None:
+    def __init__(self, shards: Shards, streams: Streams, lists: RedisLists) -> None:
         """
         Args:
             streams: publishes the questions of surveys.
-            channel_list: the channels of this node; None where there is no node.
+            lists: what there is at the nodes, and at this one if it is a node.
         """
         self._shards = shards
         self._keys = shards.keys
         self._streams = streams
-        self._channel_list = channel_list
+        self._lists = lists
         self.blocks = RedisBlocks(shards)
         self._is_strange = False
         """Whether a node could not be decoded: logged once, since it is read again and again."""
@@ -61,16 +59,15 @@ class RedisCluster:
         entries = [(node.uid, records.of_node(node))]
         await self._shards.add_entries(CONTROL, self._keys.nodes, entries, lifetime)
         await self._shards.add_entries(CONTROL, self._keys.seen, entries, NODES_REMEMBERED)
-        if self._channel_list is not None:
-            await self._channel_list.renew(lifetime)
+        if isinstance(self._lists, RedisNodeLists):
+            await self._lists.renew(node.uid, lifetime)
 
     async def withdraw(self, node: NodeInfo) -> None:
-        if self._channel_list is not None:
-            await self._channel_list.finish()
+        if isinstance(self._lists, RedisNodeLists):
+            await self._lists.withdraw(node.uid)
         for keys in (self._keys.nodes, self._keys.seen):
             await self._shards.run(CONTROL, REMOVE_PRESENCE, keys, (node.uid,))
-        sets = (self._keys.channels(node.uid), self._keys.connections(node.uid))
-        await self._shards.command(CONTROL, b"DEL", *sets)
+        await self._shards.command(CONTROL, b"DEL", self._keys.connections(node.uid))
 
     async def nodes(self) -> list[NodeInfo]:
         entries = await self._shards.packed_entries(CONTROL, self._keys.nodes)
@@ -105,14 +102,7 @@ class RedisCluster:
         return nodes
 
     async def channels(self) -> list[ChannelName]:
-        nodes = await self._shards.packed_entries(CONTROL, self._keys.nodes)
-        if not nodes:
-            return []
-        with decoding("the ID of a node"):
-            keys = [self._keys.channels(uid.decode()) for uid, _ in nodes]
-        names = await self._shards.command(CONTROL, b"SUNION", *keys)
-        with decoding("a channel name"):
-            return [name.decode() for name in names]
+        return list(await self._lists.names(Kind.CHANNELS))
 
     # surveys
 
@@ -188,55 +178,3 @@ class RedisCluster:
 def _digest(user: UserID) -> str:
     """Return a short name of a user, whose ID may be long."""
     return hashlib.blake2b(user.encode(), digest_size=16).hexdigest()
-
-
-class RedisChannelSet:
-    """See `channel_list.ChannelSet`: the set of one node, whose receiver gets the reports."""
-
-    def __init__(self, shards: Shards, receiver: Receiver) -> None:
-        self._shards = shards
-        self._receiver = receiver
-        self._uid = receiver.uid
-        self._key = shards.keys.channels(receiver.uid)
-
-    async def change(
-        self, added: Sequence[ChannelName], removed: Sequence[ChannelName], *, report: bool
-    ) -> None:
-        if not report:
-            for command, names in ((b"SADD", added), (b"SREM", removed)):
-                if names:
-                    await self._shards.command(CONTROL, command, self._key, *names)
-            return
-        keys = self._shards.keys
-        occupied, vacated = await self._shards.run(
-            CONTROL,
-            LIST_CHANNELS,
-            (self._key, keys.nodes[1]),
-            (self._uid, keys.channels(), len(added), *added, *removed),
-        )
-        for name in occupied:
-            self._receiver.on_occupied(name.decode())
-        for name in vacated:
-            self._receiver.on_vacated(name.decode())
-
-    async def expire(self, lifetime: float) -> None:
-        await self._shards.command(CONTROL, b"PEXPIRE", self._key, int(lifetime * 1000))
-
-    async def size(self) -> int:
-        size: int = await self._shards.command(CONTROL, b"SCARD", self._key)
-        return size
-
-    async def members(self) -> set[ChannelName]:
-        names: set[ChannelName] = set()
-        cursor = b"0"
-        while True:
-            cursor, part = await self._shards.command(
-                CONTROL, b"SSCAN", self._key, cursor, b"COUNT", MAX_NAMES_PER_STEP
-            )
-            with decoding("a channel name"):
-                names.update(name.decode() for name in part)
-            if cursor == b"0":
-                return names
-
-    async def delete(self) -> None:
-        await self._shards.command(CONTROL, b"DEL", self._key)

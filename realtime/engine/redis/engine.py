@@ -15,9 +15,9 @@ from realtime.engine.redis.broker import (
     deliver,
 )
 from realtime.engine.redis.bus import Bus, NodeBus
-from realtime.engine.redis.channel_list import ChannelList
-from realtime.engine.redis.cluster import RedisChannelSet, RedisCluster
+from realtime.engine.redis.cluster import RedisCluster
 from realtime.engine.redis.group_message import Message
+from realtime.engine.redis.lists import RedisLists, RedisNodeLists
 from realtime.engine.redis.presence import RedisPresence
 from realtime.engine.redis.shards import Shards
 
@@ -34,7 +34,8 @@ class RedisStore:
         shards = Shards(bus, prefix)
         self.broker = RedisStreams(shards, bus, meta)
         self.presence = RedisPresence(shards)
-        self.cluster = RedisCluster(shards, self.broker)
+        self.lists = RedisLists(shards)
+        self.cluster = RedisCluster(shards, self.broker, self.lists)
 
 
 class RedisEngine:
@@ -44,11 +45,11 @@ class RedisEngine:
         """As `RedisStore`."""
         self.shards = Shards(bus, prefix)
         self._bus = bus
-        self._channel_list = ChannelList()
+        self.lists = RedisNodeLists(self.shards)
         self._receiver: Receiver | None = None
-        self.broker = RedisBroker(self.shards, bus, meta, self._channel_list)
+        self.broker = RedisBroker(self.shards, bus, meta, self.lists.channels)
         self.presence = RedisPresence(self.shards)
-        self.cluster = RedisCluster(self.shards, self.broker, self._channel_list)
+        self.cluster = RedisCluster(self.shards, self.broker, self.lists)
 
     async def start(self, receiver: Receiver) -> None:
         self._receiver = receiver
@@ -60,17 +61,17 @@ class RedisEngine:
                 lambda shards: self._on_resumed(shards, receiver),
             )
             undo.pop_all()
-        self._channel_list.open(RedisChannelSet(self.shards, receiver))
+        self.lists.open(receiver)
 
     async def stop(self) -> None:
         self._receiver = None
-        await self._channel_list.close()
+        await self.lists.close()
         await self._bus.close()
 
     def _on_resumed(self, shards: Collection[int], receiver: Receiver) -> None:
         affects = self._affected_by(shards)
         if affects(CONTROL):
-            self._channel_list.doubt()
+            self.lists.doubt()
         receiver.on_resumed(affects)
 
     def _affected_by(self, shards: Collection[int]) -> Affects:

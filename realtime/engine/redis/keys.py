@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from realtime.channel_rules import CONTROL
+from realtime.engine.lists import Kind
 from realtime.engine.redis.partitions import Partitions
 from realtime.protocol.messages import ChannelName
 
@@ -21,7 +22,13 @@ class Keys:
     | `P:presence.expiry:<channel>` | sorted set: client ID → ms | the same |
     | `P:nodes`, `P:nodes.expiry` | as presence: node ID → node info | the same |
     | `P:nodes.seen`, `P:nodes.seen.expiry` | the same, with dead nodes | five minutes longer |
-    | `P:channels:<node ID>` | set: the channel list of a node | as long as the node |
+    | `P:channels:<node ID>` | set: the channel list of a node | five minutes longer than the node |
+    | `P:users:<node ID>` | set: the users of a node, with `realtime.online` | the same |
+    | `P:channel_users:<node ID>` | set: channel and user, with `join_leave` "user" | the same |
+    | `P:lists.expiry` | sorted set: node ID → ms from which others sweep its lists | the same |
+    | `P:swept.expiry` | sorted set: ID of a node that was swept → ms | a day |
+    | `P:sweep` | hash: the names that were swept last | a minute |
+    | `P:seen` | hash: user → ms, until the database has when it was online last | forever |
     | `P:owner:<name>` | string: the ID of the node that claimed a name | while it is renewed |
     | `P:blocked`, `P:blocked.expiry` | as presence: digest of a user → user and end | the same |
     | `P:blocked.version` | string: when it was made and changed; grows with each change | forever |
@@ -54,6 +61,10 @@ class Keys:
         )
         self.debts = f"{root}:debts"
         self.seen = (f"{root}:nodes.seen", f"{root}:nodes.seen.expiry")
+        self.lists = f"{root}:lists.expiry"
+        self.swept = f"{root}:swept.expiry"
+        self.sweep = f"{root}:sweep"
+        self.seen_users = f"{root}:seen"
 
     def _root(self, channel: ChannelName) -> str:
         if not self._partitions.count:
@@ -74,9 +85,9 @@ class Keys:
         root = self._root(channel)
         return f"{root}:presence:{channel}", f"{root}:presence.expiry:{channel}"
 
-    def channels(self, node: str = "") -> str:
-        """Return the key of a channel list; without a node, the prefix of all of them."""
-        return f"{self._service}:channels:{node}"
+    def list_of(self, kind: Kind, node: str = "") -> str:
+        """Return the key of a list; without a node, the prefix of all of this kind."""
+        return f"{self._service}:{kind}:{node}"
 
     def connections(self, node: str = "") -> str:
         """Return the key of a node's places; without a node, the prefix of all of them."""

@@ -34,9 +34,12 @@ RENEW_EPOCH: Script[int] = Script.load(_DIRECTORY / "renew_epoch.lua")
 ADD_PRESENCE: Script[None] = Script.load(_DIRECTORY / "add_presence.lua")
 REMOVE_PRESENCE: Script[None] = Script.load(_DIRECTORY / "remove_presence.lua")
 PRESENCE: Script[list[bytes]] = Script.load(_DIRECTORY / "presence.lua")
-LIST_CHANNELS: Script[tuple[list[bytes], list[bytes]]] = Script.load(
-    _DIRECTORY / "list_channels.lua"
+LIST_NAMES: Script[tuple[list[bytes], list[bytes]] | None] = Script.load(
+    _DIRECTORY / "list_names.lua"
 )
+RENEW_LISTS: Script[int] = Script.load(_DIRECTORY / "renew_lists.lua")
+SWEEP: Script[list[bytes] | None] = Script.load(_DIRECTORY / "sweep.lua")
+FORGET_SEEN: Script[None] = Script.load(_DIRECTORY / "forget_seen.lua")
 NODES_SEEN: Script[list[Any]] = Script.load(_DIRECTORY / "nodes_seen.lua")
 OPEN_SURVEY: Script[None] = Script.load(_DIRECTORY / "open_survey.lua")
 BLOCK: Script[int] = Script.load(_DIRECTORY / "block.lua")

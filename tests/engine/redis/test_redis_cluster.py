@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from realtime import payload
+from realtime.engine.lists import Kind
 from realtime.engine.nodes import NODES_REMEMBERED
 from tests.conftest import new_word
 from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE
@@ -62,7 +63,7 @@ async def test_channels_of_an_older_copy_of_redis_are_corrected_when_the_node_is
     redis = own_redis()
     bench = await open_redis(servers=[redis])
     await bench.broker.subscribe("lost")
-    key = bench.keys.channels(NODE.uid)
+    key = bench.keys.list_of(Kind.CHANNELS, NODE.uid)
     with redis.client() as client:
         assert client.srem(key, "lost") == client.sadd(key, "long gone") == 1
 

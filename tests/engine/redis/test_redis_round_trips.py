@@ -30,7 +30,15 @@ OPTIONS: dict[str, Any] = {
         {"name": "joined", "presence": True, "join_leave": True},
     ],
 }
-HEARTBEAT = (f"{PREFIX}:nodes", f"{PREFIX}:channels:", "control")
+HEARTBEAT = (
+    f"{PREFIX}:nodes",
+    f"{PREFIX}:channels:",
+    f"{PREFIX}:users:",
+    f"{PREFIX}:lists.",
+    f"{PREFIX}:owner:",
+    f"{PREFIX}:blocked.version",
+    "control",
+)
 """What nodes say of themselves, and look at, every few seconds, whatever is published."""
 
 

@@ -145,23 +145,33 @@ async def test_receiver_that_never_ends_does_not_keep_a_process_that_stops(
     assert "the last signals may be lost" in server.log
 
 
-async def test_channels_of_a_killed_process_are_occupied_anew_when_it_is_forgotten(
+async def test_what_a_killed_process_had_ends_once_and_begins_anew(
     start: Callable[[int], list[Server]], connect: Connect, log: Log, unique: str
 ) -> None:
     one, other = start(2)
-    channel = f"c-{unique}"
-    client = await connect(one, user="1")
+    channel, alone, both = f"c-{unique}", f"online-alone-{unique}", f"online-both-{unique}"
+    client = await connect(one, user=alone)
     await client.result("subscribe", {"channel": channel})
+    await connect(one, user=both)
+    await connect(other, user=both)
     await log.until(lambda: "channel_occupied" in log.kinds(channel))
+    await log.until(lambda: "user_online" in log.kinds(both))
 
     one.kill()
-    await log.until(lambda: len(other.api("info")["result"]["nodes"]) == 1, "one node")
-    survivor = await connect(other, user="2")
+    await log.until(lambda: "channel_vacated" in log.kinds(channel), "vacated")
+    await log.until(lambda: "user_offline" in log.kinds(alone), "offline")
+    survivor = await connect(other, user=alone)
     await survivor.result("subscribe", {"channel": channel})
-    await log.until(lambda: "subscribed" in log.kinds(survivor.client))
-    await log.until(lambda: len(occupancy(log, channel)) >= 2)
+    await log.until(lambda: len(occupancy(log, channel)) >= 3)
+    await log.until(lambda: log.kinds(alone).count("user_online") == 2)
 
     assert occupancy(log, channel) == [
         ("channel_occupied", one.pid),
+        ("channel_vacated", other.pid),
         ("channel_occupied", other.pid),
     ]
+    (vacated,) = (each for each in log.entries(channel) if each["kind"] == "channel_vacated")
+    (offline,) = (each for each in log.entries(alone) if each["kind"] == "user_offline")
+    assert (vacated["certain"], offline["certain"]) == (False, False)
+    assert offline["pid"] == other.pid
+    assert "user_offline" not in log.kinds(both)

@@ -39,6 +39,8 @@ def connect() -> None:
     """Connect them, in this order."""
     for signal in SIGNALS:
         signal.connect(record)
+    signals.user_online.connect(came)
+    signals.user_offline.connect(went)
     signals.connected.connect(misbehave)
     signals.connected.connect(record_again)
     signals.connected.connect(look_up)
@@ -58,6 +60,18 @@ def record(signal: Any, sender: Any, **details: Any) -> None:
     """Write what happened, and whether a database connection was left open before."""
     held = connections["default"].connection is not None
     write(SIGNALS[signal], held=held, thread=threading.current_thread().name, **details)
+
+
+def came(user: str, **_: Any) -> None:
+    """Write that a user came."""
+    if user.startswith("online-"):
+        write("user_online", user=user)
+
+
+def went(user: str, certain: bool, **_: Any) -> None:
+    """Write that a user went."""
+    if user.startswith("online-"):
+        write("user_offline", user=user, certain=certain)
 
 
 def misbehave(user: str, **_: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 from realtime.channel_rules import CONTROL
 from realtime.cluster import control
 from realtime.cluster.control import (
+    CONTROL_OPTIONS,
     ControlMessage,
     DisconnectSome,
     DisconnectUser,
@@ -22,7 +23,6 @@ from realtime.cluster.control import (
     Unsubscribe,
     UnsubscribeSome,
 )
-from realtime.cluster.member import CONTROL_OPTIONS
 from realtime.cluster.peers import HEARTBEAT_INTERVAL
 from realtime.config.channel_options import Overrides
 from realtime.config.reader import load

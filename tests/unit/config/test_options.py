@@ -20,6 +20,7 @@ CHANNEL_DEFAULTS: Mapping[str, object] = {
     "presence": False,
     "presence_disable_for_client": False,
     "join_leave": False,
+    "leave_delay": 0.0,
     "history_size": 0,
     "history_lifetime": 0,
     "history_recover": False,

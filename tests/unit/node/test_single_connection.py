@@ -9,8 +9,7 @@ import pytest
 
 from realtime.channel_rules import CONTROL
 from realtime.cluster import control
-from realtime.cluster.control import DisconnectUser
-from realtime.cluster.member import CONTROL_OPTIONS
+from realtime.cluster.control import CONTROL_OPTIONS, DisconnectUser
 from realtime.config.reader import load
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication

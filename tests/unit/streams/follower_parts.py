@@ -72,10 +72,10 @@ class Line:
     def on_join(self, channel: str, info: ClientInfo) -> None:
         raise AssertionError("there are no joins here")
 
-    def on_occupied(self, channel: str) -> None:
+    def on_first(self, kind: object, name: str) -> None:
         pass
 
-    def on_vacated(self, channel: str) -> None:
+    def on_last(self, kind: object, name: str) -> None:
         pass
 
     def on_leave(self, channel: str, info: ClientInfo) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from realtime.channel_rules import CONTROL
 from realtime.cluster import control
-from realtime.cluster.control import ControlMessage, SubscribeSome, Unsubscribe
-from realtime.cluster.member import CONTROL_OPTIONS
+from realtime.cluster.control import CONTROL_OPTIONS, ControlMessage, SubscribeSome, Unsubscribe
 from realtime.config.reader import load
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication

@@ -1,0 +1,97 @@
+"""Sweeper: tells of what ended because a node died: its users, its channels, who was in them.
+
+Every node tries to claim the work. The owner takes names out of the lists of dead nodes, some at a
+time, and reports those that no other node lists; see `engine.lists`. It waits for the receivers of
+signals before it takes more, so that none are dropped; if they do not keep up, another node may
+take the work.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from itertools import count
+from typing import Any
+
+from realtime.engine.lists import Kind, Lists
+from realtime.engine.nodes import Cluster
+from realtime.errors import EngineUnavailable
+from realtime.timers import Timers
+
+logger = logging.getLogger("realtime.node")
+
+CLAIM = "sweeper"
+CLAIM_LIFETIME = 5.0
+"""Seconds after which another node takes the work of one that died."""
+SWEEP_INTERVAL = 2.0
+"""Seconds between two looks for nodes that died."""
+RECEIVERS_TIMEOUT = 1.0
+"""Seconds in which the receivers of signals must be done with the names that were taken."""
+
+
+class Sweeper:
+    """See the module. Belongs to the event loop of its node."""
+
+    def __init__(
+        self,
+        uid: str,
+        cluster: Cluster,
+        lists: Lists,
+        timers: Timers,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        *,
+        on_last: Callable[[Kind, str], None],
+        drained: Callable[[float], Awaitable[bool]],
+    ) -> None:
+        """
+        Args:
+            uid: the ID of the node.
+            on_last: is called with each name that no node lists any more.
+            drained: waits for the receivers of signals, these seconds at most; returns whether
+                they are done.
+        """
+        self._uid = uid
+        self._cluster = cluster
+        self._lists = lists
+        self._timers = timers
+        self._on_last = on_last
+        self._drained = drained
+        self._attempts = count(1)
+        self._attempt = self._next_attempt()
+        self._timer = timers.timer(lambda: spawn(self._run()))
+
+    def start(self) -> None:
+        """Look from now on."""
+        self._timer.set(self._timers.now() + SWEEP_INTERVAL)
+
+    def stop(self) -> None:
+        """Look no more. Another node does, when the claim is over."""
+        self._timer.cancel()
+
+    async def _run(self) -> None:
+        try:
+            await self.sweep()
+        except EngineUnavailable as error:  # heartbeats say so, and the next look tries again
+            logger.debug("Could not sweep the lists of dead nodes: %s", error)
+        finally:
+            self._timer.set(self._timers.now() + SWEEP_INTERVAL)
+
+    async def sweep(self) -> None:
+        """Tell of the ends at nodes that died, if this node owns the work.
+
+        Raises:
+            EngineUnavailable: the engine did not answer. The next call gets what this one missed.
+        """
+        while await self._cluster.claim(CLAIM, self._uid, CLAIM_LIFETIME) == self._uid:
+            swept = await self._lists.sweep(self._attempt)
+            self._attempt = self._next_attempt()
+            if swept is None:
+                return
+            for name in swept.names:
+                self._on_last(swept.kind, name)
+            if not await self._drained(RECEIVERS_TIMEOUT):
+                await self._cluster.claim(CLAIM, self._uid, 0)
+                return
+
+    def _next_attempt(self) -> str:
+        return f"{self._uid}:{next(self._attempts)}"

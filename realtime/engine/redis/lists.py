@@ -1,0 +1,257 @@
+"""Lists in Redis: a set for each node and kind, and the nodes that have any.
+
+All of it is on the shard of the control stream. A heartbeat keeps the sets; it writes no names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+
+from realtime.channel_rules import CONTROL
+from realtime.engine.base import Receiver
+from realtime.engine.lists import LISTS_KEPT, Kind, Swept
+from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP, ChannelList
+from realtime.engine.redis.scripts import FORGET_SEEN, LIST_NAMES, RENEW_LISTS, SWEEP
+from realtime.engine.redis.shards import Shards, decoding
+from realtime.errors import EngineUnavailable
+from realtime.protocol.messages import UserID
+from realtime.redis.commands import Argument
+
+SWEPT_REMEMBERED = 86_400.0
+"""Seconds for which a node that was swept learns of it when it is back."""
+
+MAX_NAMES_AT_ONCE = 1000
+"""Names of one question to Redis."""
+
+
+class RedisLists:
+    """See `engine.lists.Lists` for the contract."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+        self._keys = shards.keys
+        self.keeps_seen = False
+        """Whether `seen` has users who are swept."""
+
+    async def listed(self, kind: Kind, names: Sequence[str]) -> list[bool]:
+        keys = await self._keys_of(kind)
+        found: list[bool] = []
+        for start in range(0, len(names), MAX_NAMES_AT_ONCE):
+            part = names[start : start + MAX_NAMES_AT_ONCE]
+            is_listed = [False] * len(part)
+            for key in keys:
+                reply = await self._shards.command(CONTROL, b"SMISMEMBER", key, *part)
+                is_listed = [
+                    one or bool(other) for one, other in zip(is_listed, reply, strict=True)
+                ]
+            found += is_listed
+        return found
+
+    async def names(self, kind: Kind) -> Collection[str]:
+        keys = await self._keys_of(kind)
+        names = await self._shards.command(CONTROL, b"SUNION", *keys) if keys else []
+        with decoding("a name in a list"):
+            return [name.decode() for name in names]
+
+    async def size(self, kind: Kind) -> int:
+        keys = await self._keys_of(kind)
+        if len(keys) == 1:
+            size: int = await self._shards.command(CONTROL, b"SCARD", keys[0])
+            return size
+        return len(await self._shards.command(CONTROL, b"SUNION", *keys)) if keys else 0
+
+    async def _keys_of(self, kind: Kind) -> list[str]:
+        """Return the keys of the lists of the nodes that are alive."""
+        nodes = await self._shards.packed_entries(CONTROL, self._keys.nodes)
+        with decoding("the ID of a node"):
+            return [self._keys.list_of(kind, uid.decode()) for uid, _ in nodes]
+
+    async def sweep(self, attempt: str) -> Swept | None:
+        keys = self._keys
+        arguments: list[Argument] = [
+            attempt,
+            MAX_NAMES_PER_STEP,
+            int(self.keeps_seen),
+            int(SWEPT_REMEMBERED * 1000),
+            Kind.USERS.value,
+        ]
+        # leaves first: pages wait for them
+        for kind in (Kind.CHANNEL_USERS, Kind.USERS, Kind.CHANNELS):
+            arguments += (kind.value, keys.list_of(kind))
+        names = (keys.nodes[1], keys.lists, keys.swept, keys.seen_users, keys.sweep)
+        reply = await self._shards.run(CONTROL, SWEEP, names, arguments)
+        if reply is None:
+            return None
+        with decoding("a name in a list"):
+            kind_name, *found = (name.decode() for name in reply)
+            return Swept(Kind(kind_name), found)
+
+    async def seen(self, limit: int) -> Mapping[UserID, int]:
+        seen: dict[UserID, int] = {}
+        cursor = b"0"
+        while len(seen) < limit:
+            cursor, part = await self._shards.command(
+                CONTROL, b"HSCAN", self._keys.seen_users, cursor, b"COUNT", MAX_NAMES_AT_ONCE
+            )
+            with decoding("when a user was seen"):
+                for user, at in zip(part[::2], part[1::2], strict=True):
+                    seen[user.decode()] = int(at)
+            if cursor == b"0":
+                break
+        return seen
+
+    async def seen_at(self, user: UserID) -> int | None:
+        reply = await self._shards.command(CONTROL, b"HGET", self._keys.seen_users, user)
+        with decoding("when a user was seen"):
+            return None if reply is None else int(reply)
+
+    async def forget_seen(self, seen: Mapping[UserID, int]) -> None:
+        users = list(seen)
+        for start in range(0, len(users), MAX_NAMES_PER_STEP):
+            arguments: list[Argument] = []
+            for user in users[start : start + MAX_NAMES_PER_STEP]:
+                arguments += (user, seen[user])
+            await self._shards.run(CONTROL, FORGET_SEEN, (self._keys.seen_users,), arguments)
+
+
+class RedisNodeLists(RedisLists):
+    """See `engine.lists.NodeLists` for the contract: with the lists of this node."""
+
+    def __init__(self, shards: Shards) -> None:
+        super().__init__(shards)
+        self.channels = ChannelList()
+        """The list of channels, which the broker keeps."""
+        self._lists = {
+            Kind.CHANNELS: self.channels,
+            Kind.USERS: ChannelList(BATCH_PAUSE),
+            Kind.CHANNEL_USERS: ChannelList(BATCH_PAUSE),
+        }
+        self._used = {Kind.CHANNELS}
+        """Kinds of which there was ever a name: the others cost nothing."""
+        self._left_behind: float | None = None
+        """Seconds after which what is left in the last list ends; None: the node withdraws it."""
+
+    def add(self, kind: Kind, name: str) -> None:
+        if name not in self._lists[kind]:
+            self._used.add(kind)
+            self._lists[kind].add(name)
+
+    def discard(self, kind: Kind, name: str) -> None:
+        self._lists[kind].discard(name)
+
+    def leave_behind(self, seconds: float) -> None:
+        self._left_behind = seconds
+
+    def keep_seen(self) -> None:
+        self.keeps_seen = True
+
+    def open(self, receiver: Receiver) -> None:
+        """Begin to write, what was noted so far included. Reports go to the receiver."""
+        for kind, each in self._lists.items():
+            each.open(RedisNodeSet(self._shards, kind, receiver, self))
+
+    def doubt(self) -> None:
+        """Compare the lists one by one at the next heartbeat: Redis was away."""
+        for each in self._lists.values():
+            each.doubt()
+
+    async def renew(self, node: str, lifetime: float) -> None:
+        """Keep the lists of this node until `lifetime` seconds have passed without another call.
+
+        Raises:
+            EngineUnavailable: Redis did not answer, or refused. The next call continues.
+        """
+        keys, kept = self._keys, lifetime + LISTS_KEPT
+        arguments = (node, int(lifetime * 1000), int(kept * 1000))
+        if await self._shards.run(CONTROL, RENEW_LISTS, (keys.lists, keys.swept), arguments):
+            for each in self._lists.values():
+                await each.begin_anew()
+            # from here on it may write again
+            await self._shards.command(CONTROL, b"ZREM", keys.swept, node)
+        for kind in list(self._used):
+            await self._lists[kind].renew(kept)
+
+    async def withdraw(self, node: str) -> None:
+        """Write the last changes, and remove the lists of this node, or leave them behind.
+
+        Raises:
+            EngineUnavailable: Redis did not answer, or refused. Another node sweeps them.
+        """
+        keys = self._keys
+        await asyncio.gather(*(each.finish() for each in self._lists.values()))
+        kinds = list(Kind)
+        if self._left_behind is not None and self._lists[Kind.CHANNEL_USERS]:
+            kinds.remove(Kind.CHANNEL_USERS)
+            arguments = (node, int(self._left_behind * 1000), int(LISTS_KEPT * 1000))
+            await self._shards.run(CONTROL, RENEW_LISTS, (keys.lists, keys.swept), arguments)
+        else:
+            await self._shards.command(CONTROL, b"ZREM", keys.lists, node)
+        await self._shards.command(CONTROL, b"DEL", *(keys.list_of(kind, node) for kind in kinds))
+
+    async def idle(self) -> None:
+        """Wait until no change is being written."""
+        await asyncio.gather(*(each.idle() for each in self._lists.values()))
+
+    async def close(self) -> None:
+        """Write nothing more."""
+        await asyncio.gather(*(each.close() for each in self._lists.values()))
+
+
+BATCH_PAUSE = 0.02
+"""Seconds until a change of users is written, so that those who connect together share a step."""
+
+
+class RedisNodeSet:
+    """See `channel_list.ChannelSet`: the set of one node, whose receiver gets the reports."""
+
+    def __init__(
+        self, shards: Shards, kind: Kind, receiver: Receiver, lists: RedisNodeLists
+    ) -> None:
+        self._shards = shards
+        self._kind = kind
+        self._receiver = receiver
+        self._lists = lists
+        self._uid = receiver.uid
+        self._key = shards.keys.list_of(kind, receiver.uid)
+
+    async def change(self, added: Sequence[str], removed: Sequence[str], *, report: bool) -> None:
+        keys = self._shards.keys
+        keeps_seen = report and self._kind is Kind.USERS and self._lists.keeps_seen
+        reply = await self._shards.run(
+            CONTROL,
+            LIST_NAMES,
+            (self._key, keys.nodes[1], keys.lists, keys.swept, keys.seen_users),
+            (self._uid, keys.list_of(self._kind), int(keeps_seen), len(added), *added, *removed),
+        )
+        if reply is None:
+            raise EngineUnavailable("this node counted as dead, and was swept")
+        if not report:
+            return
+        first, last = reply
+        for name in first:
+            self._receiver.on_first(self._kind, name.decode())
+        for name in last:
+            self._receiver.on_last(self._kind, name.decode())
+
+    async def expire(self, lifetime: float) -> None:
+        await self._shards.command(CONTROL, b"PEXPIRE", self._key, int(lifetime * 1000))
+
+    async def size(self) -> int:
+        size: int = await self._shards.command(CONTROL, b"SCARD", self._key)
+        return size
+
+    async def members(self) -> set[str]:
+        names: set[str] = set()
+        cursor = b"0"
+        while True:
+            cursor, part = await self._shards.command(
+                CONTROL, b"SSCAN", self._key, cursor, b"COUNT", MAX_NAMES_PER_STEP
+            )
+            with decoding("a name in a list"):
+                names.update(name.decode() for name in part)
+            if cursor == b"0":
+                return names
+
+    async def delete(self) -> None:
+        await self._shards.command(CONTROL, b"DEL", self._key)

@@ -1,0 +1,134 @@
+"""Attendance: one join and one leave for each user of a channel, however many connections it has.
+
+For channels with `join_leave` "user". States of a user in a channel, at this node:
+
+    absent ── enter ──► present ── the last exit ──► held ── leave_delay is over ──► absent
+                           ▲                          │
+                           └────────── enter ─────────┘
+
+Present and held users are listed in the engine, by channel. It reports which node lists a user
+first, and which one last; that node publishes the join or the leave. So a user who returns within
+`leave_delay`, at whichever node, neither leaves nor joins.
+
+A join has the connection that came first. A leave has the user alone: no connection is left, and
+for the users of a node that died nothing else is known.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from realtime.engine.base import Broker
+from realtime.engine.lists import Kind, NodeLists, is_listable, pair, parts_of
+from realtime.errors import EngineUnavailable
+from realtime.metrics import Outage
+from realtime.protocol.messages import ChannelName, ClientID, ClientInfo
+from realtime.timers import Timer, Timers
+
+logger = logging.getLogger("realtime.node")
+
+
+class _Attendee:
+    """A user in a channel, present or held."""
+
+    __slots__ = ("clients", "timer")
+
+    def __init__(self) -> None:
+        self.clients: dict[ClientID, ClientInfo] = {}
+        self.timer: Timer | None = None
+        """Ends the hold; None while the user is present."""
+
+
+class Attendance:
+    """See the module. Belongs to the event loop of its node."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        lists: NodeLists,
+        timers: Timers,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        outage: Outage,
+    ) -> None:
+        self._broker = broker
+        self._lists = lists
+        self._timers = timers
+        self._spawn = spawn
+        self._outage = outage
+        self._attendees: dict[str, _Attendee] = {}
+
+    def enter(self, channel: ChannelName, info: ClientInfo) -> None:
+        """Count a connection in a channel; the first one of its user is a join."""
+        name = pair(channel, info.user)
+        attendee = self._attendees.get(name)
+        if attendee is None:
+            attendee = self._attendees[name] = _Attendee()
+        elif attendee.timer is not None:
+            attendee.timer.cancel()
+            attendee.timer = None
+        attendee.clients[info.client] = info
+        self._lists.add(Kind.CHANNEL_USERS, name)
+
+    def exit(self, channel: ChannelName, info: ClientInfo, delay: float) -> None:
+        """Count a connection no longer; the last one of its user is a leave, after `delay` seconds.
+
+        A connection that was not counted is ignored.
+        """
+        name = pair(channel, info.user)
+        attendee = self._attendees.get(name)
+        if attendee is None or attendee.clients.pop(info.client, None) is None or attendee.clients:
+            return
+        if delay > 0:
+            attendee.timer = self._timers.timer(lambda: self._gone(name))
+            attendee.timer.set(self._timers.now() + delay)
+        else:
+            self._gone(name)
+
+    def _gone(self, name: str) -> None:
+        del self._attendees[name]
+        self._lists.discard(Kind.CHANNEL_USERS, name)
+
+    def leave_behind(self) -> None:
+        """Stop: another node publishes the leaves of held users, unless they return."""
+        now = self._timers.now()
+        left = [
+            attendee.timer.deadline - now
+            for attendee in self._attendees.values()
+            if attendee.timer is not None and attendee.timer.deadline is not None
+        ]
+        if left:
+            self._lists.leave_behind(max(0.0, *left))
+
+    # from the engine, or from a sweep
+
+    def on_first(self, name: str) -> None:
+        """Publish the join of a user."""
+        channel, user = parts_of(name)
+        attendee = self._attendees.get(name)
+        infos = () if attendee is None else attendee.clients.values()
+        info = next(iter(infos), ClientInfo(user, ""))  # it may have left meanwhile
+        self._spawn(self._publish(self._broker.join, channel, info))
+
+    def on_last(self, name: str) -> None:
+        """Publish the leave of a user."""
+        channel, user = parts_of(name)
+        self._spawn(self._publish(self._broker.leave, channel, ClientInfo(user, "")))
+
+    async def _publish(
+        self,
+        publish: Callable[[ChannelName, ClientInfo], Coroutine[Any, Any, None]],
+        channel: ChannelName,
+        info: ClientInfo,
+    ) -> None:
+        try:
+            await publish(channel, info)
+        except EngineUnavailable as error:
+            if self._outage.begins():
+                logger.error("Could not publish a join or leave, as others for now: %s", error)
+
+
+def is_one(info: ClientInfo) -> bool:
+    """Return whether connections like this are counted by their user: anonymous ones have none."""
+    return is_listable(info.user)
