@@ -11,10 +11,10 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from realtime import __version__, tracing
 from realtime.auth.keys import InvalidKey
@@ -33,7 +33,9 @@ from realtime.hooks.registry import Registry, registry
 from realtime.hooks.runner import Connections, own_connections
 from realtime.hooks.site import SiteHooks, hooks_needed
 from realtime.node.node import Node
+from realtime.server_api import blocking
 from realtime.server_api.durable import PendingRows, RowWriter
+from realtime.server_api.online import OnlineUsers
 from realtime.server_api.transactions import AfterCommit, Direct, Publisher
 
 logger = logging.getLogger("realtime.asgi")
@@ -67,6 +69,8 @@ class Serving:
         """Keeps durable publications, if the app `realtime.pending` is installed."""
         self.row_writer: RowWriter | None = None
         """Writes them: the same, unless tests put one here that records."""
+        self.online: OnlineUsers | None = None
+        """Finds users of the site, if the app `realtime.online` is installed."""
         self._inherited: list[object] = []
         """Nodes and member of the parents, in a forked process."""
         self._begin()
@@ -152,9 +156,14 @@ class Serving:
             self._nodes[loop] = node
             if self._member is not None:  # what other threads publish is counted as this node's
                 self._member.counters = node.counters
-        if self.pending is not None and connections is own_connections:  # not the test kit's
-            await self.pending.start(node)
+        if connections is own_connections:  # not the test kit's
+            for app in self._apps():
+                await app.start(node)
         return node
+
+    def _apps(self) -> list[PendingRows | OnlineUsers]:
+        """Return the optional apps, which work beside each node."""
+        return [app for app in (self.pending, self.online) if app is not None]
 
     def _make_node(self, connections: Connections) -> Node:
         if not self._hooks.is_loaded:
@@ -175,6 +184,7 @@ class Serving:
             Events(connections),
             sources.observer_keys(),
             version=__version__,
+            lists_users=self.online is not None,
         )
         node.spans = spans
         return node
@@ -226,12 +236,13 @@ class Serving:
             return
         node.begin_stop()
         try:
-            if self.pending is not None:  # it relays until every client was closed
-                await node.drained()
-                self.pending.begin_stop(node)
+            await node.drained()
+            apps = self._apps()  # they work until every client was closed
+            for app in apps:
+                app.begin_stop(node)
             await node.stop()
-            if self.pending is not None:
-                await self.pending.stop()
+            for app in apps:
+                await app.stop()
         finally:
             if not process_ends:
                 with self._lock:
@@ -326,21 +337,7 @@ class Serving:
         self, work: Callable[[Member], Awaitable[T]], config: Config, timeout: float | None
     ) -> T:
         """Run `work` with blocking calls, stepping its coroutine by hand."""
-
-        async def run() -> T:
-            return await work(self._blocking_member(config, timeout))
-
-        coroutine: Coroutine[Any, Any, T] = run()
-        try:
-            while True:
-                # None is what sleep(0) yields, to give other tasks a turn: there are none
-                if coroutine.send(None) is not None:
-                    raise RuntimeError("a blocking call waits for an event loop")
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
-        finally:
-            coroutine.close()
+        return blocking.run(work(self._blocking_member(config, timeout)))
 
     def _blocking_member(self, config: Config, timeout: float | None = None) -> Member:
         with self._lock:

@@ -23,6 +23,8 @@ INSTALLED_APPS = [
     "rest_framework",
     "realtime",
     "realtime.pending",
+    "realtime.online",
+    "realtime.online.seen",
     "api",
     "admin_panel",
 ]

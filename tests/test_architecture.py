@@ -33,8 +33,9 @@ ROOMS = (
     "realtime.urls",
     "realtime.views",
     "realtime.pages",
-    # an optional app: a site adds it, and nothing imports it
+    # optional apps: a site adds them, and nothing imports them
     "realtime.pending",
+    "realtime.online",
     # the doors, and what stands behind them
     "realtime.asgi",
     "realtime.layer",
@@ -100,7 +101,7 @@ LINES = 400
 LINES_OF_AN_APP = 700
 """Without migrations, and without comments, docstrings and blank lines."""
 
-OPTIONAL_APPS = ("realtime.pending",)
+OPTIONAL_APPS = ("realtime.pending", "realtime.online")
 
 APPS = ("api", "admin_panel")
 PACKAGES = ("realtime", *APPS, "messaging_project")
@@ -120,7 +121,9 @@ DJANGO_SIDE = (
     "realtime.asgi",
     "realtime.server_api.transactions",
     "realtime.server_api.durable",
+    "realtime.server_api.online",
     "realtime.pending",
+    "realtime.online",
     "realtime.console",
     "realtime.config.error_reports",
     "realtime.hooks",

@@ -8,6 +8,7 @@
     server   the ASGI server
     panel    the standalone panel
     pending  durable publications
+    online   who is online
 
 The rules of single options are in `config`; here they get their ids. The docstring of a check
 says what each of its ids reports: the table in docs/options.md is made from it.
@@ -24,7 +25,7 @@ from django.core import checks
 from django.core.checks import CheckMessage
 from django.core.checks.registry import registry
 
-from realtime.checks import access, engine, hooks, options, panel, pending, server, tokens
+from realtime.checks import access, engine, hooks, online, options, panel, pending, server, tokens
 from realtime.config import sources
 from realtime.config.sources import Report
 
@@ -71,6 +72,8 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     panel.check_panel_secrets,
     panel.check_panel_urls,
     pending.check_durable,
+    online.check_online,
+    online.check_joins_of_users,
 )
 """The checks of the options, in the order of their messages."""
 

@@ -27,6 +27,7 @@ from realtime.engine import nodes as nodes_
 from realtime.protocol import messages
 from realtime.server_api import operations
 from realtime.server_api.arguments import whole
+from realtime.server_api.online import online_users
 from realtime.server_api.publishing import Position, stream_position
 from realtime.serving import serving
 
@@ -74,11 +75,28 @@ class NodeInfo(TypedDict):
     uptime: int
 
 
-def presence(channel: str) -> dict[str, ClientInfo]:
+class Presence(dict[str, ClientInfo]):
+    """The clients that are subscribed to a channel: client ID → client info."""
+
+    @property
+    def clients(self) -> dict[str, ClientInfo]:
+        """The same, as a plain dictionary."""
+        return dict(self)
+
+    def users(self) -> Any:
+        """Return the users of the site among them, as a QuerySet.
+
+        Raises:
+            ImproperlyConfigured: the app `realtime.online` is not installed.
+        """
+        return online_users(serving.online).with_ids({info["user"] for info in self.values()})
+
+
+def presence(channel: str) -> Presence:
     """Return the clients that are subscribed to a channel.
 
     Returns:
-        Client ID → client info.
+        Client ID → client info. It has a method `users`, with the app `realtime.online`.
     """
     channel = name(channel)
     return _presence(
@@ -86,7 +104,7 @@ def presence(channel: str) -> dict[str, ClientInfo]:
     )
 
 
-async def apresence(channel: str) -> dict[str, ClientInfo]:
+async def apresence(channel: str) -> Presence:
     """Return the clients that are subscribed to a channel. Async version of `presence`."""
     channel = name(channel)
     return _presence(await serving.acall(lambda member: operations.presence(member, channel)))
@@ -243,8 +261,8 @@ async def ainfo() -> list[NodeInfo]:
 # results as Python objects
 
 
-def _presence(result: messages.PresenceResult) -> dict[str, ClientInfo]:
-    return {client: _client_info(info) for client, info in result.presence.items()}
+def _presence(result: messages.PresenceResult) -> Presence:
+    return Presence({client: _client_info(info) for client, info in result.presence.items()})
 
 
 def _client_info(info: messages.ClientInfo) -> ClientInfo:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from realtime.config import sources
-from tests.database_server import DatabaseServer, MariaDB, Postgres
 from tests.redis_server import RedisServer
 
 if TYPE_CHECKING:
@@ -42,34 +40,3 @@ def relay() -> Iterator[Relaying]:
     made = Relaying()
     yield made
     made.close()
-
-
-@pytest.fixture(scope="session")
-def start_database() -> Iterator[Callable[[type[DatabaseServer]], DatabaseServer]]:
-    """Start a database server, or skip the test; in CI it fails where there is none."""
-    started: list[DatabaseServer] = []
-
-    def start(kind: type[DatabaseServer]) -> DatabaseServer:
-        if not kind.is_installed():
-            message = f"{kind.name} is not installed ({', '.join(kind.programs)})"
-            if os.environ.get("CI"):
-                pytest.fail(message)
-            pytest.skip(message)
-        server = kind()
-        started.append(server)
-        server.create()
-        server.start()
-        return server
-
-    yield start
-    for server in started:
-        server.discard()
-
-
-@pytest.fixture(scope="session", params=[Postgres, MariaDB], ids=lambda kind: kind.name)
-def database_server(
-    request: pytest.FixtureRequest,
-    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
-) -> DatabaseServer:
-    """A server of each kind."""
-    return start_database(request.param)

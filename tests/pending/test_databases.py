@@ -18,6 +18,8 @@ from realtime.pending.models import Pending, Relay, shard_of
 from tests.database_server import DatabaseServer, Postgres
 from tests.pending.relaying import Relaying, data
 
+pytest_plugins = ["tests.database_fixtures"]
+
 pytestmark = pytest.mark.usefixtures("options")
 
 ALIAS = "server"

@@ -21,6 +21,8 @@ from tests.processes import run_python
 from tests.redis_server import RedisServer
 from tests.server import ROOT, Server, wait_until
 
+pytest_plugins = ["tests.database_fixtures"]
+
 TIMEOUT = 60.0
 
 

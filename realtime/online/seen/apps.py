@@ -1,0 +1,13 @@
+"""The Django app that keeps when users were online last."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class SeenConfig(AppConfig):
+    """Has the table. The app `realtime.online` starts the writer."""
+
+    name = "realtime.online.seen"
+    label = "realtime_online_seen"
+    verbose_name = "Realtime: when users were online last"
