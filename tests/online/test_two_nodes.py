@@ -120,8 +120,8 @@ class Joins:
         def on_leave(channel: str, info: ClientInfo) -> None:
             self.seen.append(("leave", info.user))
 
-        site.node.on_join = on_join  # type: ignore[method-assign]
-        site.node.on_leave = on_leave  # type: ignore[method-assign]
+        site.node.on_join = on_join
+        site.node.on_leave = on_leave
 
 
 @pytest.fixture
