@@ -226,20 +226,31 @@ def _meta_ttl_problems(config: Config) -> Iterator[Problem]:
 def _cluster_problems(config: Config) -> Iterator[Problem]:
     if not config.redis_cluster_addrs:
         return
-    others = ("redis_url", "redis_host", "redis_sentinels")
-    if named := [name for name in others if getattr(config, name)]:
+    elsewhere = ("redis_url", "redis_host", "redis_sentinels")
+    if named := [name for name in elsewhere if getattr(config, name)]:
         # one of them would have no effect, without a warning
         yield Problem(
             "redis_cluster",
             f"Both redis_cluster_addrs and {named[0]} name a Redis.",
             "Remove one of them.",
         )
-    for number, item in enumerate(_items(config.redis_cluster_addrs), 1):
-        if mistake := _cluster_mistake(item):
+    first, *others = items = _items(config.redis_cluster_addrs)
+    mistakes = {item: mistake for item in items if (mistake := _cluster_mistake(item))}
+    for number, item in enumerate(items, 1):
+        if item in mistakes:
             yield Problem(
                 "redis_cluster",
-                f"Address {number} of redis_cluster_addrs {mistake}.",
+                f"Address {number} of redis_cluster_addrs {mistakes[item]}.",
                 "For example 10.0.0.1:6379,10.0.0.2:6379, or URLs as in redis_url.",
+            )
+    for number, item in enumerate(others, 2):
+        if not mistakes and "://" in item and _common(item, config) != _common(first, config):
+            # what it says would have no effect, without a warning
+            yield Problem(
+                "redis_cluster",
+                f"Address {number} of redis_cluster_addrs has another user, password, TLS or"
+                " options than the first.",
+                "The first address says them for all servers: give the others as host:port.",
             )
     if config.redis_db:
         yield Problem(
@@ -261,6 +272,13 @@ def _cluster_mistake(item: str) -> str | None:
     if mistake := _url_mistake(item):
         return mistake
     return "names a database" if urlsplit(item).path not in ("", "/", "/0") else None
+
+
+def _common(item: str, config: Config) -> tuple[str, str, str]:
+    """Return what an address says of all servers: TLS or none, credentials, options."""
+    parts = urlsplit(item if "://" in item else f"redis://{item}")
+    scheme = "rediss" if config.redis_tls else parts.scheme
+    return scheme, parts.netloc.rpartition("@")[0], parts.query
 
 
 def _partition_problems(config: Config) -> Iterator[Problem]:

@@ -21,6 +21,8 @@ REFRESH_PAUSE = 1.0
 
 NO_CLUSTER = "cluster support disabled"
 
+NAMELESS = " that has a name and a port (is a cluster-announce-hostname empty?)"
+
 
 class Incomplete(EngineUnavailable):
     """A server says that slots which are used have no server."""
@@ -36,7 +38,8 @@ class SlotMap:
     def __init__(self, hosts: Sequence[Host], slots: Sequence[int]) -> None:
         """
         Args:
-            hosts: servers to ask first; their credentials and TLS options are those of all.
+            hosts: servers to ask first. All servers have the credentials and TLS options of the
+                first one: the names by which they know each other may be other ones.
             slots: those that are used.
         """
         self.slots = tuple(slots)
@@ -55,7 +58,7 @@ class SlotMap:
 
     def at(self, place: Place) -> Host:
         """Return the server at a place."""
-        return next((host for host in self._hosts if host.place == place), self._hosts[0].at(place))
+        return self._hosts[0].at(place)
 
     def primaries(self) -> list[Place]:
         """Return the servers that have slots which are used."""
@@ -101,11 +104,15 @@ class SlotMap:
             raise self.at(asked).unavailable("its answer to CLUSTER SLOTS is none") from None
         places: dict[int, Place] = {}
         others: list[Place] = []
+        nameless = False
         for first, last, primary, replicas in ranges:
+            if primary is None:
+                nameless = True
+                continue
             places |= {slot: primary for slot in self.slots if first <= slot <= last}
             others += replicas
         if missing := len(set(self.slots)) - len(places):
-            text = f"CLUSTERDOWN {missing} slots have no server"
+            text = f"CLUSTERDOWN {missing} slots have no server{NAMELESS if nameless else ''}"
             incomplete = Incomplete(str(self.at(asked).unavailable(text)))
             incomplete.places, incomplete.others = places, others
             raise incomplete
@@ -144,9 +151,8 @@ class SlotMap:
         return EngineUnavailable(f"no server of the Redis Cluster answered: {text}")
 
 
-def _ranges(asked: Host, reply: Reply) -> Iterator[tuple[int, int, Place, list[Place]]]:
-    """Yield first and last slot, the primary and its replicas."""
+def _ranges(asked: Host, reply: Reply) -> Iterator[tuple[int, int, Place | None, list[Place]]]:
+    """Yield first and last slot, the primary unless it has no name, and its replicas."""
     for first, last, *servers in reply:
         named = [place_of(server[0], server[1], asked) for server in servers]
-        if named[0] is not None:
-            yield int(first), int(last), named[0], [place for place in named[1:] if place]
+        yield int(first), int(last), named[0], [place for place in named[1:] if place]

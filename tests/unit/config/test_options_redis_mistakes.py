@@ -67,6 +67,8 @@ def test_partitions_that_cannot_work_are_a_mistake(options: dict[str, object]) -
         "a:1,b:2, [::1]:3",
         "redis://:p@h:6379",
         "rediss://u:p@h:6379/0?ssl_ca_certs=/ca.pem,h2:6379",
+        "rediss://u:p@h:6379/0?ssl_ca_certs=/ca.pem,rediss://u:p@h2:6379?ssl_ca_certs=/ca.pem",
+        "a:1,redis://b:2",
     ],
 )
 def test_addresses_of_a_cluster_are_no_mistake(addresses: str) -> None:
@@ -84,6 +86,13 @@ def test_addresses_of_a_cluster_are_no_mistake(addresses: str) -> None:
         pytest.param({"redis_url": "", "redis_cluster_addrs": "unix:///s"}, id="socket"),
         pytest.param({"redis_url": "", "redis_cluster_addrs": "redis://h:1/2"}, id="database"),
         pytest.param({"redis_url": "", "redis_db": 1}, id="number of a database"),
+        pytest.param(
+            {"redis_url": "", "redis_cluster_addrs": "h:1,redis://:p@h2:1"}, id="password"
+        ),
+        pytest.param({"redis_url": "", "redis_cluster_addrs": "h:1,rediss://h2:1"}, id="TLS"),
+        pytest.param(
+            {"redis_url": "", "redis_cluster_addrs": "rediss://h:1?a=b,rediss://h2:1"}, id="options"
+        ),
     ],
 )
 def test_cluster_that_cannot_work_is_a_mistake(options: dict[str, object]) -> None:
