@@ -88,6 +88,8 @@ def version(shard: Shard) -> Finding:
     """Check that it is a version that the service supports."""
     text = shard.info.get("redis_version", "0")
     found = f"{shard.label} has version {text}"
+    if valkey := shard.info.get("valkey_version"):
+        found = f"{shard.label} is Valkey {valkey}, with the commands of Redis {text}"
     if tuple(int(number) for number in re.findall(r"\d+", text)[:2]) < MIN_VERSION:
         return fail(found, "The service needs version {}.{} or later.".format(*MIN_VERSION))
     return ok(found)
