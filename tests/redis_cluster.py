@@ -37,6 +37,8 @@ class RedisCluster:
             for number in range(primaries * (1 + replicas))
         ]
         self._primaries = primaries
+        self._ids: dict[str, RedisServer] = {}
+        """The ID by which the others know a server."""
 
     @property
     def addresses(self) -> str:
@@ -46,15 +48,33 @@ class RedisCluster:
     def start(self) -> RedisCluster:
         """Start all servers, and wait until each knows who has which slots; returns itself."""
         try:
-            with ThreadPoolExecutor() as pool:
-                list(pool.map(RedisServer.start, self.servers))
+            self._start_all()
             self._form()
         except BaseException:
             self.kill()
             raise
         return self
 
+    def _start_all(self) -> None:
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(RedisServer.start, self.servers))
+
+    def restart_empty(self) -> None:
+        """Kill all servers, and start them again; each has its slots and nothing in them."""
+        self.kill()
+        self._start_all()
+        self._until_ok()
+
+    def make_anew(self) -> None:
+        """Kill all servers, and make another cluster of them, in which others have the slots."""
+        self.kill()
+        for server in self.servers:
+            (server.directory / "nodes.conf").unlink()
+        self.servers = [*self.servers[1:], self.servers[0]]
+        self.start()
+
     def _form(self) -> None:
+        self._ids = {self.id_of(server): server for server in self.servers}
         primaries = self.servers[: self._primaries]
         for number, server in enumerate(primaries):
             first = number * SLOTS // len(primaries)
@@ -66,21 +86,24 @@ class RedisCluster:
         self._until(lambda server: len(nodes(server)) == len(self.servers), "all know all")
         for number, server in enumerate(self.servers[self._primaries :]):
             run(server, "CLUSTER", "REPLICATE", self.id_of(primaries[number % len(primaries)]))
-        self._until(
-            lambda server: (
-                b"cluster_state:ok" in run(server, "CLUSTER", "INFO")
-                and sum("slave" in node for node in nodes(server))
-                == len(self.servers) - self._primaries
-                and sum("connected" in node for node in nodes(server)) == len(self.servers)
-            ),
-            "a cluster",
-        )
+        self._until_ok()
         for server in self.servers[self._primaries :]:
             wait_until(
                 lambda server=server: b"master_link_status:up" in run(server, "INFO"),
                 TIMEOUT,
                 "a replica in sync",
             )
+
+    def _until_ok(self) -> None:
+        self._until(
+            lambda server: (
+                b"cluster_state:ok" in run(server, "CLUSTER", "INFO")
+                and sum("slave" in node for node in nodes(server))
+                == len(self.servers) - self._primaries
+                and sum(" connected" in node for node in nodes(server)) == len(self.servers)
+            ),
+            "a cluster",
+        )
 
     def _until(self, condition: Callable[[RedisServer], bool], what: str) -> None:
         wait_until(lambda: all(map(condition, self.servers)), TIMEOUT, what)
@@ -93,9 +116,9 @@ class RedisCluster:
         """Return the server that has a slot, as the first living one knows."""
         for server in self.servers:
             if server.is_running:
-                for first, last, (_, port, *_), *_ in run(server, "CLUSTER", "SLOTS"):
+                for first, last, (_, _, name, *_), *_ in run(server, "CLUSTER", "SLOTS"):
                     if first <= slot <= last:
-                        return next(each for each in self.servers if each.port == port)
+                        return self._ids[name.decode()]
         raise AssertionError(f"no server has slot {slot}")
 
     def primaries(self) -> list[RedisServer]:
@@ -142,7 +165,8 @@ class RedisCluster:
         """Move the keys of a slot, one by one."""
         while keys := run(source, "CLUSTER", "GETKEYSINSLOT", slot, 100):
             for key in keys:
-                run(source, "MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
+                password = ("AUTH", target.password) if target.password else ()
+                run(source, "MIGRATE", "127.0.0.1", target.port, key, 0, 5000, *password)
 
     def end_move(self, slot: int, target: RedisServer) -> None:
         """Tell all primaries that the slot belongs to another server now."""

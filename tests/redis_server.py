@@ -57,6 +57,14 @@ def has_sharded_pubsub() -> bool:
     return int(line.partition("v=")[2].partition(".")[0]) >= 7
 
 
+@cache
+def has_tls() -> bool:
+    """Return whether the server was built with TLS."""
+    command = [redis_binary(), "--port", "0", "--tls-port", "1"]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "tls-cert-file" in refused.stdout + refused.stderr  # it misses its certificate
+
+
 CLUSTER_BUS = 10000
 """How far above its port a Redis of a cluster listens for the others."""
 
@@ -76,20 +84,39 @@ class RedisServer:
         arguments: Sequence[str] = (),
         password: str = "",
         persistent: bool = False,
+        certificates: Path | None = None,
     ) -> None:
-        """`arguments`: more of the command line, such as ("--maxclients", "20")."""
+        """
+        Args:
+            arguments: more of the command line, such as ("--maxclients", "20").
+            certificates: with TLS alone, for clients with a certificate: the directory that
+                `write_certificate_of_authority` filled for "localhost".
+        """
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.port = port or free_port(CLUSTER_BUS if "--cluster-enabled" in arguments else 0)
         self.password = password
         self._arguments = arguments
         self._persistent = persistent
+        self._certificates = certificates
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        user = f":{self.password}@" if self.password else ""
-        return f"redis://{user}127.0.0.1:{self.port}/0"
+        return self.url_of(f":{self.password}" if self.password else "")
+
+    def url_of(self, user: str) -> str:
+        """Return the URL with other credentials, such as "name:password"."""
+        place = f"{user}@" if user else ""
+        if self._certificates is None:
+            return f"redis://{place}127.0.0.1:{self.port}/0"
+        options = {
+            "ssl_ca_certs": "authority.pem",
+            "ssl_certfile": "certificate.pem",
+            "ssl_keyfile": "key.pem",
+        }
+        query = "&".join(f"{name}={self._certificates / file}" for name, file in options.items())
+        return f"rediss://{place}localhost:{self.port}/0?{query}"
 
     @property
     def log(self) -> str:
@@ -107,11 +134,27 @@ class RedisServer:
     def command_line(self) -> list[str]:
         return [
             redis_binary(),
-            *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)),
+            *self._listening(),
+            *("--bind", "127.0.0.1", "--dir", str(self.directory)),
             *("--save", "", "--appendonly", "yes" if self._persistent else "no"),
             *("--appendfsync", "always"),
             *(("--requirepass", self.password) if self.password else ()),
             *self._arguments,
+        ]
+
+    def _listening(self) -> list[str]:
+        if self._certificates is None:
+            return ["--port", str(self.port)]
+        files = {
+            "ca-cert-file": "authority.pem",
+            "cert-file": "certificate.pem",
+            "key-file": "key.pem",
+        }
+        given = ((f"--tls-{name}", str(self._certificates / file)) for name, file in files.items())
+        return [
+            *("--port", "0", "--tls-port", str(self.port)),
+            *("--tls-cluster", "yes", "--tls-replication", "yes"),
+            *(word for pair in given for word in pair),
         ]
 
     def start(self) -> RedisServer:

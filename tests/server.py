@@ -14,17 +14,10 @@ import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
-
+from tests.certificates import write_certificate
 from tests.ports import free_port
 from tests.processes import start_python
 
@@ -261,27 +254,3 @@ def wait_until(condition: Any, timeout: float = TIMEOUT, what: str = "the condit
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come true in {timeout} s"
         time.sleep(0.01)
-
-
-def write_certificate(directory: Path, address: str = "127.0.0.1") -> None:
-    """Write a key and a self-signed certificate that is valid for an IP address."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False
-        )
-        .sign(key, hashes.SHA256())
-    )
-    (directory / "key.pem").write_bytes(
-        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    )
-    (directory / "certificate.pem").write_bytes(certificate.public_bytes(Encoding.PEM))

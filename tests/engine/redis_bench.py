@@ -53,13 +53,13 @@ class RedisBench(Bench):
         meta: MetaSettings,
         partitions: int = 0,
         *,
-        clustered: bool = False,
+        cluster: str = "",
     ) -> None:
         """
         Args:
             foreign: a third-party layer that sends, or None.
             partitions: number of partitions; 0: none.
-            clustered: the servers are a Redis Cluster.
+            cluster: URL of one of the servers, if they are a Redis Cluster.
         """
         self.servers = servers
         self.prefix = prefix
@@ -67,8 +67,8 @@ class RedisBench(Bench):
         self.layer = RedisChannelLayer(
             hosts=[server.url for server in servers], prefix=prefix, partitions=partitions
         )
-        if clustered:
-            self.layer.bus = cluster_bus(servers, prefix, partitions)
+        if cluster:
+            self.layer.bus = cluster_bus(cluster, prefix, partitions)
         redis_bus = self.layer.bus
         bus: NodeBus = (
             RedisNodeBus(redis_bus) if foreign is None else ForeignNodeBus(redis_bus, foreign)
@@ -111,10 +111,10 @@ class RedisBench(Bench):
         return self.layer.bus.group_channel(self.keys.group(channel))
 
 
-def cluster_bus(servers: Sequence[RedisServer], prefix: str, partitions: int) -> RedisBus:
-    """Return a bus to a cluster that knows the last of these servers."""
+def cluster_bus(url: str, prefix: str, partitions: int) -> RedisBus:
+    """Return a bus to the cluster of a server."""
     parts = Partitions(partitions)
-    hosts = ClusterServers([Host({"address": servers[-1].url})], parts)
+    hosts = ClusterServers([Host({"address": url})], parts)
     return RedisBus(hosts, prefix, new_serializer(), partitions=parts)
 
 
@@ -146,15 +146,21 @@ async def redis_bench(
     prefix: str = "",
     node: NodeInfo = NODE,
     meta: MetaSettings = DEFAULT_META,
+    cluster: str = "",
 ) -> AsyncIterator[RedisBench]:
-    """Start an engine of this kind, and announce its node."""
+    """Start an engine of this kind, and announce its node.
+
+    `cluster`: of a Redis Cluster, the URL that names it; of its last server by default.
+    """
     prefix = prefix or new_word()
     used = servers if kind in (SHARDS, CLUSTER) else servers[:1]
     foreign = None
     if kind == TWO_STEPS:
         foreign = RedisPubSubChannelLayer(hosts=[servers[0].url], prefix=f"{prefix}-foreign")
     partitions = DEFAULT_PARTITIONS if kind in (PARTITIONS, CLUSTER) else 0
-    bench = RedisBench(used, prefix, foreign, meta, partitions, clustered=kind == CLUSTER)
+    if kind == CLUSTER:
+        cluster = cluster or servers[-1].url
+    bench = RedisBench(used, prefix, foreign, meta, partitions, cluster=cluster)
     bench.receiver.uid = node.uid
     try:
         await bench.engine.start(bench.receiver)

@@ -13,11 +13,11 @@ import pytest
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
+from tests.certificates import write_certificate
 from tests.ports import refusing_port
 from tests.redis.listening import Listener
 from tests.redis.scripted_server import ScriptedServer
 from tests.redis_server import RedisServer
-from tests.server import write_certificate
 from tests.tcp_proxy import TcpProxy
 
 DEFAULT = Timeouts(connect=20.0, answer=20.0)

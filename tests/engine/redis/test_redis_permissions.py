@@ -2,68 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Callable
 
-import pytest
-
-from realtime.engine.base import Outgoing
-from realtime.engine.nodes import Debt
-from realtime.engine.once import Once
-from realtime.engine.redis.broker import MetaSettings
-from realtime.errors import EngineUnavailable
-from realtime.protocol.messages import ClientInfo, Publication
-from realtime.redis.commands import Wait
-from tests.engine.bench import KEPT, NODE, PLAIN
 from tests.engine.conftest import OpenRedisBench
+from tests.engine.redis.permissions import EVERYTHING, allow, permissions, use_everything
 from tests.redis_server import RedisServer
-from tests.server import ROOT
-from tests.unit.parts import data
-
-SOMEBODY = ClientInfo("17", "C", None, None)
-EVERYTHING = MetaSettings(lifetime=600, epoch_per_run=True, wait=Wait(0, 100))
 
 
 async def test_documented_permissions_are_enough(
     own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
 ) -> None:
-    rule = re.search(r"^ACL SETUSER realtime on >password (.+)$", read(), re.MULTILINE)
-    assert rule is not None
     server = own_redis()
-    with server.client() as client:
-        rules = rule[1].replace("mysite", unique).split()
-        client.execute_command("ACL", "SETUSER", "default", "resetkeys", *rules)
+    allow(server, "default", permissions(unique))
 
-    engine = await open_redis(servers=[server], prefix=unique, meta=EVERYTHING)
-    await engine.broker.subscribe("news")
-    for options in (KEPT, PLAIN):
-        for once in (None, Once("k" if options is KEPT else "l")):
-            sent = [Outgoing("news", Publication(data("1")), options, once)] * 2
-            results = await engine.broker.publish_many(sent)
-            assert not [result for result in results if isinstance(result, Exception)]
-    await engine.received("news", 6)
-    assert len((await engine.broker.history("news", limit=2, reverse=True)).publications) == 2
-    await engine.broker.renew_epoch("news", (await engine.broker.position("news")).epoch)
-    await engine.broker.remove_history("news")
-    await engine.engine.presence.add("news", [SOMEBODY], 10)
-    assert len(await engine.engine.presence.get("news")) == 1
-    await engine.engine.presence.remove("news", SOMEBODY.client)
-    assert await engine.cluster.channels() == ["news"]
-    assert [status.uid for status in await engine.cluster.statuses()] == [NODE.uid]
-    assert await engine.cluster.claim("job", NODE.uid, 10) == NODE.uid
-    await engine.cluster.ask("survey", data("1"), 10)
-    await engine.cluster.answer("survey", b"1")
-    assert await engine.cluster.answers("survey", 0) == [b"1"]
-    assert await engine.cluster.blocks.add({"17": time.time() + 60}) == 1
-    await engine.cluster.blocks.remove("17")
-    assert (await engine.cluster.blocks.read()).version == await engine.cluster.blocks.version()
-    assert len(await engine.cluster.add_debts([Debt("*", "17", 5.0, 10.0)], 1.0)) == 1
-    assert (await engine.cluster.place_connections(NODE.uid, {"17": 1}, 2, 10.0)).here == [1]
-    await engine.cluster.round_trip()
-    with pytest.raises(EngineUnavailable):
-        await engine.layer.bus.execute(0, "GET", "of-another-site")
-
-
-def read() -> str:
-    return (ROOT / "docs" / "redis.md").read_text()
+    await use_everything(await open_redis(servers=[server], prefix=unique, meta=EVERYTHING))

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.certificates import write_certificate
 from tests.live.configurations import NAMESPACES, Connect, Serve
 from tests.live.proxy.application import INTERNAL_ERROR, Application, ask, client_for
 from tests.ports import refusing_port
-from tests.server import Server, wait_until, write_certificate
+from tests.server import Server, wait_until
 
 
 class Site(NamedTuple):
