@@ -60,7 +60,9 @@ class Fault(NamedTuple):
     proxied: bool = False
     sentinel: bool = False
     cluster: bool = False
-    """Whether Redis is a cluster of three primaries, with a replica each."""
+    """Whether Redis is a cluster of three primaries."""
+    replicas: int = 1
+    """Of each primary of a cluster."""
     ends: bool = True
     """False: nobody ends it, the service gets along by itself."""
 
@@ -156,6 +158,21 @@ async def primary_lost(stage: Stage) -> None:
     await asyncio.to_thread(victim.start)  # as a replica
 
 
+async def server_emptied(stage: Stage) -> None:
+    assert stage.cluster is not None
+    victim = stage.cluster.owner(slot_of(stage.keys[0]))
+    await asyncio.to_thread(victim.kill)
+    await asyncio.sleep(AWAY)
+    await asyncio.to_thread(victim.start)
+
+
+async def cluster_emptied(stage: Stage) -> None:
+    assert stage.cluster is not None
+    await asyncio.to_thread(stage.cluster.kill)
+    await asyncio.sleep(AWAY)
+    await asyncio.to_thread(stage.cluster.restart_empty)
+
+
 async def replica_promoted(stage: Stage) -> None:
     assert stage.cluster is not None
     await asyncio.to_thread(stage.cluster.planned_failover, slot_of(stage.keys[0]))
@@ -187,6 +204,13 @@ FAULTS = (
     Fault(
         "Cluster: the same with `redis_wait_replicas`", primary_lost, TOLD | WAITING, cluster=True
     ),
+    Fault(
+        "Cluster: primary without replica killed, 3 s away, empty afterwards",
+        server_emptied,
+        cluster=True,
+        replicas=0,
+    ),
+    Fault("Cluster: all servers killed, 3 s away, empty afterwards", cluster_emptied, cluster=True),
 )
 
 
@@ -209,7 +233,7 @@ async def _stage(fault: Fault, factory: pytest.TempPathFactory) -> AsyncIterator
                 "redis_epoch_per_run": True,
             }
         if fault.cluster:
-            stage.cluster = RedisCluster(factory.mktemp("cluster"), 3, 1)
+            stage.cluster = RedisCluster(factory.mktemp("cluster"), 3, fault.replicas)
             undo.callback(stage.cluster.kill)
             await asyncio.to_thread(stage.cluster.start)
             stage.redis = stage.cluster.servers

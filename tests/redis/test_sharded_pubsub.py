@@ -11,6 +11,7 @@ import pytest
 from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
 from realtime.errors import EngineUnavailable
 from realtime.redis.cluster import Cluster
+from realtime.redis.commands import Script
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.sharded_pubsub import ShardedPubSub
 from realtime.redis.slot_map import QUESTION, SlotMap
@@ -22,6 +23,7 @@ from tests.unit.parts import eventually
 needs_redis_7 = pytest.mark.skipif(not has_sharded_pubsub(), reason="SSUBSCRIBE needs Redis 7")
 
 PARTITIONS = Partitions(DEFAULT_PARTITIONS)
+APPEND: Script[int] = Script.of("append", "return redis.call('RPUSH', KEYS[1], 'x')")
 
 
 class Ear:
@@ -198,6 +200,31 @@ async def test_frozen_server_is_left_when_another_one_has_its_slots(
 
         await ear.hears(name, "after")
         assert "another server has the slot" in caplog.text
+    finally:
+        await ear.close()
+        cluster.kill()
+
+
+@needs_redis_7
+async def test_cluster_that_was_made_anew_at_the_same_addresses_is_used(
+    tmp_path: Path, unique: str
+) -> None:
+    """As where the disks of all servers were lost: their IDs are others, and no script is known."""
+    cluster = RedisCluster(tmp_path).start()
+    ear = Ear(cluster.servers[0])
+    try:
+        wanted = names(unique)[::40]
+        await asyncio.gather(*map(ear.subscribe, wanted))
+        route = ear.cluster.routes[PARTITIONS.named(wanted[0])]
+        keys = [f"{wanted[0]}:list"]
+        assert [await route.run(APPEND, keys, []) for _ in range(2)] == [1, 2]
+
+        await asyncio.to_thread(cluster.make_anew)
+        await eventually(lambda: bool(ear.lost) and ear.all_restored())
+
+        assert [await route.run(APPEND, keys, []) for _ in range(2)] == [1, 2]
+        for name in wanted:
+            await ear.hears(name, "after")
     finally:
         await ear.close()
         cluster.kill()
