@@ -141,7 +141,8 @@ class Dispatcher:
 
     async def _skip(self) -> None:
         """Count what needs no answer as a command; raises Disconnect."""
-        self._is_within(None)
+        if self.client.node.has_rates:
+            self._is_within(None)
         self._in_turn += 1
         if self._in_turn >= COMMANDS_PER_TURN:
             await self._give_turn()
@@ -154,11 +155,12 @@ class Dispatcher:
     async def _handle(self, command: Command) -> None:
         client = self.client
         client.session.check(command)
-        if not self._is_within(command.method):
+        node = client.node
+        if node.has_rates and not self._is_within(command.method):
             client.reply_error(command, TooManyRequests())
             return
         if command.method in _PACED:
-            await client.node.admission.newcomers.turn()
+            await node.admission.newcomers.turn()
             if client.is_closing():
                 return
         if command.method is None:
@@ -185,12 +187,10 @@ class Dispatcher:
         """
         node = self.client.node
         of_client, of_user = node.command_rates, node.user_limits.rates
-        if of_client is None and of_user is None:
-            return True
         spent = self._spent
         if spent is None:
             spent = self._spent = Spent()
-        now = node.timers.now()
+        now = node.loop.time()
         if of_client is not None and not of_client.allows(spent, method, now):
             return False
         if of_user is None:

@@ -128,6 +128,7 @@ class Node(Member):
         self.user_limits = UserLimits(
             self.uid, config, self.hub, self.cluster, self.timers, self.spawn, self.outage
         )
+        self.has_rates = not (self.command_rates is None and self.user_limits.rates is None)
         self.loop_lag = LoopLag(self.timers, config.overload_lag)
         identity = (self.uid, config.name or logs.default_node_name(), version)
         figures = Figures(
