@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from realtime import logs
 from realtime.auth.verifier import Verifier
-from realtime.channel_rules import CONTROL, namespace_of
+from realtime.channel_rules import namespace_of
 from realtime.cluster.control import ControlMessage, is_ordered
 from realtime.cluster.direct import DirectMessages
 from realtime.cluster.member import Member
@@ -28,7 +28,6 @@ from realtime.engine.lists import NodeLists
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import DisconnectShutdown, EngineUnavailable, NoReply
-from realtime.node import maintenance
 from realtime.node.activity import Activity
 from realtime.node.admission import Admission
 from realtime.node.background import Background, failure_of
@@ -40,6 +39,7 @@ from realtime.node.figures import Figures
 from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
 from realtime.node.hub import make_hub
 from realtime.node.identifying import Identifying
+from realtime.node.interruptions import Interruptions
 from realtime.node.loop_lag import LoopLag
 from realtime.node.maintenance import Maintenance
 from realtime.node.mirrors import Mirrors
@@ -53,7 +53,6 @@ from realtime.node.user_limits import UserLimits
 from realtime.node.watching import Watching
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition, UserID
 from realtime.protocol.negotiation import Codecs
-from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
@@ -192,6 +191,16 @@ class Node(Member):
             self._occupancy.attendance,
             self.counters,
             self.outage,
+        )
+        self._interruptions = Interruptions(
+            self.hub,
+            self._peers,
+            self.blocks,
+            self.user_limits,
+            self._maintenance,
+            self.counters,
+            self.outage,
+            self.spawn,
         )
 
     # life
@@ -369,29 +378,7 @@ class Node(Member):
             feed.receive(publication, position, self.timers.now())
 
     def on_interrupted(self, affects: Affects) -> None:
-        self.counters.interruptions += 1
-        logger.debug("The engine is interrupted: publications may come late")
-        self.outage.announced()  # by the engine, which knows the reason
-        for channel, follower in self._followers():
-            if affects(channel):
-                follower.interrupt()
+        self._interruptions.begin(affects)
 
     def on_resumed(self, affects: Affects) -> None:
-        logger.debug("The engine is back")
-        self.outage.over()
-        if affects(CONTROL):
-            self.user_limits.on_resumed()
-        if self._peers is not None:
-            self.spawn(self._peers.heartbeat())
-            self.spawn(self.blocks.check())
-        followers = [each for each in self._followers() if affects(each[0])]
-        self.spawn(maintenance.catch_up([(*each, each[1].interruptions) for each in followers]))
-        feeds = [feed for feed in self.hub.feeds.values() if affects(feed.channel)]
-        self.spawn(self._maintenance.refresh_presence(feeds))
-
-    def _followers(self) -> Iterator[tuple[ChannelName, StreamFollower]]:
-        if self._peers is not None:
-            yield CONTROL, self._peers.control
-        for channel, feed in self.hub.feeds.items():
-            if feed.follower is not None:
-                yield channel, feed.follower
+        self._interruptions.end(affects)
