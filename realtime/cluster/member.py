@@ -36,10 +36,8 @@ from realtime.cluster.survey import (
     Answer,
     AskActivity,
     AskConnections,
-    AskMirror,
     AskSubscribers,
     ConnectionsAnswer,
-    MirrorAnswer,
     Order,
     Question,
     SubscribersAnswer,
@@ -342,11 +340,11 @@ class Member:
 
     async def connections(self, user: UserID) -> SurveyResult[ConnectionsAnswer]:
         """Ask every node for the connections of a user."""
-        return await self._survey(AskConnections(user, self.uid), ConnectionsAnswer)
+        return await self.survey(AskConnections(user, self.uid), ConnectionsAnswer)
 
     async def subscribers(self, channels: Sequence[ChannelName]) -> SurveyResult[SubscribersAnswer]:
         """Ask every node for the number of its subscribers of some channels."""
-        return await self._survey(AskSubscribers(tuple(channels), self.uid), SubscribersAnswer)
+        return await self.survey(AskSubscribers(tuple(channels), self.uid), SubscribersAnswer)
 
     async def activity(
         self, limit: int, order: Order, *, namespace: str | None = None, pattern: str = ""
@@ -360,15 +358,12 @@ class Member:
             pattern: name channels that match only.
         """
         question = AskActivity(limit, order, self.uid, namespace=namespace, pattern=pattern)
-        return await self._survey(question, ActivityAnswer)
+        return await self.survey(question, ActivityAnswer)
 
-    async def mirror(self, question: AskMirror) -> SurveyResult[MirrorAnswer]:
-        """Ask every node for the copies of a mirror."""
-        return await self._survey(msgspec.structs.replace(question, origin=self.uid), MirrorAnswer)
-
-    async def _survey(self, question: Question, kind: type[A]) -> SurveyResult[A]:
+    async def survey(self, question: Question, kind: type[A]) -> SurveyResult[A]:
         """Ask every node that is listed; those that do not answer in time are missing.
 
+        The question's `origin` is the ID of this member, so that it does not answer twice.
         The survey does not wait for silent nodes: they would hold up every one for five minutes.
         """
         statuses = await self.statuses()

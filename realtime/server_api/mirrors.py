@@ -112,10 +112,11 @@ class _Mirror:
     async def _ask(self, member: Member) -> SurveyResult[MirrorAnswer]:
         if self.is_over:
             raise TimeoutError("the time of this mirror is over")
-        return await member.mirror(self._asking(taken=dict(self._taken)))
+        question = self._asking(origin=member.uid, taken=dict(self._taken))
+        return await member.survey(question, MirrorAnswer)
 
     async def _ask_to_end(self, member: Member) -> None:
-        await member.mirror(self._asking(ends=True))
+        await member.survey(self._asking(origin=member.uid, ends=True), MirrorAnswer)
 
     def _asking(self, **changes: Any) -> AskMirror:
         """Return the question, as a new one."""

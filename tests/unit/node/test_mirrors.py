@@ -22,7 +22,8 @@ RECOVERABLE = ChannelOptions(history_size=9, history_lifetime=60, history_recove
 
 
 async def ask(node: Node, **fields: Any) -> MirrorAnswer:
-    [answer] = (await node.mirror(AskMirror(mirror=fields.pop("mirror", "M"), **fields))).answers
+    question = AskMirror(mirror=fields.pop("mirror", "M"), **fields)
+    [answer] = (await node.survey(question, MirrorAnswer)).answers
     return decode_answer(encode_answer(answer), MirrorAnswer)
 
 
