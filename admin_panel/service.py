@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from django.core import checks
 from django.http import HttpRequest
@@ -30,15 +30,13 @@ from realtime.cluster.survey import (
 )
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
-from realtime.config.redis_options import uses_redis
 from realtime.engine.nodes import NodeStatus
 from realtime.engine.versions import MAX_EPOCH_LENGTH
-from realtime.errors import EngineUnavailable, NotServing
+from realtime.errors import NotServing
 from realtime.monitoring.pending_rows import Counter
 from realtime.pages import page_config
 from realtime.protocol.json_stream import Malformed
 from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
-from realtime.redis.commands import Command
 from realtime.server_api import http, methods, operations, overview
 from realtime.server_api.durable import Overview, PendingRows
 from realtime.server_api.functions import Channels
@@ -348,36 +346,6 @@ def run_commands(content_type: str, body: bytes) -> http.Response:
     except NotServing as error:
         logger.error("Could not run a command of the server API: %s", error)
         return http.UNAVAILABLE
-
-
-class RunInRedis(Protocol):
-    """Runs commands on one key of the panel in the Redis of the service, in one round trip."""
-
-    def __call__(self, name: str, *commands: Command) -> list[Any]:
-        """Run commands on the key with this name; they leave the key out.
-
-        Raises:
-            EngineUnavailable: Redis is away or refuses.
-        """
-
-
-def run_in_redis() -> RunInRedis | None:
-    """Return what runs commands in the Redis of the service; None without Redis."""
-    config = sources.current()
-    if not uses_redis(config):
-        return None
-    bus, prefix = serving.redis_bus(config), sources.redis_prefix(config)
-
-    def run(name: str, *commands: Command) -> list[Any]:
-        key = f"{bus.partitions.root(prefix, name)}:panel:{name}"
-        client = bus.blocking(bus.shard_of(key))
-        replies = client.run_many([(command, key, *rest) for command, *rest in commands])
-        for reply in replies:
-            if isinstance(reply, EngineUnavailable):
-                raise reply
-        return replies
-
-    return run
 
 
 # the site
