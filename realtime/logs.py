@@ -1,4 +1,4 @@
-"""Fields of log records: what a record is about, for formatters that write JSON.
+"""Fields of log records: what a record is about, for formatters that write JSON; and who sees them.
 
 Every record of the service has all of `FIELDS` as attributes, so that a format may name them. Those
 that a record is not about are None.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 FIELDS: Mapping[str, str] = {
@@ -53,15 +53,23 @@ def of(client: Subject, **more: object) -> dict[str, object]:
 
 
 class _Fields(logging.Filter):
-    """Gives every record all fields."""
+    """Gives every record all fields, and shows warnings and errors to those who watch.
+
+    A handler could do the second. But where a site configures none, Python prints the records that
+    found no handler; with one of ours they would vanish.
+    """
 
     node = ""
     """The name of the node of this process; "" for the default."""
+    watchers: tuple[Callable[[logging.LogRecord], None], ...] = ()
 
     def filter(self, record: logging.LogRecord) -> bool:
         for name in FIELDS:
             record.__dict__.setdefault(name, None)
         record.node = self.node or default_node_name()
+        if record.levelno >= logging.WARNING:
+            for watcher in self.watchers:
+                watcher(record)
         return True
 
 
@@ -72,6 +80,16 @@ def install() -> None:
     """Give the records of all loggers of the service their fields."""
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_fields)
+
+
+def watch(watcher: Callable[[logging.LogRecord], None]) -> None:
+    """Show each record from WARNING on to a watcher, in the thread that logs. It must not raise."""
+    _fields.watchers = (*_fields.watchers, watcher)
+
+
+def unwatch(watcher: Callable[[logging.LogRecord], None]) -> None:
+    """Show it none any more; unknown ones are ignored."""
+    _fields.watchers = tuple(each for each in _fields.watchers if each != watcher)
 
 
 def name_node(name: str) -> None:

@@ -30,6 +30,8 @@ MAX_ANSWER_BYTES = 1024 * 1024
 """Bytes of names and infos in one answer, about. It is built on an event loop, kept in Redis."""
 MAX_BUSY_CHANNELS = 100
 """Channels that a node names as its busiest ones, and namespaces."""
+SLOT_SECONDS = 10
+"""Seconds between two samples of a node. Slots are counted since the beginning of Unix time."""
 
 
 def _new_id() -> SurveyID:
@@ -96,7 +98,14 @@ class AskMirror(Struct, frozen=True, kw_only=True, tag="mirror", tag_field="ask"
     survey: SurveyID = field(default_factory=_new_id)
 
 
-Question = AskConnections | AskSubscribers | AskActivity | AskMirror
+class AskPast(Struct, frozen=True, tag="past", tag_field="ask"):
+    """Ask each node for its samples and events of the last hour."""
+
+    origin: str = ""
+    survey: SurveyID = field(default_factory=_new_id)
+
+
+Question = AskConnections | AskSubscribers | AskActivity | AskMirror | AskPast
 
 _question: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
 
@@ -252,8 +261,46 @@ class MirrorAnswer(Struct, frozen=True, tag="mirror", tag_field="answer"):
     """Whether the node has as many mirrors as it may."""
 
 
-Answer = ConnectionsAnswer | SubscribersAnswer | ActivityAnswer | MirrorAnswer
-A = TypeVar("A", ConnectionsAnswer, SubscribersAnswer, ActivityAnswer, MirrorAnswer)
+class Event(Struct, frozen=True, array_like=True):
+    """Something that happened at a node, or equal things that happened within a minute."""
+
+    kind: str
+    """One of `node.event_log.KINDS`; newer versions may have others."""
+    first: float
+    """Unix seconds, by the clock of the node."""
+    last: float
+    """When it happened for the last time."""
+    count: int
+    """How often; of log lines, how many with the same template."""
+    text: str = ""
+    """A log line, or the name of what the event is about; see `node.event_log.KINDS`."""
+    subject: str = ""
+    """The ID of what it is about, if other nodes see the same event."""
+    number: float = 0
+    """A figure, such as connections; its meaning belongs to the kind."""
+
+
+class PastAnswer(Struct, frozen=True, kw_only=True, tag="past", tag_field="answer"):
+    """What one node keeps of the last hour. A node that started since has less."""
+
+    node: str
+    name: str
+    now: float
+    """Unix seconds, by the clock of the node, as all other times are."""
+    started: float
+    options: str = ""
+    """Equal at nodes with equal options, those left out that belong to one node, and secrets."""
+    slots: list[int]
+    """The numbers of its samples: each was taken at this many times `SLOT_SECONDS`. They grow;
+    those that are left out were not taken."""
+    samples: dict[str, list[int]]
+    """Figure → its value in each sample; see `node.samples` and `node.figures`."""
+    events: list[Event]
+    """Oldest first."""
+
+
+Answer = ConnectionsAnswer | SubscribersAnswer | ActivityAnswer | MirrorAnswer | PastAnswer
+A = TypeVar("A", ConnectionsAnswer, SubscribersAnswer, ActivityAnswer, MirrorAnswer, PastAnswer)
 
 
 def encode_answer(answer: Answer) -> bytes:

@@ -28,6 +28,7 @@ from typing import Any
 from realtime.engine.nodes import MAX_BLOCKED, NO_LIST, BlockList, Cluster, ListVersion
 from realtime.errors import DisconnectForced, EngineUnavailable, LimitExceeded
 from realtime.metrics import Outage
+from realtime.node.event_log import EventLog
 from realtime.node.hub import Hub
 from realtime.protocol.messages import UserID
 from realtime.timers import Timers
@@ -48,11 +49,13 @@ class Blocks:
         timers: Timers,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         outage: Outage,
+        events: EventLog,
     ) -> None:
         self._hub = hub
         self._shared = None if cluster is None else cluster.blocks
         self._timers = timers
         self._outage = outage
+        self._events = events
         self._timer = timers.timer(lambda: spawn(self.check()))
         self._ends: dict[UserID, float] = {}
         """User → when the block ends, Unix seconds."""
@@ -97,11 +100,14 @@ class Blocks:
         """
         if end > time.time():
             self._change(user, end, version)
+            self._events.add("blocked", user, subject=user)
         # a node that was frozen, or whose clock is ahead, may hear of it too late
         self._close(user)
 
     def remove(self, user: UserID, version: ListVersion = NO_LIST) -> None:
         """Unblock a user. `version`: of the list without the block."""
+        if self.has(user):
+            self._events.add("unblocked", user, subject=user)
         self._change(user, None, version)
 
     def _change(self, user: UserID, end: float | None, version: ListVersion) -> None:

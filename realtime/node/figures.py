@@ -9,11 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from realtime.cluster.survey import NodeFigures
+from realtime.cluster.survey import SLOT_SECONDS, NodeFigures
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.metrics import Counters
 from realtime.node.hub import Hub
 from realtime.node.loop_lag import LoopLag
+from realtime.node.samples import CLOSED, Reading
 from realtime.timers import Timers
 
 _STATM = Path("/proc/self/statm")
@@ -87,6 +88,39 @@ class Figures:
             loop_lag=self._loop_lag.seconds,
             cpu_seconds=time.process_time(),
             memory=_memory(),
+        )
+
+    def reading(self, refused: int, redis_seconds: float | None) -> Reading:
+        """Return the figures of which samples are made: whole numbers, in the units below.
+
+        Args:
+            refused: connections that were refused since the start.
+            redis_seconds: how long Redis took for the last heartbeat.
+        """
+        counters = self._counters
+        recoveries = counters.recoveries.counts()
+        closed = counters.disconnects.counts()
+        return Reading(
+            states={
+                "connections": len(self._hub.clients),
+                "users": len(self._hub.users),
+                "channels": len(self._hub.feeds),
+                "subscriptions": self._subscriptions(),
+                "lag": round(self._loop_lag.of_last(SLOT_SECONDS) * 1e6),  # microseconds
+                "redis": round((redis_seconds or 0) * 1e6),  # microseconds
+                "memory": (_memory() or 0) // 1024,  # KiB
+            },
+            totals={
+                "published": counters.published,
+                "delivered": counters.delivered,
+                "opened": counters.opened,
+                "refused": refused,
+                "errors": sum(counters.command_errors.counts().values()),
+                "recovered": recoveries.get(("recovered",), 0),
+                "not_recovered": recoveries.get(("not recovered",), 0),
+                "cpu": round(time.process_time() * 1e6),  # microseconds
+                **{f"{CLOSED}{code}": number for (code,), number in closed.items()},
+            },
         )
 
 

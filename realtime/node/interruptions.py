@@ -1,7 +1,7 @@
 """Interruptions of the engine, as a node lives through them.
 
-    on_interrupted ──► followers wait for what may be missing
-    on_resumed ──► heartbeat, blocks, followers catch up, presence is refreshed
+on_interrupted ──► followers wait for what may be missing
+on_resumed ──► heartbeat, blocks, followers catch up, presence is refreshed
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from realtime.engine.base import Affects
 from realtime.metrics import Counters, Outage
 from realtime.node import maintenance
 from realtime.node.blocks import Blocks
+from realtime.node.event_log import EventLog
 from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
 from realtime.node.user_limits import UserLimits
@@ -37,6 +38,7 @@ class Interruptions:
         upkeep: Maintenance,
         counters: Counters,
         outage: Outage,
+        events: EventLog,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._hub = hub
@@ -46,11 +48,13 @@ class Interruptions:
         self._maintenance = upkeep
         self._counters = counters
         self._outage = outage
+        self._events = events
         self._spawn = spawn
 
     def begin(self, affects: Affects) -> None:
         """Let the followers of the affected channels wait. See `engine.base.Receiver`."""
         self._counters.interruptions += 1
+        self._events.add("redis_away")
         logger.debug("The engine is interrupted: publications may come late")
         self._outage.announced()  # by the engine, which knows the reason
         for channel, follower in self._followers():
@@ -63,6 +67,7 @@ class Interruptions:
         self._outage.over()
         if affects(CONTROL):
             self._user_limits.on_resumed()
+        self._events.add("redis_back")
         if self._peers is not None:
             self._spawn(self._peers.heartbeat())
             self._spawn(self._blocks.check())

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from itertools import islice
 
 from realtime.timers import Timers
 
@@ -44,6 +45,10 @@ class LoopLag:
     def seconds(self) -> float:
         """The largest lag of the last half minute; 0 before the first look."""
         return max(self._lags, default=0.0)
+
+    def of_last(self, seconds: float) -> float:
+        """Return the largest lag of the last `seconds`, up to half a minute."""
+        return max(islice(reversed(self._lags), int(seconds / INTERVAL)), default=0.0)
 
     @property
     def sustained(self) -> float:

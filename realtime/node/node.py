@@ -45,6 +45,7 @@ from realtime.node.maintenance import Maintenance
 from realtime.node.mirrors import Mirrors
 from realtime.node.occupancy import Occupancy
 from realtime.node.outbox import Flusher
+from realtime.node.past import Past
 from realtime.node.pings import Pings
 from realtime.node.single_connection import SingleConnection
 from realtime.node.subscriptions import Subscriptions
@@ -141,6 +142,14 @@ class Node(Member):
         )
         self.describe = figures.describe
         self.status = figures.status
+        self.past = Past(
+            identity[:2],
+            config,
+            self.timers,
+            lambda: figures.reading(self.admission.refused, self.redis_seconds),
+            self.cluster,
+            self.spawn,
+        )
         self._stopped_by = math.inf
         self._connections: dict[Connection, None] = {}
         self._drain = Drain(self.loop, self._connections, config.drain_seconds, self._drained)
@@ -148,7 +157,9 @@ class Node(Member):
         self.direct = DirectMessages(self.broker, self.uid, self.spawn)
         self.single_connection = SingleConnection(config, self.hub, self._send_control)
         self.identifying = Identifying()
-        self.blocks = Blocks(self.hub, self.cluster, self.timers, self.spawn, self.outage)
+        self.blocks = Blocks(
+            self.hub, self.cluster, self.timers, self.spawn, self.outage, self.past.events
+        )
         self._control = ControlHandler(
             self.uid,
             self.hub,
@@ -161,7 +172,9 @@ class Node(Member):
         self.watching = Watching()
         self.mirrors = Mirrors(self.hub, self.watching, self.timers)
         activity = Activity(self.hub, self.watching, self.counters, self.timers, figures.now)
-        self._survey_answers = SurveyAnswers(self.hub, activity, self.mirrors, identity[:2])
+        self._survey_answers = SurveyAnswers(
+            self.hub, activity, self.mirrors, self.past, identity[:2]
+        )
         self._peers: Peers | None = None
         if self.cluster is not None:
             self._peers = Peers(
@@ -200,6 +213,7 @@ class Node(Member):
             self._maintenance,
             self.counters,
             self.outage,
+            self.past.events,
             self.spawn,
         )
 
@@ -225,6 +239,7 @@ class Node(Member):
             self.user_limits.start()
             self._occupancy.start()
             self.loop_lag.start()
+            self.past.start()
             undo.pop_all()
 
     @property
@@ -277,6 +292,7 @@ class Node(Member):
         async with AsyncExitStack() as last:  # these end, whatever the others raise
             last.callback(self.verifier.close)
             last.callback(self.timers.close)
+            last.callback(self.past.stop)
             closing = self.loop.create_task(self.hooks.close())  # no client asks them any more
             last.push_async_callback(failure_of, closing, deadline)
             await self._leave(deadline)

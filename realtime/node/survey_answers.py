@@ -10,6 +10,7 @@ from realtime.cluster.survey import (
     AskActivity,
     AskConnections,
     AskMirror,
+    AskPast,
     AskSubscribers,
     ClientReport,
     ConnectionsAnswer,
@@ -20,6 +21,7 @@ from realtime.cluster.survey import (
 from realtime.node.activity import Activity
 from realtime.node.hub import Hub
 from realtime.node.mirrors import Mirrors
+from realtime.node.past import Past
 from realtime.protocol.messages import UserID
 
 
@@ -27,12 +29,18 @@ class SurveyAnswers:
     """Answers the questions of surveys for a node."""
 
     def __init__(
-        self, hub: Hub, activity: Activity, mirrors: Mirrors, identity: tuple[str, str]
+        self,
+        hub: Hub,
+        activity: Activity,
+        mirrors: Mirrors,
+        past: Past,
+        identity: tuple[str, str],
     ) -> None:
         """`identity`: ID and name of the node."""
         self._hub = hub
         self._activity = activity
         self._mirrors = mirrors
+        self._past = past
         self._uid, self._name = identity
 
     async def answer(self, question: Question) -> Answer:
@@ -49,6 +57,8 @@ class SurveyAnswers:
             case AskMirror():
                 found = self._mirrors.answer(question, question.taken.get(self._uid, 0))
                 return MirrorAnswer(self._uid, self._name, *found)
+            case AskPast():
+                return self._past.answer()
 
     def _connections(self, user: UserID) -> ConnectionsAnswer:
         clients = self._hub.connections(user)
