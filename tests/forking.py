@@ -1,13 +1,15 @@
 """A process that has the libraries of a server loaded and forks: `python -m tests.forking`.
 
 Most of a server's start is the import of libraries. `processes.ForkedProcess` asks this process to
-begin others, which are copies that have them already. What is ours is not loaded here: each
-process imports it anew, from its own tree and with its own settings.
+begin others, which are copies that have them already. There are two of these processes. In one,
+nothing of ours is loaded: what it begins imports that from a tree of its own. The other, `python -m
+tests.forking ours`, has the modules of this tree that need no settings of Django; the rest is
+imported anew by each process, with its own settings.
 
 The socket on file descriptor 0 carries requests: a JSON object with `arguments` (what follows
-`python`), `environment` and `directory`, with descriptors for its standard input, output and
-errors, and for its exit status. The answer is the process ID. The status arrives as an ASCII
-number, -9 for SIGKILL.
+`python`, and the options with which this process itself was started), `environment` and
+`directory`, with descriptors for its standard input, output and errors, and for its exit status.
+The answer is the process ID. The status arrives as an ASCII number, -9 for SIGKILL.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ import select
 import signal
 import socket
 import sys
+import warnings
+from types import ModuleType
 from typing import Any
 
 LIBRARIES = """
@@ -39,6 +43,13 @@ uvicorn.config websockets.asyncio.server zope.interface
 """None of them needs Django's settings, opens a file, starts a thread or installs a reactor."""
 
 MESSAGE_LIMIT_BYTES = 1024 * 1024
+
+
+def modules_without_settings() -> list[str]:
+    """The modules of ours that read no settings of Django when they are imported."""
+    from tests.rooms import core_modules
+
+    return core_modules()
 
 
 def serve(requests: socket.socket) -> dict[str, Any]:
@@ -98,8 +109,11 @@ def become_a_process(streams: list[int]) -> None:
 def main() -> None:
     # group, not session: Ctrl-C in a terminal is for pytest, which ends this process then
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for library in LIBRARIES.split():
-        importlib.import_module(library)
+    ours = modules_without_settings() if sys.argv[1:] == ["ours"] else []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of libraries that the new process may never need
+        for module in [*LIBRARIES.split(), *ours]:
+            importlib.import_module(module)
     gc.freeze()  # or each process would copy the pages that a collection writes to
     requests = socket.socket(fileno=os.dup(0))
     requests.send(b"ready")
@@ -118,6 +132,10 @@ def main() -> None:
         sys.path[0] = request["directory"]
         del sys.argv[0]
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    elif sys.argv[0] == "-c":
+        sys.path[0] = ""
+        sys.modules["__main__"] = program = ModuleType("__main__")
+        exec(compile(sys.argv.pop(1), "<string>", "exec"), program.__dict__)
     else:
         sys.path[0] = os.path.dirname(sys.argv[0])
         runpy.run_path(sys.argv[0], run_name="__main__")

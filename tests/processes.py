@@ -25,6 +25,10 @@ from typing import IO, Any, Protocol
 ROOT = Path(__file__).resolve().parent.parent
 
 
+STRICT = ("-X", "dev", "-W", "error")
+"""Options of Python with which a program fails for what it would only be warned of."""
+
+
 class Process(Protocol):
     """What tests use of a `subprocess.Popen`."""
 
@@ -109,9 +113,22 @@ def can_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
             if name.startswith("PYTHON") and name != "PYTHONUNBUFFERED"
         }
 
-    is_plain = arguments[0] == "-m" or not arguments[0].startswith("-")
+    _, arguments = split(arguments)
+    is_plain = arguments[0] in ("-m", "-c") or not arguments[0].startswith("-")
     is_same = of_python(environment) == of_python(os.environ)
     return sys.platform == "linux" and is_plain and is_same
+
+
+def split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return those of STRICT that are there, and the other arguments of Python."""
+    options = STRICT if tuple(arguments[: len(STRICT)]) == STRICT else ()
+    return options, arguments[len(options) :]
+
+
+def runs_ours(directory: Path, environment: Mapping[str, str]) -> bool:
+    """Tell whether a process may begin with modules of this tree."""
+    # a configuration of logging may turn off the loggers that are there already
+    return directory == ROOT and "TEST_LOGGING" not in environment
 
 
 class ForkedProcess:
@@ -124,13 +141,14 @@ class ForkedProcess:
         environment: Mapping[str, str],
         streams: Sequence[IO[bytes]],
     ) -> None:
+        options, arguments = split(arguments)
         request = {
             "arguments": list(arguments),
             "environment": dict(environment),
             "directory": str(directory),
         }
         self._status, status = os.pipe()
-        self.pid = forking_process().fork(
+        self.pid = forking_process(options, ours=runs_ours(directory, environment)).fork(
             request, [*(stream.fileno() for stream in streams), status]
         )
         os.close(status)
@@ -165,13 +183,16 @@ class ForkedProcess:
 
 
 class ForkingProcess:
-    """The process that forks, as the tests of this process use it."""
+    """A process that forks, as the tests of this process use it."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Sequence[str], arguments: Sequence[str]) -> None:
+        """`options`: those of Python; `arguments`: those of `tests.forking`."""
         self._requests, requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with requests:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forking"], cwd=ROOT, stdin=requests.fileno()
+                [sys.executable, *options, "-m", "tests.forking", *arguments],
+                cwd=ROOT,
+                stdin=requests.fileno(),
             )
         assert self._requests.recv(16) == b"ready", "it did not start"
         self._one_at_a_time = threading.Lock()
@@ -188,8 +209,8 @@ class ForkingProcess:
 
 
 @cache
-def _forking_process() -> ForkingProcess:
-    process = ForkingProcess()
+def _forking_process(options: tuple[str, ...], arguments: tuple[str, ...]) -> ForkingProcess:
+    process = ForkingProcess(options, arguments)
     atexit.register(process.stop)
     return process
 
@@ -197,7 +218,12 @@ def _forking_process() -> ForkingProcess:
 _starting = threading.Lock()
 
 
-def forking_process() -> ForkingProcess:
-    """Return the one of this process; it is started when it is first needed."""
+def forking_process(options: Sequence[str] = (), *, ours: bool) -> ForkingProcess:
+    """Return the one of this process; it is started when it is first needed.
+
+    Args:
+        options: those of Python.
+        ours: whether it has modules of this tree loaded.
+    """
     with _starting:
-        return _forking_process()
+        return _forking_process(tuple(options), ("ours",) if ours else ())

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tests.live.api_client import post
 from tests.live.site_process import SiteProcess, site
+from tests.processes import STRICT, run_python, start_python
 from tests.server import API_KEY, ROOT, SECRET, Server
 
 TIMEOUT = 60.0
@@ -24,9 +26,6 @@ SET_UP = "import django; django.setup(); import asyncio, os, sys, threading, rea
 """How a program begins."""
 
 SLOW_TURN = re.compile(r"Executing <.* took [0-9.]+ seconds")
-STRICT = ("-X", "dev", "-W", "error")
-"""Arguments of Python with which a program fails for what it would only be warned of."""
-
 Outcome = dict[str, Any]
 
 
@@ -38,9 +37,21 @@ def environment(directory: Path, options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def run(
-    code: str, environment: Mapping[str, str], arguments: tuple[str, ...] = STRICT
+    code: str,
+    environment: Mapping[str, str],
+    arguments: tuple[str, ...] = STRICT,
+    *,
+    forked: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a Python program to its end."""
+    """Run a Python program to its end.
+
+    Args:
+        forked: whether it is forked where that works, see `tests.processes`. The process that forks
+            takes as long to start as two programs, so this is for modules with several.
+    """
+    if forked:
+        variables = {**os.environ, **environment}
+        return run_python([*arguments, "-c", code], ROOT, variables, timeout=TIMEOUT)
     return subprocess.run(
         [sys.executable, *arguments, "-c", code],
         cwd=ROOT,
@@ -53,10 +64,14 @@ def run(
 
 
 def output(
-    code: str, environment: Mapping[str, str], arguments: tuple[str, ...] = STRICT
+    code: str,
+    environment: Mapping[str, str],
+    arguments: tuple[str, ...] = STRICT,
+    *,
+    forked: bool = False,
 ) -> list[str]:
-    """The lines a program prints, which must succeed and not complain of anything."""
-    finished = run(code, environment, arguments)
+    """The lines a program prints, which must succeed and not complain of anything; see `run`."""
+    finished = run(code, environment, arguments, forked=forked)
     assert finished.returncode == 0, finished.stderr
     # asyncio's debug mode tells of turns that took long, which is no concern of ours here
     complaints = [line for line in finished.stderr.splitlines() if not SLOW_TURN.match(line)]
@@ -68,26 +83,25 @@ class Worker:
     """A process that does what it is told; see `tests.site.worker`."""
 
     def __init__(self, environment: Mapping[str, str], cwd: Path = ROOT) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.site.worker"],
-            cwd=cwd,
-            env={**os.environ, **environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        (theirs, lines), (answers, told) = os.pipe(), os.pipe()
+        self._lines, self._answers = os.fdopen(lines, "w"), os.fdopen(answers)
+        with open(theirs, "rb") as stdin, open(told, "wb") as stdout, open(os.dup(2), "wb") as log:
+            self._process = start_python(
+                ["-m", "tests.site.worker"],
+                cwd,
+                {**os.environ, **environment},
+                (stdin, stdout, log),
+            )
 
     def call(self, way: str, function: str, *arguments: Any) -> Outcome:
         """Have the process call a function; see `tests.site.worker` for ways and answers."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         line = json.dumps({"way": way, "function": function, "arguments": arguments})
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-        patience = threading.Timer(TIMEOUT, self._process.kill)
+        self._lines.write(line + "\n")
+        self._lines.flush()
+        patience = threading.Timer(TIMEOUT, self._kill)
         patience.start()
         try:
-            answer = self._process.stdout.readline()
+            answer = self._answers.readline()
         finally:
             patience.cancel()
         assert answer, f"the process ended, or did not answer within {TIMEOUT:g} s"
@@ -96,16 +110,18 @@ class Worker:
 
     def stop(self) -> int:
         """Let the process end; returns its exit status."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
+        self._lines.close()
         try:
             return self._process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._kill()
             return self._process.wait(TIMEOUT)
         finally:
-            self._process.stdout.close()
+            self._answers.close()
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGKILL)
 
 
 @contextmanager

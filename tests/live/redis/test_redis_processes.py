@@ -130,7 +130,7 @@ publish("beside", 20)
 ended(*children)
 publish("after", 5)
 """
-    assert output(SET_UP + FORKED + code, variables) == []
+    assert output(SET_UP + FORKED + code, variables, forked=True) == []
 
     names = {"before": 5, "after": 5, "beside": 20, "child0": 20, "child0b": 20, "child1": 20}
     counts = names | {"grandchild": 20}
@@ -156,7 +156,7 @@ ended(*children)
 os.close(tell)
 sys.stdout.write(os.read(answers, 65536).decode())
 """
-    positions = output(SET_UP + FORKED + code, variables)
+    positions = output(SET_UP + FORKED + code, variables, forked=True)
 
     assert len(positions) == 50
     assert len(set(positions)) == 1
@@ -176,7 +176,7 @@ with multiprocessing.get_context("fork").Pool(4) as pool:
     pool.close()
     pool.join()
 """
-    assert output(SET_UP + FORKED + code, variables) == []
+    assert output(SET_UP + FORKED + code, variables, forked=True) == []
 
     tasks = [f"task{number}-{i}" for number in range(20) for i in range(5)]
     kept.check(Counter(["before-0", *tasks]))
@@ -203,7 +203,7 @@ going = False
 for thread in threads:
     thread.join()
 """
-    assert output(SET_UP + FORKED + code, variables) == []
+    assert output(SET_UP + FORKED + code, variables, forked=True) == []
 
     kept.check(Counter(f"child{number}-0" for number in range(50)))
 
@@ -218,7 +218,7 @@ publish("parent", 1)
 """
     before = connections_opened(redis)
 
-    assert output(SET_UP + FORKED + code, variables) == []
+    assert output(SET_UP + FORKED + code, variables, forked=True) == []
 
     assert connections_opened(redis) - before - 1 == 4, "one for each process"
 
@@ -271,7 +271,7 @@ print(threading.active_count())
 """
     before = connections_opened(redis)
 
-    assert output(SET_UP + code, variables) == ["1"]
+    assert output(SET_UP + code, variables, forked=True) == ["1"]
 
     assert connections_opened(redis) - before - 1 <= POOL_SIZE
     kept.check(Counter(f"{t}-{n}" for t in range(2 * threads) for n in range(each)))
@@ -304,7 +304,7 @@ with redis.Redis.from_url({redis.url!r}) as client:
     client.config_set("maxmemory", 0)
 realtime.publish({CHANNEL!r}, "after")
 """
-    assert output(SET_UP + code, variables) == [str(4 * POOL_SIZE)]
+    assert output(SET_UP + code, variables, forked=True) == [str(4 * POOL_SIZE)]
 
     kept.check(Counter(["before", "after"]))
 
@@ -325,7 +325,7 @@ print(threading.active_count())
 """
     before = connections_opened(redis)
 
-    assert output(SET_UP + code, variables) == ["1"]
+    assert output(SET_UP + code, variables, forked=True) == ["1"]
 
     assert connections_opened(redis) - before - 1 == 1
     kept.check(Counter(range(40)))
@@ -346,7 +346,7 @@ asyncio.run(main(500))
 """
     before = connections_opened(redis)
 
-    assert output(SET_UP + code, variables) == []
+    assert output(SET_UP + code, variables, forked=True) == []
 
     assert connections_opened(redis) - before - 1 <= POOL_SIZE
     kept.check(Counter(range(1000)))
@@ -364,7 +364,7 @@ async def main():
 
 asyncio.run(main())
 """
-    assert output(SET_UP + code, variables) == []
+    assert output(SET_UP + code, variables, forked=True) == []
 
     assert [data for data in kept.data() if data != "maybe"] == list(range(50))
 
@@ -382,7 +382,7 @@ async def main():
 
 asyncio.run(main())
 """
-    (message,) = output(SET_UP + code, variables)
+    (message,) = output(SET_UP + code, variables, forked=True)
 
     assert "await realtime.apublish" in message
     assert kept.data() == []
