@@ -4,7 +4,7 @@ PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
 # Most of a test's time is waiting, so there are more workers than cores.
-WORKERS ?= 4
+WORKERS ?= 6
 BIN = $(VENV)/bin
 # The pinned versions without their hashes.
 CONSTRAINTS = $(VENV)/constraints.txt
@@ -20,7 +20,7 @@ run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 test: $(VENV)/.installed-dev tests/js/node_modules packages/javascript/node_modules  ## Run every test.
 	@# with PYTHONDONTWRITEBYTECODE each of hundreds of processes would compile them again
 	@$(BIN)/python -m compileall -q realtime api admin_panel messaging_project tests/site
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-fast: $(VENV)/.installed-dev  ## The tests without servers and browsers; under a minute.
 	$(BIN)/python -m pytest -q -n auto --dist loadfile tests/test_*.py tests/unit tests/panel tests/docs

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 
 from realtime.auth import issue
 from realtime.config.reader import load
+from tests.collecting import import_in_turn
 from tests.protocol_client import ProtocolClient, open_client
 from tests.redis_cluster import RedisCluster
 from tests.redis_sentinel import Sentinel
@@ -65,12 +66,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Collect tests without the garbage collector: there are many and all of them stay."""
     gc.disable()
     try:
+        import_in_turn(session.config)
         return (yield)
     finally:
+        gc.freeze()
         gc.enable()
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.core.management.base import CommandError
 from pytest_django import Settings
@@ -19,10 +18,11 @@ from tests.live.configurations import Connect, Serve
 from tests.live.console.command import call, call_json, run
 from tests.ports import refusing_port
 from tests.server import SECRET
+from tests.unit.auth.jwt_parts import rsa_key
 
 OPTIONS: dict[str, Any] = {"presence": True}
 WEEK = 7 * 86400
-RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+RSA_KEY = rsa_key()
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from tests.live.configurations import INVALID_TOKEN, MAIN, TOKEN_EXPIRED, Connec
 from tests.live.signing import base64url, sign
 from tests.ports import refusing_port
 from tests.server import Server
+from tests.unit.auth.jwt_parts import rsa_key
 
 FAR = 4102444800  # the year 2100
 
@@ -186,7 +187,7 @@ async def test_no_token_shows_in_the_log(own_server: Serve, connect: Connect) ->
 
 # asymmetric keys
 
-RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+RSA_KEY = rsa_key()
 EC_KEYS = {
     "ES256": ec.generate_private_key(ec.SECP256R1()),
     "ES384": ec.generate_private_key(ec.SECP384R1()),

@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from cryptography.hazmat.primitives import hashes, serialization
@@ -68,7 +69,9 @@ def token(
     return f"{message}.{base64url(sign(message.encode(), algorithm, key))}"
 
 
-def rsa_key() -> rsa.RSAPrivateKey:
+@cache
+def rsa_key(number: int = 1) -> rsa.RSAPrivateKey:
+    """Return one of a few keys: to make one takes long, and each worker imports all tests."""
     return rsa.generate_private_key(65537, 2048)
 
 

@@ -20,7 +20,7 @@ from realtime.config.options import Config
 from realtime.tokens import InvalidToken, Verifier
 from tests.unit.auth.jwt_parts import NOW, SECRET, jwk, pem, rsa_key, token
 
-FIRST, SECOND = rsa_key(), rsa_key()
+FIRST, SECOND = rsa_key(1), rsa_key(2)
 
 
 class Endpoint:

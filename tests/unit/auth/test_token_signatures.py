@@ -109,7 +109,7 @@ async def test_keys_of_all_kinds_work_side_by_side() -> None:
             id="none with a signature",
         ),
         pytest.param(HMAC_ONLY, token(CLAIMS, "HS256", SECRET + "x"), id="another secret"),
-        pytest.param(RSA_ONLY, token(CLAIMS, "RS256", rsa_key()), id="another key"),
+        pytest.param(RSA_ONLY, token(CLAIMS, "RS256", rsa_key(2)), id="another key"),
         pytest.param(
             Config(token_ecdsa_public_key=pem(EC_KEYS["256"])),
             token(CLAIMS, "ES384", EC_KEYS["384"]),
