@@ -175,7 +175,7 @@ class Watch:
         self._looks = Remembered(REMEMBERED, self._ask)
         self._since: dict[str, tuple[datetime, bool]] = {}
         """Key of a problem, or a level → since when, and whether this process saw it begin."""
-        self._checked = Remembered(CHECKS_REMEMBERED, check_levels)
+        self._checked = Remembered(CHECKS_REMEMBERED, lambda: service.check_messages())
         self._pending = service.PendingNumbers()
 
     def look(self, *, failed: Unavailable | None = None) -> Look:
@@ -200,9 +200,13 @@ class Watch:
         last = self._looks.last
         return Look(None if last is None else last.seen, unavailable)
 
+    def findings(self) -> Sequence[checks.CheckMessage]:
+        """Return the messages of the system checks."""
+        return self._checked.get()
+
     def health(self, look: Look) -> Health:
         """Judge what is known of the service, and say since when it is so."""
-        errors, warnings = self._checked.get()
+        errors, warnings = check_levels(self._checked.get())
         problems = [*problems_of(look), *pending_problems(self._pending), *check_problems(errors)]
         problems.sort(key=lambda problem: problem.level is not Level.DOWN)
         level = problems[0].level if problems else Level.HEALTHY
@@ -298,9 +302,9 @@ def pending_problems(numbers: service.PendingNumbers) -> list[Problem]:
     return problems
 
 
-def check_levels() -> tuple[int, int]:
+def check_levels(messages: Sequence[checks.CheckMessage]) -> tuple[int, int]:
     """Return the numbers of errors and warnings of the system checks."""
-    levels = [message.level for message in service.check_messages()]
+    levels = [message.level for message in messages]
     errors = sum(level >= checks.ERROR for level in levels)
     return errors, len(levels) - errors
 

@@ -23,20 +23,25 @@ from realtime.checks import run_apart
 from realtime.cluster.member import Member
 from realtime.cluster.survey import (
     MAX_BUSY_CHANNELS,
+    SLOT_SECONDS,
+    AskPast,
     ClientReport,
     ConnectionsAnswer,
+    Event,
     Order,
+    PastAnswer,
     SurveyResult,
 )
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
 from realtime.engine.nodes import NodeStatus
 from realtime.engine.versions import MAX_EPOCH_LENGTH
-from realtime.errors import NotServing
+from realtime.errors import DISCONNECTS, NotServing
 from realtime.monitoring.pending_rows import Counter
 from realtime.pages import page_config
 from realtime.protocol.json_stream import Malformed
 from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
+from realtime.protocol.v2.codes import CLOSES
 from realtime.server_api import http, methods, operations, overview
 from realtime.server_api.durable import Overview, PendingRows
 from realtime.server_api.functions import Channels
@@ -48,11 +53,14 @@ from .answering import Unavailable, answering
 
 __all__ = [
     "MAX_EPOCH_LENGTH",
+    "SLOT_SECONDS",
     "UINT64_MAX",
     "ClientInfo",
     "ClientReport",
+    "Event",
     "NodeStatus",
     "Order",
+    "PastAnswer",
     "Publication",
     "Unavailable",
 ]
@@ -132,6 +140,15 @@ def busiest(order: Order, *, namespace: str | None, pattern: str) -> ServiceActi
             member, MAX_BUSY_CHANNELS, order, namespace=namespace, pattern=pattern
         )
     )
+
+
+def past() -> SurveyResult[PastAnswer]:
+    """Return what the nodes keep of the last hour, and the nodes that did not answer.
+
+    Raises:
+        Unavailable: the service does not answer.
+    """
+    return read(lambda member: member.survey(AskPast(member.uid), PastAnswer))
 
 
 def options_of(channel: str) -> ChannelOptions:
@@ -354,6 +371,13 @@ def run_commands(content_type: str, body: bytes) -> http.Response:
 def endpoint(request: HttpRequest) -> str:
     """Return the URL of the WebSocket, on the host of the request."""
     return page_config.endpoint(request)
+
+
+def close_reasons(code: str) -> list[str]:
+    """Return the reasons of a close code: that for older clients, then that for newer ones."""
+    reasons = [each.reason for each in DISCONNECTS if str(each.code) == code]
+    reasons += [reason for number, reason in CLOSES.values() if str(number) == code and reason]
+    return list(dict.fromkeys(reasons))
 
 
 def check_messages() -> list[checks.CheckMessage]:

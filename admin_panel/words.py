@@ -15,6 +15,8 @@ from django.utils.translation import gettext_lazy, ngettext
 from realtime.channel_rules import is_private, is_user_limited
 from realtime.config.options import CHANNEL_OPTION_FIELDS, ChannelOptions, Config
 
+from . import service
+
 
 def duration(seconds: float) -> str:
     """Return a time span in its two largest units, for example "3 days, 4 hours"."""
@@ -33,12 +35,33 @@ def duration(seconds: float) -> str:
     return ", ".join(shown) or parts[-1][1] % 0
 
 
+def age(seconds: float) -> str:
+    """Return a time that goes on, in words that do not change every second.
+
+    Seconds are told in the first minute alone, and minutes on the first day.
+    """
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return duration(whole)
+    return duration(whole - whole % 60 if whole < 86400 else whole - whole % 3600)
+
+
 def moment(at: datetime) -> str:
     """Return a moment of today with its seconds, another one with its day."""
     local, today = timezone.localtime(at), timezone.localtime()
     if local.date() == today.date():
         return time_format(local, "H:i:s")
     return f"{date_format(local, 'SHORT_DATE_FORMAT')} {time_format(local, 'H:i')}"
+
+
+def close_code(code: str) -> str:
+    """Return what a close code of connections means, in the words of the log; "" if it is a site's.
+
+    Some codes mean one thing for older clients and another one for newer ones.
+    """
+    if code == "0":
+        return _("the client went")
+    return " / ".join(service.close_reasons(code))
 
 
 class Word(NamedTuple):

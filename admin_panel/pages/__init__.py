@@ -6,7 +6,18 @@ from django.utils.translation import gettext_lazy as _
 
 from .. import service
 from ..panel import Page
-from . import channel, channels, console, namespaces, overview, pending, publish, user
+from . import (
+    channel,
+    channels,
+    console,
+    events,
+    namespaces,
+    node,
+    overview,
+    pending,
+    publish,
+    user,
+)
 
 PAGES: tuple[Page, ...] = (
     Page(
@@ -15,8 +26,18 @@ PAGES: tuple[Page, ...] = (
         _("Overview"),
         lambda operator: operator.may_view,
         overview.show,
-        parts={"data": overview.data},
+        parts={"data": overview.data, "hour": overview.hour},
     ),
+    Page(
+        "node",
+        "node/",
+        _("Node"),
+        lambda operator: operator.may_view,
+        node.show,
+        listed=False,
+        under="overview",
+    ),
+    Page("events", "events/", _("Events"), lambda operator: operator.may_view, events.show),
     Page("channels", "channels/", _("Channels"), lambda operator: operator.may_view, channels.show),
     Page(
         "channel",

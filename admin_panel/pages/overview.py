@@ -1,15 +1,19 @@
-"""The overview: nodes, totals, messages per second, and warnings."""
+"""The overview: nodes, totals, the last hour, and warnings."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.http import HttpResponse, JsonResponse
 
 from .. import service
+from ..charts import draw
 from ..health import Health, Look, watch
+from ..measures import OF_SERVICE
 from ..panel import PageRequest
+from ..past import memory
 from ..service import NodeStatus
 
 
@@ -44,35 +48,38 @@ def show(request: PageRequest) -> HttpResponse:
         unavailable=look.unavailable,
         state=state_of(look),
         health=health,
+        findings=watch.findings(),
+        **last_hour(look),
     )
 
 
 def data(request: PageRequest) -> HttpResponse:
-    """Send the page's script the live part and the counters, every two seconds."""
+    """Send the page's script the live parts, every two seconds: ID of an element → HTML."""
     look, health = read()
-    state = state_of(look)
-    counters = [
-        {
-            "uid": node.uid,
-            "published": node.messages_published,
-            "delivered": node.messages_delivered,
-            "last_seen_seconds": node.last_seen_seconds,
-        }
-        for node in (state.nodes if state is not None and look.unavailable is None else ())
-        if node.alive
-    ]
-    html = request.fragment(
-        "_overview_live.html", state=state, unavailable=look.unavailable, health=health
-    )
-    line = request.fragment("_health.html", health=health)
-    return JsonResponse(
-        {
-            "available": look.unavailable is None,
-            "html": html,
-            "health": line,
-            "nodes": counters,
-        }
-    )
+    state, unavailable = state_of(look), look.unavailable
+    parts = {
+        "overview-live": request.fragment(
+            "_overview_live.html", state=state, unavailable=unavailable, health=health
+        ),
+        "overview-nodes": request.fragment("_overview_nodes.html", state=state),
+        "panel-health": request.fragment("_health.html", health=health),
+    }
+    return JsonResponse({"available": unavailable is None, "parts": parts})
+
+
+def hour(request: PageRequest) -> HttpResponse:
+    """Send the page's script the charts, every ten seconds."""
+    html = request.fragment("_last_hour.html", **last_hour(watch.look()))
+    return JsonResponse({"parts": {"overview-hour": html}})
+
+
+def last_hour(look: Look) -> dict[str, Any]:
+    """Return what the page shows of the last hour; what was read before, if nothing answers."""
+    past = memory.known
+    if look.unavailable is None:
+        with suppress(service.Unavailable):
+            past = memory.read()
+    return {"past": past, "hour": None if past is None else draw(past, OF_SERVICE)}
 
 
 def read() -> tuple[Look, Health]:

@@ -75,3 +75,15 @@ def since_time(moment: datetime) -> str:
 def duration(seconds: float) -> str:
     """Return a time span in words: `{{ node.uptime|duration }}`."""
     return words.duration(seconds)
+
+
+@register.filter
+def age(seconds: float) -> str:
+    """Return how old something is, in words: `{{ node.uptime|age }}`."""
+    return words.age(seconds)
+
+
+@register.filter
+def close_code(code: str) -> str:
+    """Return what a close code means; "" for a code of the site."""
+    return words.close_code(code)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -28,8 +29,8 @@ PHONE = 390
 SCALE = 2
 MARGIN = 12
 """CSS pixels."""
-CHART = 30
-"""Values that the charts of the overview shall have; there is one every two seconds."""
+SAMPLES = 3
+"""Samples that the charts of the overview have at least; there is one every ten seconds."""
 
 
 class Camera:
@@ -200,15 +201,15 @@ def overview(camera: Camera, scene: Scene) -> None:
     """When its charts have something to show; then with a node that is gone."""
     camera.open(page_path("overview"))
 
-    def values() -> int:
-        script = "return document.querySelector('polyline')?.getAttribute('points') ?? ''"
-        return len(camera.run(script).split())
+    def samples() -> int:
+        script = "return document.querySelector('.panel-plot path')?.getAttribute('d') ?? ''"
+        return len(re.findall("[ML]", camera.run(script)))
 
-    wait_until(lambda: values() >= CHART, 3 * CHART, "the charts")
-    camera.take_both("overview", below="#overview .panel-note")
+    wait_until(lambda: samples() >= SAMPLES, 60, "the charts")
+    camera.take_both("overview", below="#nodes")
     scene.nodes[2].kill()
     camera.until(".panel-warnings", timeout=30)
-    camera.take("overview-silent", below="#overview .panel-note")
+    camera.take("overview-silent", below="#nodes")
 
 
 SHOTS: tuple[Callable[[Camera, Scene], None], ...] = (

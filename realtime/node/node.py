@@ -130,9 +130,9 @@ class Node(Member):
         )
         self.has_rates = not (self.command_rates is None and self.user_limits.rates is None)
         self.loop_lag = LoopLag(self.timers, config.overload_lag)
-        identity = (self.uid, config.name or logs.default_node_name(), version)
+        identity = (self.uid, config.name or logs.default_node_name())
         figures = Figures(
-            identity,
+            (*identity, version),
             self.hub,
             self.counters,
             self.timers,
@@ -143,7 +143,7 @@ class Node(Member):
         self.describe = figures.describe
         self.status = figures.status
         self.past = Past(
-            identity[:2],
+            identity,
             config,
             self.timers,
             lambda: figures.reading(self.admission.refused, self.redis_seconds),
@@ -172,9 +172,7 @@ class Node(Member):
         self.watching = Watching()
         self.mirrors = Mirrors(self.hub, self.watching, self.timers)
         activity = Activity(self.hub, self.watching, self.counters, self.timers, figures.now)
-        self._survey_answers = SurveyAnswers(
-            self.hub, activity, self.mirrors, self.past, identity[:2]
-        )
+        self._survey_answers = SurveyAnswers(self.hub, activity, self.mirrors, self.past, identity)
         self._peers: Peers | None = None
         if self.cluster is not None:
             self._peers = Peers(

@@ -68,7 +68,8 @@ class Past:
         self._read = read
         self._clock = clock
         self._timer = timers.timer(self._sample)
-        self._started = clock()
+        self.started = clock()
+        """Unix seconds."""
         self._connections = 0
         self._ended: list[int] = []
         """How many connections ended in each of the last samples."""
@@ -80,11 +81,9 @@ class Past:
 
     def start(self) -> None:
         """Begin to take samples, and note log records."""
-        now = self._clock()
-        self.samples.begin(now, self._read())
+        self.sample_from_now()
         self.events.add("node_started", self._name, subject=self._uid)
         logs.watch(self.events.on_record)
-        self._set(now)
         if self._neighbours is not None:
             self._neighbours.start()
 
@@ -99,12 +98,18 @@ class Past:
             node=self._uid,
             name=self._name,
             now=self._clock(),
-            started=self._started,
+            started=self.started,
             options=self._options,
             slots=self.samples.slots,
             samples=self.samples.figures(),
             events=self.events.events(),
         )
+
+    def sample_from_now(self) -> None:
+        """Take the next sample at the end of this slot, of what is counted from now on."""
+        now = self._clock()
+        self.samples.begin(now, self._read())
+        self._set(now)
 
     def _set(self, now: float) -> None:
         seconds = SLOT_SECONDS - now % SLOT_SECONDS + MARGIN

@@ -53,15 +53,31 @@ NAMESPACES = [
 class PanelServer:
     """A daphne that serves the ready site; after a restart it is where it was."""
 
-    def __init__(self, site: Path, log: Path, *, redis_url: str = "") -> None:
-        """`site`: what `make_site` made. `log`: a directory of this server's own."""
+    def __init__(
+        self,
+        site: Path,
+        log: Path,
+        *,
+        redis_url: str = "",
+        application: str = "messaging_project.asgi:application",
+        **environment: str,
+    ) -> None:
+        """
+        Args:
+            site: what `make_site` made.
+            log: a directory of this server's own.
+            application: what the server serves.
+            environment: more of it.
+        """
         self._log = log
+        self._application = application
         self._environment = {
             "DJANGO_SETTINGS_MODULE": "messaging_project.settings",
             "DJANGO_DATA_DIR": str(site),
             "SERVICE_API_KEY": API_KEY,
             "SERVICE_TOKEN_HMAC_SECRET_KEY": SECRET,
             "SERVICE_NAMESPACES": json.dumps(NAMESPACES),
+            **environment,
         }
         if redis_url:
             self._environment["SERVICE_REDIS_URL"] = redis_url
@@ -73,7 +89,7 @@ class PanelServer:
             self._log,
             environment=self._environment,
             port=self._port,
-            application="messaging_project.asgi:application",
+            application=self._application,
         )
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from django.test import override_settings
 
+from admin_panel import past
 from admin_panel.health import watch
 from tests.panel.urls import HOMES
 
@@ -22,6 +23,7 @@ def _both_homes() -> Iterator[None]:
 def _nothing_was_seen() -> None:
     """Let each test begin with a panel that knows nothing of the service."""
     watch.forget()
+    past.memory.forget()
 
 
 @pytest.fixture(params=HOMES)

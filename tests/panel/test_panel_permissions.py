@@ -26,7 +26,8 @@ from tests.panel.urls import signed_in as sign_in
 PAGES = [name for name in NAMES if name not in ASKED_BY_SCRIPTS]
 """What is read: pages, and parts of them."""
 
-LISTED = ("overview", "channels", "user", "publish", "pending", "namespaces", "console")
+VIEWED = ("overview", "events", "channels", "user", "pending", "namespaces", "console")
+LISTED = (*VIEWED[:4], "publish", *VIEWED[4:])
 """Pages of the tab bar and the admin's index."""
 
 other_site = admin.AdminSite("other")
@@ -98,7 +99,7 @@ def test_refusal_links_to_nothing_that_is_not_there(codenames: tuple[str, ...]) 
     ("codenames", "shown"),
     [
         ((), ()),
-        (("view",), ("overview", "channels", "user", "pending", "namespaces", "console")),
+        (("view",), VIEWED),
         (("publish",), ("publish",)),
         (("view", "publish"), LISTED),
         (("disconnect",), ()),

@@ -29,6 +29,9 @@ PUBLISH = {"publish", "publish_demo"}
 OPENED_BY = {
     "overview": VIEW,
     "overview_data": VIEW,
+    "overview_hour": VIEW,
+    "node": VIEW,
+    "events": VIEW,
     "channels": VIEW,
     "channel": VIEW,
     "channel_token": VIEW,

@@ -40,6 +40,9 @@ ASKED_BY_SCRIPTS = {"publish_reach", "console_run"}
 WITHOUT_SERVICE = {
     "overview": 503,
     "overview_data": 200,
+    "overview_hour": 200,
+    "node": 503,
+    "events": 503,
     "channels": 503,
     "channel": 503,
     "channel_token": 200,

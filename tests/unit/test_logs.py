@@ -31,6 +31,7 @@ def test_every_logger_of_the_service_gives_fields() -> None:
 
 @pytest.mark.parametrize("name", logs.LOGGERS)
 def test_record_has_every_field(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    logs.name_node("")  # a node of another test may have had a name
     logging.getLogger(name).warning("About a client", extra={"client": "C", "code": 3012})
 
     (record,) = caplog.records

@@ -1,60 +1,46 @@
-/** Updates the overview every two seconds, and draws the messages per second. */
+/** Updates the overview: its numbers every two seconds, the last hour every ten. */
 
-import { Chart } from "./chart.js";
-import { Rates } from "./rates.js";
+import { renew } from "./renew.js";
 import { timeOf } from "./times.js";
 
 const INTERVAL = 2000; // milliseconds
-const SHOWN = 90; // values, so three minutes
+const HOUR_INTERVAL = 10_000; // nodes take a sample as often
 
-const language = document.documentElement.lang;
 const overview = document.getElementById("overview");
-const live = document.getElementById("overview-live");
+const hour = document.getElementById("overview-hour");
 const state = document.getElementById("overview-state");
-const section = document.getElementById("overview-rates");
-const rates = new Rates();
-const charts = [...section.querySelectorAll("[data-rate]")].map((figure) => ({
-  name: figure.dataset.rate,
-  output: figure.querySelector("output"),
-  chart: new Chart(figure, SHOWN),
-}));
-const line = document.getElementById("panel-health");
-let shown = "";
-let judged = "";
 let updated = new Date();
+let asked = performance.now();
 
-async function ask() {
-  const response = await fetch(overview.dataset.url, { redirect: "error" });
+async function ask(url) {
+  const response = await fetch(url, { redirect: "error" });
   if (!response.ok) throw new Error(`status ${response.status}`);
   return response.json();
 }
 
-function format(value) {
-  const digits = value < 100 ? 1 : 0;
-  return value.toLocaleString(language, { maximumFractionDigits: digits });
+/** Shows parts of the page, which the server rendered and escaped, as the page itself. */
+function show(parts) {
+  for (const [id, html] of Object.entries(parts)) {
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    const holder = document.createElement("div");
+    holder.append(template.content);
+    renew(document.getElementById(id), holder);
+  }
 }
 
-function show({ available, html, health, nodes }) {
-  if (health !== judged) {
-    line.innerHTML = health;
-    judged = health;
-  }
-  if (html !== shown) {
-    const opened = live.querySelector("details[open]") !== null;
-    live.innerHTML = html; // rendered and escaped by the server, like the page itself
-    if (opened) live.querySelector("details")?.setAttribute("open", "");
-    shown = html;
-  }
-  const rate = rates.add(nodes, performance.now() / 1000);
-  if (rate !== null) {
-    for (const { name, output, chart } of charts) {
-      output.value = format(rate[name]);
-      chart.add(rate[name]);
-    }
-  }
-  section.hidden = !available;
+async function askForNumbers() {
+  const { available, parts } = await ask(overview.dataset.url);
+  show(parts);
+  hour.classList.toggle("panel-past", !available);
   updated = new Date();
   say(available ? "live" : "waiting", available ? overview.dataset.textLive : overview.dataset.textWaiting);
+}
+
+async function askForHour() {
+  if (performance.now() - asked < HOUR_INTERVAL) return;
+  asked = performance.now();
+  show((await ask(overview.dataset.hourUrl)).parts);
 }
 
 function say(name, text) {
@@ -66,7 +52,8 @@ function say(name, text) {
 async function update() {
   if (!document.hidden) {
     try {
-      show(await ask());
+      await askForNumbers();
+      await askForHour();
     } catch {
       const time = timeOf(updated);
       say("waiting", overview.dataset.textStale.replace("%s", time));
@@ -75,8 +62,6 @@ async function update() {
   setTimeout(update, INTERVAL);
 }
 
-// they get their space before the first response, so that nothing moves later
-section.hidden = live.querySelector(".panel-notice") !== null;
 say("connecting", overview.dataset.textConnecting);
 state.hidden = false;
 update();

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
@@ -14,7 +13,7 @@ from tests.live.panel_site import Guests
 from tests.panel.paths import page_path
 from tests.ready_site import ReadySite
 
-PAGES = ("overview", "channels", "channel", "publication")
+PAGES = ("overview", "events", "channels", "channel", "publication")
 
 
 @pytest.fixture
@@ -49,12 +48,6 @@ def tile(browser: Chrome, name: str) -> str:
     return str(browser.execute_script(script, name))
 
 
-def rate(browser: Chrome, name: str) -> float:
-    """Messages per second; 0 as long as the page does not know them."""
-    output = browser.find_element(By.CSS_SELECTOR, f'[data-rate="{name}"] output').text
-    return 0 if output in ("", "\N{EN DASH}") else float(output.replace(",", ""))
-
-
 async def test_overview_follows_the_service_without_being_loaded_again(
     browser: Chrome, visit: Visit, guests: Guests, unique: str
 ) -> None:
@@ -68,57 +61,6 @@ async def test_overview_follows_the_service_without_being_loaded_again(
     wait_for(browser, lambda: tile(browser, "Channels") == "1", "the channel")
 
     assert browser.execute_script("return window.neverLoadedAgain")
-
-
-async def test_overview_draws_messages_per_second(
-    browser: Chrome, visit: Visit, staffed_site: ReadySite, guests: Guests, unique: str
-) -> None:
-    visit("overview")
-    await guests.open("17", unique)
-
-    def publish_until_shown() -> bool:
-        staffed_site.publish(unique, 1, 2, 3)
-        return rate(browser, "published") > 0 and rate(browser, "delivered") > 0
-
-    wait_for(browser, publish_until_shown, "messages per second")
-
-    points = browser.find_element(By.CSS_SELECTOR, '[data-rate="delivered"] polyline')
-    assert points.get_attribute("points")
-
-
-RATES = [
-    ([(0.0, 0, 0)], None, "one word"),
-    ([(0.0, 0, 0), (2.0, 10, 40)], {"published": 5, "delivered": 20}, "two words"),
-    ([(0.0, 0, 0), (2.0, 10, 40), (2.1, 10, 40)], {"published": 5, "delivered": 20}, "repeated"),
-    ([(0.0, 50, 50), (2.0, 0, 0)], {"published": 0, "delivered": 0}, "counter that fell"),
-]
-"""What a node said: at (seconds), published, delivered; and messages per second after that."""
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"), [row[:2] for row in RATES], ids=[row[2] for row in RATES]
-)
-def test_rates_are_counted_between_two_words_of_a_node(
-    browser: Chrome,
-    visit: Visit,
-    said: list[tuple[float, int, int]],
-    expected: dict[str, Any] | None,
-) -> None:
-    visit("publication")
-    script = """
-        const [said, done] = arguments;
-        import("/static/admin_panel/rates.js").then(({ Rates }) => {
-          const rates = new Rates();
-          let found = null;
-          for (const [at, published, delivered] of said) {
-            // asked a second after the node spoke
-            found = rates.add([{ uid: "a", published, delivered, last_seen_seconds: 1 }], at + 1);
-          }
-          done(found);
-        });
-    """
-
-    assert browser.execute_async_script(script, said) == expected
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,4 +1,4 @@
-"""The panel's overview in a served site: nodes, totals, counters."""
+"""The panel's overview in a served site: nodes, totals, counters, charts without a script."""
 
 from __future__ import annotations
 
@@ -31,17 +31,21 @@ def page(browser: httpx.Client) -> str:
     return response.text
 
 
-def data(browser: httpx.Client) -> dict[str, Any]:
+def asked(browser: httpx.Client, part: str) -> dict[str, Any]:
     """What the page's script asks for."""
-    response = browser.get(page_path("overview") + "data/")
+    response = browser.get(page_path("overview") + f"{part}/")
     assert response.status_code == 200
     found: dict[str, Any] = response.json()
     return found
 
 
+def number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
 def tiles(browser: httpx.Client) -> dict[str, int]:
     """The large numbers."""
-    return {name: int(number.replace(",", "")) for name, number in TILE.findall(page(browser))}
+    return {name: number(text) for name, text in TILE.findall(page(browser))}
 
 
 def node_row(html: str) -> dict[str, str]:
@@ -74,36 +78,35 @@ async def test_table_shows_what_the_server_api_says_of_the_node(
     assert f'title="{node["uid"]}">{node["name"]}</bdi>' in html
     assert row["Version"] == node["version"]
     assert (row["Clients"], row["Users"], row["Channels"]) == ("1", "1", "1")
-    assert re.fullmatch(r"(\d+ minutes?, )?\d+ seconds?", row["Uptime"])
+    assert re.fullmatch(r"\d+ (minute|second)s?", row["Uptime"])
 
 
 async def test_counters_grow_with_what_is_published_and_delivered(
     staffed_site: ReadySite, operator: httpx.Client, alone: Guests, unique: str
 ) -> None:
     clients = [await alone.open(user, unique) for user in ("17", "18")]
-    [before] = data(operator)["nodes"]
+    before = node_row(page(operator))
 
     staffed_site.publish(unique, 1, 2, 3)
     for client in clients:
         for _ in range(3):
             await client.publication()
 
-    [after] = data(operator)["nodes"]
-    assert after["uid"] == before["uid"]
-    assert after["published"] - before["published"] == 3
-    assert after["delivered"] - before["delivered"] == 2 * 3
+    after = node_row(page(operator))
+    assert number(after["Published"]) - number(before["Published"]) == 3
+    assert number(after["Delivered"]) - number(before["Delivered"]) == 2 * 3
 
 
-async def test_data_hold_the_page_s_live_part_as_it_is_now(
+async def test_data_hold_the_page_s_live_parts_as_they_are_now(
     operator: httpx.Client, alone: Guests, unique: str
 ) -> None:
     await alone.open("17", unique)
 
-    answer = data(operator)
+    answer = asked(operator, "data")
 
     assert answer["available"] is True
-    assert dict(TILE.findall(answer["html"]))["Channels"] == "1"
-    assert node_row(answer["html"])["Clients"] == "1"
+    assert dict(TILE.findall(answer["parts"]["overview-live"]))["Channels"] == "1"
+    assert node_row(answer["parts"]["overview-nodes"])["Clients"] == "1"
 
 
 def test_memory_engine_shows_no_round_trip_and_nothing_to_worry_about(
@@ -115,7 +118,16 @@ def test_memory_engine_shows_no_round_trip_and_nothing_to_worry_about(
     assert "panel-warnings" not in html
 
 
-def test_charts_are_hidden_without_a_script_that_draws_them(operator: httpx.Client) -> None:
-    section = page(operator).partition('id="overview-rates"')[2].partition(">")[0]
+def test_charts_are_there_without_a_script(operator: httpx.Client) -> None:
+    [renewed] = asked(operator, "hour")["parts"].items()
 
-    assert section.endswith(" hidden")
+    for html in (page(operator), renewed[1]):
+        assert html.count('<figure class="panel-chart"') == 6
+        assert 'aria-label="published per second: ' in html
+    assert renewed[0] == "overview-hour"
+
+
+def test_start_of_the_node_is_among_the_events(operator: httpx.Client) -> None:
+    html = operator.get(page_path("events", kind="nodes")).text
+
+    assert re.search(r"<bdi>Node \S+ started\.</bdi>", html)

@@ -1,0 +1,101 @@
+"""Events in words: a sentence for each kind, and the groups by which operators filter them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.utils.formats import number_format
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from .past import OPTIONS_CHANGED, ServiceEvent
+
+GROUPS: Mapping[str, tuple[str | Promise, frozenset[str]]] = {
+    "nodes": (
+        gettext_lazy("Nodes"),
+        frozenset({"node_started", "node_stopped", "node_silent", "node_back", OPTIONS_CHANGED}),
+    ),
+    "redis": (gettext_lazy("Redis"), frozenset({"redis_away", "redis_back"})),
+    "clients": (
+        gettext_lazy("Clients"),
+        frozenset({"mass_disconnect", "slow_clients", "refused"}),
+    ),
+    "users": (gettext_lazy("Users"), frozenset({"blocked", "unblocked"})),
+    "load": (gettext_lazy("Load"), frozenset({"late_loop"})),
+    "errors": (gettext_lazy("Errors"), frozenset({"error"})),
+    "warnings": (gettext_lazy("Warnings"), frozenset({"warning"})),
+}
+"""Group → its name, and its kinds."""
+
+MARKED: Mapping[str, bool] = {
+    "node_started": False,
+    "node_stopped": False,
+    "node_silent": True,
+    "node_back": False,
+    "redis_away": True,
+    "redis_back": False,
+    "mass_disconnect": True,
+    OPTIONS_CHANGED: False,
+}
+"""Kinds that charts mark, and whether each is serious."""
+
+
+def group_of(kind: str) -> str:
+    """Return the group of a kind; "" for a kind of a newer version."""
+    return next((name for name, (_label, kinds) in GROUPS.items() if kind in kinds), "")
+
+
+def label_of(kind: str) -> str:
+    """Return the name of the group of a kind."""
+    group = group_of(kind)
+    return str(GROUPS[group][0]) if group else kind
+
+
+def sentence(seen: ServiceEvent) -> str:
+    """Return what happened; a log line as it is."""
+    event = seen.event
+    number = int(event.number)
+    values = {"name": event.text, "count": number_format(number, force_grouping=True)}
+    match event.kind:
+        case "node_started":
+            text = _("Node %(name)s started.")
+        case "node_stopped":
+            text = _("Node %(name)s stopped. Its samples went with it.")
+        case "node_silent":
+            text = _("Node %(name)s fell silent. Its samples are missing until it answers.")
+        case "node_back":
+            text = _("Node %(name)s answers again.")
+        case "redis_away":
+            text = _("Redis was lost.")
+        case "redis_back":
+            text = _("Redis is back.")
+        case "mass_disconnect":
+            text = ngettext(
+                "%(count)s connection ended at about the same time.",
+                "%(count)s connections ended at about the same time.",
+                number,
+            )
+        case "slow_clients":
+            text = ngettext(
+                "%(count)s client was closed because it did not read fast enough.",
+                "%(count)s clients were closed because they did not read fast enough.",
+                number,
+            )
+        case "refused":
+            text = ngettext(
+                "%(count)s connection was refused, because of a limit or of overload.",
+                "%(count)s connections were refused, because of a limit or of overload.",
+                number,
+            )
+        case "late_loop":
+            text = _("The event loop was late by up to %(count)s ms.")
+        case "blocked":
+            text = _("User %(name)s was blocked.")
+        case "unblocked":
+            text = _("User %(name)s is blocked no longer.")
+        case "options":
+            text = _("Node %(name)s started with other options than the node before it.")
+        case _other:
+            return event.text
+    return text % values

@@ -1,0 +1,107 @@
+"""What charts of the last hour measure: the table of the charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from .past import NodePast
+
+Figure = Callable[[NodePast, int], float]
+
+
+def rate(*names: str) -> Figure:
+    """Return a figure: what was counted in a second, added up."""
+    return lambda node, slot: sum(node.rate(name, slot) for name in names)
+
+
+def closed(node: NodePast, slot: int) -> float:
+    """Return the connections that ended in a second."""
+    return sum(node.rate(name, slot) for name in node.names("closed:"))
+
+
+def state(name: str, factor: float = 1) -> Figure:
+    """Return a figure that goes up and down."""
+    return lambda node, slot: node.state(name, slot) * factor
+
+
+class Measure(NamedTuple):
+    """One line of a chart."""
+
+    label: str | Promise
+    figure: Figure
+    over: Callable[[Iterable[float]], float] = sum
+    """What makes one value of those of all nodes."""
+    factor: float = 1
+
+
+class Plan(NamedTuple):
+    """A chart without its values."""
+
+    name: str
+    title: str | Promise
+    measures: tuple[Measure, ...]
+
+
+OF_SERVICE = (
+    Plan(
+        "published",
+        gettext_lazy("Published per second"),
+        (Measure(gettext_lazy("published per second"), rate("published")),),
+    ),
+    Plan(
+        "delivered",
+        gettext_lazy("Delivered per second"),
+        (Measure(gettext_lazy("delivered per second"), rate("delivered")),),
+    ),
+    Plan(
+        "connections",
+        gettext_lazy("Clients"),
+        (Measure(gettext_lazy("clients"), state("connections")),),
+    ),
+    Plan(
+        "opened",
+        gettext_lazy("Connections a minute"),
+        (
+            Measure(gettext_lazy("opened"), rate("opened"), factor=60),
+            Measure(gettext_lazy("closed"), closed, factor=60),
+        ),
+    ),
+    Plan(
+        "refused",
+        gettext_lazy("Refused a minute"),
+        (
+            Measure(gettext_lazy("commands"), rate("errors"), factor=60),
+            Measure(gettext_lazy("connections"), rate("refused"), factor=60),
+        ),
+    ),
+    Plan(
+        "lag",
+        gettext_lazy("Loop lag, ms"),
+        (Measure(gettext_lazy("loop lag in ms"), state("lag", 1e-3), over=max),),
+    ),
+)
+"""The charts of the overview."""
+
+OF_NODE = (
+    *OF_SERVICE,
+    Plan(
+        "cpu",
+        gettext_lazy("CPU, per cent of a core"),
+        (Measure(gettext_lazy("CPU in per cent"), rate("cpu"), factor=1e-4),),
+    ),
+    Plan(
+        "memory",
+        gettext_lazy("Memory, MB"),
+        (Measure(gettext_lazy("memory in MB"), state("memory", 1.024e-3)),),
+    ),
+    Plan(
+        "redis",
+        gettext_lazy("Heartbeat to Redis, ms"),
+        (Measure(gettext_lazy("heartbeat in ms"), state("redis", 1e-3), over=max),),
+    ),
+)
+"""The charts of a node."""

@@ -1,0 +1,230 @@
+"""The past of the service: the samples and events of all nodes in the last hour, put together.
+
+Samples of nodes with the same number belong to the same ten seconds, also where the clock of a node
+is wrong: its samples are moved by the difference. A node that runs and has no sample makes the sum
+of these seconds partial: it is never taken for zero.
+
+The nodes are asked at most once in `REMEMBERED`, however many pages are open. What was read last
+stays, for pages that are shown while Redis is away.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+from django.utils import timezone
+
+from . import service
+from .service import SLOT_SECONDS, Event, PastAnswer, Unavailable
+
+REMEMBERED = 5.0
+"""Seconds for which an answer counts: nodes take a sample every ten."""
+FAILED = 1.0
+"""Seconds for which a failure counts, for those that waited meanwhile."""
+SHOWN = 3600 // SLOT_SECONDS
+"""Samples of an hour."""
+SAME = 60.0
+"""Seconds within which two nodes see the same event."""
+SEEN_BY_ALL = frozenset(
+    {"node_started", "node_stopped", "node_silent", "node_back", "blocked", "unblocked"}
+)
+"""Kinds of events that every node sees."""
+OPTIONS_CHANGED = "options"
+"""An event that no node tells: a node has other options than the one that started before it."""
+
+
+class NodePast:
+    """What one node keeps of the last hour."""
+
+    def __init__(self, answer: PastAnswer, at: float) -> None:
+        """`at`: when it answered, Unix seconds by the clock of this process."""
+        self.uid = answer.node
+        self.name = answer.name
+        self.options = answer.options
+        self._samples = answer.samples
+        late = at - answer.now
+        slots = round(late / SLOT_SECONDS)
+        # a difference of less than half a slot is the way of the answer
+        self._late = late if slots else 0.0
+        self.started = answer.started + self._late
+        self._place = {slot + slots: place for place, slot in enumerate(answer.slots)}
+        self.events = [self._moved(event) for event in answer.events]
+
+    def _moved(self, event: Event) -> Event:
+        if not self._late:
+            return event
+        first, last = event.first + self._late, event.last + self._late
+        return Event(event.kind, first, last, event.count, event.text, event.subject, event.number)
+
+    def has(self, slot: int) -> bool:
+        """Return whether there is a sample with this number."""
+        return slot in self._place
+
+    def ran_at(self, slot: int) -> bool:
+        """Return whether the node should have such a sample, because it ran."""
+        return self.started <= (slot - 1) * SLOT_SECONDS
+
+    def state(self, name: str, slot: int) -> int:
+        """Return a figure that goes up and down. Ask `has` first."""
+        column = self._samples.get(name)
+        return 0 if column is None else column[self._place[slot]]
+
+    def rate(self, name: str, slot: int) -> float:
+        """Return in a second what was counted. Ask `has` first."""
+        span = self.state("span", slot)
+        return self.state(name, slot) * 1000 / span if span else 0.0
+
+    def names(self, prefix: str) -> list[str]:
+        """Return the figures whose names begin so."""
+        return [name for name in self._samples if name.startswith(prefix)]
+
+    def total(self, name: str, slots: range) -> int:
+        """Return the sum of a figure over these samples."""
+        return sum(self.state(name, slot) for slot in slots if self.has(slot))
+
+
+class ServiceEvent(NamedTuple):
+    """An event, and the nodes that saw it."""
+
+    event: Event
+    nodes: tuple[str, ...]
+    """Their names, sorted."""
+
+
+class Past:
+    """The past of some nodes, as it was at one moment."""
+
+    def __init__(self, nodes: Sequence[NodePast], missing: Sequence[str], at: datetime) -> None:
+        """
+        Args:
+            nodes: those that answered.
+            missing: the names of those that did not.
+            at: when that was.
+        """
+        self.nodes = list(nodes)
+        self.missing = list(missing)
+        self.at = at
+        last = int(at.timestamp()) // SLOT_SECONDS
+        self.slots = range(last - SHOWN, last + 1)
+        """The numbers of the samples of this hour, oldest first."""
+
+    @classmethod
+    def of(cls, answers: Sequence[PastAnswer], missing: Sequence[str], at: datetime) -> Past:
+        """Put the answers of nodes together."""
+        nodes = [NodePast(answer, at.timestamp()) for answer in answers]
+        return cls(sorted(nodes, key=lambda node: (node.name, node.uid)), missing, at)
+
+    def of_node(self, uid: str) -> Past | None:
+        """Return the past of one node; None if it did not answer."""
+        nodes = [node for node in self.nodes if node.uid == uid]
+        return Past(nodes, (), self.at) if nodes else None
+
+    @cached_property
+    def sampled(self) -> dict[int, list[NodePast]]:
+        """Sample → the nodes that have it, for those that any node has."""
+        found = {slot: [node for node in self.nodes if node.has(slot)] for slot in self.slots}
+        return {slot: nodes for slot, nodes in found.items() if nodes}
+
+    def is_partial(self, slot: int) -> bool:
+        """Return whether a node ran that has not this sample, although others have."""
+        return any(node.ran_at(slot) and not node.has(slot) for node in self.nodes)
+
+    @property
+    def has_partial(self) -> bool:
+        """Whether there are such samples."""
+        return any(self.is_partial(slot) for slot in self.sampled)
+
+    def has(self, name: str) -> bool:
+        """Return whether a node has a figure that was not 0 all the time."""
+        return any(name in node.names(name) for node in self.nodes)
+
+    def closed(self) -> list[tuple[str, int]]:
+        """Return close code → connections that ended with it in this hour, most first."""
+        counts: dict[str, int] = {}
+        for node in self.nodes:
+            for name in node.names("closed:"):
+                code = name.partition(":")[2]
+                counts[code] = counts.get(code, 0) + node.total(name, self.slots)
+        shown = [(code, number) for code, number in counts.items() if number]
+        return sorted(shown, key=lambda row: (-row[1], row[0]))
+
+    @cached_property
+    def events(self) -> list[ServiceEvent]:
+        """The events of all nodes, newest first; what several nodes saw once."""
+        found: list[tuple[Event, set[str]]] = []
+        same: dict[tuple[str, str], tuple[Event, set[str]]] = {}
+        told = [(event, node) for node in self.nodes for event in node.events]
+        for event, node in sorted(told, key=lambda each: each[0].first):
+            key = (event.kind, event.subject)
+            if event.kind in SEEN_BY_ALL:
+                known = same.get(key)
+                if known is not None and event.first - known[0].first < SAME:
+                    known[1].add(node.name)
+                    continue
+                same[key] = (event, {node.name})
+                found.append(same[key])
+            else:
+                found.append((event, {node.name}))
+        found.extend((event, {event.text}) for event in self._changed_options())
+        events = [ServiceEvent(event, tuple(sorted(names))) for event, names in found]
+        return sorted(events, key=lambda each: -each.event.first)
+
+    def _changed_options(self) -> list[Event]:
+        nodes = sorted(self.nodes, key=lambda node: node.started)
+        return [
+            Event(OPTIONS_CHANGED, node.started, node.started, 1, node.name)
+            for before, node in pairwise(nodes)
+            if node.options != before.options
+        ]
+
+
+class _Memory:
+    """What this process has read of the past. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._known: Past | None = None
+        self._failed: Unavailable | None = None
+        self._until = 0.0
+
+    @property
+    def known(self) -> Past | None:
+        """What was read last; None before."""
+        return self._known
+
+    def read(self) -> Past:
+        """Return the past, asking the nodes if what is known is older than `REMEMBERED`.
+
+        Raises:
+            Unavailable: the service does not answer.
+        """
+        with self._lock:  # requests that come meanwhile wait for the same answer
+            if time.monotonic() >= self._until:
+                self._ask()
+            if self._failed is not None:
+                raise self._failed
+            assert self._known is not None
+            return self._known
+
+    def _ask(self) -> None:
+        try:
+            surveyed = service.past()
+        except Unavailable as unavailable:
+            self._failed, self._until = unavailable, time.monotonic() + FAILED
+        else:
+            self._known = Past.of(surveyed.answers, surveyed.missing, timezone.now())
+            self._failed, self._until = None, time.monotonic() + REMEMBERED
+
+
+memory = _Memory()
+"""That of this process."""
