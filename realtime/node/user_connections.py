@@ -16,7 +16,8 @@ Patience, because client libraries do not come back after this disconnect. Two t
 for it: a node that died has its places until its heartbeats are overdue, and a page that is loaded
 anew may have its old connection at another node, which tells of its end within INTERVAL.
 
-A user stays beyond until Redis has room, so another attempt has no patience of its own.
+A user stays beyond until Redis has room, or no connection was too many for REMEMBERED, so another
+attempt soon after has no patience of its own.
 
 While Redis is away, each node goes on by its own counts, and patience begins anew after that. A
 node whose places Redis has lost, or may have lost, tells all of its counts again.
@@ -44,6 +45,8 @@ INTERVAL = 1.0
 """Seconds from one look at the counts to the next."""
 PATIENCE = HEARTBEAT_LIFETIME + 5.0
 """Seconds for which a user may be beyond the limit: longer than places of a dead node last."""
+REMEMBERED = 60.0
+"""Seconds for which a user without a connection too many counts as beyond, if there is no room."""
 USERS_PER_CALL = 200
 """Users in one script. Redis runs nothing else meanwhile."""
 
@@ -51,12 +54,14 @@ USERS_PER_CALL = 200
 class _Beyond:
     """A user who has, or had, connections without a place, while the service has no room."""
 
-    __slots__ = ("excess", "since")
+    __slots__ = ("excess", "seen", "since")
 
-    def __init__(self, since: float) -> None:
-        self.since = since
+    def __init__(self, now: float) -> None:
+        self.since = now
+        self.seen = now
+        """When there was a connection without a place, last."""
         self.excess = 0
-        """Connections without a place at the last look."""
+        """Connections that had no place at the last look, and stayed."""
 
 
 class UserConnections:
@@ -162,17 +167,17 @@ class UserConnections:
 
     def _judge(self, user: UserID, excess: int, *, has_room: bool) -> None:
         """Decide about connections without a place. `excess`: their number."""
-        if has_room and not excess:
-            self._beyond.pop(user, None)
-            return
-        beyond = self._beyond.get(user)
-        if beyond is None:
-            if not excess:
-                return
-            beyond = self._beyond[user] = _Beyond(self._timers.now())
-        if self._timers.now() - beyond.since >= PATIENCE:
-            self._close(user, min(excess, beyond.excess))
-        beyond.excess = excess
+        now, beyond = self._timers.now(), self._beyond.get(user)
+        if excess:
+            if beyond is None:
+                beyond = self._beyond[user] = _Beyond(now)
+            closing = min(excess, beyond.excess) if now - beyond.since >= PATIENCE else 0
+            beyond.seen, beyond.excess = now, excess - closing
+            self._close(user, closing)
+        elif beyond is not None:
+            beyond.excess = 0
+            if has_room or now - beyond.seen >= REMEMBERED:
+                del self._beyond[user]
 
     def _close(self, user: UserID, number: int) -> None:
         """Close the newest connections of a user, as far as they have no place."""

@@ -10,7 +10,7 @@ import pytest
 from realtime.cluster.peers import HEARTBEAT_LIFETIME
 from realtime.config.reader import load
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
-from realtime.node.user_connections import INTERVAL, PATIENCE, USERS_PER_CALL
+from realtime.node.user_connections import INTERVAL, PATIENCE, REMEMBERED, USERS_PER_CALL
 from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.server import SECRET
@@ -121,9 +121,30 @@ async def test_who_was_beyond_the_limit_has_no_patience_again(
     await passes(clock, nodes, PATIENCE + 2 * INTERVAL)
 
     again = await several(nodes[1], 2)
-    await passes(clock, nodes, 3 * INTERVAL)
+    await passes(clock, nodes, INTERVAL)
+    after_one_look = closes(again)
+    await passes(clock, nodes, INTERVAL)
 
-    assert closes([*first, *again]) == [[CONNECTION_LIMIT]] * 3
+    assert closes(first) == [[CONNECTION_LIMIT]]
+    assert after_one_look == [[]] * 2
+    assert closes(again) == [[CONNECTION_LIMIT]] * 2
+
+
+async def test_user_who_was_beyond_the_limit_long_ago_is_a_user_as_any(
+    nodes: list[Node], engines: list[ClusterEngine], clock: Clock
+) -> None:
+    await several(nodes[0], LIMIT)
+    await passes(clock, nodes, 2 * INTERVAL)
+    await several(nodes[1], 1)
+    await passes(clock, nodes, PATIENCE + REMEMBERED + 2 * INTERVAL)
+
+    # the node of the others dies
+    engines[0].hold("announce", "place_connections")
+    again = await several(nodes[1], LIMIT)
+    await passes(clock, nodes[1:], 2 * PATIENCE)
+    engines[0].go_on("announce", "place_connections")
+
+    assert closes(again) == [[]] * LIMIT
 
 
 async def test_place_that_becomes_free_is_taken(nodes: list[Node], clock: Clock) -> None:
