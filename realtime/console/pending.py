@@ -81,7 +81,7 @@ SUB_COMMANDS = (
         _add_arguments,
         _run,
         "Show how many durable publications wait to be published, how many are scheduled, and\n"
-        "those that are parked, because the service refused them three times.\n"
+        "those that are parked: the service refused them three times, or could not read them.\n"
         "--retry publishes parked rows again, --drop deletes them: all of them, or those that\n"
         "the keys or --channel choose. Parked rows stay until you do one or the other.",
     ),
