@@ -25,6 +25,8 @@ CLAIM_LIFETIME = 5.0
 """Seconds after which another node takes the work of one that died."""
 SWEEP_INTERVAL = 2.0
 """Seconds between two looks for nodes that died."""
+SETTLE_TIME = 5.0
+"""Seconds without a sweep when the engine is back: all nodes look dead until their heartbeats."""
 RECEIVERS_TIMEOUT = 1.0
 """Seconds in which the receivers of signals must be done with the names that were taken."""
 
@@ -59,6 +61,10 @@ class Sweeper:
         self._attempts = count(1)
         self._attempt = self._next_attempt()
         self._timer = timers.timer(lambda: spawn(self._run()))
+        self._is_stopping = False
+        self._answered_at = timers.now()
+        self._reachable_since = self._answered_at
+        """Loop time from which on the engine has answered every look."""
 
     def start(self) -> None:
         """Look from now on."""
@@ -66,15 +72,29 @@ class Sweeper:
 
     def stop(self) -> None:
         """Look no more. Another node does, when the claim is over."""
+        self._is_stopping = True
         self._timer.cancel()
 
     async def _run(self) -> None:
         try:
-            await self.sweep()
+            is_owner = await self._is_owner()
+            if self._has_settled() and is_owner:
+                await self.sweep()
         except EngineUnavailable as error:  # heartbeats say so, and the next look tries again
             logger.debug("Could not sweep the lists of dead nodes: %s", error)
         finally:
             self._timer.set(self._timers.now() + SWEEP_INTERVAL)
+
+    async def _is_owner(self) -> bool:
+        return await self._cluster.claim(CLAIM, self._uid, CLAIM_LIFETIME) == self._uid
+
+    def _has_settled(self) -> bool:
+        """Return whether nodes that live have sent heartbeats since the engine was away."""
+        now = self._timers.now()
+        if now - self._answered_at > 2 * SWEEP_INTERVAL:
+            self._reachable_since = now
+        self._answered_at = now
+        return now - self._reachable_since >= SETTLE_TIME
 
     async def sweep(self) -> None:
         """Tell of the ends at nodes that died, if this node owns the work.
@@ -82,7 +102,7 @@ class Sweeper:
         Raises:
             EngineUnavailable: the engine did not answer. The next call gets what this one missed.
         """
-        while await self._cluster.claim(CLAIM, self._uid, CLAIM_LIFETIME) == self._uid:
+        while not self._is_stopping and await self._is_owner():
             swept = await self._lists.sweep(self._attempt)
             self._attempt = self._next_attempt()
             if swept is None:

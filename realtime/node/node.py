@@ -117,8 +117,7 @@ class Node(Member):
             lambda channel: self.counters.deliveries(namespace_of(channel, config)),
             self._engine.lists if lists_users else None,
         )
-        self.on_join = self.hub.on_join
-        self.on_leave = self.hub.on_leave
+        self.on_join, self.on_leave = self.hub.on_join, self.hub.on_leave
         self.flusher = Flusher(self.loop)
         self.pings = Pings(self.timers, config.ping_interval, config.pong_timeout)
         self.verifier = Verifier(config, observer_keys)
@@ -190,8 +189,7 @@ class Node(Member):
         self._occupancy = Occupancy(
             self.uid, self._engine, self.events, self.timers, self.spawn, self.outage
         )
-        self.on_first = self._occupancy.on_first
-        self.on_last = self._occupancy.on_last
+        self.on_first, self.on_last = self._occupancy.on_first, self._occupancy.on_last
         self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn, self.outage)
         self.subscriptions = Subscriptions(
             config,
@@ -273,6 +271,7 @@ class Node(Member):
         self.begin_stop()
         await self.drained()
         deadline = max(self._stopped_by, self.loop.time() + ENGINE_STOP_TIMEOUT)
+        self._occupancy.begin_stop()
         if self._peers is not None:
             self._peers.begin_stop()
         tasks = self._background.tasks

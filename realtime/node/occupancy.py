@@ -50,10 +50,13 @@ class Occupancy:
         if self._sweeper is not None:
             self._sweeper.start()
 
-    def stop(self) -> None:
-        """Look no more, and leave to other nodes what is not over."""
+    def begin_stop(self) -> None:
+        """Look no more."""
         if self._sweeper is not None:
             self._sweeper.stop()
+
+    def stop(self) -> None:
+        """Leave to other nodes what is not over."""
         self.attendance.leave_behind()
 
     def on_first(self, kind: Kind, name: str) -> None:

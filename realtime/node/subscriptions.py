@@ -276,15 +276,17 @@ class Subscriptions:
             feed.leave(client, hears_leave=hears_leave)
             # `add` failed before it recorded the presence: nothing to wait for
             recorded = feed.has_opened
+        if not (options.join_leave and visible):
+            leave = None
+        per_user = leave is not None and options.join_leave == PER_USER and is_one(leave)
         try:
             if recorded and options.presence and visible:
                 await self._presence.remove(channel, client.id)
-            if leave is not None and options.join_leave and visible:
-                if options.join_leave == PER_USER and is_one(leave):
-                    self._attendance.exit(channel, leave, options.leave_delay)
-                else:
-                    await self._broker.leave(channel, leave)
+            if leave is not None and not per_user:
+                await self._broker.leave(channel, leave)
         finally:
+            if leave is not None and per_user:
+                self._attendance.exit(channel, leave, options.leave_delay)
             self.count -= visible
             left = self._hub.remove_subscription(channel, client)
             if left is not None:

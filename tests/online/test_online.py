@@ -35,7 +35,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def service(settings: Any) -> Iterator[TestService]:
     settings.REALTIME = {
         "token_hmac_secret_key": "a secret of at least thirty-two bytes",
-        "namespaces": [{"name": "room", "presence": True}],
+        "namespaces": [
+            {"name": "room", "presence": True},
+            {"name": "people", "presence": True, "join_leave": "user"},
+        ],
     }
     with TestService() as service:
         yield service
@@ -159,6 +162,20 @@ def test_signals_tell_of_users_and_not_of_connections(service: TestService) -> N
     finally:
         user_online.disconnect(online)
         user_offline.disconnect(offline)
+
+
+def test_subscribers_hear_of_people_and_not_of_their_tabs(service: TestService) -> None:
+    with service.client("watcher") as watcher:
+        watcher.subscribe("people:1")
+        assert watcher.expect_join("people:1")["user"] == "watcher"
+        with service.client("7") as one:
+            one.subscribe("people:1")
+            with service.client("7") as other:
+                other.subscribe("people:1")
+                assert watcher.expect_join("people:1") == {"user": "7", "client": one.id}
+            watcher.expect_nothing("people:1")
+        assert watcher.expect_leave("people:1") == {"user": "7", "client": ""}
+        watcher.expect_nothing("people:1")
 
 
 def test_online_count_is_the_number_of_users_in_a_channel(service: TestService) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
 from realtime.config.options import ChannelOptions
+from realtime.config.reader import load
+from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.protocol.messages import ClientInfo
+from realtime.timers import Timers
 from tests.unit.node.node_parts import subscribe
 from tests.unit.parts import Clock, RecordingClient, data, turns
+from tests.unit.suspended_engine import SuspendedEngine
 
 DELAY = 3.0
 AT_ONCE = ChannelOptions(presence=True, join_leave="user")
@@ -104,6 +109,25 @@ async def test_connection_that_never_joined_does_not_leave(
     await leave(node, "C3", "8")
 
     assert pushes(watcher) == [("join", "7", "C1")]
+
+
+async def test_user_leaves_although_presence_cannot_be_removed(clock: Clock) -> None:
+    engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
+    node = Node(load({}), engine)
+    await node.start()
+    watcher = RecordingClient("W", "watcher")
+    await subscribe(node, watcher, AT_ONCE)
+    await enter(node, "C1")
+    await turns()
+    engine.failing.add("presence.remove")
+
+    with pytest.raises(EngineUnavailable):
+        await leave(node, "C1")
+    await turns()
+
+    assert pushes(watcher) == [("join", "7", "C1"), ("leave", "7", "")]
+    engine.failing.clear()
+    await node.stop()
 
 
 async def test_reload_within_the_delay_tells_nothing(
