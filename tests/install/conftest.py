@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -35,15 +34,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sites(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Mapping[str, Site]:
     """The site of a developer who followed the quick start, by the version of Django.
 
-    The ASGI servers besides daphne are installed for the newest one.
+    All packages are installed for the newest one, with the ASGI servers besides daphne. The oldest
+    one has its Django and takes the others from there, so that they are unpacked and compiled once.
     """
 
-    def install(version: str) -> Site:
+    def install(version: str, *packages: str, beneath: Environment | None = None) -> Site:
         directory = tmp_path_factory.mktemp(version)
-        environment = Environment(directory / "environment")
-        servers = server_packages() if version == "newest" else []
+        environment = Environment(directory / "environment", beneath=beneath)
         # one call, so that nothing is installed twice: the site has its Django and its Channels
-        environment.install(DJANGO[version], "channels", *install_command(wheel), *servers)
+        environment.install(DJANGO[version], "channels", *install_command(wheel), *packages)
         project = directory / "project"
         project.mkdir()
         site = Site(project, environment)
@@ -55,8 +54,8 @@ def sites(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Mapping[str,
         site.create_user()
         return site
 
-    with ThreadPoolExecutor(len(DJANGO)) as pool:
-        return dict(zip(DJANGO, pool.map(install, DJANGO), strict=True))
+    newest = install("newest", *server_packages())
+    return {"newest": newest, "oldest": install("oldest", beneath=newest.environment)}
 
 
 @pytest.fixture(scope="session", params=list(DJANGO))

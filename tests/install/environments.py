@@ -42,9 +42,13 @@ def development_pin(package: str) -> str:
 class Environment:
     """One virtual environment, empty at first; it has not even pip."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, beneath: Environment | None = None) -> None:
+        """`beneath`: another one, whose packages are there where this one has no others."""
         run([sys.executable, "-m", "venv", "--without-pip", directory])
         self.bin = directory / ("Scripts" if os.name == "nt" else "bin")
+        (self.packages,) = directory.glob("[Ll]ib/**/site-packages")
+        if beneath is not None:
+            (self.packages / "beneath.pth").write_text(f"{beneath.packages}\n")
 
     def install(self, *requirements: object) -> None:
         """Install as `pip install` with these arguments would, run in this environment."""

@@ -17,7 +17,7 @@ from tests.ports import free_port
 from tests.protocol_client import ProtocolClient, open_client
 from tests.server import wait_until
 
-TIMEOUT = 60.0
+TIMEOUT = 120.0
 """Seconds; modules are compiled at the first start."""
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from tests.install.environments import Environment
 from tests.install.pages import steps
 
-COMMAND_TIMEOUT = 60.0
+COMMAND_TIMEOUT = 300.0
+"""Seconds; modules are compiled at the first command, which takes long on a busy machine."""
 
 TOKEN_KEY = "a key of the site's own, long enough for HMAC"
 USER, PASSWORD = "ann", "a password that is long enough"
