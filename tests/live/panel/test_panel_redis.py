@@ -109,7 +109,8 @@ def test_both_nodes_and_the_round_trip_to_redis_are_shown(operator: httpx.Client
 
     html = text(operator)
     assert "Redis round trip" in html
-    assert html.partition("<tbody>")[2].partition("</tbody>")[0].count("<tr") == 2
+    table = html.partition('id="nodes"')[2]
+    assert table.partition("<tbody>")[2].partition("</tbody>")[0].count("<tr") == 2
 
 
 def test_node_that_is_gone_without_a_word_is_worth_a_warning(
@@ -154,6 +155,7 @@ async def test_frozen_node_is_named_on_every_page_that_counts_its_clients(
     for html in (channels, channel, user, question, publication, outcome):
         assert f">{name}</bdi>" in html
     assert "<dd>1 <small>of 2</small></dd>" in overview
+    assert f'<bdi class="panel-name">{name}</bdi> does not answer: its part of the last' in overview
     assert "No channel has a subscriber at the nodes that answered." in channels
     assert "This channel has no subscribers" not in channel
     assert "No connection at the nodes that answered." in user
@@ -176,13 +178,17 @@ def test_pages_say_that_redis_is_away_and_come_back_with_it(
         assert REDIS_PASSWORD not in response.text
     answer = operator.get(page_path("overview") + "data/").json()
     assert answer["available"] is False
-    assert "Redis cannot be reached" in answer["html"]
+    assert "Redis cannot be reached" in answer["parts"]["overview-live"]
 
     redis.start()
 
     wait_until(
         lambda: all(operator.get(page_path(page)).status_code == 200 for page in PAGES),
         what="the pages",
+    )
+    wait_until(
+        lambda: all(words in text(operator, "events") for words in ("Redis was lost", "is back")),
+        what="the events of both nodes",
     )
 
 
