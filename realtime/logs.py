@@ -26,8 +26,8 @@ LOGGERS = tuple(
     f"realtime.{name}"
     for name in (
         *("admin_panel", "api", "asgi", "client", "daphne", "engine", "granian", "hooks", "logins"),
-        *("monitoring", "node", "outbox", "pages", "pending", "redis", "server_api", "supervisor"),
-        "tokens",
+        *("monitoring", "node", "online", "outbox", "pages", "pending", "redis", "server_api"),
+        *("supervisor", "tokens"),
     )
 )
 """The loggers of the service."""
