@@ -123,17 +123,22 @@ async def test_who_reconnects_has_the_same_debt(nodes: list[Node]) -> None:
 async def test_what_was_taken_at_one_node_counts_at_the_other(
     nodes: list[Node], clock: Clock
 ) -> None:
+    async def advance(seconds: float) -> None:
+        await clock.advance(seconds)
+        for node in nodes:
+            await node.idle()
+
     here, there = [await connect(node) for node in nodes]
     await codes(here, 10)
+    step = 1 / 128  # later than the other node, so that it tells after that one
+    await advance(step)
     await codes(there, 1)  # a node hears of others when it tells
-    await clock.advance(INTERVAL)
-    for node in nodes:
-        await node.idle()
+    await advance(INTERVAL - step)
+    await advance(step)
 
     first = await codes(there, 5), await codes(here, 5)
-    await clock.advance(INTERVAL)
-    for node in nodes:
-        await node.idle()
+    await advance(INTERVAL - step)
+    await advance(step)
     second = await codes(there, 5), await codes(here, 5)
 
     # 11 taken, 2 have come back: the node that told last knows of both
