@@ -20,7 +20,6 @@ from realtime.errors import (
     BadRequest,
     LimitExceeded,
     NamespaceNotFound,
-    NotAvailable,
     PermissionDenied,
 )
 from realtime.payload import Payload
@@ -174,6 +173,16 @@ def allows_user(channel: str, options: ChannelOptions, user: str, config: Config
     return not is_user_limited(channel, options, config) or user in listed_users(channel, config)
 
 
+def check_personal(user: str, config: Config) -> None:
+    """Check that a user can have a personal channel, where every user has one.
+
+    Raises:
+        BadRequest: no name can list the user; the channel would be open to another one.
+    """
+    if config.user_subscribe_to_personal and user and not can_be_listed(user, config):
+        raise BadRequest
+
+
 def personal_channel(user: str, config: Config) -> str:
     """Return the name of a user's personal channel, for example "pp:#17" or "#17"."""
     namespace = config.user_personal_channel_namespace
@@ -231,10 +240,25 @@ def check_subscribe(channel: str, options: ChannelOptions, user: str, config: Co
     Raises:
         PermissionDenied: the channel is for server-side subscriptions, or not for this user.
     """
+    check_client_side(options)
+    check_user(options, user, config)
+    check_listed(channel, options, user, config)
+
+
+def check_client_side(options: ChannelOptions) -> None:
+    """Check that clients may subscribe at all; raises PermissionDenied."""
     if options.server_side:
         raise PermissionDenied
+
+
+def check_user(options: ChannelOptions, user: str, config: Config) -> None:
+    """Check that a client has a user ID, where it needs one; raises PermissionDenied."""
     if user == "" and not (options.allow_subscribe_for_anonymous or config.client_insecure):
         raise PermissionDenied
+
+
+def check_listed(channel: str, options: ChannelOptions, user: str, config: Config) -> None:
+    """Check that the name of a channel lets a user in; raises PermissionDenied."""
     if not allows_user(channel, options, user, config):
         raise PermissionDenied
 
@@ -255,20 +279,6 @@ def check_unasked(channel: str, options: ChannelOptions, config: Config) -> None
         raise PermissionDenied
 
 
-def check_publish(options: ChannelOptions, user: str, subscribed: bool, config: Config) -> None:
-    """Check that a client may publish into a channel.
-
-    Beyond the spec: private and user-limited names do not restrict publishing.
-
-    Raises:
-        PermissionDenied: clients may not publish, or only subscribers or users may.
-    """
-    if may_publish(options, user, subscribed):
-        return
-    if not config.client_insecure or (options.subscribe_to_publish and not subscribed):
-        raise PermissionDenied
-
-
 def check_data(options: ChannelOptions, data: Payload) -> None:
     """Check that a payload may be published into a channel.
 
@@ -279,62 +289,7 @@ def check_data(options: ChannelOptions, data: Payload) -> None:
         raise BadRequest
 
 
-def check_presence(
-    options: ChannelOptions,
-    user: str,
-    subscribed: bool,
-    hidden: type[NotAvailable | PermissionDenied] = NotAvailable,
-) -> None:
-    """Check that a client may read presence and presence_stats.
-
-    Args:
-        options: the options of the channel.
-        user: the user ID of the client.
-        subscribed: whether the client is subscribed to the channel.
-        hidden: the error where no client may read; for the second generation `PermissionDenied`.
-
-    Raises:
-        NotAvailable: presence is off.
-        hidden: no client may read it.
-        PermissionDenied: this client may not, for example because it is not subscribed.
-    """
-    if not options.presence:
-        raise NotAvailable
-    if options.presence_disable_for_client:
-        raise hidden
-    if not may_read_presence(options, user, subscribed):
-        raise PermissionDenied
-
-
-def check_history(
-    options: ChannelOptions,
-    user: str,
-    subscribed: bool,
-    hidden: type[NotAvailable | PermissionDenied] = NotAvailable,
-) -> None:
-    """Check that a client may read history. The arguments are those of `check_presence`.
-
-    Raises:
-        NotAvailable: the channel has no history.
-        hidden: no client may read it.
-        PermissionDenied: this client may not, for example because it is not subscribed.
-    """
-    if not options.keeps_history:
-        raise NotAvailable
-    if options.history_disable_for_client:
-        raise hidden
-    if not may_read_history(options, user, subscribed):
-        raise PermissionDenied
-
-
 # rights
-
-
-def may_publish(options: ChannelOptions, user: str, subscribed: bool) -> bool:
-    """Return whether the options let a client publish."""
-    return (user != "" or options.allow_publish_for_anonymous) and (
-        options.allow_publish_for_client or (options.allow_publish_for_subscriber and subscribed)
-    )
 
 
 def may_read_presence(options: ChannelOptions, user: str, subscribed: bool) -> bool:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -34,7 +34,7 @@ from realtime.hooks.requests import (
 )
 from realtime.hooks.runner import Connections, Runner, name_of, own_connections
 from realtime.metrics import Durations
-from realtime.node.hooks import Caller, Handshake, Identity, Refresh
+from realtime.node.hooks import Caller, Decider, Handshake, Identity, Refresh
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, UserID
 from realtime.proxy.endpoints import Endpoints
@@ -43,6 +43,8 @@ from realtime.tracing import Spans
 logger = logging.getLogger("realtime.hooks")
 
 T = TypeVar("T")
+
+NONE = Decider.NONE
 
 _KINDS: Mapping[type[Request], str] = {
     ConnectRequest: "connect",
@@ -76,6 +78,7 @@ class SiteHooks:
             connections: surrounds each call, for the database connections of its thread.
             spans: traces calls; None: they have no spans.
         """
+        self._config = config
         self._registry = registry
         self._spans = spans
 
@@ -153,10 +156,7 @@ class SiteHooks:
     # channels
 
     def decides(self, channel: ChannelName, options: ChannelOptions) -> bool:
-        return (
-            options.proxy_subscribe
-            or self._registry.find(self._registry.subscribe, channel) is not None
-        )
+        return decider("subscribe", channel, options, self._registry, self._config) is not NONE
 
     async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Payload | None:
         entry = self._registry.find(self._registry.subscribe, channel)
@@ -286,6 +286,24 @@ def _decoded(data: bytes) -> Any:
         return msgspec.json.decode(payload.check(data).json)
     except (ValueError, RecursionError):
         raise BadRequest from None
+
+
+def decider(
+    kind: Literal["subscribe", "publish"],
+    channel: ChannelName,
+    options: ChannelOptions,
+    registry: Registry,
+    config: Config,
+) -> Decider:
+    """Return what of the site decides about a command in a channel."""
+    entries, is_on = registry.subscribe, options.proxy_subscribe
+    if kind == "publish":
+        entries, is_on = registry.publish, options.proxy_publish
+    if registry.find(entries, channel) is not None:
+        return Decider.FUNCTION
+    if not is_on:
+        return NONE
+    return Decider.ENDPOINT if config.proxy_endpoint(kind) else Decider.MISSING
 
 
 def hooks_needed(config: Config, registry: Registry) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -140,6 +141,17 @@ class Refresh(Struct, frozen=True, gc=False):
     expires_at: float
     info: Payload | None = None
     """Replaces the connection info, unless None."""
+
+
+class Decider(StrEnum):
+    """What of the site decides about a command in a channel."""
+
+    NONE = "none"
+    """Nothing: the options decide."""
+    FUNCTION = "function"
+    ENDPOINT = "endpoint"
+    MISSING = "missing"
+    """The options say that the site decides, and there is neither: error 108."""
 
 
 class Hooks(Protocol):

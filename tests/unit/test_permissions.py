@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from realtime.channel_rules import check_history, check_presence, check_publish, check_subscribe
+from realtime.channel_rules import check_subscribe
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import Error, NotAvailable, PermissionDenied
-from tests.unit.outcomes import outcome
+from tests.unit.outcomes import check_history, check_presence, check_publish, outcome
 
 
 @pytest.mark.parametrize(

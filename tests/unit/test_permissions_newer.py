@@ -10,11 +10,8 @@ import pytest
 from realtime import payload
 from realtime.channel_rules import (
     check_data,
-    check_history,
     check_length,
     check_pattern,
-    check_presence,
-    check_publish,
     check_subscribe,
     check_unasked,
     is_positioned,
@@ -23,7 +20,7 @@ from realtime.channel_rules import (
 )
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import BadRequest, Error, NotAvailable, PermissionDenied
-from tests.unit.outcomes import outcome
+from tests.unit.outcomes import check_history, check_presence, check_publish, outcome
 
 HISTORY: dict[str, Any] = {"history_size": 10, "history_lifetime": 60}
 

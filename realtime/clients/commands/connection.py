@@ -179,10 +179,12 @@ def server_side_subscriptions(
     """
     config, rules = client.node.config, client.session.rules
     names = list(identity.channels)
+    try:
+        channel_rules.check_personal(identity.user, config)
+    except BadRequest:
+        client.log_refused("personal channel", ValueError(UNLISTABLE_USER))
+        raise
     if config.user_subscribe_to_personal and identity.user:
-        if not channel_rules.can_be_listed(identity.user, config):
-            client.log_refused("personal channel", ValueError(UNLISTABLE_USER))
-            raise BadRequest
         names.append(channel_rules.personal_channel(identity.user, config))
     try:
         subscriptions = {name: _subscription(name, identity, config) for name in names}

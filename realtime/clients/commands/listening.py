@@ -18,6 +18,7 @@ from contextlib import AsyncExitStack, contextmanager
 from msgspec import Struct
 
 from realtime.clients import server_side
+from realtime.clients.checking import Attempt
 from realtime.clients.commands import connection, subscription
 from realtime.clients.listener import Listener
 from realtime.clients.session import Subscription
@@ -101,13 +102,13 @@ async def listen(
     async with AsyncExitStack() as stack:
         making: dict[ChannelName, Subscribing] = {}
         subscriptions: dict[ChannelName, Subscription] = {}
-        asked: dict[ChannelName, bool] = {}
+        asked: dict[ChannelName, Attempt] = {}
         for channel, token in request.channels.items():
             with _refused(channel):
                 made = granted.get(channel)
                 if made is None:
-                    options, asked[channel] = subscription.check(listener, channel, token, _WANTED)
-                    made = Subscription(options)
+                    asked[channel] = subscription.check(listener, channel, token, _WANTED)
+                    made = Subscription(asked[channel].options)
                 else:
                     listener.session.check_subscribe(channel)
             subscriptions[channel] = made
@@ -117,12 +118,9 @@ async def listen(
             )
         for channel in revoked:
             listener.session.revoke(channel)
-        for channel, by_token in asked.items():
-            token = request.channels[channel]
+        for channel, attempt in asked.items():
             with _refused(channel):
-                await subscription.decide(
-                    listener, channel, subscriptions[channel], token, by_token=by_token
-                )
+                await subscription.decide(listener, attempt, subscriptions[channel])
         for made in subscriptions.values():
             grant(listener, made, _WANTED)
             made.hears_joins = False

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from realtime import channel_rules, payload
+from realtime.clients.checking import Attempt
+from realtime.clients.checks import PUBLISH, RIGHT_TO_PUBLISH
 from realtime.clients.client import Client
 from realtime.config.options import ChannelOptions
 from realtime.errors import BadRequest, DisconnectBadRequest, Error
@@ -36,15 +38,14 @@ async def publish(client: Client, command: Command) -> Callable[[], Awaitable[No
     channel, raw, rules = request.channel, bytes(request.data), client.session.rules
     if not channel or not (raw or rules.no_data is not DisconnectBadRequest):
         raise DisconnectBadRequest
-    channel_rules.check_characters(channel)
-    if rules.always_checks_length:
-        channel_rules.check_length(channel, client.node.config)
-    options = channel_rules.options_of(channel, client.node.config)
-    channel_rules.check_pattern(channel, options, client.node.config)
-    if not raw:
-        raise rules.no_data
-    subscribed = channel in client.session.subscriptions
-    channel_rules.check_publish(options, client.user, subscribed, client.node.config)
+    attempt = Attempt(
+        channel,
+        client.session,
+        client.node.config,
+        without_data=None if raw else rules.no_data,
+    )
+    PUBLISH.decide(attempt)
+    options, subscribed = attempt.options, attempt.is_subscribed
     try:
         data = payload.check(raw)
     except ValueError:
@@ -55,7 +56,7 @@ async def publish(client: Client, command: Command) -> Callable[[], Awaitable[No
     if client.is_closing():
         return None
     if subscribed and channel not in client.session.subscriptions:
-        channel_rules.check_publish(options, client.user, False, client.node.config)
+        RIGHT_TO_PUBLISH.decide(attempt)
     return partial(_publish, client, command, channel, data, options, client.info_in(channel))
 
 

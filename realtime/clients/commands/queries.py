@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from realtime import channel_rules
+from realtime.clients.checking import Attempt, Checks
+from realtime.clients.checks import HISTORY, PRESENCE
 from realtime.clients.client import Client
-from realtime.config.options import ChannelOptions
 from realtime.errors import DisconnectBadRequest, TooManyRequests
 from realtime.protocol.messages import (
     ChannelName,
@@ -38,20 +38,14 @@ async def presence_stats(client: Client, command: Command) -> None:
 
 
 async def _present(client: Client, command: Command) -> Mapping[ClientID, ClientInfo]:
-    channel, options = _channel(client, client.codec.params(command, ChannelRequest).channel)
-    subscribed = channel in client.session.subscriptions
-    hidden = client.session.rules.hidden
-    channel_rules.check_presence(options, client.user, subscribed, hidden)
-    return await client.node.presence.get(channel)
+    channel = client.codec.params(command, ChannelRequest).channel
+    return await client.node.presence.get(_checked(client, channel, PRESENCE))
 
 
 async def history(client: Client, command: Command) -> None:
     """Reply with history of a channel: the part that the client asks for."""
     request = client.codec.params(command, HistoryRequest)
-    channel, options = _channel(client, request.channel)
-    subscribed = channel in client.session.subscriptions
-    hidden = client.session.rules.hidden
-    channel_rules.check_history(options, client.user, subscribed, hidden)
+    channel = _checked(client, request.channel, HISTORY)
     limit, most = request.limit, client.node.config.client_history_max_publication_limit
     if client.session.rules.limits_history and most:
         limit = min(limit, most) if limit >= 0 else most
@@ -61,20 +55,16 @@ async def history(client: Client, command: Command) -> None:
     client.reply(command, result)
 
 
-def _channel(client: Client, channel: str | None) -> tuple[ChannelName, ChannelOptions]:
-    """Check the channel that a command names, and return it with its options.
+def _checked(client: Client, channel: str | None, checks: Checks) -> ChannelName:
+    """Check that the client may read a channel, and return its name.
 
     Raises:
         TooManyRequests: the process is overloaded.
+        Error, Disconnect: the client may not.
     """
     if not channel:
         raise DisconnectBadRequest
     if client.node.loop_lag.is_overloaded:
         raise TooManyRequests
-    config = client.node.config
-    channel_rules.check_characters(channel)
-    if client.session.rules.always_checks_length:
-        channel_rules.check_length(channel, config)
-    options = channel_rules.options_of(channel, config)
-    channel_rules.check_pattern(channel, options, config)
-    return channel, options
+    checks.decide(Attempt(channel, client.session, client.node.config))
+    return channel

@@ -13,6 +13,8 @@ import msgspec
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
 from realtime.clients import leaving
+from realtime.clients.checking import Attempt
+from realtime.clients.checks import OPEN, SUBSCRIBE, Decider, check_bearer, decider
 from realtime.clients.client import Client
 from realtime.clients.session import Subscription
 from realtime.clients.subscribing import Subscribing, grant, overridden, ttl_of
@@ -24,7 +26,6 @@ from realtime.errors import (
     DisconnectInvalidToken,
     Error,
     Expired,
-    LimitExceeded,
     PermissionDenied,
     TokenExpired,
 )
@@ -58,7 +59,8 @@ async def subscribe(client: Client, command: Command) -> None:
     if not channel:
         raise DisconnectBadRequest
     token = request.token or ""
-    options, by_token = check(client, channel, token, request)
+    attempt = check(client, channel, token, request)
+    options = attempt.options
 
     subscription = Subscription(options)
     async with Subscribing(
@@ -68,9 +70,7 @@ async def subscribe(client: Client, command: Command) -> None:
         request.since,
         must_recover=bool(request.flag & MUST_RECOVER),
     ) as subscribing:
-        expires_at, subscribing.data = await decide(
-            client, channel, subscription, token, by_token=by_token
-        )
+        expires_at, subscribing.data = await decide(client, attempt, subscription)
         if request.tags_filter is not None:
             subscribing.tags_filter = _tags_filter(client, options, request.tags_filter)
         grant(client, subscription, request)
@@ -88,45 +88,38 @@ async def subscribe(client: Client, command: Command) -> None:
     await subscribing.join()
 
 
-def check(
-    client: Client, channel: ChannelName, token: str, request: SubscribeRequest
-) -> tuple[ChannelOptions, bool]:
+def check(client: Client, channel: ChannelName, token: str, request: SubscribeRequest) -> Attempt:
     """Check a subscription as far as that needs no hook, proxy or token.
 
     Returns:
-        The options of the channel, and whether the token alone decides.
+        What `decide` needs, with the options of the channel.
 
     Raises:
         Error: the client may not subscribe.
     """
-    config, rules = client.node.config, client.session.rules
-    channel_rules.check_characters(channel)
-    channel_rules.check_length(channel, config, rules.too_long)
-    client.session.check_subscribe(channel)
-    if client.node.user_limits.room(client.user) <= 0:
-        raise LimitExceeded
-    options = channel_rules.options_of(channel, config)
-    channel_rules.check_pattern(channel, options, config)
+    room = client.node.user_limits.room(client.user)
+    attempt = Attempt(channel, client.session, client.node.config, token=token, room=room)
+    try:
+        SUBSCRIBE.decide(attempt)
+    except PermissionDenied:
+        _log_ambiguous(client, attempt)
+        raise
     if request.type:
         raise PermissionDenied  # no channel is of another type
-    by_token = _verifies_token(client, channel, token)
-    if not (by_token and rules.any_channel_takes_token):
-        _check_rights(client, channel, options)
-    return options, by_token
+    return attempt
 
 
 async def decide(
-    client: Client,
-    channel: ChannelName,
-    subscription: Subscription,
-    token: str,
-    *,
-    by_token: bool,
+    client: Client, attempt: Attempt, subscription: Subscription
 ) -> tuple[float | None, Payload | None]:
     """Let the token or a hook decide about a subscription. Call it in its `Subscribing` block.
 
+    Fills in the channel info and the expiry of the subscription.
+
     Args:
-        by_token: what `check` returned.
+        client: who subscribes.
+        attempt: what `check` returned.
+        subscription: the subscription that is being made.
 
     Returns:
         When the subscription expires, in Unix seconds, and the data for the client in its reply.
@@ -134,10 +127,17 @@ async def decide(
     Raises:
         Error, Disconnect: the client may not subscribe.
     """
-    if by_token:
-        verified = await _permit(client, channel, subscription, token)
-        return verified.expires_at, verified.data
-    await _ask(client, channel, subscription, token)
+    hooks = client.node.hooks
+    match decider(attempt, hooks.decides):
+        case Decider.TOKEN:
+            verified = await _permit(client, attempt.channel, subscription, attempt.token)
+            return verified.expires_at, verified.data
+        case Decider.SITE:
+            subscription.info = await hooks.subscribe(
+                client.caller(), attempt.channel, attempt.token
+            )
+        case Decider.OPTIONS:
+            OPEN.decide(attempt)
     return None, None
 
 
@@ -156,40 +156,19 @@ def _tags_filter(client: Client, options: ChannelOptions, node: FilterNode) -> T
         raise BadRequest from None
 
 
-def _verifies_token(client: Client, channel: ChannelName, token: str) -> bool:
-    """Return whether a token, and no hook, decides about a subscription.
-
-    Raises:
-        PermissionDenied: the channel needs a token, and there is none.
-    """
-    if channel_rules.is_private(channel, client.node.config):
-        if not token and client.session.rules.any_channel_takes_token:
-            raise PermissionDenied
-        return True
-    return bool(token) and client.session.rules.any_channel_takes_token
-
-
-def _check_rights(client: Client, channel: ChannelName, options: ChannelOptions) -> None:
-    """Check that the options let the client subscribe.
-
-    Raises:
-        PermissionDenied: they do not.
-    """
-    config = client.node.config
-    try:
-        channel_rules.check_subscribe(channel, options, client.user, config)
-    except PermissionDenied:
-        # anonymous clients are refused whatever the name
-        if (
-            client.user
-            and channel_rules.is_user_limited(channel, options, config)
-            and not (
-                channel_rules.listed_users(channel, config)
-                and channel_rules.can_be_listed(client.user, config)
-            )
-        ):
-            client.log_refused("user-limited channel", ValueError(AMBIGUOUS))
-        raise
+def _log_ambiguous(client: Client, attempt: Attempt) -> None:
+    """Log why no name can list the user, if that is why the client was refused."""
+    channel, config = attempt.channel, attempt.config
+    # anonymous clients are refused whatever the name
+    if (
+        client.user
+        and channel_rules.is_user_limited(channel, attempt.options, config)
+        and not (
+            channel_rules.listed_users(channel, config)
+            and channel_rules.can_be_listed(client.user, config)
+        )
+    ):
+        client.log_refused("user-limited channel", ValueError(AMBIGUOUS))
 
 
 async def _permit(
@@ -214,23 +193,6 @@ async def _permit(
     return verified
 
 
-async def _ask(
-    client: Client, channel: ChannelName, subscription: Subscription, token: str
-) -> None:
-    """Ask the hooks about a subscription, where one decides. Fills in the channel info.
-
-    Raises:
-        PermissionDenied: no hook decides, and clients may not subscribe.
-        Error, Disconnect: a hook says so.
-    """
-    config, hooks, options = client.node.config, client.node.hooks, subscription.options
-    limited = channel_rules.is_user_limited(channel, options, config)
-    if not limited and hooks.decides(channel, options):
-        subscription.info = await hooks.subscribe(client.caller(), channel, token)
-    else:
-        channel_rules.check_unasked(channel, options, config)
-
-
 async def _verified(
     client: Client,
     channel: ChannelName,
@@ -252,10 +214,7 @@ async def _verified(
         raise invalid from None
     except ExpiredToken:
         raise TokenExpired from None
-    if not verified.channel:
-        raise invalid
-    if verified.channel != channel or not verified.is_for(client.id, client.user):
-        raise wrong
+    check_bearer(verified, channel, client.id, client.user, nameless=invalid, wrong=wrong)
     return verified
 
 
