@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from django.contrib.admin.models import ADDITION, DELETION, LogEntry
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.db.models import QuerySet
@@ -33,7 +33,16 @@ PUBLISH = Kind(Publication, ADDITION, _("Published"))
 """Target: channel. Detail: the data."""
 
 DISCONNECT = Kind(Connection, DELETION, _("Disconnected"))
+"""Target: user ID. Detail: the client ID, "" for all connections."""
+
+BLOCK = Kind(Connection, DELETION, _("Blocked"))
+"""Target: user ID. Detail: for how long."""
+
+UNBLOCK = Kind(Connection, ADDITION, _("Unblocked"))
 """Target: user ID."""
+
+TRACE = Kind(Connection, CHANGE, _("Frames followed"))
+"""Target: user ID. Detail: for how long, and whether without payloads."""
 
 UNSUBSCRIBE = Kind(Connection, DELETION, _("Unsubscribed"))
 """Target: user ID. Detail: the channel, "" for all channels."""

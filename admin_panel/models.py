@@ -59,6 +59,8 @@ class Connection(models.Model):
         permissions = (
             ("disconnect", "Can disconnect users"),
             ("unsubscribe", "Can unsubscribe users from channels"),
+            ("block", "Can block and unblock users"),
+            ("trace", "Can follow the frames of users"),
         )
         verbose_name = _("connections of user")
         verbose_name_plural = _("connections of users")

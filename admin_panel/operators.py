@@ -54,6 +54,21 @@ class Operator(ABC):
 
     @property
     @abstractmethod
+    def may_block(self) -> bool:
+        """Whether they may block and unblock users."""
+
+    @property
+    @abstractmethod
+    def may_trace(self) -> bool:
+        """Whether they may follow the frames of users."""
+
+    @property
+    @abstractmethod
+    def may_find_people(self) -> bool:
+        """Whether they may look for users of the site by name and e-mail address."""
+
+    @property
+    @abstractmethod
     def may_remove_history(self) -> bool:
         """Whether they may remove the history of channels."""
 
@@ -106,6 +121,18 @@ class UserOperator(Operator):
     @property
     def may_unsubscribe(self) -> bool:
         return permissions.may_unsubscribe(self._user)
+
+    @property
+    def may_block(self) -> bool:
+        return permissions.may_block(self._user)
+
+    @property
+    def may_trace(self) -> bool:
+        return permissions.may_trace(self._user)
+
+    @property
+    def may_find_people(self) -> bool:
+        return permissions.may_find_people(self._user)
 
     @property
     def may_remove_history(self) -> bool:

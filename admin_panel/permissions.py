@@ -5,6 +5,8 @@
     realtime_admin.publish_<namespace>   publish into the channels of one namespace
     realtime_admin.disconnect            disconnect a user
     realtime_admin.unsubscribe           unsubscribe a user
+    realtime_admin.block                 block and unblock a user
+    realtime_admin.trace                 follow the frames of a user
     realtime_admin.remove_history        remove the history of a channel
     realtime_admin.manage_pending        retry or drop durable publications that were refused
 
@@ -17,6 +19,7 @@ from typing import Any, Protocol
 
 from django.apps import AppConfig
 from django.apps import apps as global_apps
+from django.contrib.auth import get_permission_codename, get_user_model
 from django.db import DEFAULT_DB_ALIAS, router
 
 from realtime.channel_rules import namespace_of
@@ -63,6 +66,22 @@ def may_disconnect(user: Holder) -> bool:
 def may_unsubscribe(user: Holder) -> bool:
     """Return whether a user may unsubscribe users of the service."""
     return _has(user, "unsubscribe")
+
+
+def may_block(user: Holder) -> bool:
+    """Return whether a user may block and unblock users of the service."""
+    return _has(user, "block")
+
+
+def may_trace(user: Holder) -> bool:
+    """Return whether a user may follow the frames of users of the service."""
+    return _has(user, "trace")
+
+
+def may_find_people(user: Holder) -> bool:
+    """Return whether a user may look for users of the site: as in the admin, to view them."""
+    options = get_user_model()._meta
+    return user.has_perm(f"{options.app_label}.{get_permission_codename('view', options)}")
 
 
 def may_remove_history(user: Holder) -> bool:

@@ -295,8 +295,12 @@ def remove_history(channel: str) -> None:
         realtime.history_remove(channel)
 
 
-def disconnect(user: str) -> list[str]:
+def disconnect(user: str, client: str = "") -> list[str]:
     """Close a user's connections at every node; their clients do not reconnect.
+
+    Args:
+        user: the user ID.
+        client: only this connection; "" for every one.
 
     Returns:
         The names of the nodes that are silent: they do it when they are back.
@@ -306,7 +310,7 @@ def disconnect(user: str) -> list[str]:
         Error: code 107, the user ID is empty.
     """
     with answering():
-        return realtime.disconnect(user)
+        return realtime.disconnect(user, client=client)
 
 
 def unsubscribe(user: str, channel: str = "") -> list[str]:

@@ -34,6 +34,7 @@ PURE = (
     "realtime.streams.tag_filters",
     "realtime.cluster.control",
     "realtime.cluster.survey",
+    "realtime.cluster.user_surveys",
     "realtime.clients.checking",
     "realtime.clients.rules",
     "realtime.clients.session",

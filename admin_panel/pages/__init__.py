@@ -11,12 +11,14 @@ from . import (
     channels,
     console,
     events,
+    frames,
     namespaces,
     node,
     overview,
     pending,
     publish,
     user,
+    why,
 )
 
 PAGES: tuple[Page, ...] = (
@@ -55,8 +57,25 @@ PAGES: tuple[Page, ...] = (
         _("User"),
         lambda operator: operator.may_view,
         user.show,
-        parts={"disconnect": user.disconnect, "unsubscribe": user.unsubscribe},
+        parts={
+            "disconnect": user.disconnect,
+            "unsubscribe": user.unsubscribe,
+            "close": user.close,
+            "block": user.block,
+            "unblock": user.unblock,
+        },
     ),
+    Page(
+        "frames",
+        "frames/",
+        _("Frames"),
+        lambda operator: operator.may_view and operator.may_trace,
+        frames.show,
+        listed=False,
+        under="user",
+        parts={"data": frames.data, "stop": frames.stop},
+    ),
+    Page("why", "why/", _("Why?"), lambda operator: operator.may_view, why.show),
     Page(
         "publish",
         "publication/",

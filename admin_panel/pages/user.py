@@ -1,4 +1,4 @@
-"""One user: the connections at every node, their channels, and the actions on them.
+"""One user: the connections at every node, what became of earlier ones, and the actions on them.
 
 A node reports 1000 connections at most, and all nodes are asked at once, so the page takes as
 long for a user with ten thousand connections as for any other. It says what it leaves out.
@@ -7,23 +7,28 @@ long for a user with ten thousand connections as for any other. It says what it 
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from heapq import merge
 from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page as ListPage
 from django.http import HttpResponse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from realtime import payload
 from realtime.errors import Error
 
-from .. import audit, service
+from .. import audit, people, service
+from ..end_words import browser_of, end_in_words, refusal_in_words
 from ..json_text import JSONText, json_text
 from ..paging import page_of
 from ..panel import PageRequest
+from ..people import Past, Person, Refusal
 from ..service import ClientReport
+from ..words import duration
 
 CONNECTIONS_PAGE_SIZE = 50
 CHANNELS_PAGE_SIZE = 50
@@ -35,17 +40,32 @@ SHOWN = 100
 """Channels in the row of a connection; the list of channels has the others."""
 
 
+DEFAULT_MINUTES = 60
+MAX_MINUTES = 365 * 24 * 60
+"""Of a block."""
+
+FOUND = 50
+"""Users in a list of those who were found, or are blocked."""
+
+
 class Row(NamedTuple):
     """One connection."""
 
-    client: str
+    report: ClientReport
     node: str
-    transport: str
-    seconds: float
-    num_channels: int
     channels: list[str]
     """The first `SHOWN` of them."""
     info: JSONText | None
+
+    @property
+    def num_channels(self) -> int:
+        """The number of its channels."""
+        return self.report.num_channels
+
+    @property
+    def browser(self) -> str:
+        """The browser, or the program, in a word or two; "" if it is not known."""
+        return browser_of(self.report.agent)
 
     @property
     def is_folded(self) -> bool:
@@ -56,6 +76,28 @@ class Row(NamedTuple):
     def others(self) -> int:
         """Number of channels that the row leaves out."""
         return self.num_channels - len(self.channels)
+
+
+class BlockedUsers(NamedTuple):
+    """The users who are blocked."""
+
+    first: list[tuple[str, datetime | None]]
+    """User ID, and when the block ends."""
+    total: int
+
+
+class Refused(NamedTuple):
+    """A command that was refused."""
+
+    refusal: Refusal
+    at: datetime | None
+    words: str | Promise
+
+    @property
+    def action(self) -> str:
+        """The action of the page "Why?" that explains it."""
+        command = self.refusal.command.removesuffix("_stats")
+        return command if command in people.ACTIONS else ""
 
 
 class State(NamedTuple):
@@ -73,6 +115,30 @@ class State(NamedTuple):
     num_nodes: int
     missing: list[str]
     """Names of the nodes that did not answer."""
+    past: Past | None = None
+    """What became of earlier connections and commands; None where that was not asked for."""
+    blocked_until: datetime | None = None
+    """When the block of the user ends; None if the user is not blocked."""
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When the last connection ended, as far as nodes remember."""
+        return None if self.past is None else _moment(self.past.ended_at)
+
+    @property
+    def end(self) -> str | Promise:
+        """Why it ended, in words."""
+        return "" if self.past is None else end_in_words(self.past.code, self.past.reason)
+
+    @property
+    def refusals(self) -> list[Refused]:
+        """The last refused commands, newest first."""
+        if self.past is None:
+            return []
+        return [
+            Refused(each, _moment(each.time), refusal_in_words(each.code))
+            for each in self.past.refusals
+        ]
 
     @property
     def answered(self) -> int:
@@ -91,15 +157,42 @@ class State(NamedTuple):
 
 
 def show(request: PageRequest) -> HttpResponse:
-    """Show the user in the query; without one, a search field."""
+    """Show the user in the query, and who else was found; without one, a search field."""
     user = _user(request)
     if not user:
-        return request.render("user.html", is_anonymous="user" in request.http.GET)
+        return request.render(
+            "user.html", is_anonymous="user" in request.http.GET, blocked=_blocked(request)
+        )
     try:
         state = read(request, user)
+        past, until = people.past(user), people.blocked().get(user)
+        state = state._replace(past=past, blocked_until=_moment(until or 0.0))
+        found = people.find(user, FOUND) if "search" in request.http.GET else None
     except service.Unavailable as unavailable:
         return request.render("user.html", status=503, user_id=user, unavailable=unavailable)
-    return request.render("user.html", user_id=user, state=state)
+    persons: list[Person] = []
+    more_persons = False
+    if found is not None and request.operator.may_find_people:
+        persons, more_persons = people.find_people(user, FOUND)
+    return request.render(
+        "user.html",
+        user_id=user,
+        state=state,
+        found=found,
+        others=[] if found is None else [each for each in found.users if each[0] != user],
+        persons=persons,
+        more_persons=more_persons,
+    )
+
+
+def _blocked(request: PageRequest) -> BlockedUsers | None:
+    """Return the users who are blocked; None if the service does not answer."""
+    try:
+        ends = list(people.blocked().items())
+    except service.Unavailable:
+        return None
+    first = [(user, _moment(end)) for user, end in ends[:FOUND]]
+    return BlockedUsers(first, len(ends))
 
 
 def read(request: PageRequest, user: str) -> State:
@@ -151,6 +244,82 @@ def disconnect(request: PageRequest) -> HttpResponse:
     return request.redirect("user", user=user)
 
 
+def close(request: PageRequest) -> HttpResponse:
+    """Ask for confirmation, then close one connection of a user."""
+    if not request.operator.may_disconnect:
+        raise PermissionDenied
+    user, client = _user(request), request.http.GET.get("client", "")
+    if not user or not client:
+        return request.redirect("user", user=user)
+    if request.http.method != "POST":
+        title = _("Close connection")
+        return request.render("user_close.html", title=title, user_id=user, client=client)
+    with request.operator.logged(audit.DISCONNECT, user, detail=client):
+        silent = service.disconnect(user, client)
+    request.success(_("The connection %(client)s is being closed.") % {"client": client})
+    _warn_of(request, silent)
+    return request.redirect("user", user=user)
+
+
+def block(request: PageRequest) -> HttpResponse:
+    """Ask for how long, then close a user's connections and refuse new ones."""
+    if not request.operator.may_block:
+        raise PermissionDenied
+    user = _user(request)
+    if not user:
+        return request.redirect("user", user="")
+    if request.http.method == "POST":
+        minutes = _minutes(request.http.POST.get("minutes", ""))
+        if minutes is not None:
+            return _block(request, user, minutes)
+        request.warning(_("Nothing was done: the number of minutes is not between 1 and 525600."))
+    return request.render(
+        "user_block.html",
+        title=_("Block user"),
+        user_id=user,
+        state=read(request, user),
+        minutes=DEFAULT_MINUTES,
+        most=MAX_MINUTES,
+    )
+
+
+def _block(request: PageRequest, user: str, minutes: int) -> HttpResponse:
+    span = duration(minutes * 60)
+    try:
+        with request.operator.logged(audit.BLOCK, user, detail=span):
+            silent = people.block(user, minutes * 60)
+    except Error as error:
+        _warn_of_error(request, error)
+        return request.redirect("user", user=user)
+    text = _("Blocked for %(time)s: %(user)s. All connections are being closed.")
+    request.success(text % {"user": user, "time": span})
+    _warn_of(request, silent)
+    return request.redirect("user", user=user)
+
+
+def unblock(request: PageRequest) -> HttpResponse:
+    """Ask for confirmation, then let a user connect again."""
+    if not request.operator.may_block:
+        raise PermissionDenied
+    user = _user(request)
+    if not user:
+        return request.redirect("user", user="")
+    if request.http.method != "POST":
+        return request.render("user_unblock.html", title=_("Unblock user"), user_id=user)
+    with request.operator.logged(audit.UNBLOCK, user):
+        silent = people.unblock(user)
+    request.success(_("The user %(user)s may connect again.") % {"user": user})
+    _warn_of(request, silent)
+    return request.redirect("user", user=user)
+
+
+def _minutes(text: str) -> int | None:
+    """Return a number of minutes; None if a user cannot be blocked for so long."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_MINUTES))):
+        return None
+    return int(text) if 1 <= int(text) <= MAX_MINUTES else None
+
+
 def unsubscribe(request: PageRequest) -> HttpResponse:
     """Ask for confirmation, then unsubscribe a user from a channel or from all channels."""
     if not request.operator.may_unsubscribe:
@@ -171,10 +340,7 @@ def unsubscribe(request: PageRequest) -> HttpResponse:
         with request.operator.logged(audit.UNSUBSCRIBE, user, detail=channel):
             silent = service.unsubscribe(user, channel)
     except Error as error:
-        request.warning(
-            _("Nothing was done. Error %(code)d: %(message)s.")
-            % {"code": error.code, "message": error.message}
-        )
+        _warn_of_error(request, error)
         return request.redirect("user", user=user)
     if silent:
         text = _("Connections of %(user)s were unsubscribed at the nodes that answer.")
@@ -185,6 +351,12 @@ def unsubscribe(request: PageRequest) -> HttpResponse:
     request.success(text % {"user": user, "channel": channel})
     _warn_of(request, silent)
     return request.redirect("user", user=user)
+
+
+def _warn_of_error(request: PageRequest, error: Error) -> None:
+    """Say why an action did nothing."""
+    text = _("Nothing was done. Error %(code)d: %(message)s.")
+    request.warning(text % {"code": error.code, "message": error.message})
 
 
 def _warn_of(request: PageRequest, silent: list[str]) -> None:
@@ -204,15 +376,13 @@ def _user(request: PageRequest) -> str:
 
 
 def _row(report: ClientReport, node: str) -> Row:
-    return Row(
-        report.client,
-        node,
-        report.transport,
-        report.seconds,
-        report.num_channels,
-        report.channels[:SHOWN],
-        None if report.info is None else info_text(report.info),
-    )
+    info = None if report.info is None else info_text(report.info)
+    return Row(report, node, report.channels[:SHOWN], info)
+
+
+def _moment(seconds: float) -> datetime | None:
+    """Return Unix seconds as a moment; None for 0."""
+    return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
 
 def info_text(info: str) -> JSONText:

@@ -20,7 +20,8 @@ Because of its space, no form accepts it for another user.
 
 
 class SharedOperator(Operator):
-    """The operator who signed in with the shared password, or needed none. May do everything."""
+    """The operator who signed in with the shared password, or needed none. May do everything
+    with the service."""
 
     @property
     def name(self) -> str:
@@ -44,6 +45,18 @@ class SharedOperator(Operator):
     @property
     def may_unsubscribe(self) -> bool:
         return True
+
+    @property
+    def may_block(self) -> bool:
+        return True
+
+    @property
+    def may_trace(self) -> bool:
+        return True
+
+    @property
+    def may_find_people(self) -> bool:
+        return False  # names and addresses are the site's, and not those of the service
 
     @property
     def may_remove_history(self) -> bool:

@@ -46,11 +46,18 @@ from realtime.protocol.messages import (
     UnsubscribeReason,
     UserID,
 )
+from realtime.protocol.requests import channel_of
 
 logger = logging.getLogger("realtime.client")
 
 LARGE_REPLY = 64 * 1024
 """Bytes of a reply that takes a while to make, and that may be too large for any outbox."""
+
+
+MAX_AGENT = 250
+"""Characters of the name of a browser that operators see."""
+SHOWN_OF_DIGEST = 8
+"""Characters by which operators tell login sessions apart."""
 
 
 class Client:
@@ -64,7 +71,9 @@ class Client:
         "ends",
         "handshake",
         "has_large_reply",
+        "heard_at",
         "id",
+        "library",
         "node",
         "opened_at",
         "outbox",
@@ -104,6 +113,10 @@ class Client:
         """The channels that the client is leaving; set when it has left."""
         self.has_large_reply = False
         """Whether a reply took long to make: others get a turn before the next command."""
+        self.heard_at: float | None = None
+        """Seconds of the loop's clock at the last command; None where no rate is counted."""
+        self.library = ""
+        """Name and version of the client library, as the client names them."""
         self.tap: Tap | None = None
         """Takes copies of the frames, while an operator follows the user."""
         self.outbox = Outbox(
@@ -153,6 +166,10 @@ class Client:
         """Queue the reply of a command that failed, unless the command has no reply."""
         method = str(command.method or "unknown")
         self.node.counters.command_errors.add(method, str(error.code))
+        user = self.session.user
+        if user:
+            channel = channel_of(command, self.codec)
+            self.node.recent.refused(user, method, channel, error.code, error.message)
         if not self._closing and command.id:
             self.outbox.append(self.codec.error(command, error))
 
@@ -217,14 +234,20 @@ class Client:
 
     def report(self, max_channels: int) -> ClientReport:
         """Describe the connection for operators, with `max_channels` of its channels at most."""
-        session = self.session
+        session, now = self.session, self.node.timers.now()
         return ClientReport(
             client=self.id,
             transport=self.transport.name,
-            seconds=self.node.timers.now() - self.opened_at,
+            seconds=now - self.opened_at,
             num_channels=len(session.subscriptions),
             channels=list(islice(session.subscriptions, max_channels)),
             info=None if session.conn_info is None else session.conn_info.json.decode(),
+            address=self.handshake.address,
+            agent=self.handshake.headers.get("user-agent", "")[:MAX_AGENT],
+            library=self.library,
+            protocol=f"{self.codec.generation} {self.codec.format}",
+            auth_session=session.auth_session[:SHOWN_OF_DIGEST],
+            quiet=None if self.heard_at is None else self.node.loop.time() - self.heard_at,
         )
 
     def mirror(self, tap: Tap | None) -> None:
@@ -344,6 +367,8 @@ class Client:
             )
         if self.tap is not None:
             self.tap.closed(code, reason)
+        if self.session.user:
+            self.node.recent.ended(self.session.user, code, getattr(disconnect, "reason", ""))
         self.node.counters.disconnects.add(str(code))
         self.node.spawn(self._close(disconnect))
 

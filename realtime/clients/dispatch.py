@@ -190,7 +190,7 @@ class Dispatcher:
         spent = self._spent
         if spent is None:
             spent = self._spent = Spent()
-        now = node.loop.time()
+        self.client.heard_at = now = node.loop.time()
         if of_client is not None and not of_client.allows(spent, method, now):
             return False
         if of_user is None:

@@ -11,13 +11,19 @@ of `ClientReport` are part of that format.
 
 from __future__ import annotations
 
-import uuid
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
 from realtime import payload
+from realtime.cluster.user_surveys import (
+    AskRecent,
+    AskUsers,
+    RecentAnswer,
+    UsersAnswer,
+    new_id,
+)
 from realtime.engine.nodes import SurveyID
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, UserID
@@ -34,10 +40,6 @@ SLOT_SECONDS = 10
 """Seconds between two samples of a node. Slots are counted since the beginning of Unix time."""
 
 
-def _new_id() -> SurveyID:
-    return uuid.uuid4().hex
-
-
 # questions
 
 
@@ -47,7 +49,7 @@ class AskConnections(Struct, frozen=True, tag="connections", tag_field="ask", gc
     user: UserID
     origin: str = ""
     """The ID of the node that asks; it knows its own answer and does not send it."""
-    survey: SurveyID = field(default_factory=_new_id)
+    survey: SurveyID = field(default_factory=new_id)
 
 
 class AskSubscribers(Struct, frozen=True, tag="subscribers", tag_field="ask"):
@@ -55,7 +57,7 @@ class AskSubscribers(Struct, frozen=True, tag="subscribers", tag_field="ask"):
 
     channels: tuple[ChannelName, ...]
     origin: str = ""
-    survey: SurveyID = field(default_factory=_new_id)
+    survey: SurveyID = field(default_factory=new_id)
 
 
 Order = Literal["publications", "subscribers", "bytes"]
@@ -73,7 +75,7 @@ class AskActivity(Struct, frozen=True, tag="activity", tag_field="ask"):
     """Only channels of this namespace, "" for the top level; None: of all."""
     pattern: str = ""
     """Only channels whose name matches it, in any case: `*`, `?` and `[..]`; "": all."""
-    survey: SurveyID = field(default_factory=_new_id)
+    survey: SurveyID = field(default_factory=new_id)
 
 
 class AskMirror(Struct, frozen=True, kw_only=True, tag="mirror", tag_field="ask"):
@@ -95,17 +97,19 @@ class AskMirror(Struct, frozen=True, kw_only=True, tag="mirror", tag_field="ask"
     ends: bool = False
     """End the mirror."""
     origin: str = ""
-    survey: SurveyID = field(default_factory=_new_id)
+    survey: SurveyID = field(default_factory=new_id)
 
 
 class AskPast(Struct, frozen=True, tag="past", tag_field="ask"):
     """Ask each node for its samples and events of the last hour."""
 
     origin: str = ""
-    survey: SurveyID = field(default_factory=_new_id)
+    survey: SurveyID = field(default_factory=new_id)
 
 
-Question = AskConnections | AskSubscribers | AskActivity | AskMirror | AskPast
+Question = (
+    AskConnections | AskSubscribers | AskActivity | AskMirror | AskPast | AskRecent | AskUsers
+)
 
 _question: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
 
@@ -140,6 +144,18 @@ class ClientReport(Struct, frozen=True, array_like=True):
     """The first of them, `MAX_CHANNELS` at most."""
     info: str | None = None
     """Connection info, JSON text."""
+    address: str = ""
+    """Of the client; "" if it is not known, as are the next ones, also of an older version."""
+    agent: str = ""
+    """The header User-Agent of the handshake."""
+    library: str = ""
+    """Name and version of the client library, as it names itself."""
+    protocol: str = ""
+    """Generation and format, such as "2 json"."""
+    auth_session: str = ""
+    """The beginning of a digest of the login session: the same for the same session."""
+    quiet: float | None = None
+    """Seconds since the last command; None if that is not known."""
 
 
 class ConnectionsAnswer(Struct, frozen=True, tag="connections", tag_field="answer"):
@@ -299,8 +315,25 @@ class PastAnswer(Struct, frozen=True, kw_only=True, tag="past", tag_field="answe
     """Oldest first."""
 
 
-Answer = ConnectionsAnswer | SubscribersAnswer | ActivityAnswer | MirrorAnswer | PastAnswer
-A = TypeVar("A", ConnectionsAnswer, SubscribersAnswer, ActivityAnswer, MirrorAnswer, PastAnswer)
+Answer = (
+    ConnectionsAnswer
+    | SubscribersAnswer
+    | ActivityAnswer
+    | MirrorAnswer
+    | PastAnswer
+    | RecentAnswer
+    | UsersAnswer
+)
+A = TypeVar(
+    "A",
+    ConnectionsAnswer,
+    SubscribersAnswer,
+    ActivityAnswer,
+    MirrorAnswer,
+    PastAnswer,
+    RecentAnswer,
+    UsersAnswer,
+)
 
 
 def encode_answer(answer: Answer) -> bytes:

@@ -172,6 +172,7 @@ class Node(Member):
         self.mirrors = Mirrors(self.hub, self.watching, self.timers)
         activity = Activity(self.hub, self.watching, self.counters, self.timers, figures.now)
         self._survey_answers = SurveyAnswers(self.hub, activity, self.mirrors, self.past, identity)
+        self.recent = self._survey_answers.recent
         self._peers: Peers | None = None
         if self.cluster is not None:
             self._peers = Peers(

@@ -69,7 +69,9 @@ def test_defaults_are_marked_and_what_is_set_is_too(
 
     html = page(admin_client)
 
-    marks = re.findall(r'<tr class="panel-(set|default)">\s*<th scope="row"><code>(\w+)', html)
+    marks = re.findall(
+        r'<tr id="option-\w+" class="panel-(set|default)">\s*<th scope="row"><code>(\w+)', html
+    )
     assert [name for mark, name in marks if mark == "set"] == ["client_channel_limit"]
     row = html.partition("<code>join_leave</code>")[2].partition("</tr>")[0]
     assert 'class="panel-set"' in row

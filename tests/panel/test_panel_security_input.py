@@ -104,7 +104,7 @@ TOO_LARGE = {
     "many fields": {f"field{number}": "1" for number in range(1100)},
     "much data": {"channel": "demo:a", "data": '"' + "x" * 2_700_000 + '"', "params": "{}"},
 }
-READS_FORMS = ("publish", "publish_reach", "console", "console_run")
+READS_FORMS = ("publish", "publish_reach", "console", "console_run", "why", "user_block", "frames")
 
 
 @pytest.mark.parametrize("case", TOO_LARGE)
@@ -126,7 +126,14 @@ def test_form_that_is_too_large_is_not_looked_at_where_none_is_needed(
     response = sign_in(superuser=True).post(url(home, name), TOO_LARGE[case])
 
     # so it does what it can without the service: it says that nothing is parked, or fails
-    tried = {"user_unsubscribe": 503, "pending_retry": 302, "pending_drop": 302}
+    tried = {
+        "user_unsubscribe": 503,
+        "user_close": 503,
+        "user_unblock": 503,
+        "frames_stop": 302,
+        "pending_retry": 302,
+        "pending_drop": 302,
+    }
     assert response.status_code == tried.get(name, WITHOUT_SERVICE[name])
     assert not LogEntry.objects.exists()
 

@@ -31,6 +31,13 @@ QUERIES: dict[str, dict[str, str]] = {
     "user": {"user": "42"},
     "user_disconnect": {"user": "42"},
     "user_unsubscribe": {"user": "42", "all": "1"},
+    "user_close": {"user": "42", "client": "c"},
+    "user_block": {"user": "42"},
+    "user_unblock": {"user": "42"},
+    "frames": {"user": "42"},
+    "frames_data": {"user": "42"},
+    "frames_stop": {"user": "42"},
+    "why": {"user": "42", "channel": "demo:a"},
 }
 """What a page is asked about; the others need nothing."""
 
@@ -51,6 +58,13 @@ WITHOUT_SERVICE = {
     "user": 503,
     "user_disconnect": 503,
     "user_unsubscribe": 200,
+    "user_close": 200,
+    "user_block": 503,
+    "user_unblock": 200,
+    "frames": 200,
+    "frames_data": 200,
+    "frames_stop": 302,
+    "why": 503,
     "publish": 200,
     "publish_reach": 405,
     "publish_channels": 200,
@@ -69,6 +83,8 @@ CODENAMES = (
     "publish_demo",
     "disconnect",
     "unsubscribe",
+    "block",
+    "trace",
     "remove_history",
     "manage_pending",
 )

@@ -50,11 +50,15 @@ from realtime.protocol.messages import (
     SubscribeResult,
     UserID,
 )
+from realtime.protocol.requests import library_of
 
 UNLISTABLE_USER = (
     "no channel name can list the user: the ID contains channel_user_boundary or"
     " channel_user_separator, or there is no boundary"
 )
+
+BLOCKED = "blocked"
+"""What operators read of a connection that was refused because its user is blocked."""
 
 logger = logging.getLogger("realtime.client")
 
@@ -111,6 +115,7 @@ async def identify(client: Client, request: ConnectRequest) -> tuple[Identity, l
         DisconnectForced: its user is blocked.
     """
     node = client.node
+    client.library = library_of(request)
     if request.headers and node.hooks.emulated_headers:
         emulated = emulated_headers(request.headers, node.hooks.emulated_headers)
         client.handshake = msgspec.structs.replace(client.handshake, emulated=emulated)
@@ -123,6 +128,7 @@ async def identify(client: Client, request: ConnectRequest) -> tuple[Identity, l
             raise disconnect_of(message)
         revoked.append(message.channel)
     if node.blocks.has(identity.user):
+        node.recent.ended(identity.user, DisconnectForced.code, BLOCKED)
         client.log_refused("connection", PermissionError(f"user {identity.user!r} is blocked"))
         raise DisconnectForced
     return identity, revoked

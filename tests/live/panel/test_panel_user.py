@@ -14,6 +14,7 @@ from realtime.cluster.survey import MAX_ANSWER_BYTES, MAX_CHANNELS
 from tests.live.configurations import FORCED
 from tests.live.panel_site import Guests
 from tests.live.panel_staff import Staff, logged, post
+from tests.live.user_page import page, part
 from tests.panel.paths import page_path
 from tests.ready_site import ReadySite
 
@@ -24,18 +25,6 @@ CLIENT = re.compile(r'<th scope="row"><code>([-0-9a-f]{36})</code></th>')
 def site(staffed_site: ReadySite) -> ReadySite:
     """The ready site, with some staff."""
     return staffed_site
-
-
-def page(browser: httpx.Client, user: str, **query: object) -> str:
-    """The page of a user, as HTML."""
-    response = browser.get(page_path("user", user=user, **query))
-    assert response.status_code == 200
-    return response.text
-
-
-def part(html: str, name: str) -> str:
-    """A section of the page."""
-    return html.partition(f'id="{name}"')[2].partition("</section>")[0]
 
 
 def listed_channels(html: str) -> list[str]:

@@ -24,6 +24,7 @@ from realtime.cluster.survey import (
     ConnectionsAnswer,
     SubscribersAnswer,
 )
+from realtime.cluster.user_surveys import AskRecent, AskUsers, RecentAnswer, Refusal, UsersAnswer
 from realtime.engine.nodes import ListVersion
 from realtime.protocol.messages import StreamPosition
 from tests.unit.parts import data
@@ -83,6 +84,11 @@ QUESTIONS = [
         AskSubscribers(("a", "b"), "N1", "S"),
         '{"ask":"subscribers","channels":["a","b"],"origin":"N1","survey":"S"}',
     ),
+    (AskRecent("17", "N1", "S"), '{"ask":"recent","user":"17","origin":"N1","survey":"S"}'),
+    (
+        AskUsers("1", 50, "N1", "S"),
+        '{"ask":"users","prefix":"1","limit":50,"origin":"N1","survey":"S"}',
+    ),
 ]
 
 
@@ -92,16 +98,39 @@ def test_survey_question(question: survey.Question, text: str) -> None:
     assert survey.decode_question(data(text)) == question
 
 
-REPORT = ClientReport("C", "websocket", 1.5, 2, ["a"], '{"n":1}')
+REPORT = ClientReport(
+    "C",
+    "websocket",
+    1.5,
+    2,
+    ["a"],
+    '{"n":1}',
+    "192.0.2.7",
+    "Browser",
+    "js 5",
+    "2 json",
+    "5e55",
+    2.5,
+)
 ANSWERS = [
     (
         ConnectionsAnswer("N1", "first", 3, [REPORT]),
         b'{"answer":"connections","node":"N1","name":"first","total":3,'
-        b'"connections":[["C","websocket",1.5,2,["a"],"{\\"n\\":1}"]]}',
+        b'"connections":[["C","websocket",1.5,2,["a"],"{\\"n\\":1}",'
+        b'"192.0.2.7","Browser","js 5","2 json","5e55",2.5]]}',
     ),
     (
         SubscribersAnswer("N1", "first", [4, 0]),
         b'{"answer":"subscribers","node":"N1","name":"first","numbers":[4,0]}',
+    ),
+    (
+        RecentAnswer("N1", "first", 1.5, 3012, "x", [Refusal(1.0, "publish", "a", 103, "no")]),
+        b'{"answer":"recent","node":"N1","name":"first","ended_at":1.5,"code":3012,"reason":"x",'
+        b'"refusals":[[1.0,"publish","a",103,"no"]]}',
+    ),
+    (
+        UsersAnswer("N1", "first", {"17": 2}, 1),
+        b'{"answer":"users","node":"N1","name":"first","users":{"17":2},"total":1}',
     ),
 ]
 
@@ -110,6 +139,12 @@ ANSWERS = [
 def test_survey_answer(answer: survey.Answer, text: bytes) -> None:
     assert survey.encode_answer(answer) == text
     assert msgspec.json.decode(text, type=survey.Answer) == answer
+
+
+def test_report_of_an_older_node_is_read() -> None:
+    report = msgspec.json.decode(b'["C","websocket",1.5,2,["a"],null]', type=ClientReport)
+
+    assert report == ClientReport("C", "websocket", 1.5, 2, ["a"])
 
 
 def test_direct_message() -> None:

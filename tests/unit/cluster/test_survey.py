@@ -17,6 +17,7 @@ from realtime.cluster.survey import (
     ConnectionsAnswer,
     SubscribersAnswer,
 )
+from realtime.cluster.user_surveys import AskUsers, UsersAnswer
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.engine.nodes import NodeStatus
@@ -303,3 +304,14 @@ def test_decoded_answer_equals_the_answer() -> None:
     answer = ConnectionsAnswer("N", "first", 3, reports)
 
     assert survey.decode_answer(survey.encode_answer(answer), ConnectionsAnswer) == answer
+
+
+async def test_users_are_found_by_the_beginning_of_their_id(node: Node) -> None:
+    for number, user in enumerate(["ada", "ada", "adam", "bob", "", "ad"]):
+        node.hub.add(RecordingClient(f"C{number}", user))
+
+    found = (await node.survey(AskUsers("ada", 50, node.uid), UsersAnswer)).answers
+    first = (await node.survey(AskUsers("", 2, node.uid), UsersAnswer)).answers
+
+    assert [(answer.users, answer.total) for answer in found] == [({"ada": 2, "adam": 1}, 2)]
+    assert [(answer.users, answer.total) for answer in first] == [({"ad": 1, "ada": 2}, 4)]

@@ -1,0 +1,326 @@
+"""What the panel asks the service about one user, and beside `service` the only way to it.
+
+Errors become those of `service`: `Unavailable` for pages, `realtime.Error` for a refusal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+import msgspec
+from asgiref.sync import async_to_sync
+from django.contrib.auth import get_user_model
+from django.db.models import Q
+from django.views.decorators.debug import sensitive_variables
+
+import realtime
+from realtime.auth import inspecting
+from realtime.auth.inspecting import Inspected
+from realtime.auth.keys import InvalidKey
+from realtime.auth.verifier import Verifier
+from realtime.clients import explaining
+from realtime.clients.checking import Outcome, Step
+from realtime.clients.explaining import ACTIONS, Action, Explanation, Judgement, Question
+from realtime.cluster.member import Member
+from realtime.cluster.survey import (
+    AskMirror,
+    Copy,
+    MirrorAnswer,
+    SurveyResult,
+)
+from realtime.cluster.user_surveys import (
+    AskRecent,
+    AskUsers,
+    RecentAnswer,
+    Refusal,
+    UsersAnswer,
+)
+from realtime.config import sources
+from realtime.config.options import ChannelOptions
+from realtime.hooks.registry import registry
+from realtime.hooks.site import decider
+from realtime.node.hooks import Decider
+from realtime.protocol.messages import ChannelName
+from realtime.server_api import operations
+
+from . import service
+from .answering import answering
+from .service import ClientReport
+
+__all__ = [
+    "ACTIONS",
+    "Action",
+    "Explanation",
+    "Inspected",
+    "Judgement",
+    "Outcome",
+    "Question",
+    "Refusal",
+    "Step",
+]
+"""What other modules of the panel import from here, besides its functions."""
+
+
+class Now(NamedTuple):
+    """What nodes say of a user at this moment."""
+
+    connections: Sequence[ClientReport]
+    blocked_until: float | None
+    """Unix seconds; None if the user is not blocked."""
+
+    def is_subscribed(self, channel: str) -> bool:
+        """Return whether a connection is subscribed to a channel."""
+        return any(channel in each.channels for each in self.connections)
+
+
+def now(user: str) -> Now:
+    """Return the connections of a user, and whether the user is blocked.
+
+    Raises:
+        Unavailable: the service does not answer.
+    """
+    if not user:
+        return Now((), None)
+    surveyed = service.connections(user)
+    reports = [report for answer in surveyed.answers for report in answer.connections]
+    return Now(reports, blocked().get(user))
+
+
+def blocked() -> dict[str, float]:
+    """Return the users who are blocked, and when that ends, Unix seconds; the first end first.
+
+    Raises:
+        Unavailable: the service does not answer.
+    """
+    return service.read(operations.blocked)
+
+
+def explain(question: Question) -> Explanation:
+    """Return why a client may do something, or not. Hooks of the site are not called."""
+    return explaining.explain(question, sources.current(), _decider)
+
+
+def _decider(action: Action, channel: ChannelName, options: ChannelOptions) -> Decider:
+    kind: Literal["subscribe", "publish"] = "publish" if action == "publish" else "subscribe"
+    return decider(kind, channel, options, registry, sources.current())
+
+
+class Past(NamedTuple):
+    """What nodes remember of a user."""
+
+    ended_at: float
+    """When the last connection ended, Unix seconds; 0 if no node knows of one."""
+    code: int
+    """What the client got; 0 if it went by itself."""
+    reason: str
+    refusals: list[Refusal]
+    """The newest first."""
+    missing: list[str]
+    """Names of the nodes that did not answer."""
+
+
+def past(user: str) -> Past:
+    """Return how the last connection of a user ended, and the last commands that were refused.
+
+    Nodes remember the users of whom they wrote last, and nothing from before their start.
+
+    Raises:
+        Unavailable: the service does not answer.
+    """
+
+    async def ask(member: Member) -> SurveyResult[RecentAnswer]:
+        return await member.survey(AskRecent(user, member.uid), RecentAnswer)
+
+    surveyed = service.read(ask)
+    refusals = [each for answer in surveyed.answers for each in answer.refusals]
+    refusals.sort(key=lambda refusal: -refusal.time)
+    last = max(surveyed.answers, key=lambda answer: answer.ended_at, default=None)
+    if last is None:
+        return Past(0.0, 0, "", refusals, surveyed.missing)
+    return Past(last.ended_at, last.code, last.reason, refusals, surveyed.missing)
+
+
+class Found(NamedTuple):
+    """The users who are connected, and whose ID begins with a text."""
+
+    users: list[tuple[str, int]]
+    """The first of them by ID, and how many connections each has."""
+    is_cut: bool
+    """Whether there are more."""
+    missing: list[str]
+    """Names of the nodes that did not answer."""
+
+
+def find(prefix: str, limit: int) -> Found:
+    """Return the users who are connected, and whose ID begins with a text.
+
+    Raises:
+        Unavailable: the service does not answer.
+    """
+
+    async def ask(member: Member) -> SurveyResult[UsersAnswer]:
+        return await member.survey(AskUsers(prefix, limit + 1, member.uid), UsersAnswer)
+
+    surveyed = service.read(ask)
+    numbers: Counter[str] = Counter()
+    for answer in surveyed.answers:
+        numbers.update(answer.users)
+    users = sorted(numbers.items())
+    return Found(users[:limit], len(users) > limit, surveyed.missing)
+
+
+class Person(NamedTuple):
+    """A user of the site."""
+
+    user: str
+    """The user ID."""
+    name: str
+    email: str
+
+
+def find_people(text: str, limit: int) -> tuple[list[Person], bool]:
+    """Return users of the site whose name or e-mail address begins with a text.
+
+    Returns:
+        The first of them, and whether there are more.
+    """
+    model = get_user_model()
+    fields = {field.name for field in model._meta.get_fields()}
+    names = [model.USERNAME_FIELD, model.get_email_field_name(), "first_name", "last_name"]
+    wanted = Q()
+    for name in dict.fromkeys(names):
+        if name in fields:
+            wanted |= Q(**{f"{name}__istartswith": text})
+    rows = list(model._default_manager.filter(wanted).order_by("pk")[: limit + 1])
+    people = [
+        Person(str(row.pk), row.get_username(), str(getattr(row, names[1], "") or ""))
+        for row in rows
+    ]
+    return people[:limit], len(people) > limit
+
+
+def block(user: str, seconds: float) -> list[str]:
+    """Close a user's connections, and refuse new ones for a while.
+
+    Returns:
+        The names of the nodes that are silent: they do it when they are back.
+
+    Raises:
+        Unavailable: the service does not answer.
+        Error: code 106, too many users are blocked; 107, the ID is too long.
+    """
+    with answering():
+        return realtime.block(user, seconds)
+
+
+def unblock(user: str) -> list[str]:
+    """Let a user connect again. Returns and raises as `block`."""
+    with answering():
+        return realtime.unblock(user)
+
+
+@sensitive_variables("token")
+def inspect(token: str) -> Inspected:
+    """Take a token apart and verify it. It is neither kept nor logged."""
+    try:
+        verifier = Verifier(sources.current())
+    except InvalidKey as error:
+        return Inspected(is_subscription=False, why=str(error))
+    try:
+        return async_to_sync(inspecting.inspect)(verifier, token, time.time())
+    finally:
+        verifier.close()
+
+
+@sensitive_variables("question")
+def judge(question: Question, reports: Sequence[ClientReport]) -> Judgement:
+    """Verify the subscription token of a question. It is neither kept nor logged.
+
+    Args:
+        question: has the token.
+        reports: the connections of the user; a token may be for one of them alone.
+    """
+    verifier = Verifier(sources.current())  # `inspect` has had one, too
+    try:
+        clients = {report.client for report in reports}
+        return async_to_sync(explaining.judge)(verifier, question, clients)
+    finally:
+        verifier.close()
+
+
+# frames
+
+
+class Frame(NamedTuple):
+    """A copy of a frame, or that a connection came or went."""
+
+    node: str
+    """Name of the node."""
+    copy: Copy
+
+
+class Frames(NamedTuple):
+    """What nodes copied of a user's frames."""
+
+    frames: list[Frame]
+    """In the order of time, as the clocks of the nodes say."""
+    taken: dict[str, int]
+    """Node ID → the number of the last copy, for the next question."""
+    left_out: int
+    """How much was not copied since the beginning, because more came than nodes keep."""
+    missing: list[str]
+    """Names of the nodes that did not answer."""
+    refused: list[str]
+    """Names of the nodes that follow as many users as they may."""
+
+
+def frames(mirror: str, user: str, *, masked: bool, taken: Mapping[str, int]) -> Frames:
+    """Return the frames of a user's connections that came since the last question.
+
+    The first question begins to copy them; without one for ten seconds nodes end it.
+
+    Args:
+        mirror: names what is followed, and is new for each.
+        user: the user ID.
+        masked: leave payloads out.
+        taken: what the last question returned.
+
+    Raises:
+        Unavailable: the service does not answer.
+    """
+    question = AskMirror(mirror=mirror, user=user, masked=masked, taken=dict(taken))
+    surveyed = _mirror(question)
+    new = [
+        (answer, copy)
+        for answer in surveyed.answers
+        for copy in answer.copies
+        if copy.number > taken.get(answer.node, 0)
+    ]
+    numbers = dict(taken)
+    for answer, copy in new:
+        numbers[answer.node] = max(numbers.get(answer.node, 0), copy.number)
+    return Frames(
+        [Frame(answer.name, copy) for answer, copy in sorted(new, key=lambda item: item[1].time)],
+        numbers,
+        sum(answer.left_out for answer in surveyed.answers),
+        surveyed.missing,
+        [answer.name for answer in surveyed.answers if answer.refused],
+    )
+
+
+def end_frames(mirror: str) -> None:
+    """Copy no more of a user's frames. Nodes that do not answer end it by themselves."""
+    with suppress(service.Unavailable):
+        _mirror(AskMirror(mirror=mirror, ends=True))
+
+
+def _mirror(question: AskMirror) -> SurveyResult[MirrorAnswer]:
+    async def ask(member: Member) -> SurveyResult[MirrorAnswer]:
+        asked = msgspec.structs.replace(question, origin=member.uid)
+        return await member.survey(asked, MirrorAnswer)
+
+    return service.read(ask)

@@ -1,0 +1,208 @@
+"""The panel's page "Why?": every check, the option that decides, and tokens that are pasted."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from admin_panel.why_words import CHECKS
+from realtime.auth import issue
+from realtime.clients import checks
+from realtime.clients.checking import Checks
+from realtime.config.reader import load
+from tests.panel.paths import page_path
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "a secret of forty bytes, to sign tokens."
+NAMESPACES: list[dict[str, Any]] = [
+    {"name": "news", "anonymous": True},
+    {"name": "chat", "publish": True, "subscribe_to_publish": True, "history_size": 5},
+    {"name": "kept", "history_size": 5, "history_lifetime": 60},
+]
+LINE = re.compile(r'<li data-outcome="([^"]+)">(.*?)</li>\s*(?=<li data-|</ol>)', re.DOTALL)
+TAG = re.compile(r"<[^>]*>")
+
+
+@pytest.fixture(autouse=True)
+def _alone(settings: Settings) -> None:
+    """A site of which no process serves clients, and the options are known."""
+    settings.REALTIME = {
+        "engine": "dummy",
+        "namespaces": NAMESPACES,
+        "token_hmac_secret_key": SECRET,
+        "allowed_origins": ["https://example.com"],
+    }
+
+
+def words(html: str) -> str:
+    return " ".join(unescape(TAG.sub(" ", html)).split())
+
+
+def page(client: Client, *, status: int = 200, **query: Any) -> str:
+    response = client.get(page_path("why", **query))
+    assert response.status_code == status
+    return response.content.decode()
+
+
+def lines(html: str) -> list[tuple[str, str]]:
+    """Outcome and text of every check on the page."""
+    return [(outcome, words(text)) for outcome, text in LINE.findall(html)]
+
+
+def refusal(html: str) -> str:
+    """The text of the check that refuses."""
+    [text] = [text for outcome, text in lines(html) if outcome == "refused"]
+    return text
+
+
+def verify(client: Client, token: str, channel: str = "$chat:a") -> str:
+    response = client.post(page_path("why", user="17", channel=channel), {"token": token})
+    assert response.status_code == 200
+    assert token not in response.content.decode()
+    return words(response.content.decode().partition('id="why-judgement"')[2].partition("<form")[0])
+
+
+def test_every_check_has_words() -> None:
+    tables = [table for table in vars(checks).values() if isinstance(table, Checks)]
+
+    names = {check.name for table in tables for check in table.all}
+
+    assert len(tables) > 4
+    assert names <= CHECKS.keys()
+
+
+def test_checks_after_the_one_that_refuses_are_not_asked(admin_client: Client) -> None:
+    html = page(admin_client, user="17", channel="chat:a", action="history")
+
+    outcomes = [outcome for outcome, _text in lines(html)]
+
+    assert outcomes.count("refused") == 1
+    at = outcomes.index("refused")
+    assert set(outcomes[at + 1 :]) == {"not asked"}
+    assert "not asked" not in outcomes[:at]
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ({"user": "", "channel": "chat:a", "action": "subscribe"}, ("103", "anonymous: off")),
+        ({"user": "17", "channel": "nope:a"}, ("102", "news, chat, kept", "settings")),
+        (
+            {"user": "17", "channel": "news:a", "action": "publish"},
+            ("103", "publish : off", "in the namespace news", "default"),
+        ),
+        (
+            {"user": "17", "channel": "chat:a", "action": "publish"},
+            ("103", "subscribe_to_publish : on", "settings"),
+        ),
+        (
+            {"user": "17", "channel": "chat:a", "action": "history"},
+            ("108", "history_size : 5", "settings", "history_lifetime : 0", "default"),
+        ),
+        ({"user": "17", "channel": "$chat:a", "action": "subscribe"}, ("103", "private")),
+        ({"user": "18", "channel": "chat:a#17", "action": "subscribe"}, ("103", "in its name")),
+    ],
+    ids=["anonymous", "namespace", "publish", "subscribed", "history", "private", "listed"],
+)
+def test_deciding_option_is_named_with_its_source(
+    admin_client: Client, query: dict[str, Any], told: tuple[str, ...]
+) -> None:
+    text = refusal(page(admin_client, **query)).replace(" :", ":")
+
+    for each in told:
+        assert each.replace(" :", ":") in text
+
+
+def test_link_leads_to_the_option(admin_client: Client) -> None:
+    html = page(admin_client, user="17", channel="chat:a", action="publish")
+    [anchor] = set(re.findall(r'namespaces/#([\w-]*subscribe_to_publish)"', html))
+
+    options = admin_client.get(page_path("namespaces")).content.decode()
+
+    assert f'id="{anchor}"' in options
+
+
+def test_operator_says_whether_the_client_is_subscribed(admin_client: Client) -> None:
+    query: dict[str, Any] = {"user": "17", "channel": "chat:a", "action": "publish"}
+
+    assert refusal(page(admin_client, **query))
+    outcomes = {outcome for outcome, _ in lines(page(admin_client, **query, subscribed="yes"))}
+    assert "refused" not in outcomes
+
+
+def test_without_the_service_the_options_still_answer(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.REALTIME = {"namespaces": NAMESPACES}
+
+    html = page(admin_client, status=503, user="17", channel="chat:a", action="publish")
+
+    assert "103" in refusal(html)
+    assert "is not known" in words(html)
+
+
+def test_markup_in_names_is_text(admin_client: Client) -> None:
+    html = page(admin_client, user="<b>x</b>", channel="<i>y</i>", subscribed="<u>", action="<s>")
+
+    assert not re.search("<(b|i|u|s)>", html)
+
+
+# tokens
+
+CONFIG = load({"token_hmac_secret_key": SECRET})
+
+
+def test_valid_subscription_token_opens_the_channel(admin_client: Client) -> None:
+    token = issue.user_subscription_token(CONFIG, "17", "$chat:a", ttl=60)
+
+    assert "signature and times are right" in verify(admin_client, token)
+
+
+@pytest.mark.parametrize(
+    ("user", "channel", "why"),
+    [("18", "$chat:a", "for the user"), ("17", "$chat:b", "for the channel")],
+)
+def test_token_of_others_says_so(admin_client: Client, user: str, channel: str, why: str) -> None:
+    token = issue.user_subscription_token(CONFIG, user, channel, ttl=60)
+
+    text = verify(admin_client, token)
+
+    assert "does not open this channel" in text
+    assert why in text
+
+
+def test_connection_token_shows_its_claims(admin_client: Client) -> None:
+    token = issue.connection_token(CONFIG, "17", ttl=60)
+
+    text = verify(admin_client, token)
+
+    assert "A connection token" in text
+    assert '"sub": "17"' in text
+    assert "It expires" in text
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        ("nonsense", "not in compact form"),
+        (issue.connection_token(load({"token_hmac_secret_key": "x" * 40}), "17"), "signature"),
+        (issue.connection_token(CONFIG, "17", ttl=-60), "exp has passed"),
+        ("a" * 70_000, "too large"),
+    ],
+    ids=["nonsense", "signature", "expired", "large"],
+)
+def test_token_that_is_not_valid_says_why(admin_client: Client, token: str, why: str) -> None:
+    text = verify(admin_client, token)
+
+    assert "not valid" in text
+    assert why in text
+
+
+def test_page_is_for_those_who_may_view(client: Client) -> None:
+    assert client.get(page_path("why")).status_code == 302
