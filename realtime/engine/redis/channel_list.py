@@ -118,6 +118,8 @@ class ChannelList:
         """Number of changes that were made before the last finished batch began."""
         self._lifetime = 0.0
         """Seconds for which the set lives without renewal; 0 before the first one."""
+        self._expires = False
+        """Whether the set has an end, as far as is known. Each `renew` gives it one."""
         self._is_failing = False
         """Whether the last batch failed."""
 
@@ -172,7 +174,7 @@ class ChannelList:
         self._lifetime = lifetime
         if self._stale:
             await channel_set.delete()
-            self._stale = False
+            self._stale = self._expires = False
             self._failed |= self._names
         if self._failed:
             self._changed |= self._failed
@@ -180,6 +182,7 @@ class ChannelList:
             await asyncio.shield(self._write_soon())
         if self._names:
             await channel_set.expire(lifetime)
+            self._expires = True
         if self._is_doubtful:
             await self._compare(channel_set)
         num_settled = self._num_settled
@@ -189,6 +192,7 @@ class ChannelList:
         if surplus > tolerance:
             self._stale = True
         elif -surplus > tolerance:
+            self._expires = False
             self._changed |= self._names
             await asyncio.shield(self._write_soon())
 
@@ -202,6 +206,7 @@ class ChannelList:
             raise
         # a name that changed meanwhile may be among them: it is written once more
         if difference := names ^ self._names:
+            self._expires = False
             self._changed |= difference
             await asyncio.shield(self._write_soon())
 
@@ -288,8 +293,11 @@ class ChannelList:
                 self._reported.update(added)
                 self._reported.difference_update(removed)
                 names.difference_update(part)
-        if self._lifetime and self._names:
+        if not self._names:
+            self._expires = False  # the next name makes a new set
+        elif self._lifetime and not self._expires:
             await channel_set.expire(self._lifetime)
+            self._expires = True
 
     def _keep_failed(self, names: set[ChannelName]) -> None:
         """Remember names for `renew`, as far as there is room."""

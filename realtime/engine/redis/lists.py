@@ -198,7 +198,7 @@ class RedisNodeLists(RedisLists):
         await asyncio.gather(*(each.close() for each in self._lists.values()))
 
 
-BATCH_PAUSE = 0.02
+BATCH_PAUSE = 0.1
 """Seconds until a change of users is written, so that those who connect together share a step."""
 
 
