@@ -115,6 +115,7 @@ class Nodes:
         engine = LossyBranch(Timers(asyncio.get_running_loop()), self._branches, self.cluster)
         node = Node(load(dict(OPTIONS)), engine)
         await node.start()
+        node._occupancy.begin_stop()  # it claims the look for dead nodes, as sessions are claimed
         self.nodes.append(node)
         self.engines.append(engine)
         return node
