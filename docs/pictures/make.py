@@ -208,7 +208,8 @@ def overview(camera: Camera, scene: Scene) -> None:
     wait_until(lambda: samples() >= SAMPLES, 60, "the charts")
     camera.take_both("overview", below="#nodes")
     scene.nodes[2].kill()
-    camera.until(".panel-warnings", timeout=30)
+    camera.until("#nodes .panel-gone", timeout=30)
+    camera.until("#overview-hour > .panel-note bdi", timeout=30)
     camera.take("overview-silent", below="#nodes")
 
 

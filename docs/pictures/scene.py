@@ -153,6 +153,8 @@ def start_site(directory: Path, redis_url: str) -> Scene:
         "SERVICE_REDIS_URL": redis_url,
         "SERVICE_ADMIN": "true",
         "SERVICE_ADMIN_PASSWORD": secrets.token_urlsafe(32),
+        "PAST_PUBLISHED": "6",
+        "PAST_CONNECTIONS": "12",
     }
     nodes: list[Server] = []
     try:
@@ -160,7 +162,7 @@ def start_site(directory: Path, redis_url: str) -> Scene:
             server = Server(
                 directory / name,
                 environment=environment | {"SERVICE_NAME": name},
-                application="messaging_project.asgi:application",
+                application="tests.live.past_site:application",  # with an hour behind it
             )
             nodes.append(server)
     except BaseException:

@@ -106,18 +106,24 @@ class Past:
         )
 
     def sample_from_now(self) -> None:
-        """Take the next sample at the end of this slot, of what is counted from now on."""
+        """Count from now on, for the next sample.
+
+        It is taken at the end of this slot, or of the next one if that is near: what is counted in
+        a second, such as connections at the start, would make a rate that is far too high.
+        """
         now = self._clock()
         self.samples.begin(now, self._read())
-        self._set(now)
+        is_near = SLOT_SECONDS - now % SLOT_SECONDS < SLOT_SECONDS / 2
+        self._set(now + SLOT_SECONDS / 2 if is_near else now, now)
 
-    def _set(self, now: float) -> None:
-        seconds = SLOT_SECONDS - now % SLOT_SECONDS + MARGIN
+    def _set(self, after: float, now: float) -> None:
+        """Take the next sample at the first end of a slot after a time."""
+        seconds = after - now + SLOT_SECONDS - after % SLOT_SECONDS + MARGIN
         self._timer.set(self._timers.now() + seconds)
 
     def _sample(self) -> None:
         now = self._clock()
-        self._set(now)
+        self._set(now, now)
         if (sample := self.samples.add(now, self._read())) is not None:
             self._note(sample)
 

@@ -7,6 +7,7 @@ ended at once, and a late event loop.
 from __future__ import annotations
 
 import math
+import os
 import time
 from typing import Any
 
@@ -16,9 +17,9 @@ from realtime.node.node import Node
 from realtime.node.samples import KEPT, Reading
 from realtime.serving import serving
 
-PUBLISHED = 40
+PUBLISHED = int(os.environ.get("PAST_PUBLISHED", "40"))
 """Publications in a second, on average; they come in waves."""
-CONNECTIONS = 300
+CONNECTIONS = int(os.environ.get("PAST_CONNECTIONS", "300"))
 STOPPED = range(60, 75)
 """Samples that were not taken, counted from the beginning of the hour."""
 LOST = 200
@@ -45,10 +46,10 @@ def fill(node: Node) -> None:
         totals["opened"] += 3
         totals["closed:0"] += 3
         totals["errors"] += number % 9 == 0
-        connections = CONNECTIONS + round(40 * math.sin(number / 60))
+        connections = round(CONNECTIONS * (1 + 0.13 * math.sin(number / 60)))
         if number == LOST:
             totals["closed:3010"] += connections
-            totals["refused"] += 140
+            totals["refused"] += CONNECTIONS // 2
         if LOST < number <= LOST + 12:
             totals["opened"] += connections // 12
             connections = connections * (number - LOST) // 12
@@ -72,7 +73,7 @@ def fill(node: Node) -> None:
     add("redis_away", at=at(LOST) - 3)
     add("warning", REASON, at=at(LOST) - 3)
     add("mass_disconnect", number=CONNECTIONS, at=at(LOST))
-    add("refused", number=140, at=at(LOST))
+    add("refused", number=CONNECTIONS // 2, at=at(LOST))
     add("redis_back", at=at(LOST) + 14)
     add("late_loop", number=800, at=at(310))
     add("blocked", "mallory", subject="mallory", at=at(330))

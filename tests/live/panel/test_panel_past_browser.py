@@ -76,7 +76,7 @@ def test_whether_the_service_is_healthy_and_was_is_told_with_one_click(overview:
 
     wait_for(overview, lambda: texts(overview, "#events tbody tr"), "the events")
     happened = texts(overview, "#events .panel-event")
-    assert "140 connections were refused, because of a limit or of overload." in happened
+    assert "150 connections were refused, because of a limit or of overload." in happened
     assert "Redis pub/sub was lost: 10.0.0.7:6379: no answer; publications wait" in happened
 
 

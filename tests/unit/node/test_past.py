@@ -78,6 +78,19 @@ async def test_sample_is_taken_at_the_end_of_each_slot(past: Past, clock: Clock)
     assert past.answer().slots == [first, first + 1, first + 2]
 
 
+async def test_first_sample_covers_half_a_slot_at_least(past: Past, clock: Clock) -> None:
+    await clock.advance(4.0)
+    past.sample_from_now()
+    await clock.advance(5.0)
+    near = past.answer().slots
+    await clock.advance(8.1)
+
+    first = (int(OFFSET) + 4110) // SLOT_SECONDS
+    assert near == []
+    assert past.answer().slots == [first]
+    assert past.answer().samples["span"] == [13_100]
+
+
 async def test_loop_that_was_held_leaves_a_gap(past: Past, clock: Clock) -> None:
     await clock.advance(7.1)
     await clock.advance(35)
