@@ -95,7 +95,7 @@ def test_committed_publications_are_there_once_and_in_order_whatever_dies(
     with closing(Chaos(tmp_path, database_server, redis)) as chaos:
         chaos.prepare()
 
-        chaos.run(1000, outage=1.0)
+        chaos.run(400, outage=1.0)
 
         assert all(chaos.killed.values())
         assert chaos.streams() == chaos.expected()
