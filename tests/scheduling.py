@@ -25,6 +25,8 @@ LONGEST = (
     "tests/live/panel/",
     "tests/install/",
     "tests/live/client_module/",
+    "tests/pending/test_pending_servers.py",
+    "tests/live/servers/test_workers.py",
     "tests/chaos/test_redis.py",
     "tests/live/sockjs/test_sockjs_churn.py",
     "tests/live/redis/test_redis_away_serving.py",
@@ -54,6 +56,10 @@ LONGEST = (
     "tests/live/redis/test_cluster_nodes.py",
     "tests/live/redis/test_cluster_churn.py",
     "tests/live/redis/test_cluster_shutdown.py",
+    "tests/live/console/test_console_tail.py",
+    "tests/live/redis/test_cluster_redis.py",
+    "tests/live/redis/test_page_race.py",
+    "tests/pending/test_databases.py",
     "tests/unit/clients/test_client_memory.py",
 )
 """Files, and directories of `TOGETHER`, that take longest, in the order in which they begin.
