@@ -188,6 +188,8 @@ def find_people(text: str, limit: int) -> tuple[list[Person], bool]:
     Returns:
         The first of them, and whether there are more.
     """
+    if "\0" in text:  # no name has it, and not every database takes it
+        return [], False
     model = get_user_model()
     fields = {field.name for field in model._meta.get_fields()}
     names = [model.USERNAME_FIELD, model.get_email_field_name(), "first_name", "last_name"]

@@ -54,6 +54,10 @@ def test_users_of_the_site_are_found_by_name_for_those_who_may_see_them(staff: S
     assert "publisher" not in words(hidden)
 
 
+def test_null_character_finds_no_user(operator: httpx.Client) -> None:
+    assert not part(page(operator, "publish\0", search=1), "user-found")
+
+
 # what went before
 
 

@@ -109,3 +109,18 @@ def test_option_that_forbids_something_is_found(desk: Desk, unique: str) -> None
     desk.click("#why-checks [data-outcome=refused] a")
 
     desk.sees("tr:target", "publish")
+
+
+async def test_frames_of_a_user_are_watched(desk: Desk, guests: Guests, unique: str) -> None:
+    client = await guests.open(unique)
+
+    desk.tab("user")
+    desk.type("find-user", unique + "\n")
+    desk.click("#user-frames")
+    desk.click("#do")
+    desk.sees("#frames-list", "was connected")
+    await client.error("subscribe", {"channel": "$private"})
+
+    desk.sees("#frames-list", "permission denied")
+    desk.click("#frames-stop [type=submit]")
+    desk.sees(".panel-subject", unique)
