@@ -94,7 +94,6 @@ CHECKS: Mapping[str, CheckWords] = {
         _("The site has a hook or an endpoint for it"),
         _("The options say that the site decides, but it has neither a hook nor an endpoint."),
     ),
-    "data": CheckWords(_("The publication has data"), _("The publication has no data.")),
     "publishing": CheckWords(
         _("Clients may publish"),
         _("Clients may not publish into such channels. Code of the site may."),

@@ -108,7 +108,7 @@ def namespace_of(channel: str, config: Config) -> str:
 def _split(channel: str, config: Config) -> tuple[str, str]:
     """Return the namespace a channel names, and what follows it."""
     boundary = config.channel_namespace_boundary
-    if not boundary or boundary not in channel:
+    if not boundary:
         return "", channel
     # the prefix may contain the boundary: with the prefix "p:", "p:chat" is of the top level
     without_prefix = channel.removeprefix(config.channel_private_prefix)
@@ -122,7 +122,7 @@ def options_of(channel: str, config: Config) -> ChannelOptions:
     Raises:
         NamespaceNotFound: the channel names a namespace that is not configured.
     """
-    options = config.options_of_namespace(namespace_of(channel, config))
+    options = config.options_of_namespace(_split(channel, config)[0])
     if options is None:
         raise NamespaceNotFound
     return options

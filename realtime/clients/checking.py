@@ -36,8 +36,6 @@ class Attempt(Struct, gc=False):
     """A subscription token; "" for none."""
     room: float = math.inf
     """How many more subscriptions the user may have."""
-    without_data: type[Error] | type[Disconnect] | None = None
-    """What a publication without data leads to; None: there are data."""
     options: ChannelOptions = _UNKNOWN
     """Those of the channel, as soon as its namespace is found."""
     by_token: bool = False

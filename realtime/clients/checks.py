@@ -16,6 +16,7 @@ from realtime.auth.claims import SubscribeToken
 from realtime.clients.checking import Attempt, Check, Checks
 from realtime.config.options import ChannelOptions
 from realtime.errors import (
+    BadRequest,
     Disconnect,
     Error,
     LimitExceeded,
@@ -28,7 +29,8 @@ from realtime.protocol.messages import ChannelName, ClientID, UserID
 
 
 def _characters(attempt: Attempt) -> None:
-    channel_rules.check_characters(attempt.channel)
+    if not attempt.channel.isascii():
+        raise BadRequest
 
 
 def _length_to_subscribe(attempt: Attempt) -> None:
@@ -45,7 +47,8 @@ def _namespace(attempt: Attempt) -> None:
 
 
 def _pattern(attempt: Attempt) -> None:
-    channel_rules.check_pattern(attempt.channel, attempt.options, attempt.config)
+    if attempt.options.channel_regex:  # without one, names are ASCII, which was checked
+        channel_rules.check_pattern(attempt.channel, attempt.options, attempt.config)
 
 
 _CHARACTERS = Check("characters", _characters)
@@ -194,11 +197,6 @@ def check_bearer(
 # publish
 
 
-def _data(attempt: Attempt) -> None:
-    if attempt.without_data is not None:
-        raise attempt.without_data
-
-
 def _publisher(attempt: Attempt) -> None:
     if attempt.session.user == "" and not (
         attempt.options.allow_publish_for_anonymous or attempt.config.client_insecure
@@ -237,7 +235,10 @@ RIGHT_TO_PUBLISH = Checks(
 )
 """Private and user-limited names do not restrict publishing. Beyond the spec."""
 
-PUBLISH = Checks(*_NAMES, *_OPTIONS, Check("data", _data), *RIGHT_TO_PUBLISH.all)
+NAME_TO_PUBLISH = Checks(*_NAMES, *_OPTIONS)
+"""What comes before the data are looked at."""
+
+PUBLISH = Checks(*NAME_TO_PUBLISH.all, *RIGHT_TO_PUBLISH.all)
 
 
 # presence and history

@@ -10,7 +10,7 @@ from functools import partial
 
 from realtime import channel_rules, payload
 from realtime.clients.checking import Attempt
-from realtime.clients.checks import PUBLISH, RIGHT_TO_PUBLISH
+from realtime.clients.checks import NAME_TO_PUBLISH, PUBLISH, RIGHT_TO_PUBLISH
 from realtime.clients.client import Client
 from realtime.config.options import ChannelOptions
 from realtime.errors import BadRequest, DisconnectBadRequest, Error
@@ -38,14 +38,12 @@ async def publish(client: Client, command: Command) -> Callable[[], Awaitable[No
     channel, raw, rules = request.channel, bytes(request.data), client.session.rules
     if not channel or not (raw or rules.no_data is not DisconnectBadRequest):
         raise DisconnectBadRequest
-    attempt = Attempt(
-        channel,
-        client.session,
-        client.node.config,
-        without_data=None if raw else rules.no_data,
-    )
+    attempt = Attempt(channel, client.session, client.node.config)
+    if not raw:
+        NAME_TO_PUBLISH.decide(attempt)
+        raise rules.no_data
     PUBLISH.decide(attempt)
-    options, subscribed = attempt.options, attempt.is_subscribed
+    options, subscribed = attempt.options, channel in client.session.subscriptions
     try:
         data = payload.check(raw)
     except ValueError:
