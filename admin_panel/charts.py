@@ -154,7 +154,7 @@ def _chart(past: Past, plan: Plan, series: Sequence[Values]) -> Chart:
 
 
 def _part(past: Past, values: Values, *, partial: bool) -> Values:
-    return {slot: value for slot, value in values.items() if past.is_partial(slot) is partial}
+    return {slot: value for slot, value in values.items() if (slot in past.partial) is partial}
 
 
 def _newest(past: Past, values: Values) -> float | None:

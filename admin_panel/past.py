@@ -131,14 +131,15 @@ class Past:
         found = {slot: [node for node in self.nodes if node.has(slot)] for slot in self.slots}
         return {slot: nodes for slot, nodes in found.items() if nodes}
 
-    def is_partial(self, slot: int) -> bool:
-        """Return whether a node ran that has not this sample, although others have."""
-        return any(node.ran_at(slot) and not node.has(slot) for node in self.nodes)
-
-    @property
-    def has_partial(self) -> bool:
-        """Whether there are such samples."""
-        return any(self.is_partial(slot) for slot in self.sampled)
+    @cached_property
+    def partial(self) -> frozenset[int]:
+        """The samples that a node has not although it ran, and that others have."""
+        return frozenset(
+            slot
+            for slot, nodes in self.sampled.items()
+            if len(nodes) < len(self.nodes)
+            and any(node.ran_at(slot) and not node.has(slot) for node in self.nodes)
+        )
 
     def has(self, name: str) -> bool:
         """Return whether a node has a figure that was not 0 all the time."""

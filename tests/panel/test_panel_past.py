@@ -34,7 +34,7 @@ def test_what_was_not_sampled_has_no_value() -> None:
     seen = past(answer(slots=[LAST - 9, LAST - 8, LAST], connections=3))
 
     assert values_of(seen, CLIENTS) == {LAST - 9: 3, LAST - 8: 3, LAST: 3}
-    assert not seen.has_partial
+    assert not seen.partial
 
 
 def test_rate_is_that_of_the_time_which_the_sample_covers() -> None:
@@ -50,18 +50,14 @@ def test_sum_without_a_node_that_ran_is_partial() -> None:
         answer("U2", slots=[LAST - 5, LAST - 4, LAST], connections=4),
     )
 
-    assert [slot for slot in sorted(both.sampled) if both.is_partial(slot)] == [
-        LAST - 3,
-        LAST - 2,
-        LAST - 1,
-    ]
+    assert both.partial == {LAST - 3, LAST - 2, LAST - 1}
     assert values_of(both, CLIENTS)[LAST - 3] == 3
 
 
 def test_node_that_started_since_makes_no_earlier_sum_partial() -> None:
     both = past(answer("U1", connections=3), answer("U2", slots=[LAST - 1, LAST], connections=4))
 
-    assert not both.has_partial
+    assert not both.partial
     assert [values_of(both, CLIENTS)[slot] for slot in (LAST - 2, LAST - 1)] == [3, 7]
 
 
