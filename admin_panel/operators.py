@@ -78,12 +78,12 @@ class Operator(ABC):
         """Whether they may retry and drop durable publications that were refused."""
 
     @abstractmethod
-    def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
-        """Log an action of this operator; see `audit.record`."""
+    def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> LogEntry:
+        """Log an act of this operator in one entry, and return it; see `audit.record`."""
 
     @contextmanager
     def logged(self, kind: Kind, *targets: str, detail: str = "") -> Iterator[None]:
-        """Log the action of the `with` block on these targets, unless the block raises.
+        """Log the act of the `with` block on these targets in one entry, unless it raises.
 
         In the block, publish with `on_commit=False`, as `service.publish` does: a publication
         after the commit could fail although it is logged.
@@ -142,6 +142,6 @@ class UserOperator(Operator):
     def may_manage_pending(self) -> bool:
         return permissions.may_manage_pending(self._user)
 
-    def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
+    def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> LogEntry:
         assert self._user.pk is not None, "an operator without a user cannot act"
-        record(self._user.pk, kind, targets, detail)
+        return record(self._user.pk, kind, targets, detail)

@@ -12,6 +12,7 @@ from . import (
     console,
     events,
     frames,
+    log,
     namespaces,
     node,
     overview,
@@ -92,6 +93,7 @@ PAGES: tuple[Page, ...] = (
         pending.show,
         parts={"retry": pending.retry, "drop": pending.drop},
     ),
+    Page("log", "log/", _("Log"), lambda operator: operator.may_view, log.show),
     Page(
         "namespaces",
         "namespaces/",

@@ -24,6 +24,7 @@ from .. import audit, service
 from ..json_text import JSONText, json_text
 from ..paging import page_of
 from ..panel import PageRequest
+from ..publishing.recent import publishers
 from ..service import ClientInfo, Publication
 from ..words import kinds_of, words_of
 
@@ -61,6 +62,8 @@ class Kept(NamedTuple):
     """When it was kept; None where that is unknown."""
     tags: list[tuple[str, str]]
     """Name and value."""
+    operator: str
+    """The operator who published it in the panel; "" if none is known."""
 
 
 class State(NamedTuple):
@@ -141,7 +144,8 @@ def read(request: PageRequest, channel: str, options: ChannelOptions) -> State:
         is_cut = len(publications) > HISTORY_READ
         del publications[HISTORY_READ:]
         kept = page_of(publications, HISTORY_PAGE_SIZE, request.http.GET.get("kept"))
-        kept.object_list = [_kept(publication) for publication in kept]
+        operators = publishers(channel, list(kept))
+        kept.object_list = [_kept(each, operators.get(each.offset, "")) for each in kept]
     return State(
         subscribers[channel], subscribers.missing, num_users, present, kept, is_crowded, is_cut
     )
@@ -212,10 +216,11 @@ def _present(info: ClientInfo) -> Present:
     return Present(info.client, info.user, texts)
 
 
-def _kept(publication: Publication) -> Kept:
+def _kept(publication: Publication, operator: str) -> Kept:
     by = _present(publication.info) if publication.info is not None else None
     time = None
     if publication.time:
         time = datetime.fromtimestamp(publication.time / 1000, UTC)
     tags = sorted((publication.tags or {}).items())
-    return Kept(publication.offset, publication.uid, by, json_text(publication.data), time, tags)
+    data = json_text(publication.data)
+    return Kept(publication.offset, publication.uid, by, data, time, tags, operator)

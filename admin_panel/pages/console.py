@@ -159,15 +159,15 @@ def execute(request: PageRequest, to_run: Command) -> Answer:
     ok, response = True, b""
     change = to_run.method.change
     try:
-        if change is None or not to_run.targets:
+        targets = reached(to_run)
+        if change is None or not targets:  # nothing is done to any
             response = _run(to_run)
         else:
-            targets = reached(to_run)
             with request.operator.logged(change.kind, *targets, detail=to_run.detail):
                 try:
                     response = _run(to_run)
                 except Error as error:
-                    if len(targets) in (0, len(to_run.targets)):
+                    if len(targets) == len(to_run.targets):
                         raise  # nothing was done
                     ok, response = False, _error(error)
     except Error as error:

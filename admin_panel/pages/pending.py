@@ -15,7 +15,7 @@ from ..panel import PageRequest
 SHOWN = 100
 """Parked publications on the page."""
 
-ALL = "*"
+ALL = audit.ALL
 """What the log calls all parked publications."""
 
 

@@ -28,12 +28,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from realtime.config import sources
+from realtime.errors import Error
 
 from .. import service
 from ..operators import Operator
 from ..panel import PageRequest
 from ..publishing import channel_names, recent
-from ..publishing.forms import EXTRAS, ChannelsField, PublishForm
+from ..publishing.forms import EXTRAS, ChannelsField, PublishForm, TagsField
 from ..publishing.reach import Reach, Target, check, count
 from ..publishing.send import Sent, send
 from .channels import find
@@ -217,16 +218,47 @@ def namespaces_of(operator: Operator) -> list[str] | None:
 
 
 def _from_query(request: PageRequest) -> dict[str, str]:
-    """Return the initial values: `?channel=a&channel=b`, or `?use=<publication of the list>`."""
+    """Return the initial values.
+
+    `?channel=a&channel=b` names channels, `?use=<entry of the log>` a publication of an operator,
+    and `?channel=a&offset=7` one of a history.
+    """
     query = request.http.GET
     use = query.get("use")
+    if use is None and "offset" in query:
+        return _from_history(request, query.get("channel", ""), query["offset"])
     if use is None:
         return {"channel": channel_names.join(name for name in query.getlist("channel") if name)}
-    for publication in recent.publications(request.operator):
-        if str(publication.pk) == use:
-            return publication.form_values
-    request.warning(_("This publication is no longer listed."))
-    return {}
+    publication = recent.publication(request.operator, use)
+    if publication is None:
+        request.warning(_("This publication is no longer listed."))
+        return {}
+    if not publication.is_whole:
+        request.warning(
+            _("The log has only the beginning of the data, so only the channels are filled in.")
+        )
+    return publication.form_values
+
+
+def _from_history(request: PageRequest, channel: str, offset: str) -> dict[str, str]:
+    """Return the values of a publication that a channel keeps, to publish it again.
+
+    The history shows what others published: only operators who may view get it.
+    """
+    values = {"channel": channel_names.join([channel])}
+    if not request.operator.may_view:
+        return values
+    try:
+        kept = service.publication(channel, int(offset))
+    except (Error, ValueError):
+        kept = None
+    except service.Unavailable as unavailable:
+        request.warning(f"{unavailable.title}. {unavailable.advice}")
+        return values
+    if kept is None:
+        request.warning(_("The history no longer has this publication."))
+        return values
+    return values | {"data": kept.data.raw.decode(), "tags": TagsField.written(kept.tags or {})}
 
 
 def _after(request: PageRequest, published: list[str]) -> str:

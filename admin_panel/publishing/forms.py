@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from django import forms
@@ -91,6 +92,15 @@ class TagsField(forms.CharField):
             if _SURROGATE.search(line):
                 raise forms.ValidationError(_("A tag contains half of a character."), code="half")
         return tags
+
+    @staticmethod
+    def written(tags: Mapping[str, str]) -> str:
+        """Return the text of tags; "" if it would be read as other ones."""
+        text = "\n".join(f"{name}={value}" for name, value in sorted(tags.items()))
+        try:
+            return text if TagsField(required=False).clean(text) == dict(tags) else ""
+        except forms.ValidationError:
+            return ""
 
 
 class PublishForm(forms.Form):

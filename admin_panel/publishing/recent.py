@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
 from django.contrib.admin.models import LogEntry
+from django.db import DatabaseError
 
 from .. import audit
 from ..operators import Operator
+from ..service import Publication as Kept
 from . import channel_names
 
 SHOWN = 10
 """Publications in the list."""
 
-MAX_ENTRIES = 1500
+MAX_ENTRIES = 200
 """Entries of the log that are read for the list."""
 
 CHANNELS_SHOWN = 5
 
-ONE_ACTION = timedelta(seconds=2)
-"""Longest time between the entries of one publication into many channels."""
+ONE_ACTION = 30.0
+"""Longest time in seconds between an entry and its last publication: there may be a thousand."""
 
 
 class Publication(NamedTuple):
     """One publication into one or many channels."""
 
     pk: int
-    """Primary key of its newest entry, which names it in URLs."""
+    """Primary key of its entry, which names it in URLs."""
     time: datetime
     by: str
     channels: list[str]
@@ -60,39 +62,60 @@ class Publication(NamedTuple):
 def publications(operator: Operator) -> list[Publication]:
     """Return the last publications into channels of this operator, newest first."""
     # in chunks, because the first one usually has the whole list
-    entries = audit.entries(audit.PUBLISH)[:MAX_ENTRIES].iterator(chunk_size=200)
-    own = (entry for entry in entries if operator.may_publish(entry.object_id or ""))
-    return list(islice(_gathered(own), SHOWN))
+    entries = audit.entries(audit.PUBLISH)[:MAX_ENTRIES].iterator(chunk_size=50)
+    found = (_publication(entry, operator) for entry in entries)
+    return list(islice((each for each in found if each.channels), SHOWN))
 
 
-def _gathered(entries: Iterable[LogEntry]) -> Iterator[Publication]:
-    group: dict[str | None, LogEntry] = {}  # one entry for each channel of a publication
-    newer: LogEntry | None = None
+def publication(operator: Operator, pk: str) -> Publication | None:
+    """Return one publication of the log; None if this operator may publish into none of it."""
+    key = audit.key_of(pk)
+    entry = None if key is None else audit.entries(audit.PUBLISH).filter(pk=key).first()
+    found = _publication(entry, operator) if entry is not None else None
+    return found if found and found.channels else None
+
+
+def publishers(channel: str, publications: Sequence[Kept]) -> dict[int, str]:
+    """Return which operators published what a channel keeps: offset → name.
+
+    History does not keep it. An entry of the log about this channel, from the same time and with
+    the same data, tells it; only the newest entries are compared.
+    """
+    wanted = {each.offset: each for each in publications if each.info is None and each.time}
+    if not wanted:
+        return {}
+    oldest = min(each.time for each in wanted.values()) / 1000 - ONE_ACTION
+    try:
+        entries = list(audit.entries(audit.PUBLISH)[:MAX_ENTRIES])
+    except DatabaseError:
+        return {}
+    found: dict[int, str] = {}
     for entry in entries:
-        if newer and (entry.object_id in group or not _belong_together(newer, entry)):
-            yield _publication(list(group.values()))
-            group = {}
-        group[entry.object_id] = newer = entry
-    if group:
-        yield _publication(list(group.values()))
+        at = entry.action_time.timestamp()
+        if at < oldest:
+            break
+        if channel not in audit.targets_of(entry):
+            continue
+        for offset, kept in wanted.items():
+            if abs(kept.time / 1000 - at) < ONE_ACTION and _has_data(kept, audit.detail_of(entry)):
+                found[offset] = entry.user.get_username()
+    return found
 
 
-def _belong_together(newer: LogEntry, older: LogEntry) -> bool:
-    return (
-        newer.user_id == older.user_id
-        and newer.change_message == older.change_message
-        and newer.action_time - older.action_time < ONE_ACTION
-    )
+def _has_data(kept: Kept, detail: str) -> bool:
+    data = kept.data.raw.decode()
+    if len(detail) > audit.DETAIL_MAX_LENGTH:
+        return data[: audit.DETAIL_MAX_LENGTH] == detail[: audit.DETAIL_MAX_LENGTH]
+    return data == detail
 
 
-def _publication(group: list[LogEntry]) -> Publication:
-    newest = group[0]
-    data = audit.detail_of(newest)
+def _publication(entry: LogEntry, operator: Operator) -> Publication:
+    data = audit.detail_of(entry)
     return Publication(
-        pk=newest.pk,
-        time=newest.action_time,
-        by=newest.user.get_username(),
-        channels=[entry.object_id or "" for entry in reversed(group)],
+        pk=entry.pk,
+        time=entry.action_time,
+        by=entry.user.get_username(),
+        channels=[name for name in audit.targets_of(entry) if operator.may_publish(name)],
         data=data,
         is_whole=len(data) <= audit.DETAIL_MAX_LENGTH,
     )

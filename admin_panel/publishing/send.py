@@ -44,7 +44,7 @@ class Sent(NamedTuple):
 
 
 def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) -> Sent:
-    """Publish data into channels, one after the other, and log each success.
+    """Publish data into channels, one after the other, and log those that have it in one entry.
 
     When the service stops answering, the remaining channels are not tried: each would wait for
     it again.
@@ -61,15 +61,15 @@ def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) 
     value = msgspec.Raw(data.encode())
     outcomes: list[Outcome] = []
     unavailable: service.Unavailable | None = None
-    # one transaction, because a thousand of them would take seconds
     with transaction.atomic(using=router.db_for_write(LogEntry)):
+        # first, so that nothing is published that cannot be logged
+        entry = operator.log(audit.PUBLISH, channels, data)
         for channel in channels:
             if unavailable is not None:
                 outcomes.append(Outcome(channel, _("Not tried.")))
                 continue
             try:
-                with operator.logged(audit.PUBLISH, channel, detail=data):
-                    service.publish(channel, value, **extras)
+                service.publish(channel, value, **extras)
             except Error as error:
                 text = _("Error %(code)d: %(message)s.")
                 problem = text % {"code": error.code, "message": error.message}
@@ -79,4 +79,7 @@ def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) 
                 outcomes.append(Outcome(channel, f"{reason.title}."))
             else:
                 outcomes.append(Outcome(channel))
-    return Sent(outcomes, unavailable)
+        sent = Sent(outcomes, unavailable)
+        if sent.failed:
+            audit.narrow(entry, sent.published)
+    return sent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.hashers import make_password
@@ -66,8 +67,8 @@ class SharedOperator(Operator):
     def may_manage_pending(self) -> bool:
         return True
 
-    def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> None:
-        record(placeholder().pk, kind, targets, detail)
+    def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> LogEntry:
+        return record(placeholder().pk, kind, targets, detail)
 
 
 def placeholder() -> AbstractBaseUser:

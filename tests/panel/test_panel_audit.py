@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.contrib.admin.models import ADDITION, DELETION, LogEntry
 from django.contrib.auth.models import User
+from django.utils import translation
 
 from admin_panel import audit
 from admin_panel.operators import UserOperator
@@ -45,12 +48,73 @@ def test_entry_tells_who_did_what_to_whom(
     assert entry.get_change_message() == str(kind.words)
 
 
-def test_each_target_has_an_entry(operator: UserOperator) -> None:
-    with operator.logged(audit.PUBLISH, "one", "two", detail="1"):
+NAMES = [["one"], ["one", "two"], ["a b", '"q', "x"], ["line\nbreak"], ["line\nbreak", "other"]]
+
+
+@pytest.mark.parametrize("names", NAMES, ids=repr)
+def test_act_is_one_entry_with_all_its_targets(operator: UserOperator, names: list[str]) -> None:
+    with operator.logged(audit.PUBLISH, *names, detail="1"):
         pass
 
-    found = audit.entries(audit.PUBLISH)
-    assert {entry.object_id: audit.detail_of(entry) for entry in found} == {"one": "1", "two": "1"}
+    [entry] = audit.entries(audit.PUBLISH)
+    assert (audit.targets_of(entry), audit.detail_of(entry)) == (names, "1")
+    assert audit.kind_of(entry) is audit.PUBLISH
+    for name in names:
+        assert audit.Filter(target=name).newest(2) == [entry]
+
+
+def test_entry_keeps_only_what_the_act_has_reached(operator: UserOperator) -> None:
+    entry = operator.log(audit.PUBLISH, ["a", "b", "c"])
+    gone = operator.log(audit.PUBLISH, ["d"])
+
+    audit.narrow(entry, ["a", "c"])
+    audit.narrow(gone, [])
+
+    [left] = LogEntry.objects.all()
+    assert (audit.targets_of(left), left.object_repr) == (["a", "c"], "a, c")
+
+
+@pytest.mark.parametrize("kind", audit.kinds(), ids=lambda kind: kind.code)
+def test_kind_is_known_whatever_the_language_of_the_operator(
+    operator: UserOperator, kind: audit.Kind
+) -> None:
+    with translation.override("de"):
+        entry = operator.log(kind, ["target"], "detail")
+
+    assert audit.kind_of(entry) is kind
+    assert list(audit.entries(kind)) == [entry]
+    assert [each for each in audit.kinds() if list(audit.entries(each))] == [kind]
+
+
+ENTRIES_OF = {
+    "target": ({"target": "chat:a"}, ["a", "ab"]),
+    "no part of a name": ({"target": "chat"}, []),
+    "text in the data": ({"text": "NEEDLE"}, ["b"]),
+    "text in a name": ({"text": "17"}, ["user"]),
+    "a wildcard is text": ({"text": "%"}, []),
+    "operator": ({"operator": "OTH"}, ["user"]),
+    "kind": ({"kind": audit.PUBLISH}, ["a", "ab", "b"]),
+    "two at once": ({"kind": audit.DISCONNECT, "operator": "admin"}, []),
+}
+"""A filter, and the entries that pass, oldest first."""
+
+
+@pytest.mark.parametrize(("fields", "found"), ENTRIES_OF.values(), ids=ENTRIES_OF)
+def test_filter_finds_entries(
+    operator: UserOperator, fields: dict[str, Any], found: list[str]
+) -> None:
+    other = UserOperator(User.objects.create_user("other"))
+    entries = {
+        "a": operator.log(audit.PUBLISH, ["chat:a"], "1"),
+        "ab": operator.log(audit.PUBLISH, ["chat:b", "chat:a"], "1"),
+        "b": operator.log(audit.PUBLISH, ["chat:b"], '"a needle"'),
+        "user": other.log(audit.DISCONNECT, ["17"]),
+    }
+
+    passed = audit.Filter(**fields).newest(10)
+
+    assert [name for name, entry in entries.items() if entry in passed] == found
+    assert len(passed) == len(found)
 
 
 def test_nothing_is_logged_when_it_failed(operator: UserOperator) -> None:

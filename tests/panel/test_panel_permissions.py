@@ -26,7 +26,17 @@ from tests.panel.urls import signed_in as sign_in
 PAGES = [name for name in NAMES if name not in ASKED_BY_SCRIPTS]
 """What is read: pages, and parts of them."""
 
-VIEWED = ("overview", "events", "channels", "user", "why", "pending", "namespaces", "console")
+VIEWED = (
+    "overview",
+    "events",
+    "channels",
+    "user",
+    "why",
+    "pending",
+    "log",
+    "namespaces",
+    "console",
+)
 LISTED = (*VIEWED[:5], "publish", *VIEWED[5:])
 """Pages of the tab bar and the admin's index."""
 

@@ -53,6 +53,7 @@ OPENED_BY = {
     "pending": VIEW,
     "pending_retry": set(),
     "pending_drop": set(),
+    "log": VIEW,
     "namespaces": VIEW,
     "console": VIEW,
     "console_run": VIEW,

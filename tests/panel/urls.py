@@ -71,6 +71,7 @@ WITHOUT_SERVICE = {
     "pending": 200,
     "pending_retry": 200,
     "pending_drop": 200,
+    "log": 200,
     "namespaces": 200,
     "console": 200,
     "console_run": 405,

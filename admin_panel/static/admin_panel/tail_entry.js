@@ -84,6 +84,8 @@ export class Painter {
     if (entry.client !== undefined) {
       show(item, "user").append(this.#user(entry.user));
       show(item, "client", entry.client);
+    } else if (entry.kind === "publish") {
+      show(item, "server");
     }
     if (entry.late) show(item, "late");
     const tag = item.querySelector('[data-part="tag"]');

@@ -12,7 +12,7 @@ import pytest
 from admin_panel.publishing.forms import MAX_CHANNELS
 from tests.live.channel_page import data_in, section, shown
 from tests.live.panel_site import Guests
-from tests.live.panel_staff import post
+from tests.live.panel_staff import logged, post
 from tests.live.publish_page import (
     PAGE,
     assert_nothing_came,
@@ -234,3 +234,20 @@ async def test_more_than_a_hundred_subscribers_are_asked_about_first(
     html = send(operator, " ".join(names)).text
     assert "Confirm a large publication" in html
     assert "<strong>10</strong> channels, <strong>101</strong> subscribers" in reach(html)
+
+
+def test_one_entry_of_the_log_has_the_channels_that_have_the_publication(
+    staffed_site: ReadySite, operator: httpx.Client, unique: str
+) -> None:
+    names = [f"demo:{unique}", unique, f"demo:{unique}-b"]  # the second one keeps no history
+
+    html = send(operator, "\n".join(names), f'"{unique}"', version="1").text
+
+    assert "Not published into 1 of 3 channels" in html
+    [(_name, _model, targets, message)] = logged(staffed_site, unique)
+    assert targets.split() == [names[0], names[2]]
+    assert message == f'Published: "{unique}"'
+    assert field(html, "channel") == unique
+
+    send(operator, unique, '"nowhere"', version="1")
+    assert len(logged(staffed_site, unique)) == 1
