@@ -294,8 +294,8 @@ def pending_problems(numbers: service.PendingNumbers) -> list[Problem]:
         problems.append(Problem("late", Level.DEGRADED, text, "pending", rows.oldest))
     if rows.parked:
         text = ngettext(
-            "%(count)d durable publication was refused and is parked.",
-            "%(count)d durable publications were refused and are parked.",
+            "%(count)d durable publication is parked.",
+            "%(count)d durable publications are parked.",
             rows.parked,
         ) % {"count": rows.parked}
         problems.append(Problem("parked", Level.DEGRADED, text, "pending"))

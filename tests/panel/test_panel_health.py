@@ -115,7 +115,7 @@ def test_silence_began_with_the_last_heartbeat(watch: Watch) -> None:
     ("numbers", "text"),
     [
         ((1, 0, 0, 90.0), "A durable publication has been waiting for 1 minute, 30 seconds."),
-        ((0, 0, 2, None), "2 durable publications were refused and are parked."),
+        ((0, 0, 2, None), "2 durable publications are parked."),
     ],
 )
 def test_pending_rows_that_wait_or_are_parked_degrade_the_service(

@@ -55,7 +55,7 @@ def pending(rows: PendingRows) -> Finding:
         )
     if overview.parked:
         return warn(
-            f"{count(overview.parked, 'durable publication')} refused and parked",
+            f"{count(overview.parked, 'durable publication')} parked",
             "See manage.py realtime pending: retry or drop them.",
         )
     return ok("no durable publication waits longer than it should")
