@@ -65,9 +65,17 @@ class BlockingCluster:
             except EngineUnavailable as error:
                 errors.append(error)
             else:
+                self.leave_unused()
                 return
         if not self.map.take_incomplete(errors):
             raise self.map.away(errors)
+
+    def leave_unused(self) -> None:
+        """Leave the connections to servers without slots: they close when no thread uses them."""
+        used = self.map.primaries()
+        for place in list(self._clients):
+            if place not in used:
+                self._clients.pop(place, None)  # another thread may have left it
 
     def run_many(self, requests: Sequence[Routed]) -> list[Reply | EngineUnavailable]:
         """Make requests in one round trip to each server. Those to one slot keep their order.
@@ -275,6 +283,7 @@ class BlockingRoute:
         """Note where a slot is; return the server to ask for this command alone, or None."""
         if error.code == "MOVED" and error.place is not None:
             self.cluster.map.moved(self._slot, error.place)
+            self.cluster.leave_unused()
         return error.place if error.code == "ASK" else None
 
     def _ask(self, place: Place, command: Command, wait: Wait | None) -> Reply:

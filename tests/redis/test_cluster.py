@@ -19,6 +19,7 @@ from realtime.redis.slot_map import SlotMap
 from realtime.redis.slots import slot_of
 from tests.redis_cluster import RedisCluster, nodes, run
 from tests.redis_server import RedisServer, has_sharded_pubsub
+from tests.server import wait_until
 from tests.unit.parts import eventually
 
 pytestmark = pytest.mark.skipif(not has_sharded_pubsub(), reason="a cluster needs Redis 7")
@@ -191,6 +192,27 @@ def test_thread_does_not_wait_for_the_server_that_failed_to_say_where_its_slot_i
     assert connections_to(frozen) == connections + 1, "and that is the one of this question"
     cluster.close()
     moving.until_owned(slots.slots[0])
+
+
+def test_thread_closes_connections_to_a_server_without_slots(
+    moving: RedisCluster, unique: str
+) -> None:
+    [slot] = slots = [slot_of(unique)]
+    cluster = BlockingCluster(
+        SlotMap([Host({"address": moving.servers[0].url})], slots), Timeouts()
+    )
+    route = BlockingRoute(cluster, slot)
+    key = f"{{{unique}}}"
+    before = moving.owner(slot)
+    route.execute("RPUSH", key, 1)
+    connection = str(cluster.client(route.place()).execute("CLIENT", "ID"))
+
+    moving.move(slot, other_than(moving, before))
+    assert route.execute("RPUSH", key, 2) == 2
+
+    with before.client() as client:
+        wait_until(lambda: connection not in {each["id"] for each in client.client_list()})
+    cluster.close()
 
 
 def connections_to(server: RedisServer) -> int:
