@@ -66,8 +66,8 @@ def _cells(row: ParkedRow) -> tuple[str, ...]:
     return row.key, row.channel, _time(row.created), row.error
 
 
-def _time(moment: datetime) -> str:
-    return moment.isoformat(" ", "seconds")
+def _time(moment: datetime | None) -> str:
+    return "unknown" if moment is None else moment.isoformat(" ", "seconds")
 
 
 def _failed(error: DatabaseError) -> CommandError:

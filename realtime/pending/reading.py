@@ -1,7 +1,8 @@
 """Reading the rows that are due, whatever is in them.
 
 Anybody who can write to the database can write a row, and one of them must not keep the others
-waiting: it may hold times that Python does not have, or more data than a process has memory.
+waiting: it may hold times that Python does not have, or more data than a process has memory. See
+`strays` for what cannot be read.
 """
 
 from __future__ import annotations
@@ -12,27 +13,15 @@ from itertools import accumulate
 from typing import Any
 
 from django.db import connections
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Length, Substr
 
-from realtime.pending.models import (
-    FIRST,
-    LAST,
-    SHARDS,
-    Pending,
-    Relay,
-    in_channels,
-    now,
-    shard_of,
-    stored,
-)
+from realtime.pending.models import FIRST, SHARDS, Pending, Relay, in_channels, now, stored
 from realtime.pending.publications import MAX_LENGTH
 from realtime.pending.shards import held_channels
 
 LOOK_AHEAD = timedelta(seconds=1)
 """Rows that are due later do not matter before the next look."""
-MAX_STRAYS = 500
-"""Rows that are parked together."""
 
 SHORT = 8192
 """Characters of data, and of extras, that are read together with the row."""
@@ -42,7 +31,7 @@ LONG_TOGETHER = 16 * 2**20
 
 def next_due(database: str) -> dict[int, datetime]:
     """Return shard → when its next row is due, for shards with rows that are due soon."""
-    rows = _due_until(database, now() + LOOK_AHEAD).filter(shard=OuterRef("shard"))
+    rows = due_until(database, now() + LOOK_AHEAD).filter(shard=OuterRef("shard"))
     first = Subquery(rows.order_by("due").values("due")[:1])
     shards = dict(Relay.objects.using(database).annotate(first=first).values_list("shard", "first"))
     if len(shards) < SHARDS:
@@ -52,32 +41,8 @@ def next_due(database: str) -> dict[int, datetime]:
     return {shard: first for shard, first in shards.items() if first is not None}
 
 
-def park_strays(database: str) -> int:
-    """Park rows that no relay would read: their shard or their time was changed by hand.
-
-    They get the shard of their channel, so that they are published when an operator retries them.
-
-    Returns:
-        The number of rows. Others are left for the next call when there are many.
-    """
-    rows = Pending.objects.using(database)
-    known = Q(shard__in=range(SHARDS))  # so that the index finds the times
-    strays = (
-        (Q(shard__lt=0) | Q(shard__gte=SHARDS), f"the shard was not 0 to {SHARDS - 1}"),
-        (known & Q(due__lt=stored(FIRST)), "it was due before the calendar begins"),
-        (known & Q(due__gt=stored(LAST)), "it was due after the calendar ends"),
-    )
-    parked = 0
-    for condition, reason in strays:
-        found = rows.filter(condition, due__isnull=False)
-        for pk, channel in found.values_list("pk", "channel")[:MAX_STRAYS]:
-            parked += found.filter(pk=pk).update(
-                due=None, shard=shard_of(channel), error=f"Changed by hand: {reason}"
-            )
-    return parked
-
-
-def _due_until(database: str, moment: datetime) -> QuerySet[Pending]:
+def due_until(database: str, moment: datetime) -> QuerySet[Pending]:
+    """Return the rows that are due at a moment."""
     return Pending.objects.using(database).filter(due__range=(stored(FIRST), moment))
 
 
@@ -92,25 +57,29 @@ def due_rows(database: str, taken: Sequence[Relay], limit: int) -> list[Pending]
     """
     parts = []
     for shard in taken:
-        rows = _due_until(database, now()).filter(shard=shard.shard)
+        rows = due_until(database, now()).filter(shard=shard.shard)
         if held := held_channels(shard):
             rows = rows.exclude(in_channels(database, held))
-        rows = rows.only("id", "key", "shard", "channel", "due", "attempts").annotate(
-            characters=Length("data") + Length("extras"),
-            short_data=Substr("data", 1, SHORT),
-            short_extras=Substr("extras", 1, SHORT),
-        )
-        parts.append(rows.order_by("due", "id")[: limit // len(taken)])
+        parts.append(with_lengths(rows).order_by("due", "id")[: limit // len(taken)])
     if len(parts) < 2 or not connections[database].features.supports_slicing_ordering_in_compound:
         found = [row for part in parts for row in part]
     else:
         first, *others = parts
         # databases promise no order of what they join
         found = sorted(first.union(*others, all=True), key=lambda row: (row.due, row.pk))
-    return _complete(database, found)
+    return completed(database, found)
 
 
-def _complete(database: str, rows: list[Any]) -> list[Pending]:
+def with_lengths(rows: QuerySet[Pending]) -> QuerySet[Any]:
+    """Read of rows what `completed` completes."""
+    return rows.only("id", "key", "shard", "channel", "due", "attempts").annotate(
+        characters=Length("data") + Length("extras"),
+        short_data=Substr("data", 1, SHORT),
+        short_extras=Substr("extras", 1, SHORT),
+    )
+
+
+def completed(database: str, rows: list[Any]) -> list[Pending]:
     """Give rows their data. Leave out those behind more long ones than a round may have.
 
     What is longer than any publication stays cut.

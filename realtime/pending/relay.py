@@ -11,7 +11,8 @@ Invariants:
 - Rows of a channel go out in the order of their ids. One relay at a time works on a channel.
 - Where the engine is away, rows stay as they are. Only a refusal counts as an attempt.
 - Shards take turns, so a busy one keeps none of the others waiting.
-- Rows that were changed by hand so that no relay would read them are parked, once a minute.
+- Rows that were changed by hand so that no relay would read them are parked, once a minute; those
+  that a relay fails to read, at its next look.
 - After a refusal the channel waits for the next attempt; after MAX_ATTEMPTS the row is parked, and
   the rows behind it go on without it. Other channels never wait.
 """
@@ -33,7 +34,7 @@ from realtime.engine import factory
 from realtime.engine.base import Published
 from realtime.errors import EngineUnavailable, Error, InternalError, NoReply, NotServing
 from realtime.metrics import Outage
-from realtime.pending import reading, shards
+from realtime.pending import reading, shards, strays
 from realtime.pending.bell import Bell
 from realtime.pending.models import Pending, Relay, now
 from realtime.pending.publications import publication_of
@@ -96,6 +97,8 @@ class RelayThread(threading.Thread):
         """The same → monotonic seconds of the last attempt to take it."""
         self._strays_at: dict[str, float] = {}
         """Database → monotonic seconds from which it is looked through for strays."""
+        self._unreadable: set[str] = set()
+        """Databases in which a row could not be read."""
 
     def ring(self) -> None:
         """Look now. From any thread."""
@@ -131,19 +134,25 @@ class RelayThread(threading.Thread):
                 self._tables.listen(database)
             if time.monotonic() >= self._strays_at.get(database, 0.0):
                 self._strays_at[database] = time.monotonic() + STRAYS_INTERVAL
-                self._park_strays(database)
+                self._park(strays.park_strays(database))
+            if database in self._unreadable:
+                self._unreadable.discard(database)
+                self._park(strays.park_unreadable(database))
             return self._relay(database)
         except Exception as error:  # of every database, and of every engine
             self._counters.failures += 1
             if self._outage.begins():
                 logger.warning("Pending publications wait: %s", str(error) or type(error).__name__)
             if not isinstance(error, EngineUnavailable):
+                if strays.is_unreadable(error):
+                    self._unreadable.add(database)
                 self._tables.close(database)
             self._not_before[database] = time.monotonic() + RETRY_PAUSE
             return RETRY_PAUSE
 
-    def _park_strays(self, database: str) -> None:
-        if count := reading.park_strays(database):
+    def _park(self, count: int) -> None:
+        """Count rows that were parked."""
+        if count:
             self._counters.parked += count
             logger.error("Parked %d pending publications that were changed by hand", count)
 
@@ -233,7 +242,9 @@ class RelayThread(threading.Thread):
             self._counters.relayed += len(done)
         for row, error in refused.values():
             self._counters.refused += 1
-            row.attempts = min(max(row.attempts, 0) + 1, MAX_ATTEMPTS)
+            attempts: object = row.attempts  # in SQLite it may be anything
+            attempts = attempts if isinstance(attempts, int) else 0
+            row.attempts = min(max(attempts, 0) + 1, MAX_ATTEMPTS)
             text = f"{type(error).__name__}: {error}"[:ERROR_MAX_LENGTH]
             row.error = text.encode("ascii", "backslashreplace").decode().replace("\0", "")
             if row.attempts < MAX_ATTEMPTS:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, router
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import Case, Count, F, Min, Q, QuerySet, When
 from django.db.models.functions import Substr
 
 from realtime.channel_rules import PENDING
@@ -20,6 +20,7 @@ from realtime.node.node import Node
 from realtime.pending.models import Pending, at_once, in_channels, now, stored
 from realtime.pending.publications import row_of
 from realtime.pending.relay import RelayThread
+from realtime.pending.strays import is_time
 from realtime.pending.tables import with_table
 from realtime.pending.wake_ups import WakeUps
 from realtime.server_api.durable import DATA_SHOWN, Overview, ParkedRow, RelayCounters
@@ -112,8 +113,10 @@ class Rows:
                 waiting=Count("id", filter=is_due),
                 scheduled=Count("id", filter=Q(due__gt=moment)),
                 parked=Count("id", filter=Q(due__isnull=True)),
-                at_once=Min("created", filter=Q(due__lte=at_once())),
-                scheduled_before=Min("due", filter=is_due & Q(due__gt=at_once())),
+                at_once=Min("created", filter=Q(due__lte=at_once()) & is_time(database, "created")),
+                scheduled_before=Min(
+                    "due", filter=is_due & Q(due__gt=at_once()) & is_time(database, "due")
+                ),
             )
             for database in with_rows
         ]
@@ -123,23 +126,29 @@ class Rows:
             for name in ("at_once", "scheduled_before")
             if each[name] is not None
         ]
+        waiting = sum(each["waiting"] for each in counts)
+        if waiting and not oldest:  # their times were changed by hand
+            oldest = [moment]
         return Overview(
-            sum(each["waiting"] for each in counts),
+            waiting,
             sum(each["scheduled"] for each in counts),
             sum(each["parked"] for each in counts),
             max((moment - min(oldest)).total_seconds(), 0.0) if oldest else None,
         )
 
     def parked(self, limit: int) -> list[ParkedRow]:
-        fields = ("key", "channel", "beginning", "created", "attempts", "error")
+        fields = ("key", "channel", "beginning", "written", "attempts", "error")
         found = [
             ParkedRow(key.hex, *others)
             for rows in _parked()
-            for key, *others in rows.annotate(beginning=Substr("data", 1, DATA_SHOWN + 1))
+            for key, *others in rows.annotate(
+                beginning=Substr("data", 1, DATA_SHOWN + 1),
+                written=Case(When(is_time(rows.db, "created"), then=F("created"))),
+            )
             .order_by("id")
             .values_list(*fields)[:limit]
         ]
-        found.sort(key=lambda row: row.created)
+        found.sort(key=lambda row: (row.created is not None, row.created))
         return [row._replace(data=_cut(row.data)) for row in found[:limit]]
 
     def retry(self, keys: Sequence[str] | None = None, channel: str | None = None) -> int:

@@ -26,14 +26,15 @@ DATA_SHOWN = 200
 
 
 class ParkedRow(NamedTuple):
-    """A row that the service refused, and that waits for an operator."""
+    """A row that the service refused or could not read, and that waits for an operator."""
 
     key: str
     """Hexadecimal digits, the same in no two rows."""
     channel: str
     data: str
     """JSON text. What follows `DATA_SHOWN` characters is left out."""
-    created: datetime
+    created: datetime | None
+    """None: it was changed by hand, and is no time."""
     attempts: int
     error: str
 

@@ -15,6 +15,7 @@ from pytest_django import DjangoDbBlocker
 import realtime
 from realtime.pending import reading, shards
 from realtime.pending.models import Pending, Relay, shard_of
+from realtime.serving import serving
 from tests.database_server import DatabaseServer, Postgres
 from tests.pending.relaying import Relaying, data
 
@@ -135,3 +136,22 @@ def test_process_that_stands_still_loses_its_shards_and_sessions_stay_as_they_we
     with shards.taken(database, [1], "one"):
         assert settings() == ["1min", "off"]
     assert settings() == before
+
+
+@pytest.mark.parametrize("created", ["infinity", "-infinity", "0044-03-15 BC", "20000-01-01"])
+def test_operators_see_rows_that_were_written_at_times_of_postgresql_alone(
+    use: Use, start_database: Callable[[type[DatabaseServer]], DatabaseServer], created: str
+) -> None:
+    database = use(start_database(Postgres))
+    realtime.publish("orders:1", 1, durable=True, using=database)
+    realtime.publish("orders:2", 2, durable=True, using=database)
+    Pending.objects.using(database).filter(channel="orders:2").update(due=None)
+    with connections[database].cursor() as cursor:
+        cursor.execute("UPDATE realtime_pending SET created = %s", [created])
+    assert serving.pending is not None
+
+    overview = serving.pending.overview([database])
+    parked = [row for row in serving.pending.parked(10) if row.channel == "orders:2"]
+
+    assert (overview.waiting, overview.parked, overview.oldest) == (1, 1, 0.0)
+    assert [row.created for row in parked] == [None]

@@ -19,28 +19,12 @@ from realtime.pending import relay as module
 from realtime.pending.models import LAST, SHARDS, Pending, Relay, now, shard_of
 from realtime.pending.relay import MAX_ATTEMPTS, RelayThread
 from realtime.serving import serving
+from tests.pending.changed import NEIGHBOUR, bad_row, change_by_hand
 from tests.pending.relaying import Relaying, data
 
 pytestmark = [pytest.mark.usefixtures("options"), pytest.mark.django_db(transaction=True)]
 
 LOOKS = SHARDS
-
-
-def beside(channel: str) -> str:
-    """A channel of the same shard."""
-    names = (f"orders:{number}" for number in range(1000))
-    return next(name for name in names if name != channel and shard_of(name) == shard_of(channel))
-
-
-NEIGHBOUR = beside("orders:bad")
-
-
-def bad_row(**fields: Any) -> Pending:
-    """A row that was changed by hand, and another one behind it in its shard."""
-    realtime.publish("orders:bad", 1, durable=True)
-    realtime.publish(NEIGHBOUR, 2, durable=True)
-    Pending.objects.filter(channel="orders:bad").update(**fields)
-    return Pending.objects.get(id=min(Pending.objects.values_list("id", flat=True)))
 
 
 @pytest.mark.parametrize(
@@ -91,12 +75,14 @@ def test_row_that_nobody_can_publish_is_parked_and_others_go_on(
     assert relay.counters.failures == 0
 
 
-@pytest.mark.parametrize("attempts", [-32768, -1, 3, 32767])
+@pytest.mark.parametrize("attempts", [-32768, -1, 3, 32767, 1.5, "many", b"3"])
 def test_count_of_attempts_may_be_anything(
-    relay: Relaying, monkeypatch: pytest.MonkeyPatch, attempts: int
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch, attempts: Any
 ) -> None:
     monkeypatch.setattr(module, "REFUSED_PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
-    row = bad_row(channel="gone:1", attempts=attempts)
+    row = bad_row()
+    change_by_hand("attempts", attempts)
+    change_by_hand("channel", "gone:1")
 
     relay.look(LOOKS)
 
@@ -150,60 +136,6 @@ def test_row_that_was_due_long_ago_is_published_and_counted(relay: Relaying, due
     relay.look()
 
     assert data("orders:bad") == [1]
-
-
-def change_by_hand(column: str, value: int | str) -> None:
-    with connection.cursor() as cursor:
-        change = f"UPDATE realtime_pending SET {column} = %s WHERE channel = 'orders:bad'"
-        cursor.execute(change, [value])
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "error"),
-    [
-        ("due", "9999-12-31 23:59:59.999999", "after the calendar ends"),
-        ("due", "99999-01-01", "after the calendar ends"),
-        ("due", "infinity", "after the calendar ends"),
-        ("due", "soon", "after the calendar ends"),
-        ("due", "-infinity", "before the calendar begins"),
-        ("due", "0001-01-01", "before the calendar begins"),
-        ("shard", -1, "not 0 to 15"),
-        ("shard", SHARDS, "not 0 to 15"),
-        ("shard", 32767, "not 0 to 15"),
-    ],
-)
-def test_row_that_no_relay_would_read_is_parked_and_can_be_retried(
-    relay: Relaying, column: str, value: int | str, error: str
-) -> None:
-    row = bad_row()
-    change_by_hand(column, value)
-
-    relay.look()
-
-    assert data(NEIGHBOUR) == [2]
-    assert (relay.counters.failures, relay.counters.parked) == (0, 1)
-    assert serving.pending is not None
-    [parked] = serving.pending.parked(10)
-    assert (parked.key, error in parked.error) == (row.key.hex, True)
-    serving.pending.retry([parked.key])
-    relay.look()
-    assert data("orders:bad") == [1]
-
-
-def test_rows_are_looked_through_again_for_such_ones(
-    relay: Relaying, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    relay.look()
-    bad_row()
-    change_by_hand("shard", SHARDS)
-    relay.look()
-    assert relay.counters.parked == 0
-    monkeypatch.setattr(module, "STRAYS_INTERVAL", 0.0)
-    relay.thread._strays_at.clear()
-
-    relay.look()
-
-    assert relay.counters.parked == 1
 
 
 @pytest.mark.parametrize("use_tz", [True, False])

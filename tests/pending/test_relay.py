@@ -241,4 +241,4 @@ def test_doctor_warns_of_rows_that_wait_or_are_parked() -> None:
     Pending.objects.update(created=now() - timedelta(minutes=2))
     assert "1 durable publication waiting" in site.pending(serving.pending).found
     Pending.objects.update(due=None)
-    assert "1 durable publication refused" in site.pending(serving.pending).found
+    assert "1 durable publication parked" in site.pending(serving.pending).found

@@ -1,0 +1,147 @@
+"""Rows that no relay reads, or that it fails to read: they are parked, and others go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from realtime.pending import relay as module
+from realtime.pending.models import SHARDS, Pending
+from realtime.serving import serving
+from tests.pending.changed import NEIGHBOUR, bad_row, change_by_hand
+from tests.pending.relaying import Relaying, data
+
+pytestmark = [pytest.mark.usefixtures("options"), pytest.mark.django_db(transaction=True)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "error"),
+    [
+        ("due", "9999-12-31 23:59:59.999999", "after the calendar ends"),
+        ("due", "99999-01-01", "after the calendar ends"),
+        ("due", "infinity", "after the calendar ends"),
+        ("due", "soon", "after the calendar ends"),
+        ("due", "-infinity", "before the calendar begins"),
+        ("due", "0001-01-01", "before the calendar begins"),
+        ("due", 5, "before the calendar begins"),
+        ("due", b"1999", "after the calendar ends"),
+        ("due", "1999-13-45", "no time"),
+        ("due", "1999-02-31 00:00:00", "no time"),
+        ("due", "1999-01-01  00:00", "no time"),
+        ("due", "1999-01-01 ", "no time"),
+        ("due", "1999-01-01 later", "no time"),
+        ("due", "1999-01-01 00:00:00.5.5", "no time"),
+        ("due", "1999-01-01 00:00:00.", "no time"),
+        ("due", "1999-01-01 00:00:00+02:00", "no time"),
+        ("due", "1999-01-01 00:00:00\0", "no time"),
+        ("shard", -1, "not 0 to 15"),
+        ("shard", SHARDS, "not 0 to 15"),
+        ("shard", 32767, "not 0 to 15"),
+        ("shard", 3.5, "not 0 to 15"),
+        ("shard", 1e-300, "not 0 to 15"),
+        ("shard", "x", "not 0 to 15"),
+    ],
+)
+def test_row_that_no_relay_would_read_is_parked_and_can_be_retried(
+    relay: Relaying, column: str, value: Any, error: str
+) -> None:
+    row = bad_row()
+    change_by_hand(column, value)
+
+    relay.look()
+
+    assert data(NEIGHBOUR) == [2]
+    assert (relay.counters.failures, relay.counters.parked) == (0, 1)
+    assert serving.pending is not None
+    [parked] = serving.pending.parked(10)
+    assert (parked.key, error in parked.error) == (row.key.hex, True)
+    serving.pending.retry([parked.key])
+    relay.look()
+    assert data("orders:bad") == [1]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("key", "x"),
+        ("key", b"\xff"),
+        ("channel", b"\xff"),
+        ("data", b"1"),
+        ("data", b"\xff"),
+    ],
+)
+def test_row_that_cannot_be_read_is_parked_and_can_be_dropped(
+    relay: Relaying, column: str, value: Any
+) -> None:
+    """SQLite keeps anything in any column."""
+    bad_row()
+    change_by_hand(column, value)
+
+    relay.look()
+    relay.rested()
+    relay.look()
+
+    assert data(NEIGHBOUR) == [2]
+    assert relay.counters.parked == 1
+    assert serving.pending is not None
+    [parked] = serving.pending.parked(10)
+    assert "cannot be read" in parked.error
+    assert serving.pending.drop([parked.key]) == 1
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+@pytest.mark.parametrize(
+    "due",
+    ["1999-01-01", "1999-01-01 00:00", "1999-12-31 23:59:59", "1999-12-31 23:59:59.999999"],
+)
+def test_row_that_is_due_at_a_time_written_by_hand_is_published(
+    relay: Relaying, settings: Any, use_tz: bool, due: str
+) -> None:
+    settings.USE_TZ = use_tz
+    bad_row()
+    change_by_hand("due", due)
+
+    relay.look()
+
+    assert data("orders:bad") == [1]
+    assert relay.counters.parked == 0
+
+
+@pytest.mark.parametrize(
+    "created", ["infinity", "-infinity", "1999-13-45", "1999-02-31 00:00:00", 5, b"\xff"]
+)
+@pytest.mark.parametrize("due", [None, "1999-01-01", "2001-02-31 00:00:00"])
+def test_operators_see_rows_whatever_their_times_are(
+    settings: Any, created: Any, due: str | None
+) -> None:
+    settings.USE_TZ = True
+    bad_row()
+    Pending.objects.exclude(channel="orders:bad").delete()
+    change_by_hand("created", created)
+    change_by_hand("due", due)
+    assert serving.pending is not None
+
+    overview, parked = serving.pending.overview(), serving.pending.parked(10)
+
+    if due is None:
+        assert (overview.parked, overview.oldest) == (1, None)
+        assert [row.created for row in parked] == [None]
+    else:
+        assert (overview.waiting, overview.oldest, parked) == (1, 0.0, [])
+
+
+def test_rows_are_looked_through_again_for_such_ones(
+    relay: Relaying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relay.look()
+    bad_row()
+    change_by_hand("shard", SHARDS)
+    relay.look()
+    assert relay.counters.parked == 0
+    monkeypatch.setattr(module, "STRAYS_INTERVAL", 0.0)
+    relay.thread._strays_at.clear()
+
+    relay.look()
+
+    assert relay.counters.parked == 1
