@@ -155,3 +155,14 @@ def test_operators_see_rows_that_were_written_at_times_of_postgresql_alone(
 
     assert (overview.waiting, overview.parked, overview.oldest) == (1, 1, 0.0)
     assert [row.created for row in parked] == [None]
+
+
+def test_operators_see_when_a_row_was_written(database: str) -> None:
+    realtime.publish("orders:2", 2, durable=True, using=database)
+    Pending.objects.using(database).update(due=None)
+    [written] = Pending.objects.using(database).values_list("created", flat=True)
+    assert serving.pending is not None
+
+    parked = [row for row in serving.pending.parked(10) if row.channel == "orders:2"]
+
+    assert [row.created for row in parked] == [written]
