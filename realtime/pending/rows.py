@@ -7,6 +7,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, router
@@ -20,7 +21,7 @@ from realtime.node.node import Node
 from realtime.pending.models import Pending, at_once, in_channels, now, stored
 from realtime.pending.publications import row_of
 from realtime.pending.relay import RelayThread
-from realtime.pending.strays import is_time
+from realtime.pending.strays import check_texts, is_time, is_unreadable, mend_parked
 from realtime.pending.tables import with_table
 from realtime.pending.wake_ups import WakeUps
 from realtime.server_api.durable import DATA_SHOWN, Overview, ParkedRow, RelayCounters
@@ -137,19 +138,16 @@ class Rows:
         )
 
     def parked(self, limit: int) -> list[ParkedRow]:
-        fields = ("key", "channel", "beginning", "written", "attempts", "error")
-        found = [
-            ParkedRow(key.hex, *others)
-            for rows in _parked()
-            for key, *others in rows.annotate(
-                beginning=Substr("data", 1, DATA_SHOWN + 1),
-                written=Case(When(is_time(rows.db, "created"), then=F("created"))),
-            )
-            .order_by("id")
-            .values_list(*fields)[:limit]
-        ]
+        try:
+            found = [row for rows in _parked() for row in _listed(rows, limit)]
+        except Exception as error:  # of Django's conversions, if not of the database
+            if not is_unreadable(error):
+                raise
+            for rows in _parked():
+                mend_parked(rows.db, partial(_listed, limit=1), limit)
+            found = [row for rows in _parked() for row in _listed(rows, limit)]
         found.sort(key=lambda row: (row.created is not None, row.created))
-        return [row._replace(data=_cut(row.data)) for row in found[:limit]]
+        return found[:limit]
 
     def retry(self, keys: Sequence[str] | None = None, channel: str | None = None) -> int:
         changed = 0
@@ -182,6 +180,23 @@ def _parked(
         if channel is not None:
             rows = rows.filter(in_channels(database, [channel]))
         yield rows
+
+
+def _listed(rows: QuerySet[Pending], limit: int) -> list[ParkedRow]:
+    """Read rows for operators.
+
+    Raises:
+        Exception: `is_unreadable`: a row was changed by hand.
+    """
+    written = Case(When(is_time(rows.db, "created"), then=F("created")))
+    rows = rows.annotate(beginning=Substr("data", 1, DATA_SHOWN + 1), written=written)
+    fields = ("key", "channel", "beginning", "written", "attempts", "error")
+    found = []
+    for row in rows.order_by("id").values_list(*fields)[:limit]:
+        key, channel, data, created, attempts, error = row
+        check_texts(channel, data, error)
+        found.append(ParkedRow(key.hex, channel, _cut(data), created, attempts, error))
+    return found
 
 
 def _cut(text: str) -> str:

@@ -7,7 +7,8 @@ dropped; the others of their shards go out.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any
 
 from django.db import DatabaseError, connections
 from django.db.models import BinaryField, BooleanField, F, Func, Q, QuerySet
@@ -92,37 +93,62 @@ def park_unreadable(database: str) -> int:
     parked = 0
     for shard in range(SHARDS):
         for pk in list(due.filter(shard=shard)[:MAX_STRAYS]):
-            try:
-                _check(completed(database, list(with_lengths(rows.filter(pk=pk)))))
-            except Exception as error:  # of Django's conversions
-                if not is_unreadable(error):
-                    raise
-                texts = _as_text(rows.filter(pk=pk))
-                parked += rows.filter(pk=pk, due__isnull=False).update(
-                    **texts,
-                    key=uuid.uuid4(),
-                    shard=shard_of(texts["channel"]),
-                    due=None,
-                    error="Changed by hand: it cannot be read",
-                )
+            parked += _mend(rows.filter(pk=pk), _read)
     return parked
 
 
-def _check(rows: Sequence[Pending]) -> None:
-    """Raise TypeError if rows hold something else than text where they should."""
-    if not all(
-        isinstance(each, str) for row in rows for each in (row.channel, row.data, row.extras)
-    ):
+def mend_parked(database: str, read: Callable[[QuerySet[Pending]], object], limit: int) -> None:
+    """Make the first of the parked rows readable, as `park_unreadable` does; after a failure, too.
+
+    Args:
+        read: reads rows as the caller did when it failed.
+        limit: of the rows.
+    """
+    rows = Pending.objects.using(database)
+    parked = rows.filter(due__isnull=True).order_by("id").values_list("pk", flat=True)
+    for pk in list(parked[:limit]):
+        _mend(rows.filter(pk=pk), read)
+
+
+def _mend(row: QuerySet[Pending], read: Callable[[QuerySet[Pending]], object]) -> int:
+    """Park a row if reading it fails. Return the number of rows: 1 or 0."""
+    try:
+        read(row)
+    except Exception as error:  # of Django's conversions
+        if not is_unreadable(error):
+            raise
+        changes: dict[str, Any] = {**_as_text(row)}
+        if "channel" in changes:
+            changes["shard"] = shard_of(changes["channel"])
+        return row.update(
+            **changes,
+            key=uuid.uuid4(),
+            due=None,
+            attempts=0,
+            error="Changed by hand: it cannot be read",
+        )
+    return 0
+
+
+def _read(row: QuerySet[Pending]) -> None:
+    for each in completed(row.db, list(with_lengths(row))):
+        check_texts(each.channel, each.data, each.extras)
+
+
+def check_texts(*texts: object) -> None:
+    """Raise TypeError if one of these values of a row is not text."""
+    if not all(isinstance(text, str) for text in texts):
         raise TypeError
 
 
 def _as_text(row: QuerySet[Pending]) -> dict[str, str]:
-    """Return the texts of a row, whatever is in their columns."""
-    names = ("channel", "data", "extras")
+    """Return the texts of a row as text, where the database keeps anything."""
     if connections[row.db].vendor != "sqlite":
-        return dict(zip(names, row.values_list(*names)[0], strict=True))
+        return {}
+    names = ("channel", "data", "extras")
     cut = (Substr(name, 1, MAX_LENGTH) for name in names)
     template = "CAST(%(expressions)s AS BLOB)"
     columns = [Func(each, template=template, output_field=BinaryField()) for each in cut]
-    texts = (bytes(each).decode(errors="backslashreplace") for each in row.values_list(*columns)[0])
-    return dict(zip(names, texts, strict=True))
+    texts = row.values_list(*columns).first() or ()  # an operator may have dropped it
+    decoded = (bytes(each).decode(errors="backslashreplace") for each in texts)
+    return dict(zip(names, decoded, strict=False))

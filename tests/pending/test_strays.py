@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -145,3 +146,27 @@ def test_rows_are_looked_through_again_for_such_ones(
     relay.look()
 
     assert relay.counters.parked == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("key", "x"),
+        ("key", b"\xff"),
+        ("channel", b"\xff"),
+        ("data", b"1" * 300),
+        ("error", b"\xff"),
+        ("attempts", "many"),
+    ],
+)
+def test_parked_row_that_cannot_be_read_can_be_listed_and_dropped(column: str, value: Any) -> None:
+    bad_row()
+    Pending.objects.update(due=None)
+    change_by_hand(column, value)
+    assert serving.pending is not None
+
+    parked = serving.pending.parked(10)
+
+    assert len(parked) == 2
+    json.dumps([row._replace(created=None) for row in parked])
+    assert serving.pending.drop([row.key for row in parked]) == 2
