@@ -69,7 +69,9 @@ class UserLimits:
                 `user_connection_limit`.
         """
         most = self._most_connections
-        if most and user and len(self._hub.connections(user)) >= most:
+        if not most or not user or len(self._hub.users.get(user, ())) < most:
+            return  # without a look at each: a user may have thousands
+        if len(self._hub.connections(user)) >= most:
             raise DisconnectConnectionLimit
 
     def opened(self, client: Subscriber) -> None:
