@@ -200,21 +200,22 @@ class Cluster(Protocol):
         node: str,
         counts: Mapping[UserID, int],
         limit: int,
-        lifetime: float,
         *,
         clears: bool = False,
     ) -> Places:
         """Give connections of users at a node a place, as far as other nodes leave room.
 
-        A node keeps the places that it has, as long as it has the connections.
+        A node keeps the places that it has, as long as it has the connections. Its places end with
+        it: when it withdraws, and when its heartbeats are overdue, although it may come back.
 
         Args:
             node: the ID of the node.
             counts: user → connections at this node.
             limit: the places of a user.
-            lifetime: seconds for which the node keeps the places of all of its users. They end
-                with the node, too: when it withdraws, and when its heartbeats are overdue.
             clears: whether the node gives up all of its places before.
+
+        Raises:
+            EngineUnavailable: also if the node is not announced, or its heartbeats are overdue.
         """
         ...
 

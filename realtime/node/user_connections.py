@@ -153,7 +153,7 @@ class UserConnections:
         """Ask for places, and return how many users have places here."""
         counts = {user: len(self._hub.connections(user)) for user in users}
         answer = await self._cluster.place_connections(
-            self._uid, counts, self._limit, HEARTBEAT_LIFETIME, clears=clears
+            self._uid, counts, self._limit, clears=clears
         )
         for (user, count), here, elsewhere in zip(
             counts.items(), answer.here, answer.elsewhere, strict=True

@@ -23,6 +23,7 @@ from realtime.engine.nodes import (
     Places,
     SurveyID,
 )
+from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication, UserID
 from realtime.timers import Timers
@@ -180,17 +181,18 @@ class MemoryCluster:
         node: str,
         counts: Mapping[UserID, int],
         limit: int,
-        lifetime: float,
         *,
         clears: bool = False,
     ) -> Places:
         alive = {each.uid for each in await self.nodes()}
+        for uid in self.state.places.keys() - alive:
+            del self.state.places[uid]
+        if node not in alive:
+            raise EngineUnavailable("the heartbeats of this node are overdue")
         if clears:
             self.state.places.pop(node, None)
         mine = self.state.places.setdefault(node, {})
-        others = [
-            places for uid, places in self.state.places.items() if uid != node and uid in alive
-        ]
+        others = [places for uid, places in self.state.places.items() if uid != node]
         here, elsewhere = [], []
         for user, count in counts.items():
             elsewhere.append(sum(places.get(user, 0) for places in others))

@@ -255,13 +255,12 @@ class SuspendedCluster(MemoryCluster):
         node: str,
         counts: Mapping[str, int],
         limit: int,
-        lifetime: float,
         *,
         clears: bool = False,
     ) -> Places:
         call = super().place_connections
         return await self.gate.through(
-            "place_connections", call, node, counts, limit, lifetime, clears=clears
+            "place_connections", call, node, counts, limit, clears=clears
         )
 
     async def round_trip(self) -> float:

@@ -26,6 +26,7 @@ from realtime.engine.redis.scripts import (
     REMOVE_PRESENCE,
 )
 from realtime.engine.redis.shards import Shards, decoding
+from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, Publication, UserID
 from realtime.redis.commands import Argument
@@ -159,16 +160,16 @@ class RedisCluster:
         node: str,
         counts: Mapping[UserID, int],
         limit: int,
-        lifetime: float,
         *,
         clears: bool = False,
     ) -> Places:
-        arguments: list[Argument] = [node, self._keys.connections(), limit, int(lifetime * 1000)]
-        arguments.append(int(clears))
+        arguments: list[Argument] = [node, self._keys.connections(), limit, int(clears)]
         for user, count in counts.items():
             arguments += (_digest(user), count)
         keys = (self._keys.connections(node), self._keys.nodes[1])
         reply = await self._shards.run(CONTROL, PLACE_CONNECTIONS, keys, arguments)
+        if not reply:
+            raise EngineUnavailable("the heartbeats of this node are overdue")
         return Places(reply[0], reply[1::2], reply[2::2])
 
     async def round_trip(self) -> float:

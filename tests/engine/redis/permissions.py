@@ -70,7 +70,7 @@ async def use_everything(engine: RedisBench) -> None:
     await engine.cluster.blocks.remove("17")
     assert (await engine.cluster.blocks.read()).version == await engine.cluster.blocks.version()
     assert len(await engine.cluster.add_debts([Debt("*", "17", 5.0, 10.0)], 1.0)) == 1
-    assert (await engine.cluster.place_connections(NODE.uid, {"17": 1}, 2, 10.0)).here == [1]
+    assert (await engine.cluster.place_connections(NODE.uid, {"17": 1}, 2)).here == [1]
     await engine.cluster.round_trip()
     with pytest.raises(EngineUnavailable, match="NOPERM"):
         await engine.layer.bus.execute(0, "GET", "of-another-site")

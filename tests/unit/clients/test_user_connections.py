@@ -189,6 +189,24 @@ async def test_places_of_a_node_that_died_are_free_before_patience_ends(
     engines[0].go_on("announce", "place_connections")
 
 
+async def test_node_that_was_frozen_asks_for_places_anew(
+    nodes: list[Node], engines: list[ClusterEngine], state: ClusterState, clock: Clock
+) -> None:
+    here = await several(nodes[0], LIMIT)
+    await several(nodes[0], 1, user="18")
+    await passes(clock, nodes, 2 * INTERVAL)
+    engines[0].hold("announce", "place_connections")
+    await passes(clock, nodes[1:], HEARTBEAT_LIFETIME)
+    there = await several(nodes[1], LIMIT - 1)
+    await passes(clock, nodes[1:], 2 * INTERVAL)
+
+    engines[0].go_on("announce", "place_connections")
+    await passes(clock, nodes, 2 * PATIENCE)
+
+    assert closes([*here, *there]) == [[], [CONNECTION_LIMIT], [CONNECTION_LIMIT], [], []]
+    assert state.places == {nodes[0].uid: {"17": 1, "18": 1}, nodes[1].uid: {"17": LIMIT - 1}}
+
+
 async def test_places_end_with_a_node_that_stops(
     nodes: list[Node], state: ClusterState, clock: Clock
 ) -> None:
