@@ -45,6 +45,8 @@ class Page:
     """Whether it has a tab, and an entry in the admin's index."""
     under: str = ""
     """For a page without a tab: the name of the page whose tab is marked."""
+    needs: str = "view"
+    """Codename of the permission that an operator lacks who may not open it."""
     parts: Mapping[str, View] = field(default_factory=dict)
     """More views of the page: `{"data": view}` is at "<path>data/", `panel.url("<name>_data")`."""
 

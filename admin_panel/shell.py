@@ -14,6 +14,7 @@ from django.views.decorators.csrf import csrf_protect
 
 from . import service
 from .panel import Page, PageRequest, Panel, View
+from .permissions import APP_LABEL
 
 METHODS = ("GET", "HEAD", "POST")
 """Allowed methods. Views treat everything but POST as reading."""
@@ -40,8 +41,12 @@ def serve(panel: Panel, page: Page, view: View) -> Any:
             if not page.allowed(request.operator):
                 raise PermissionDenied
             response = view(request) if http.method in METHODS else HttpResponseNotAllowed(METHODS)
-        except PermissionDenied:
-            response = request.render("forbidden.html", status=403, title=_("Not allowed"))
+        except PermissionDenied as denied:
+            # views name the permission that is missing
+            needs = f"{APP_LABEL}.{str(denied) or page.needs}"
+            response = request.render(
+                "forbidden.html", status=403, title=_("Not allowed"), needs=needs
+            )
         except service.Unavailable as unavailable:
             response = request.render("unavailable.html", status=503, unavailable=unavailable)
         protect(http, response)

@@ -74,6 +74,7 @@ PAGES: tuple[Page, ...] = (
         frames.show,
         listed=False,
         under="user",
+        needs="trace",
         parts={"data": frames.data, "stop": frames.stop},
     ),
     Page("why", "why/", _("Why?"), lambda operator: operator.may_view, why.show),
@@ -83,6 +84,7 @@ PAGES: tuple[Page, ...] = (
         _("Publish"),
         lambda operator: operator.may_publish_somewhere,
         publish.show,
+        needs="publish",
         parts={"reach": publish.reach, "channels": publish.channels},
     ),
     Page(

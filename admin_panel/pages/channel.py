@@ -188,7 +188,7 @@ def data(request: PageRequest) -> HttpResponse:
 def remove(request: PageRequest) -> HttpResponse:
     """Ask for confirmation, then remove the history of a channel."""
     if not request.operator.may_remove_history:
-        raise PermissionDenied
+        raise PermissionDenied("remove_history")
     channel = request.http.GET.get("channel", "")
     try:
         if request.http.method == "POST":

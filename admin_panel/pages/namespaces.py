@@ -14,12 +14,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from realtime.config import sources as config_sources
+from realtime.config.fields import as_seconds
 from realtime.config.merging import Origin
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, ChannelOptions
 from realtime.config.reader import read
 
 from .. import service
 from ..panel import PageRequest
+from ..words import duration
 
 ORIGINS: Mapping[str, str | Promise] = {
     "environment": gettext_lazy("environment"),
@@ -40,6 +42,9 @@ GROUPS: Mapping[str, str | Promise] = {
 """First option of a group, in the order of `Config` → title of the group."""
 
 
+LONGEST_SEARCH = 255
+"""Characters of a search."""
+
 ADDRESSES = ("redis_url", "redis_cluster_addrs")
 """Secret options of which the addresses are shown, because only a password in them is a secret."""
 
@@ -59,6 +64,8 @@ class Value(NamedTuple):
     """Whether the text is the value itself, and not a word such as "on"."""
     origin: str | Promise = ""
     """Name of its source; "" for a default."""
+    written: str = ""
+    """For a time that the text has in words: its seconds, as they are configured."""
 
 
 class ChannelOption(NamedTuple):
@@ -101,12 +108,20 @@ class Finding(NamedTuple):
 
 
 def show(request: PageRequest) -> HttpResponse:
-    """Show the page; `?set=1` leaves out options that are not set."""
+    """Show the page; `?set=1` leaves out options that are not set, `?q=` those without a text."""
     only_set = "set" in request.http.GET
+    search = request.http.GET.get("q", "").strip()[:LONGEST_SEARCH]
     config = config_sources.current()
     sources = config_sources.gather()
     groups = [
-        Group(title, [option for option in options if not only_set or option.value.origin])
+        Group(
+            title,
+            [
+                option
+                for option in options
+                if (not only_set or option.value.origin) and _matches(option, search)
+            ],
+        )
         for title, options in _groups(sources.origins)
     ]
     return request.render(
@@ -115,15 +130,22 @@ def show(request: PageRequest) -> HttpResponse:
         channel_options=[
             option
             for option in _channel_options(sources.origins)
-            if not only_set or not option.is_default
+            if (not only_set or not option.is_default) and _matches(option, search)
         ],
         namespaces_origin=ORIGINS.get(sources.origins.get("namespaces", ""), ""),
         groups=[group for group in groups if group.options],
         findings=findings(),
         only_set=only_set,
+        search=search,
         # the config file may have changed since this process read it
         is_outdated=read(sources.options)[0] != config,
     )
+
+
+def _matches(option: Option | ChannelOption, search: str) -> bool:
+    """Return whether the name or the meaning of an option contains a text, ignoring case."""
+    text = f"{option.name} {option.meaning}".casefold()
+    return all(word in text for word in search.casefold().split())
 
 
 def findings() -> list[Finding]:
@@ -138,7 +160,19 @@ def findings() -> list[Finding]:
 def value_of(option: Field[Any], value: object, origin: str | Promise = "") -> Value:
     """Return the value of an option for the page, without secrets."""
     text, is_literal = _text(option, value)
-    return Value(text, value == option.default, is_literal, origin)
+    is_default = value == option.default
+    if option.metadata.get("convert") is as_seconds and (words := _time(value)):
+        return Value(words, is_default, False, origin, text)
+    return Value(text, is_default, is_literal, origin)
+
+
+def _time(seconds: object) -> str:
+    """Return a minute or more in words; "" if they would not be exact."""
+    if not isinstance(seconds, int | float) or seconds < 60 or seconds % 60:
+        return ""
+    minutes = int(seconds) // 60
+    is_exact = minutes < 1440 or minutes % 60 == 0  # words have two units
+    return duration(seconds) if is_exact else ""
 
 
 def _text(option: Field[Any], value: object) -> tuple[str, bool]:

@@ -42,7 +42,7 @@ def drop(request: PageRequest) -> HttpResponse:
 def _act(request: PageRequest, kind: Kind, template: str, title: str) -> HttpResponse:
     """Act on the parked publication with the key and channel in the query, or on all of them."""
     if not request.operator.may_manage_pending:
-        raise PermissionDenied
+        raise PermissionDenied("manage_pending")
     key, channel = (request.http.GET.get(name, "") for name in ("key", "channel"))
     if bool(key) != bool(channel):  # not a link of ours: it must not act on more than it names
         return request.redirect("pending")

@@ -224,7 +224,7 @@ def read(request: PageRequest, user: str) -> State:
 def disconnect(request: PageRequest) -> HttpResponse:
     """Ask for confirmation, then disconnect a user."""
     if not request.operator.may_disconnect:
-        raise PermissionDenied
+        raise PermissionDenied("disconnect")
     user = _user(request)
     if not user:
         return request.redirect("user", user="")
@@ -247,7 +247,7 @@ def disconnect(request: PageRequest) -> HttpResponse:
 def close(request: PageRequest) -> HttpResponse:
     """Ask for confirmation, then close one connection of a user."""
     if not request.operator.may_disconnect:
-        raise PermissionDenied
+        raise PermissionDenied("disconnect")
     user, client = _user(request), request.http.GET.get("client", "")
     if not user or not client:
         return request.redirect("user", user=user)
@@ -264,7 +264,7 @@ def close(request: PageRequest) -> HttpResponse:
 def block(request: PageRequest) -> HttpResponse:
     """Ask for how long, then close a user's connections and refuse new ones."""
     if not request.operator.may_block:
-        raise PermissionDenied
+        raise PermissionDenied("block")
     user = _user(request)
     if not user:
         return request.redirect("user", user="")
@@ -300,7 +300,7 @@ def _block(request: PageRequest, user: str, minutes: int) -> HttpResponse:
 def unblock(request: PageRequest) -> HttpResponse:
     """Ask for confirmation, then let a user connect again."""
     if not request.operator.may_block:
-        raise PermissionDenied
+        raise PermissionDenied("block")
     user = _user(request)
     if not user:
         return request.redirect("user", user="")
@@ -323,7 +323,7 @@ def _minutes(text: str) -> int | None:
 def unsubscribe(request: PageRequest) -> HttpResponse:
     """Ask for confirmation, then unsubscribe a user from a channel or from all channels."""
     if not request.operator.may_unsubscribe:
-        raise PermissionDenied
+        raise PermissionDenied("unsubscribe")
     user = _user(request)
     if not user:
         return request.redirect("user", user="")

@@ -62,7 +62,12 @@ class StandalonePanel(Panel):
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         """Return the context of the frame."""
-        return {"needs_no_password": signin.needs_no_password(sources.current())}
+        return {"needs_no_password": signin.needs_no_password(sources.current()), **self.look()}
+
+    def look(self) -> dict[str, Any]:
+        """Return what tells this panel from those of other sites, for the frame."""
+        config = sources.current()
+        return {"panel_name": config.admin_name, "panel_accent": config.admin_accent}
 
 
 panel = StandalonePanel(PAGES)

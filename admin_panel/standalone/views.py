@@ -159,6 +159,7 @@ def show_form(
         "has_password": signin.has_password(sources.current()),
         "login": login_url(target),
         "panel": panel,
+        **panel.look(),
     }
     return TemplateResponse(request, "admin_panel/standalone/sign_in.html", context, status=status)
 

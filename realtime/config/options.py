@@ -200,6 +200,12 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
     admin_secret: str = option("", "Signs the sessions of the shared password.", secret=True)
     admin_insecure: bool = option(False, "Development: no password needed; with DEBUG only.")
     admin_insecure_in_production: bool = option(False, "Let admin_insecure work without DEBUG.")
+    admin_name: str = option("", "Name of the standalone panel, in its header and in tabs.")
+    admin_accent: str = option(
+        "",
+        "Colour of its header: green, teal, violet, red, brown or grey; empty: that of the admin.",
+        choices=("", "green", "teal", "violet", "red", "brown", "grey"),
+    )
     trusted_proxies: int = option(
         0,
         "Reverse proxies that append to X-Forwarded-For; 0: that header is not trusted. For the"

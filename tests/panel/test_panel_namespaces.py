@@ -206,6 +206,23 @@ def test_only_what_is_set_can_be_shown(admin_client: Client, settings: Settings)
     ]
 
 
+def test_time_is_shown_in_words_with_its_seconds(admin_client: Client, settings: Settings) -> None:
+    settings.REALTIME = {"namespaces": [{"name": "chat", "history_lifetime": 604_800}]}
+
+    assert rows(page(admin_client))["history_lifetime"] == ["0", "7 days 604800"]
+
+
+def test_search_finds_words_in_names_and_meanings(admin_client: Client, settings: Settings) -> None:
+    settings.REALTIME = {"history_size": 5, "redis_connect_timeout": 2}
+
+    assert list(rows(page(admin_client, q="HISTORY size", set=1))) == ["history_size"]
+    assert list(rows(page(admin_client, q="connecting redis"))) == ["redis_connect_timeout"]
+    nothing = page(admin_client, q="<b>nothing")
+    assert rows(nothing) == {}
+    assert "No channel option matches." in nothing
+    assert "<b>nothing" not in nothing
+
+
 def test_site_without_namespaces_is_said_to_have_none(
     admin_client: Client, settings: Settings
 ) -> None:
@@ -236,6 +253,13 @@ VALUES: list[tuple[str, Any, str, bool]] = [
     ("client_insecure", True, "on", False),
     ("redis_host", "", "empty", True),
     ("hook_timeout", 2.5, "2.5", False),
+    ("token_lifetime", 604_800, "7 days", False),
+    ("token_lifetime", 60, "1 minute", False),
+    ("token_lifetime", 59, "59", False),
+    ("token_lifetime", 61, "61", False),
+    ("token_lifetime", 90_060, "90060", False),
+    ("redis_history_meta_ttl", 2_592_000, "30 days", True),
+    ("client_channel_limit", 3600, "3600", False),
     ("channel_private_prefix", "$", "$", True),
     ("proxy_rpc_endpoint", "http://[", "http://[", False),
 ]

@@ -94,6 +94,27 @@ def test_refusal_names_the_user_and_shows_no_tab_that_would_be_refused() -> None
     assert url("admin", "overview") not in tabs
 
 
+MISSING = {
+    "overview": ((), "view"),
+    "publish": (("view",), "publish"),
+    "frames": (("view",), "trace"),
+    "channel_remove": (("view",), "remove_history"),
+    "user_disconnect": (("view",), "disconnect"),
+    "pending_drop": (("view",), "manage_pending"),
+}
+"""Page → permissions of an operator who may not open it, and the one that is missing."""
+
+
+@pytest.mark.parametrize("page", MISSING)
+def test_refusal_names_the_permission_that_is_missing(page: str) -> None:
+    codenames, missing = MISSING[page]
+
+    response = sign_in(*codenames).get(url("admin", page))
+
+    assert response.status_code == 403
+    assert f"<code>realtime_admin.{missing}</code>" in response.content.decode()
+
+
 @pytest.mark.parametrize("codenames", [(), ("publish",)], ids=["nothing", "publish"])
 def test_refusal_links_to_nothing_that_is_not_there(codenames: tuple[str, ...]) -> None:
     client = sign_in(*codenames)

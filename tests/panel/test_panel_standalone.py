@@ -6,11 +6,13 @@ No client is served in this process, and a page that says so is as good as its c
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import authenticate
 from django.contrib.auth.models import Permission, User
+from django.contrib.staticfiles import finders
 from django.core.exceptions import ValidationError
 from django.test import Client
 from pytest_django import Settings
@@ -19,6 +21,7 @@ from admin_panel import audit
 from admin_panel.standalone.shared_operator import PLACEHOLDER_NAME, SharedOperator
 from messaging_project.management.commands.serve import describe
 from realtime.config import sources
+from realtime.config.options import CONFIG_FIELDS
 from realtime.config.reader import InvalidOptions
 from tests.panel.standalone_parts import (
     ADMIN_SECRET,
@@ -286,6 +289,32 @@ def test_cache_that_is_away_keeps_nobody_out_and_still_counts(
     assert opened
     assert not is_open(client)
     assert statuses == [200] * 10 + [429]
+
+
+# its look
+
+
+def test_name_and_colour_tell_the_panels_of_two_sites_apart(come: Come) -> None:
+    client = come(admin_name="Shop <staging>", admin_accent="violet")
+    before = client.get(SIGN_IN).content.decode()
+    client.post(SIGN_IN, {"password": PASSWORD})
+    pages = [before, client.get("/namespaces/").content.decode()]
+
+    for page, title in zip(pages, ["Sign in", "Namespaces"], strict=True):
+        assert f"<title>{title} | Shop &lt;staging&gt;</title>" in " ".join(page.split())
+        assert "<bdi>Shop &lt;staging&gt;</bdi>" in page
+        assert "panel-accent-violet" in page
+
+
+@pytest.mark.parametrize("accent", CONFIG_FIELDS["admin_accent"].metadata["choices"])
+def test_every_colour_has_a_rule(come: Come, accent: str) -> None:
+    page = come(admin_accent=accent).get(SIGN_IN).content.decode()
+
+    assert ("panel-accent" in page) is bool(accent)
+    if accent:
+        style = Path(str(finders.find("admin_panel/standalone.css"))).read_text()
+        assert f".panel-accent-{accent} {{" in style
+        assert f"panel-accent-{accent}" in page
 
 
 # the log
