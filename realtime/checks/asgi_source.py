@@ -129,7 +129,21 @@ def _read(spec: ModuleSpec) -> _Module | None:
         return None
     if tree is None:
         return None
-    package = spec.name if spec.submodule_search_locations is not None else spec.parent
+    return _describe(
+        tree, spec.name if spec.submodule_search_locations is not None else spec.parent
+    )
+
+
+def names_service(tree: ast.Module) -> bool:
+    """Return whether a module imports the service itself.
+
+    Args:
+        tree: of its source.
+    """
+    return any(_is_of(name, *_SERVICE) for name in _describe(tree, None).imports)
+
+
+def _describe(tree: ast.Module, package: str | None) -> _Module:
     imports, names, is_open = set[str](), set[str](), False
     for node in ast.walk(tree):
         match node:

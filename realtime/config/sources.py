@@ -274,6 +274,11 @@ def _url_problems(config: Config) -> list[Problem]:
     return problems
 
 
+def variable(name: str) -> str:
+    """Return a variable of the environment; "" if it is not set."""
+    return os.environ.get(name, "")
+
+
 def _read_environment(prefix: str) -> tuple[dict[str, str], list[str]]:
     strings: dict[str, str] = {}
     unknown: list[str] = []

@@ -4,6 +4,7 @@ base           the types of a sub-command and its answer; layout of text
 tokens         gentoken, checktoken
 configuration  checkconfig, genconfig
 calls          the methods of the server API, in this process, through Redis or over HTTP
+init/          init: adds the service to the files of a site
 api_document   openapi
 pending        pending: rows of durable publications
 bench          bench: how fast a running service is; see realtime.bench
@@ -24,6 +25,7 @@ from realtime.console import (
     calls,
     configuration,
     doctor,
+    init,
     pending,
     tail,
     tokens,
@@ -34,6 +36,7 @@ from realtime.console.base import SubCommand
 SUB_COMMANDS: Mapping[str, SubCommand] = {
     command.name: command
     for command in (
+        *init.SUB_COMMANDS,
         *tokens.SUB_COMMANDS,
         *configuration.SUB_COMMANDS,
         *calls.SUB_COMMANDS,

@@ -59,6 +59,13 @@ class Running:
     def socket(self) -> str:
         return f"ws://127.0.0.1:{self.port}/connection/websocket"
 
+    def subscribers(self, key: str) -> int:
+        """How many clients are subscribed to the channel of the quick start, by an API key."""
+        command = {"method": "presence_stats", "params": {"channel": "chat:lobby"}}
+        headers = {"Authorization": f"apikey {key}"}
+        answer = httpx.post(f"{self.address}/api", json=command, headers=headers, trust_env=False)
+        return int(answer.json()["result"]["num_clients"])
+
     def interrupt(self) -> int:
         """Press Ctrl-C in its terminal and wait; returns the exit status."""
         os.killpg(self._process.pid, signal.SIGINT)

@@ -20,7 +20,8 @@ from tests.protocol_client import open_client
 pytestmark = pytest.mark.timeout(600)  # the first test waits for both installations
 
 QUICK_START = (
-    "install settings asgi urls prepare run page curl view view-url form shell servers production"
+    "install init changes prepare run page curl view view-url form shell servers production"
+    " settings asgi urls"
 )
 DOCUMENTED_REDIS = "redis://127.0.0.1:6379/0"
 DOCUMENTED_ADDRESS = "http://127.0.0.1:8000"

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 
-import httpx
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
@@ -43,7 +42,8 @@ def test_page_shows_what_its_form_publishes(
     browser.get(f"{server.address}/api-of-its-own/who")
     browser.add_cookie({"name": "sessionid", "value": visitor.http.cookies["sessionid"]})
     browser.get(f"{server.address}/api-of-its-own/page")
-    wait_until(lambda: subscribers(server) == 1, what="the page's subscription")
+    (key,) = re.findall(r"apikey ([\w-]+)", steps("quickstart.md")["curl"])
+    wait_until(lambda: server.subscribers(key) == 1, what="the page's subscription")
     browser.find_element(By.NAME, "text").send_keys("<b>hello</b>")
     browser.find_element(By.CSS_SELECTOR, "form button").click()
 
@@ -52,11 +52,3 @@ def test_page_shows_what_its_form_publishes(
 
     wait_for(browser, lambda: shown() == ["<b>hello</b>"], "the message")
     assert [entry for entry in console(browser) if "favicon" not in entry] == []
-
-
-def subscribers(server: Running) -> int:
-    """How many clients are subscribed to the channel of the quick start."""
-    (key,) = re.findall(r"Authorization: (apikey [\w-]+)", steps("quickstart.md")["curl"])
-    command = {"method": "presence_stats", "params": {"channel": "chat:lobby"}}
-    answer = httpx.post(f"{server.address}/api", json=command, headers={"Authorization": key})
-    return int(answer.json()["result"]["num_clients"])

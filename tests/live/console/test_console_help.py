@@ -29,7 +29,7 @@ def test_all_that_was_promised_are_there() -> None:
         *("publish", "broadcast", "unsubscribe", "disconnect", "presence", "presence_stats"),
         *("history", "history_remove", "channels", "info", "openapi"),
         *("block", "unblock", "blocked"),
-        *("pending", "top", "tail", "bench"),
+        *("pending", "top", "tail", "bench", "init"),
     }
 
 

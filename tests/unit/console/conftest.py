@@ -1,12 +1,15 @@
-"""Servers that do not mean well."""
+"""Servers that do not mean well, and fresh projects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from realtime.console.init.plan import OPTION_VARIABLES
 from tests.unit.console.hostile import Answer, HostileServer, Serve
+from tests.unit.console.init_project import Project
 
 
 @pytest.fixture
@@ -20,3 +23,13 @@ def hostile() -> Iterator[Serve]:
     yield serve
     for server in servers:
         server.stop()
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A fresh project, which is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DJANGO_SETTINGS_MODULE")
+    for name in OPTION_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    return Project(tmp_path)
