@@ -34,8 +34,7 @@ def next_due(database: str) -> dict[int, datetime]:
     rows = due_until(database, now() + LOOK_AHEAD).filter(shard=OuterRef("shard"))
     first = Subquery(rows.order_by("due").values("due")[:1])
     shards = dict(Relay.objects.using(database).annotate(first=first).values_list("shard", "first"))
-    if len(shards) < SHARDS:
-        missing = [Relay(shard=shard) for shard in range(SHARDS) if shard not in shards]
+    if missing := [Relay(shard=shard) for shard in range(SHARDS) if shard not in shards]:
         Relay.objects.using(database).bulk_create(missing, ignore_conflicts=True)
         return next_due(database)
     return {shard: first for shard, first in shards.items() if first is not None}

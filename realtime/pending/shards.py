@@ -44,7 +44,8 @@ def taken(database: str, shards: Sequence[int], owner: str) -> Iterator[list[Rel
     Args:
         owner: of the leases: a word that no other relay has.
     """
-    rows = Relay.objects.using(database).filter(shard__in=shards)
+    # not the end of a lease, which may be a time that Python does not have
+    rows = Relay.objects.using(database).filter(shard__in=shards).only("shard", "held")
     if connections[database].features.has_select_for_update_skip_locked:
         with transaction.atomic(using=database):
             if connections[database].vendor == "postgresql":

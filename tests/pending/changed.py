@@ -27,7 +27,7 @@ def bad_row(**fields: Any) -> Pending:
     return Pending.objects.get(id=min(Pending.objects.values_list("id", flat=True)))
 
 
-def change_by_hand(column: str, value: Any) -> None:
+def change_by_hand(column: str, value: Any, as_: str = "%s") -> None:
     with connection.cursor() as cursor:
-        change = f"UPDATE realtime_pending SET {column} = %s WHERE channel = 'orders:bad'"
+        change = f"UPDATE realtime_pending SET {column} = {as_} WHERE channel = 'orders:bad'"
         cursor.execute(change, [value])

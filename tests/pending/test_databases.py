@@ -166,3 +166,19 @@ def test_operators_see_when_a_row_was_written(database: str) -> None:
     parked = [row for row in serving.pending.parked(10) if row.channel == "orders:2"]
 
     assert [row.created for row in parked] == [written]
+
+
+def test_lease_without_an_end_keeps_no_relay_of_postgresql_waiting(
+    use: Use,
+    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
+    relaying: Relaying,
+) -> None:
+    database = use(start_database(Postgres))
+    relaying.look()
+    with connections[database].cursor() as cursor:
+        cursor.execute("UPDATE realtime_pending_relay SET until = 'infinity'")
+    realtime.publish("orders:1", 1, durable=True, using=database)
+
+    relaying.look()
+
+    assert data("orders:1") == [1]

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from realtime.pending import relay as module
-from realtime.pending.models import SHARDS, Pending
+from realtime.pending.models import SHARDS, Pending, shard_of
 from realtime.serving import serving
 from tests.pending.changed import NEIGHBOUR, bad_row, change_by_hand
 from tests.pending.relaying import Relaying, data
@@ -170,3 +171,40 @@ def test_parked_row_that_cannot_be_read_can_be_listed_and_dropped(column: str, v
     assert len(parked) == 2
     json.dumps([row._replace(created=None) for row in parked])
     assert serving.pending.drop([row.key for row in parked]) == 2
+
+
+NOT_UTF8 = b"\xff"
+
+
+@pytest.mark.parametrize("column", ["channel", "data", "extras", "error"])
+@pytest.mark.parametrize("due", [True, False], ids=["due", "parked"])
+def test_text_that_is_not_utf8_becomes_text(relay: Relaying, column: str, due: bool) -> None:
+    bad_row()
+    if not due:
+        Pending.objects.filter(channel="orders:bad").update(due=None)
+    change_by_hand(column, NOT_UTF8, "CAST(%s AS TEXT)")
+
+    relay.look()
+    relay.rested()
+    relay.look()
+
+    assert data(NEIGHBOUR) == [2]
+    assert serving.pending is not None
+    parked = serving.pending.parked(10)
+    assert len(parked) == (not due or column != "error")
+    assert serving.pending.drop() == len(parked)
+
+
+@pytest.mark.parametrize("shard", [99, 3.5, "x"])
+def test_rows_go_out_where_their_shard_was_changed_in_the_other_table(
+    relay: Relaying, shard: Any
+) -> None:
+    relay.look()
+    with connection.cursor() as cursor:
+        change = "UPDATE realtime_pending_relay SET shard = %s WHERE shard = %s"
+        cursor.execute(change, [shard, shard_of(NEIGHBOUR)])
+    bad_row()
+
+    relay.look()
+
+    assert data(NEIGHBOUR) == [2]
