@@ -56,11 +56,6 @@ class Kind(NamedTuple):
         with translation.override(None):
             return str(self.words)
 
-    @property
-    def is_about_users(self) -> bool:
-        """Whether its targets are user IDs. Otherwise they are channels."""
-        return self.model is Connection
-
 
 PUBLISH = Kind(Publication, ADDITION, _("Published"))
 """Targets: channels. Detail: the data."""

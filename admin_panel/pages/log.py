@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.admin.models import LogEntry
-from django.db import DatabaseError
+from django.db import DatabaseError, models
 from django.http import HttpResponse, QueryDict
 from django.utils import timezone
 from django.utils.functional import Promise
@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 
 from .. import audit
 from ..audit import Filter, Kind
+from ..models import Connection
 from ..operators import Operator
 from ..panel import PageRequest
 
@@ -40,6 +41,7 @@ class Row(NamedTuple):
     """What was done."""
     kind: Kind | None
     """None for a kind that this release does not know."""
+    model: type[models.Model] | None
     targets: list[str]
     others: list[str]
     """Targets beyond the first ones."""
@@ -52,7 +54,7 @@ class Row(NamedTuple):
     @property
     def is_about_users(self) -> bool:
         """Whether the targets are user IDs."""
-        return self.kind is not None and self.kind.is_about_users
+        return self.model is Connection
 
     @property
     def is_about_all(self) -> bool:
@@ -123,6 +125,7 @@ def _row(operator: Operator, entry: LogEntry) -> Row:
         entry.user.get_username(),
         kind.words if kind else audit.head_of(entry),
         kind,
+        entry.content_type.model_class() if entry.content_type else None,
         targets[:TARGETS_SHOWN],
         targets[TARGETS_SHOWN:],
         detail,

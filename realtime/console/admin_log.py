@@ -31,6 +31,8 @@ def record(operator: str | None, target: str, action: str) -> None:
     from django.contrib.admin.models import CHANGE, LogEntry  # only where it is installed
 
     name = operator or _system_user()
+    # names may hold null characters, which not every database stores
+    shown = target.replace("\0", "\N{SYMBOL FOR NULL}")
     users = get_user_model()
     try:
         try:
@@ -39,9 +41,9 @@ def record(operator: str | None, target: str, action: str) -> None:
             raise CommandError(_unknown(operator, name)) from None
         LogEntry.objects.create(
             user_id=user.pk,
-            object_id=target,
-            # names may hold null characters, which not every database stores
-            object_repr=target.replace("\0", "\N{SYMBOL FOR NULL}")[:_MAX_REPRESENTATION],
+            content_type_id=_content_type(),
+            object_id=shown,
+            object_repr=shown[:_MAX_REPRESENTATION],
             action_flag=CHANGE,
             change_message=f"{action} ({_system_user()} at {platform.node()})",
         )
@@ -49,6 +51,17 @@ def record(operator: str | None, target: str, action: str) -> None:
         raise CommandError(
             f"This is done only with an entry in the admin's log, and the database answers: {error}"
         ) from error
+
+
+def _content_type() -> int | None:
+    """Return the key of what the panel's log lists as acts on users; None without the panel."""
+    from django.contrib.contenttypes.models import ContentType  # only where it is installed
+
+    try:
+        model = apps.get_model("realtime_admin", "Connection")
+    except LookupError:
+        return None
+    return ContentType.objects.get_for_model(model).pk
 
 
 def _system_user() -> str:

@@ -97,7 +97,7 @@ def _mirror(options: Options) -> UserFrames | Publications:
             return Publications(channels, masked=masked, seconds=seconds)
         mirror = UserFrames(user, masked=masked, seconds=seconds)
         payloads = "without payloads" if masked else "with payloads"
-        action = f"Frames followed for {seconds:g} s, {payloads}"
+        action = f"Frames followed: {seconds:g} s, {payloads}"
         admin_log.record(options["operator"], user, action)
         return mirror
     raise CommandError("An empty name, or one that is too long, is none.")

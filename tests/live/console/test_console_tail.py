@@ -63,11 +63,12 @@ def next_of(command: GoingOn, kind: str) -> dict[str, Any]:
             return line
 
 
-def logged(database: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Object and message of the entries in the admin's log."""
+def logged(database: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Object, message and model of the entries in the admin's log."""
     with sqlite3.connect(database["TEST_DATABASE"]) as connection:
         return connection.execute(
-            "SELECT object_id, change_message FROM django_admin_log ORDER BY id"
+            "SELECT object_id, change_message, model FROM django_admin_log"
+            " LEFT JOIN django_content_type ON django_content_type.id = content_type_id"
         ).fetchall()
 
 
@@ -123,8 +124,9 @@ async def test_frames_of_a_user_are_shown_in_both_directions_and_logged(
     assert json.loads(received["text"])["params"] == {"channel": f"{unique}\x1b[2J"}
     assert sent["client"] == later.client
     await later.quiet()
-    [(_, message)] = [entry for entry in logged(admin) if entry[0] == unique]
-    assert message.startswith("Frames followed for 300 s, with payloads (")
+    [(_, message, model)] = [entry for entry in logged(admin) if entry[0] == unique]
+    assert model == "connection", "the panel's log does not list it"
+    assert message.startswith("Frames followed: 300 s, with payloads (")
 
 
 def test_user_is_followed_only_in_the_name_of_an_operator(

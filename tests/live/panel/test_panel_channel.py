@@ -21,7 +21,8 @@ from admin_panel.pages.channel import (
 from tests.conftest import CONFIG
 from tests.live.channel_page import OFFSET, data_in, section, shown, summary, users_in
 from tests.live.panel_servers import PanelServer
-from tests.live.panel_site import PASSWORD, Guests, sign_in
+from tests.live.panel_site import OPERATOR, PASSWORD, Guests, sign_in
+from tests.live.publish_page import field, send
 from tests.panel.paths import page_path
 
 
@@ -290,3 +291,28 @@ def test_hostile_name_is_shown_as_text_and_kept_in_links(
     assert f'<h2 class="panel-subject"><bdi class="panel-name">{channel}</bdi>' in unescape(html)
     [link] = re.findall(r'id="channel-refresh" href="([^"]*)"', html)
     assert httpx.URL(unescape(link)).params["channel"] == channel
+
+
+# who published, and again
+
+
+def test_history_names_the_publisher_and_what_it_keeps_can_be_published_again(
+    panel_server: PanelServer, operator: httpx.Client, unique: str
+) -> None:
+    channel = f"demo:{unique}"
+    panel_server.server.api("publish", channel=channel, data={"n": 1})
+    send(operator, channel, '{"n":  1.50}', tags="league=first")
+
+    html = section(shown(operator, channel), "history")
+
+    newest, oldest = re.split('<li class="panel-entry">', html)[1:]
+    assert f'<bdi class="panel-name">{OPERATOR}</bdi>' in newest
+    assert ">server</span>" in oldest
+    links = re.findall(r'<a href="([^"]*)"[^>]*>Publish again<', html)
+    forms = [operator.get(unescape(link)).text for link in links]
+    assert [field(form, "channel") for form in forms] == [channel, channel]
+    assert field(forms[0], "data") == '{"n":  1.50}'
+    assert json.loads(field(forms[1], "data")) == {"n": 1}
+    assert [field(form, "tags") for form in forms] == ["league=first", ""]
+    gone = operator.get(unescape(links[0]).replace("offset=2", "offset=9"))
+    assert "no longer has this publication" in gone.text
