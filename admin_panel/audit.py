@@ -25,8 +25,8 @@ from django.utils import translation
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from . import channel_names
 from .models import Channel, Connection, Publication
-from .publishing import channel_names
 
 DETAIL_MAX_LENGTH = 500
 """Characters of published data in an entry."""

@@ -30,10 +30,10 @@ from django.utils.translation import ngettext
 from realtime.config import sources
 from realtime.errors import Error
 
-from .. import service
+from .. import channel_names, service
 from ..operators import Operator
 from ..panel import PageRequest
-from ..publishing import channel_names, recent
+from ..publishing import recent
 from ..publishing.forms import EXTRAS, ChannelsField, PublishForm, TagsField
 from ..publishing.reach import Reach, Target, check, count
 from ..publishing.send import Sent, send

@@ -11,8 +11,8 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from .. import channel_names
 from ..service import MAX_EPOCH_LENGTH, UINT64_MAX
-from . import channel_names
 
 EXTRAS = ("tags", "once", "version", "version_epoch", "skip_history")
 """Fields that are rarely needed, in their order on the page."""
@@ -204,7 +204,7 @@ def _whole_text(text: str) -> str:
 
 
 def check_number(channels: int) -> None:
-    """Check the number of channels of one publication: each adds an entry to the log.
+    """Check the number of channels of one publication: an entry of the log names all of them.
 
     Raises:
         ValidationError: there are more than `MAX_CHANNELS`.

@@ -10,10 +10,9 @@ from typing import NamedTuple
 from django.contrib.admin.models import LogEntry
 from django.db import DatabaseError
 
-from .. import audit
+from .. import audit, channel_names
 from ..operators import Operator
 from ..service import Publication as Kept
-from . import channel_names
 
 SHOWN = 10
 """Publications in the list."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from admin_panel.publishing.channel_names import join, split
+from admin_panel.channel_names import join, split
 from admin_panel.publishing.threshold import SETTING, Threshold, threshold
 
 WRITTEN = [
