@@ -51,6 +51,7 @@ faults: $(VENV)/.installed-dev  ## Play the faults of Redis and write their tabl
 
 pictures: $(VENV)/.installed-dev  ## Make the pictures of the documentation anew.
 	$(BIN)/python -m docs.pictures.make
+	$(BIN)/python -m docs.pictures.film
 
 translations: $(VENV)/.installed-dev  ## Take up new texts of the panel, and compile the catalogs.
 	cd admin_panel && for language in de es fr; do \

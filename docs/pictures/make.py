@@ -36,15 +36,16 @@ SAMPLES = 3
 class Camera:
     """A browser in which the operator is signed in."""
 
-    def __init__(self, browser: Chrome, scene: Scene) -> None:
+    def __init__(self, browser: Chrome, address: str, scale: int = SCALE) -> None:
         self.browser = browser
-        self.address = scene.nodes[0].address
+        self.address = address
+        self._scale = scale
         self._taken: dict[str, str] = {}
         self._command("Emulation.setScrollbarsHidden", hidden=True)
 
     def open(self, path: str, *, width: int = WIDE) -> None:
         """Load a page."""
-        self._size(width, 800)
+        self.size(width, 800)
         self.browser.get(self.address + path)
 
     def until(self, selector: str, count: int = 1, timeout: float = 20) -> None:
@@ -86,16 +87,20 @@ class Camera:
                 ".getBoundingClientRect().bottom + scrollY)",
                 below,
             )
-        self._size(width, height)
+        self.size(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._command("Emulation.setEmulatedMedia", features=[scheme])
         self.run("document.activeElement.blur(); scrollTo(0, 0)")
         self._wait_for_colours()
-        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-        taken = self._command("Page.captureScreenshot", format="png", clip=clip)
-        self._taken[name] = taken["data"]
+        self._taken[name] = self.picture(width, height)
         self._command("Emulation.setEmulatedMedia", features=[scheme | {"value": "light"}])
         self._wait_for_colours()
+
+    def picture(self, width: int, height: int) -> str:
+        """Return the top of the page as PNG in base64."""
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        taken = self._command("Page.captureScreenshot", format="png", clip=clip)
+        return str(taken["data"])
 
     def take_both(self, name: str, **place: Any) -> None:
         """Take it in light and in dark."""
@@ -118,12 +123,13 @@ class Camera:
             lambda: self.run("return document.getAnimations().length === 0"), 10, "still colours"
         )
 
-    def _size(self, width: int, height: int) -> None:
+    def size(self, width: int, height: int) -> None:
+        """Make the page so large, in CSS pixels."""
         self._command(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=height,
-            deviceScaleFactor=SCALE,
+            deviceScaleFactor=self._scale,
             mobile=width == PHONE,
         )
 
@@ -228,7 +234,7 @@ SHOTS: tuple[Callable[[Camera, Scene], None], ...] = (
 def photograph(scene: Scene, directory: Path) -> None:
     """Take all pictures."""
     with browsing(directory / "profile") as browser:
-        camera = Camera(browser, scene)
+        camera = Camera(browser, scene.nodes[0].address)
         for shot in SHOTS:
             shot(camera, scene)
         camera.develop()

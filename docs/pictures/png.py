@@ -1,4 +1,4 @@
-"""Small PNG files: at most 256 colours, which is enough for pages of text.
+"""Small PNG files, also animated: at most 256 colours, which is enough for pages of text.
 
 The browser reads the picture and counts its colours, so nothing else has to be installed.
 """
@@ -6,21 +6,28 @@ The browser reads the picture and counts its colours, so nothing else has to be 
 from __future__ import annotations
 
 import base64
+import itertools
 import struct
 import zlib
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from selenium.webdriver import Chrome
 
 # The most frequent colours stay; each of the others becomes the nearest of them.
 REDUCE = """
-const [encoded, done] = arguments;
+const [pictures, done] = arguments;
 (async () => {
-  const picture = await fetch("data:image/png;base64," + encoded).then((each) => each.blob());
-  const bitmap = await createImageBitmap(picture);
-  const { width, height } = bitmap;
+  const bitmaps = await Promise.all(
+    pictures.map(async (encoded) => {
+      const picture = await fetch("data:image/png;base64," + encoded);
+      return createImageBitmap(await picture.blob());
+    }),
+  );
+  const width = bitmaps[0].width;
+  const height = bitmaps[0].height * bitmaps.length;
   const context = new OffscreenCanvas(width, height).getContext("2d");
-  context.drawImage(bitmap, 0, 0);
+  bitmaps.forEach((bitmap, i) => context.drawImage(bitmap, 0, i * bitmap.height));
   const pixels = new Uint32Array(context.getImageData(0, 0, width, height).data.buffer);
   const counts = new Map();
   for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
@@ -46,22 +53,58 @@ const [encoded, done] = arguments;
 """
 
 
+class Frame(NamedTuple):
+    """A picture of a film."""
+
+    png: str
+    """In base64; all of a film have one size."""
+    seconds: float
+
+
 def reduce(browser: Chrome, png: str) -> bytes:
-    """A picture (PNG in base64) as a small PNG file. The browser's page must have no CSP."""
-    reduced: dict[str, Any] = browser.execute_async_script(REDUCE, png)
-    width, height = reduced["width"], reduced["height"]
+    """Return a picture (PNG in base64) as a small PNG file. The browser's page must have no CSP."""
+    return animate(browser, [Frame(png, 0)])
+
+
+def animate(browser: Chrome, frames: Sequence[Frame]) -> bytes:
+    """Return pictures as one PNG file, which plays them again and again if they are several.
+
+    Each but the first has only the lines in which it differs from the one before.
+    """
+    reduced: dict[str, Any] = browser.execute_async_script(REDUCE, [frame.png for frame in frames])
+    width, height = reduced["width"], reduced["height"] // len(frames)
     indexes = base64.b64decode(reduced["indexes"])
-    lines = (indexes[start : start + width] for start in range(0, width * height, width))
-    return b"".join(
-        (
-            b"\x89PNG\r\n\x1a\n",
-            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-            _chunk(b"PLTE", b"".join(map(bytes, reduced["palette"]))),
-            # each line begins with its filter: none
-            _chunk(b"IDAT", zlib.compress(b"".join(b"\0" + line for line in lines), 9)),
-            _chunk(b"IEND", b""),
-        )
-    )
+    lines = [indexes[at : at + width] for at in range(0, width * height * len(frames), width)]
+    pictures = [lines[at : at + height] for at in range(0, len(lines), height)]
+    numbers = itertools.count()
+    chunks = [
+        _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+        _chunk(b"PLTE", b"".join(map(bytes, reduced["palette"]))),
+    ]
+    if len(frames) > 1:
+        chunks.insert(1, _chunk(b"acTL", struct.pack(">II", len(frames), 0)))
+    for number, picture in enumerate(pictures):
+        other = [
+            at for at in range(height) if number == 0 or picture[at] != pictures[number - 1][at]
+        ]
+        top, bottom = (other[0], other[-1] + 1) if other else (0, 1)
+        # each line begins with its filter: none
+        data = zlib.compress(b"".join(b"\0" + line for line in picture[top:bottom]), 9)
+        if len(frames) > 1:
+            control = (
+                next(numbers),
+                width,
+                bottom - top,
+                0,
+                top,
+                round(frames[number].seconds * 1000),
+            )
+            chunks.append(_chunk(b"fcTL", struct.pack(">IIIIIHHBB", *control, 1000, 0, 0)))
+        if number == 0:
+            chunks.append(_chunk(b"IDAT", data))
+        else:
+            chunks.append(_chunk(b"fdAT", struct.pack(">I", next(numbers)) + data))
+    return b"".join([b"\x89PNG\r\n\x1a\n", *chunks, _chunk(b"IEND", b"")])
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
