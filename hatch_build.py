@@ -26,6 +26,9 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _LINK = re.compile(r"\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]+)\)")
 """A link to a file of the repository: text and path."""
+_SOURCE = re.compile(r'\b(src|srcset)="(?![a-z]+:)([^"]+)"')
+"""A picture of the repository: attribute and path."""
+_PICTURE = re.compile(r"<picture>.*?</picture>\n*|<img [^>]*>\n*", re.DOTALL)
 
 
 def readme(text: str, repository: str) -> str:
@@ -35,7 +38,10 @@ def readme(text: str, repository: str) -> str:
         text: the README, in Markdown.
         repository: the URL of the repository; "" if there is none.
     """
-    return _LINK.sub(rf"[\1]({repository}/blob/HEAD/\2)" if repository else r"\1", text)
+    if not repository:
+        return _LINK.sub(r"\1", _PICTURE.sub("", text))
+    text = _SOURCE.sub(rf'\1="{repository}/raw/HEAD/\2"', text)
+    return _LINK.sub(rf"[\1]({repository}/blob/HEAD/\2)", text)
 
 
 def urls(repository: str) -> dict[str, str]:

@@ -114,6 +114,13 @@ def test_readme_links_lead_to_the_repository(wheel: Path) -> None:
     assert [link for link in links if not link.startswith("https://")] == []
 
 
+def test_readme_pictures_come_from_the_repository(wheel: Path) -> None:
+    sources = re.findall(r'src(?:set)?="([^"]+)"', str(metadata(wheel).get_payload()))
+
+    assert f"{REPOSITORY}/raw/HEAD/docs/pictures/recovery.png" in sources
+    assert [source for source in sources if not source.startswith("https://")] == []
+
+
 def test_project_has_urls(wheel: Path) -> None:
     urls = dict(url.split(", ") for url in metadata(wheel).get_all("Project-URL", []))
 
@@ -141,6 +148,13 @@ def test_readme_without_a_repository_has_no_links_to_its_files(hook: dict[str, A
         "one, two\nlines, [other](https://example.org), [here](#here)"
     )
     assert hook["urls"]("") == {}
+
+
+def test_readme_without_a_repository_has_no_pictures(hook: dict[str, Any]) -> None:
+    readme = hook["readme"]((ROOT / "README.md").read_text(), "")
+
+    assert "docs/pictures" not in readme
+    assert "</picture>" not in readme
 
 
 def test_wheel_of_a_source_distribution_has_the_client_that_it_brought(
