@@ -51,7 +51,10 @@ def with_keys(queryset: QuerySet[Any], keys: Collection[Any]) -> QuerySet[Any]:
 
 
 class _AnyOf(In):
-    """IN with one parameter where the database can: it has a limit for their number."""
+    """IN with one parameter where the database can: it has a limit for their number.
+
+    User IDs may be any text. So keys that no row can have match nothing, and are no errors.
+    """
 
     def as_sqlite(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         values = self._prepared(connection)
@@ -63,8 +66,19 @@ class _AnyOf(In):
 
     def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         left, parameters = self.process_lhs(compiler, connection)
-        kind = self.lhs.output_field.rel_db_type(connection)
+        kind = _widest(self.lhs.output_field.rel_db_type(connection))
         return f"{left} = ANY(%s::{kind}[])", [*parameters, self._prepared(connection)]
+
+    def as_mysql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+        # collations ignore case, accents and spaces at the end; the first IN uses the index
+        sql, parameters = self._plain(compiler, connection)
+        values = self._prepared(connection)
+        if not all(isinstance(value, str) for value in values):
+            return sql, parameters
+        left, of_left = self.process_lhs(compiler, connection)
+        marks = ", ".join(["%s"] * len(values))
+        exact = f"BINARY {left} IN ({marks})"
+        return f"({sql} AND {exact})", [*parameters, *of_left, *values]
 
     def _plain(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         sql, parameters = super().as_sql(compiler, connection)
@@ -73,3 +87,13 @@ class _AnyOf(In):
     def _prepared(self, connection: Any) -> list[Any]:
         field = self.lhs.output_field
         return [field.get_db_prep_value(key, connection, prepared=False) for key in self.rhs]
+
+
+def _widest(kind: str) -> str:
+    """Return the type of PostgreSQL with which a cast neither cuts a value off nor refuses it.
+
+    Args:
+        kind: the type of a column, such as "varchar(150)" or "integer".
+    """
+    name = kind.partition("(")[0]
+    return "bigint" if name in ("smallint", "integer") else name
