@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from itertools import count
 from typing import Any
 
+from realtime.channel_rules import CONTROL
 from realtime.engine.lists import Kind, Lists
 from realtime.engine.nodes import Cluster
 from realtime.errors import EngineUnavailable
@@ -20,7 +21,9 @@ from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
 
-CLAIM = "sweeper"
+CLAIM = CONTROL
+"""Claims are spread by name, and all lists are where the control stream is. So a claim is answered
+exactly as long as heartbeats can be."""
 CLAIM_LIFETIME = 5.0
 """Seconds after which another node takes the work of one that died."""
 SWEEP_INTERVAL = 2.0

@@ -37,6 +37,9 @@ LISTS_KEPT = 300.0
 MAX_LISTED_USER = 255
 """Characters of a user ID. Users with longer ones are not listed."""
 
+MAX_SEEN = 1_000_000
+"""Users of whom it is kept when they went offline, until that is forgotten; others are not."""
+
 
 class Kind(StrEnum):
     """What a list has."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 
 from realtime.engine.base import Receiver
-from realtime.engine.lists import Kind, NoLists
+from realtime.engine.lists import MAX_SEEN, Kind, NoLists
 from realtime.protocol.messages import UserID
 
 
@@ -31,7 +31,7 @@ class MemoryLists(NoLists):
         if name not in names:
             return
         names.remove(name)
-        if kind is Kind.USERS and self._seen is not None:
+        if kind is Kind.USERS and self._seen is not None and len(self._seen) < MAX_SEEN:
             self._seen[name] = int(time.time() * 1000)
         if self.receiver is not None:
             self.receiver.on_last(kind, name)

@@ -112,8 +112,11 @@ class Attendance:
         self._spawn(self._publish(self._broker.join, channel, info))
 
     def on_last(self, name: str) -> None:
-        """Publish the leave of a user."""
-        channel, user = parts_of(name)
+        """Publish the leave of a user. A name that no node wrote is ignored."""
+        try:
+            channel, user = parts_of(name)
+        except ValueError:
+            return
         self._spawn(self._publish(self._broker.leave, channel, ClientInfo(user, "")))
 
     async def _publish(

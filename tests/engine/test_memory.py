@@ -13,6 +13,7 @@ import pytest
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.engine import once_keys
+from realtime.engine.lists import Kind
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.once import Once
 from realtime.node.node import Node
@@ -361,3 +362,15 @@ async def test_keys_of_idempotency_leave_nothing(memory: MemoryEngine, clock: Cl
 
     assert memory.broker._once_keys._positions == {}
     assert memory.broker._once_keys._ends == []
+
+
+async def test_users_who_went_offline_are_bounded(
+    memory: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("realtime.engine.memory_lists.MAX_SEEN", 2)
+    memory.lists.keep_seen()
+    for user in "789":
+        memory.lists.add(Kind.USERS, user)
+        memory.lists.discard(Kind.USERS, user)
+
+    assert list(await memory.lists.seen(10)) == ["7", "8"]

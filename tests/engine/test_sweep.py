@@ -6,12 +6,13 @@ from collections import Counter
 
 import pytest
 
+from realtime.cluster.sweeper import CLAIM
 from realtime.engine.lists import Kind
 from realtime.engine.nodes import NodeInfo
 from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP
 from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import KINDS, ONE_REDIS, Pair, RedisBench
+from tests.engine.redis_bench import KINDS, ONE_REDIS, SHARDS, Pair, RedisBench
 
 THIRD_NODE = NodeInfo("N3", "third", "1.0", 0, 0, 0, 0)
 
@@ -217,12 +218,44 @@ async def test_node_that_withdraws_leaves_nothing_to_sweep(pair: Pair) -> None:
     assert await sweep(pair.other) == {kind: [] for kind in Kind}
 
 
-async def test_users_of_a_dead_node_are_seen_last_when_they_are_swept(pair: Pair) -> None:
+async def test_users_of_a_dead_node_are_seen_last_while_it_was_not_overdue(pair: Pair) -> None:
     pair.other.engine.lists.keep_seen()
     await add(pair.one, Kind.USERS, "a")
     await add(pair.one, Kind.CHANNELS, "b")
     await die(pair)
 
+    (key,) = (key for key in pair.other.stored_keys() if key.endswith(":lists.expiry"))
+    server = pair.other.server_of(key)
+    assert server is not None
+    with server.client() as client:
+        until_ms = client.zscore(key, NODE.uid)
+
     await sweep(pair.other)
 
-    assert list(await pair.other.engine.lists.seen(10)) == ["a"]
+    assert await pair.other.engine.lists.seen(10) == {"a": int(until_ms)}
+
+
+async def test_names_that_no_node_wrote_do_not_hide_others(pair: Pair) -> None:
+    await add(pair.one, Kind.USERS, "7")
+    key = pair.one.keys.list_of(Kind.USERS, NODE.uid)
+    server = pair.one.server_of(key)
+    assert server is not None
+    with server.client() as client:
+        client.sadd(key, b"\xff", b"8\xff")
+    await die(pair)
+
+    assert (await sweep(pair.other))[Kind.USERS] == ["7"]
+
+
+async def test_claim_of_the_sweeper_is_where_the_lists_are(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    for number in range(8):  # the prefix decides about the shard
+        bench = await open_redis(SHARDS, prefix=f"{unique}{number}")
+        await bench.cluster.claim(CLAIM, NODE.uid, 60)
+
+        for server in bench.servers:
+            keys = set(server.keys())
+            has_claim = any(bench.prefix in key and ":owner:" in key for key in keys)
+            has_lists = any(bench.prefix in key and key.endswith(":lists.expiry") for key in keys)
+            assert has_claim == has_lists

@@ -1,12 +1,14 @@
-"""When users were online last: written in bulk by one node, into each database."""
+"""When users were online last, and users by their keys: the statements in each database."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.db import DatabaseError, connection, connections
 from django.test.utils import CaptureQueriesContext
@@ -52,7 +54,8 @@ def use_server(
         before = connections.settings["default"]
         del connections["default"]
         connections.settings["default"] = settings
-        call_command("migrate", "realtime_online_seen", verbosity=0)
+        for app in ("auth", "realtime_online_seen"):
+            call_command("migrate", app, verbosity=0)
         yield
         connections["default"].close()
         connections.settings["default"] = before
@@ -78,6 +81,23 @@ def test_any_user_id_is_written_and_found(models: Any) -> None:
 @pytest.mark.usefixtures("use_server")
 def test_database_servers_write_and_find_them_too(models: Any) -> None:
     write_and_find(models)
+
+
+@pytest.mark.usefixtures("use_server")
+def test_database_servers_find_rows_by_their_exact_key_alone(models: Any) -> None:
+    from realtime.online.querysets import with_keys
+
+    text = "exact key of thirty-two letters."
+    stored = models.LastSeen.objects.create(key=text, user="7", at=MOMENT)
+    group = Group.objects.create(name="people")
+    rows = models.LastSeen.objects.all()
+
+    for other in (text.upper(), text + "x", text + " ", text + "x" * 255):
+        assert list(with_keys(rows, [other])) == []
+        assert list(with_keys(rows, [other, text])) == [stored]
+    assert list(with_keys(Group.objects.all(), [group.pk, 2**31, -(2**31) - 1, 2**63 - 1])) == [
+        group
+    ]
 
 
 @pytest.mark.django_db
@@ -172,6 +192,30 @@ async def test_database_that_was_away_gets_them_later(nodes: list[Node], written
     written.fails = False
     await writer._write()
     assert [list(call) for call in written.calls] == [["7"]]
+
+
+async def test_writes_that_fail_one_after_another_are_logged_once(
+    nodes: list[Node],
+    written: Written,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    from realtime.online.seen.writer import WRITE_INTERVAL, Writer
+
+    writer = Writer(nodes[0])
+    nodes[0].lists.keep_seen()
+    now = 1000.0
+    monkeypatch.setattr("realtime.metrics.time", SimpleNamespace(monotonic=lambda: now))
+
+    for outage in (1, 2):
+        written.fails = True
+        await go_offline(nodes[0], "7")
+        for _ in range(3):
+            now += WRITE_INTERVAL + 1
+            await writer._write()
+        written.fails = False
+        await writer._write()
+        assert caplog.text.count("the database is away") == outage
 
 
 async def test_nothing_is_written_while_nobody_goes(nodes: list[Node], written: Written) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from realtime.cluster.peers import HEARTBEAT_LIFETIME
+from realtime.cluster.sweeper import CLAIM
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.engine.lists import Kind
@@ -249,12 +250,12 @@ async def test_only_the_owner_of_the_claim_sweeps(
     await one.engine.lists.idle()
     await die(sites, redis_server, unique)
     assert other.node.cluster is not None
-    await other.node.cluster.claim("sweeper", "another node", 60)
+    await other.node.cluster.claim(CLAIM, "another node", 60)
 
     await other.sweep()
     assert other.told == []
 
-    await other.node.cluster.claim("sweeper", "another node", 0)
+    await other.node.cluster.claim(CLAIM, "another node", 0)
     await other.sweep()
     assert other.told == [("user_offline", "7", False)]
 
@@ -274,7 +275,7 @@ async def test_sweeper_stops_while_receivers_do_not_keep_up(
     first = len(other.told)
     assert 0 < first < len(users)
     assert other.node.cluster is not None
-    assert await other.node.cluster.owner("sweeper") is None
+    assert await other.node.cluster.owner(CLAIM) is None
 
     other.events.keeps_up = True
     await other.sweep()

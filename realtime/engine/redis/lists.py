@@ -42,9 +42,10 @@ class RedisLists:
             is_listed = [False] * len(part)
             for key in keys:
                 reply = await self._shards.command(CONTROL, b"SMISMEMBER", key, *part)
-                is_listed = [
-                    one or bool(other) for one, other in zip(is_listed, reply, strict=True)
-                ]
+                with decoding("an answer about a list"):
+                    is_listed = [
+                        one or bool(other) for one, other in zip(is_listed, reply, strict=True)
+                    ]
             found += is_listed
         return found
 
@@ -83,9 +84,9 @@ class RedisLists:
         reply = await self._shards.run(CONTROL, SWEEP, names, arguments)
         if reply is None:
             return None
-        with decoding("a name in a list"):
-            kind_name, *found = (name.decode() for name in reply)
-            return Swept(Kind(kind_name), found)
+        with decoding("a kind of list"):
+            kind = Kind(reply[0].decode())
+        return Swept(kind, [name for each in reply[1:] if (name := _text(each)) is not None])
 
     async def seen(self, limit: int) -> Mapping[UserID, int]:
         seen: dict[UserID, int] = {}
@@ -113,6 +114,17 @@ class RedisLists:
             for user in users[start : start + MAX_NAMES_PER_STEP]:
                 arguments += (user, seen[user])
             await self._shards.run(CONTROL, FORGET_SEEN, (self._keys.seen_users,), arguments)
+
+
+def _text(name: bytes) -> str | None:
+    """Return a name that was taken out of a list; None if no node wrote it.
+
+    It is gone, so an error would lose the others.
+    """
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 class RedisNodeLists(RedisLists):
@@ -228,11 +240,12 @@ class RedisNodeSet:
             raise EngineUnavailable("this node counted as dead, and was swept")
         if not report:
             return
-        first, last = reply
+        with decoding("a name in a list"):
+            first, last = [[name.decode() for name in names] for names in reply]
         for name in first:
-            self._receiver.on_first(self._kind, name.decode())
+            self._receiver.on_first(self._kind, name)
         for name in last:
-            self._receiver.on_last(self._kind, name.decode())
+            self._receiver.on_last(self._kind, name)
 
     async def expire(self, lifetime: float) -> None:
         await self._shards.command(CONTROL, b"PEXPIRE", self._key, int(lifetime * 1000))

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 
 from realtime.errors import EngineUnavailable
 from realtime.hooks.runner import own_connections
-from realtime.metrics import Outage
 from realtime.node.node import Node
 from realtime.online.seen import models
 from realtime.protocol.messages import UserID
@@ -39,7 +38,8 @@ class Writer:
         self._node = node
         self._interval = interval
         self._timer = node.timers.timer(lambda: node.spawn(self._run()))
-        self._outage = Outage()
+        self._is_failing = False
+        """Whether the last write failed: one line tells of all that fail one after another."""
         self._writing = asyncio.Lock()
 
     def start(self) -> None:
@@ -75,15 +75,17 @@ class Writer:
                     if not seen:
                         return
                     await asyncio.to_thread(_write, seen)
+                    self._is_failing = False
                     await self._node.lists.forget_seen(seen)
         except EngineUnavailable as error:
             logger.debug("Could not read who went offline: %s", error)
         except Exception as error:  # of every database
-            if self._outage.begins():
+            if not self._is_failing:
                 logger.error(
                     "When users were online last could not be written, trying again: %s",
                     str(error) or type(error).__name__,
                 )
+            self._is_failing = True
 
     async def _is_owner(self) -> bool:
         cluster, uid = self._node.cluster, self._node.uid

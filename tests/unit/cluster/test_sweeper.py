@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from realtime.cluster.sweeper import SETTLE_TIME, SWEEP_INTERVAL, Sweeper
+from realtime.cluster.sweeper import CLAIM, SETTLE_TIME, SWEEP_INTERVAL, Sweeper
 from realtime.engine.lists import Kind, NoLists, Swept
 from realtime.node.background import Background
 from realtime.timers import Timers
@@ -102,7 +102,7 @@ async def test_node_that_stops_looks_no_more(bench: Bench, clock: Clock) -> None
 
 
 async def test_work_of_another_node_is_left_to_it(bench: Bench, clock: Clock) -> None:
-    await bench.engine.cluster.claim("sweeper", "N2", 10)
+    await bench.engine.cluster.claim(CLAIM, "N2", 10)
     bench.sweeper.start()
 
     await advance(clock, 8)

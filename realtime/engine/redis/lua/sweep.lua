@@ -9,7 +9,7 @@
 -- KEYS[5]  the last reply: hash of the attempt, the kind and the names
 -- ARGV[1]  what the attempt is called: the same one returns the same again
 -- ARGV[2]  how many names to take at most
--- ARGV[3]  1: note when users were seen last
+-- ARGV[3]  1: note when users were seen last, which is as long as the node was not overdue
 -- ARGV[4]  ms for which it is remembered that a node was swept
 -- ARGV[5]  kind of the lists of users
 -- ARGV[6], ARGV[7]  kind, prefix of the keys of its lists, and so on
@@ -60,7 +60,9 @@ local function mark(node)
   redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -1001)
   redis.call('PEXPIRE', KEYS[3], ARGV[4])
 end
-for _, node in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now_ms)) do
+local dead = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now_ms, 'WITHSCORES')
+for d = 1, #dead, 2 do
+  local node, until_ms = dead[d], string.format('%.0f', dead[d + 1])
   for i = 6, #ARGV, 2 do
     local kind, prefix = ARGV[i], ARGV[i + 1]
     local names = redis.call('SPOP', prefix .. node, ARGV[2])
@@ -69,7 +71,7 @@ for _, node in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now_ms)) do
       local reply = unlisted(names, prefix, others_of(node))
       if kind == ARGV[5] and ARGV[3] == '1' and redis.call('HLEN', KEYS[4]) < 1000000 then
         for _, user in ipairs(reply) do
-          redis.call('HSET', KEYS[4], user, now_ms)
+          redis.call('HSET', KEYS[4], user, until_ms)
         end
       end
       table.insert(reply, 1, kind)
