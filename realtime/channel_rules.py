@@ -122,7 +122,9 @@ def options_of(channel: str, config: Config) -> ChannelOptions:
     Raises:
         NamespaceNotFound: the channel names a namespace that is not configured.
     """
-    options = config.options_of_namespace(_split(channel, config)[0])
+    namespace = _split(channel, config)[0]
+    # as `Config.options_of_namespace`, without a call: each publication comes through here
+    options = config.namespaces.get(namespace) if namespace else config.channel
     if options is None:
         raise NamespaceNotFound
     return options
