@@ -13,11 +13,13 @@ import time
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse
+from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -35,6 +37,8 @@ SALT = "realtime.panel.frames"
 
 MAX_TAKEN = 1000
 """Nodes of which the page says what it has."""
+
+_TAKEN = msgspec.json.Decoder(dict[str, Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]])
 
 KINDS: Mapping[str, str | Promise] = {
     "there": gettext_lazy("was connected"),
@@ -161,7 +165,7 @@ class Entry(NamedTuple):
 
 
 def _entry(frame: Frame) -> Entry:
-    at = datetime.fromtimestamp(frame.copy.time, UTC).astimezone()
+    at = timezone.localtime(datetime.fromtimestamp(frame.copy.time, UTC))
     return Entry(
         at.strftime("%H:%M:%S.%f")[:-3],
         frame.node,
@@ -204,9 +208,7 @@ def _followed(request: PageRequest) -> Following | None:
 def _taken(text: str) -> dict[str, int]:
     """Return what the page says that it has; nothing if that cannot be read."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = _TAKEN.decode(text)
+    except (msgspec.MsgspecError, ValueError):
         return {}
-    if not isinstance(found, dict) or len(found) > MAX_TAKEN:
-        return {}
-    return {node: number for node, number in found.items() if type(number) is int}
+    return {} if len(found) > MAX_TAKEN else found
